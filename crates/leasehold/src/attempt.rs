@@ -1,0 +1,119 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::clock::WallTime;
+use crate::error::Error;
+use crate::fence::Fence;
+use crate::owner::Owner;
+
+/// What a store answers to a claim. Busy is an answer like any other, not an error.
+#[derive(Clone, Debug)]
+pub enum Attempt {
+    /// The claim holds.
+    Granted(Grant),
+    /// Somebody else holds the lock.
+    Busy(Busy),
+}
+
+/// The claim holds at the store from some moment between asking and this answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Greater than every fence granted for this key before.
+    pub fence: Fence,
+    /// The store's own wall clock, where it told it.
+    pub clock: Option<WallTime>,
+}
+
+impl Grant {
+    /// A grant with `fence`.
+    pub fn new(fence: Fence) -> Self {
+        Self { fence, clock: None }
+    }
+
+    /// The same grant, with the store's clock.
+    #[must_use]
+    pub fn at(mut self, clock: WallTime) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+}
+
+/// What a refused attempt learned in passing; each part only where it cost nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy {
+    /// The attempt that holds the lock; `None` if unknown or of another library.
+    pub holder: Option<Owner>,
+    /// How long it holds it at most, unless it renews.
+    pub remaining: Option<Duration>,
+    /// The place of this claim in the queue, 1 being next.
+    pub place: Option<u64>,
+    /// The store's own wall clock, where it told it.
+    pub clock: Option<WallTime>,
+}
+
+impl Busy {
+    /// Held by `holder`, if it is known.
+    pub fn by(holder: Option<Owner>) -> Self {
+        Self {
+            holder,
+            ..Self::default()
+        }
+    }
+
+    /// The same answer, with the store's clock.
+    #[must_use]
+    pub fn at(mut self, clock: WallTime) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+}
+
+/// What a store answers to the renewal of one claim.
+#[derive(Clone, Debug)]
+pub enum Renewal {
+    /// The lease still stood, and now lives for its whole TTL again.
+    Renewed,
+    /// The lease does not stand any more. Final.
+    Lost(LostReason),
+    /// No answer, or none that decides; the lease may have been renewed.
+    Unknown(Error),
+}
+
+/// What a store answers to a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// The lease stood, and is freed.
+    Released,
+    /// The lease did not stand any more; whoever holds the lock now was not touched.
+    WasLost,
+}
+
+/// Why a guard is no longer valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// The deadline passed before a renewal was confirmed.
+    Expired,
+    /// Somebody else holds the lock.
+    Taken,
+    /// The lease vanished from the store: it was deleted, or the store forgot it.
+    Gone,
+    /// The longest time the caller allowed it to be held (`max_hold`) is over.
+    MaxHold,
+    /// The guard was released.
+    Released,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its deadline passed before a renewal was confirmed",
+            Self::Taken => "somebody else holds the lock",
+            Self::Gone => "the lease vanished from the store",
+            Self::MaxHold => "the longest time it may be held is over",
+            Self::Released => "it was released",
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! The only file that starts threads and tasks.
+
+use std::future::Future;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::error::{Error, ErrorKind};
+
+/// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+#[expect(clippy::disallowed_methods, reason = "the one place that spawns tasks")]
+pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(task)
+}
+
+/// Runs `work`, which may block on files, on a thread where that harms nobody.
+///
+/// # Errors
+///
+/// [`ErrorKind::Closed`] if the work panicked or the runtime is shutting down.
+///
+/// # Cancel safety
+///
+/// Dropping the future does not stop work that has begun; its result is dropped when it is there.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns tasks")]
+    let running = tokio::task::spawn_blocking(work);
+    running.await.map_err(|error| {
+        Error::new(ErrorKind::Closed, "the work on a file was broken off").with_source(error)
+    })
+}
+
+/// Where a client's tasks run.
+#[derive(Debug)]
+pub(crate) enum Background {
+    /// A thread of the client's own, so that a busy runtime of the caller cannot starve it.
+    Own {
+        handle: Handle,
+        stop: Option<oneshot::Sender<()>>,
+        ended: mpsc::Receiver<()>,
+    },
+    /// The runtime of a test, which moves time by hand.
+    Borrowed(Handle),
+}
+
+/// How long dropping a client waits for releases that are under way.
+pub(crate) const DROP_WAIT: Duration = Duration::from_millis(500);
+
+impl Background {
+    /// Starts the thread.
+    pub(crate) fn start() -> Result<Self, Error> {
+        let failed = |error| {
+            Error::new(
+                ErrorKind::Closed,
+                "the background thread could not be started",
+            )
+            .with_source(error)
+        };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ending, ended) = mpsc::channel::<()>();
+        std::thread::Builder::new()
+            .name("leasehold".into())
+            .spawn(move || {
+                // An error means that the client is gone, which is the signal too.
+                let _ = runtime.block_on(stopped);
+                runtime.shutdown_background();
+                drop(ending);
+            })
+            .map_err(failed)?;
+        Ok(Self::Own {
+            handle,
+            stop: Some(stop),
+            ended,
+        })
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        match self {
+            Self::Own { handle, .. } | Self::Borrowed(handle) => handle,
+        }
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // A spawn after the thread ended is dropped, and with it whatever the task held.
+        drop(self.handle().spawn(task));
+    }
+
+    /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
+    /// called on the thread itself.
+    pub(crate) fn stop(&mut self, last_words: impl Future<Output = ()> + Send + 'static) {
+        let Self::Own {
+            handle,
+            stop,
+            ended,
+        } = self
+        else {
+            return self.spawn(last_words);
+        };
+        let Some(stop) = stop.take() else { return };
+        let on_own_thread = Handle::try_current().is_ok_and(|current| current.id() == handle.id());
+        drop(handle.spawn(async move {
+            last_words.await;
+            drop(stop);
+        }));
+        if !on_own_thread {
+            let _ = ended.recv_timeout(DROP_WAIT);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::WallTime;
+use crate::fence::Fence;
+use crate::holder::ClientInfo;
+use crate::key::Key;
+use crate::owner::Owner;
+
+/// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
+///
+/// The same claim names the lease afterwards, when it is renewed or released.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Claim {
+    /// The lock.
+    pub key: Key,
+    /// The identity of this attempt; no two attempts share one.
+    pub owner: Owner,
+    /// Alone, or together with other shared holders.
+    pub mode: Mode,
+    /// How long the lease lives at the store unless renewed; without meaning where it never ends.
+    pub ttl: Duration,
+    /// The client's wall clock when the attempt began. A store grants a fence greater than it and
+    /// greater than every fence it granted before, which saves the order of fences even where a
+    /// counter was lost.
+    pub proposal: WallTime,
+    /// Who is asking, for people who look at the lock.
+    pub client: Arc<ClientInfo>,
+}
+
+impl Claim {
+    /// A claim of `client` on `key`, exclusive, for `ttl`.
+    pub fn new(
+        key: Key,
+        owner: Owner,
+        ttl: Duration,
+        proposal: WallTime,
+        client: Arc<ClientInfo>,
+    ) -> Self {
+        Self {
+            key,
+            owner,
+            mode: Mode::Exclusive,
+            ttl,
+            proposal,
+            client,
+        }
+    }
+
+    /// The same claim in another mode.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+}
+
+/// A claim that was granted: what is to be renewed.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The claim as it was granted.
+    pub claim: Arc<Claim>,
+    /// The fence it was granted with.
+    pub fence: Fence,
+}
+
+/// Whether a lock is held alone or together with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Nobody else holds the lock, in either mode.
+    #[default]
+    Exclusive,
+    /// Others may hold it in shared mode too; nobody holds it exclusively.
+    Shared,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! The only file that reads time.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use crate::BoxFuture;
+
+/// A point on the client's own clock, which goes on while the machine is suspended.
+///
+/// Only good for comparing with others of the same machine since its boot. `std::time::Instant`
+/// stands still during suspend on Linux, and a lease would seem to live longer than it does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootInstant(u64);
+
+impl BootInstant {
+    /// The instant that lies `nanos` nanoseconds after the machine's boot.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the machine's boot.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// How long ago `earlier` was; zero if it is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for BootInstant {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+impl Sub<Duration> for BootInstant {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+impl fmt::Debug for BootInstant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "boot+{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+/// A reading of a wall clock, in microseconds since 1970. Never used to measure a span: only to
+/// propose fences, to compare machines with each other, and to show people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(u64);
+
+impl WallTime {
+    /// The reading `micros` microseconds after 1970 began.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970 began.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// The distance between two readings, whichever is later.
+    pub const fn distance(self, other: Self) -> Duration {
+        Duration::from_micros(self.0.abs_diff(other.0))
+    }
+}
+
+/// Reads time and waits for it. Tests put a clock of their own in its place.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Now, on the clock that counts suspend.
+    fn now(&self) -> BootInstant;
+
+    /// Now, on the wall clock.
+    fn wall(&self) -> WallTime;
+
+    /// Resolves once [`Clock::now`] has reached `deadline`, also if the machine slept meanwhile.
+    /// Must be polled on the background thread (or, in tests, inside a tokio runtime).
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()>;
+}
+
+/// Runs `future` until `deadline` at the latest; `None` if the deadline came first.
+///
+/// # Cancel safety
+///
+/// Dropping it, like the deadline, drops `future`: it must be safe to drop.
+pub async fn within<F: Future>(
+    clock: &dyn Clock,
+    deadline: BootInstant,
+    future: F,
+) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = clock.sleep_until(deadline) => None,
+    }
+}
+
+/// The machine's clocks: `CLOCK_BOOTTIME` for spans and deadlines, `CLOCK_REALTIME` for the wall.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+/// Timers of the runtime stand still during suspend; so a long sleep is cut into ticks, and the
+/// clock is read again after each. This is how late a deadline may fire after waking up.
+const TICK: Duration = Duration::from_millis(250);
+
+impl Clock for SystemClock {
+    fn now(&self) -> BootInstant {
+        let since_boot = read(nix::time::ClockId::CLOCK_BOOTTIME);
+        BootInstant(u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn wall(&self) -> WallTime {
+        let since_epoch = read(nix::time::ClockId::CLOCK_REALTIME);
+        WallTime(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            loop {
+                let left = deadline.since(Self.now());
+                if left.is_zero() {
+                    return;
+                }
+                #[expect(clippy::disallowed_methods, reason = "the one place that sleeps")]
+                tokio::time::sleep(left.min(TICK)).await;
+            }
+        })
+    }
+}
+
+fn read(clock: nix::time::ClockId) -> Duration {
+    match clock.now() {
+        Ok(time) => Duration::from(time),
+        // Linux has had both clocks since 2.6.39; without one no lease could be kept safely.
+        Err(errno) => unreachable!("clock_gettime failed: {errno}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        let early = BootInstant::from_nanos(5);
+        assert_eq!(early - Duration::from_secs(1), BootInstant::from_nanos(0));
+        assert_eq!(early + Duration::MAX, BootInstant::from_nanos(u64::MAX));
+        assert_eq!(early.since(early + Duration::from_secs(1)), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn a_sleep_ends_at_its_deadline_and_not_before() {
+        let deadline = SystemClock.now() + Duration::from_millis(20);
+        SystemClock.sleep_until(deadline).await;
+        assert!(SystemClock.now() >= deadline);
+    }
+
+    #[tokio::test]
+    async fn within_prefers_a_result_that_is_there() {
+        let past = SystemClock.now();
+        assert_eq!(
+            within(&SystemClock, past, std::future::ready(7)).await,
+            Some(7)
+        );
+        assert_eq!(
+            within(&SystemClock, past, std::future::pending::<()>()).await,
+            None
+        );
+    }
+}

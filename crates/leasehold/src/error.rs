@@ -1,0 +1,226 @@
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::key::Key;
+use crate::member::MemberFailure;
+
+/// Why a call did not do what it was asked to.
+///
+/// One line of text by `Display`, without credentials; [`kind`](Self::kind) and the predicates for
+/// programs. A lock held by somebody else is no error for
+/// [`try_acquire`](crate::Lock::try_acquire); it is one only where a wait ran out.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    effect: Effect,
+    message: String,
+    store: Option<String>,
+    key: Option<Key>,
+    members: Vec<MemberFailure>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+/// The sort of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A value breaks a rule; the message names both. Nothing was sent.
+    InvalidInput,
+    /// The store cannot do what was asked (shared mode, a network file system, an old server).
+    Unsupported,
+    /// Somebody else still held the lock when the wait ended.
+    Busy,
+    /// Too few members answered to decide; [`Error::members`] has the reason of each.
+    NoQuorum,
+    /// The store, or this one member, did not answer.
+    Unreachable,
+    /// The store answered that this client may not: wrong password, missing right, read-only.
+    Refused,
+    /// The store's answer makes no sense.
+    Garbled,
+    /// Another library's lock of another data type is under the key.
+    ForeignLock,
+    /// Stored data is damaged.
+    Corrupt,
+    /// The operating system reported a failure of a file or a disk.
+    Io,
+    /// The guard is no longer valid.
+    Lost,
+    /// The calling process is a forked child of the one that owns the client or guard.
+    Forked,
+    /// The background thread has ended, or could not be started.
+    Closed,
+}
+
+/// What a failed request may have done at the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing: the request was refused or never sent.
+    None,
+    /// Perhaps it took effect, perhaps not: no answer came.
+    Unknown,
+}
+
+impl Error {
+    /// An error of `kind`. `message` is one line, names values and rules, and holds no credential.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Arc::new(Inner {
+            kind,
+            effect: Effect::None,
+            message: message.into(),
+            store: None,
+            key: None,
+            members: Vec::new(),
+            source: None,
+        }))
+    }
+
+    /// The same error, its request having had perhaps an effect.
+    #[must_use]
+    pub fn with_unknown_effect(self) -> Self {
+        self.edit(|inner| inner.effect = Effect::Unknown)
+    }
+
+    /// The same error, naming the store (without credentials) unless it names one already.
+    #[must_use]
+    pub fn with_store(self, store: impl Into<String>) -> Self {
+        self.edit(|inner| {
+            inner.store.get_or_insert(store.into());
+        })
+    }
+
+    /// The same error, naming the lock.
+    #[must_use]
+    pub fn with_key(self, key: &Key) -> Self {
+        self.edit(|inner| inner.key = Some(key.clone()))
+    }
+
+    /// The same error, with the failure of each member.
+    #[must_use]
+    pub fn with_members(self, members: Vec<MemberFailure>) -> Self {
+        self.edit(|inner| inner.members = members)
+    }
+
+    /// The same error, caused by `source`.
+    #[must_use]
+    pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.edit(|inner| inner.source = Some(Arc::new(source)))
+    }
+
+    /// The sort of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What the request may have done.
+    pub fn effect(&self) -> Effect {
+        self.0.effect
+    }
+
+    /// The store that failed, without credentials.
+    pub fn store(&self) -> Option<&str> {
+        self.0.store.as_deref()
+    }
+
+    /// The lock that was asked for.
+    pub fn key(&self) -> Option<&Key> {
+        self.0.key.as_ref()
+    }
+
+    /// The members that failed, each with its own error; empty unless the store is a quorum.
+    pub fn members(&self) -> &[MemberFailure] {
+        &self.0.members
+    }
+
+    /// The wait ended while somebody else held the lock.
+    pub fn is_busy(&self) -> bool {
+        self.0.kind == ErrorKind::Busy
+    }
+
+    /// The guard is not valid any more.
+    pub fn is_lost(&self) -> bool {
+        self.0.kind == ErrorKind::Lost
+    }
+
+    /// Too few members, or the only one, could be asked.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::NoQuorum | ErrorKind::Unreachable | ErrorKind::Garbled
+        )
+    }
+
+    /// The same call may succeed later without anybody changing its arguments or the set-up.
+    pub fn is_retryable(&self) -> bool {
+        self.is_busy() || self.is_unreachable()
+    }
+
+    fn edit(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(key) = &self.0.key {
+            write!(f, "lock {:?}: ", key.as_str())?;
+        }
+        if let Some(store) = &self.0.store {
+            write!(f, "{store}: ")?;
+        }
+        f.write_str(&self.0.message)?;
+        for failure in &self.0.members {
+            write!(f, "; {failure}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        f.debug_struct("Error")
+            .field("kind", &inner.kind)
+            .field("effect", &inner.effect)
+            .field("message", &inner.message)
+            .field("store", &inner.store)
+            .field("key", &inner.key)
+            .field("members", &inner.members)
+            .field("source", &inner.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_ref()
+            .map(|source| &**source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_names_lock_store_and_reason() {
+        let error = Error::new(ErrorKind::Unreachable, "connection refused")
+            .with_store("127.0.0.1:6379")
+            .with_store("never replaces the first")
+            .with_key(&Key::new("deploy").unwrap())
+            .with_unknown_effect();
+        assert_eq!(
+            error.to_string(),
+            r#"lock "deploy": 127.0.0.1:6379: connection refused"#
+        );
+        assert_eq!(error.effect(), Effect::Unknown);
+        assert!(error.is_retryable() && error.is_unreachable() && !error.is_busy());
+    }
+}

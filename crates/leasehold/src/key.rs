@@ -1,0 +1,107 @@
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind};
+
+/// The name of a lock, checked once and then trusted.
+///
+/// A key is 1 to [`Key::MAX_BYTES`] bytes of UTF-8 without control characters, and does not begin
+/// with `leasehold:`, which stores use for their own records. Case is kept, nothing is normalised:
+/// two keys are the same lock exactly if their bytes are equal.
+///
+/// # Examples
+///
+/// ```
+/// use leasehold::Key;
+///
+/// assert_eq!(Key::new("invoices/2026-11")?.as_str(), "invoices/2026-11");
+/// assert!(Key::new("").unwrap_err().to_string().contains("empty"));
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    /// The longest name a lock may have, in bytes of UTF-8.
+    pub const MAX_BYTES: usize = 512;
+
+    /// What no name may begin with: the stores' own records live there.
+    pub const RESERVED_PREFIX: &'static str = "leasehold:";
+
+    /// Checks `name` and makes it a key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], naming the value and the rule it breaks.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
+        let name = name.as_ref();
+        let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
+        if name.is_empty() {
+            return refuse("lock name is empty: give it at least one character".into());
+        }
+        if name.len() > Self::MAX_BYTES {
+            let start: String = name.chars().take(32).collect();
+            return refuse(format!(
+                "lock name {start:?}… has {} bytes: at most {} are allowed",
+                name.len(),
+                Self::MAX_BYTES
+            ));
+        }
+        if let Some(control) = name.chars().find(|c| c.is_control()) {
+            return refuse(format!(
+                "lock name {name:?} contains the control character {control:?}: not allowed"
+            ));
+        }
+        if name.starts_with(Self::RESERVED_PREFIX) {
+            return refuse(format!(
+                "lock name {name:?} begins with {:?}: reserved for the stores' own records",
+                Self::RESERVED_PREFIX
+            ));
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({:?})", &*self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(name: &str) -> String {
+        let error = Key::new(name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        error.to_string()
+    }
+
+    #[test]
+    fn each_rule_is_named_with_the_value() {
+        assert!(refusal("").contains("lock name is empty"));
+        assert!(refusal("a\0b").contains(r#""a\0b" contains the control character '\0'"#));
+        assert!(refusal("a\nb").contains("control character"));
+        assert!(refusal("leasehold:card").contains("reserved"));
+        let long = refusal(&"x".repeat(513));
+        assert!(long.contains("513 bytes: at most 512"), "{long}");
+    }
+
+    #[test]
+    fn the_longest_name_and_any_script_are_accepted() {
+        assert!(Key::new("x".repeat(512)).is_ok());
+        assert_eq!(Key::new("Ключ/鍵 {tag}").unwrap().as_str(), "Ключ/鍵 {tag}");
+    }
+}

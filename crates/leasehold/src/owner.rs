@@ -1,0 +1,137 @@
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ambient::Entropy;
+
+/// The random identity of one client: one process's connection to its locks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(u64);
+
+impl ClientId {
+    /// Draws a new identity.
+    pub fn random(entropy: &dyn Entropy) -> Self {
+        Self(entropy.next_u64())
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClientId({self})")
+    }
+}
+
+impl FromStr for ClientId {
+    type Err = NotAnOwner;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOwner> {
+        if text.len() != 16 || !is_lower_hex(text) {
+            return Err(NotAnOwner);
+        }
+        u64::from_str_radix(text, 16)
+            .map(Self)
+            .map_err(|_| NotAnOwner)
+    }
+}
+
+/// The random identity of one *attempt* to take a lock.
+///
+/// Every attempt draws a fresh one, so that a late message of an earlier attempt can never act for
+/// a later one. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`: printable ASCII, and
+/// the nonce carries 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    client: ClientId,
+    nonce: u128,
+}
+
+impl Owner {
+    /// Draws the owner of a new attempt of `client`.
+    pub fn random(client: ClientId, entropy: &dyn Entropy) -> Self {
+        let nonce = (u128::from(entropy.next_u64()) << 64) | u128::from(entropy.next_u64());
+        Self { client, nonce }
+    }
+
+    /// The client that made the attempt.
+    pub fn client(self) -> ClientId {
+        self.client
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:032x}", self.client, self.nonce)
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({self})")
+    }
+}
+
+impl FromStr for Owner {
+    type Err = NotAnOwner;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOwner> {
+        let (client, nonce) = text.split_once('.').ok_or(NotAnOwner)?;
+        if nonce.len() != 32 || !is_lower_hex(nonce) {
+            return Err(NotAnOwner);
+        }
+        let nonce = u128::from_str_radix(nonce, 16).map_err(|_| NotAnOwner)?;
+        Ok(Self {
+            client: client.parse()?,
+            nonce,
+        })
+    }
+}
+
+/// The text is not an owner that this library wrote: most likely another library's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnOwner;
+
+impl fmt::Display for NotAnOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an owner written by leasehold")
+    }
+}
+
+impl std::error::Error for NotAnOwner {}
+
+fn is_lower_hex(text: &str) -> bool {
+    text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ambient::SystemEntropy;
+
+    #[test]
+    fn an_owner_survives_its_text_form() {
+        let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+        let text = owner.to_string();
+        assert_eq!(text.len(), 16 + 1 + 32);
+        assert_eq!(text.parse(), Ok(owner));
+    }
+
+    #[test]
+    fn other_libraries_tokens_are_not_owners() {
+        for token in [
+            "",
+            ".",
+            "a3f1",
+            "0123456789abcdef.xyz",
+            "+123456789abcdef.0",
+        ] {
+            assert_eq!(token.parse::<Owner>(), Err(NotAnOwner), "{token:?}");
+        }
+        let upper = format!("{:016X}.{:032X}", u64::MAX, u128::MAX);
+        assert_eq!(upper.parse::<Owner>(), Err(NotAnOwner));
+    }
+}

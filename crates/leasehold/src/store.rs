@@ -1,0 +1,122 @@
+use std::fmt;
+
+use crate::BoxFuture;
+use crate::attempt::{Attempt, Release, Renewal};
+use crate::claim::{Claim, Held};
+use crate::error::Error;
+use crate::guarantees::{Guarantees, LeaseTerms};
+use crate::holder::Holder;
+use crate::key::Key;
+
+/// A place that grants locks: the trait for implementors. Users see [`Lock`](crate::Lock) and
+/// [`Guard`](crate::Guard).
+///
+/// It serves three kinds of store: expiring leases (Redis, PostgreSQL), sessions (etcd,
+/// ZooKeeper) and locks held by the kernel (files). Every method is called on the background
+/// thread of a client, inside its runtime, and must not block it.
+///
+/// The numbered obligations are each a named test of the contract suite, which every store runs.
+///
+/// # Contract
+///
+/// - **S1** Two stores opened on the same place grant the same locks, also from two processes.
+/// - **S2** `guarantees` and `terms` never change during a store's life.
+/// - **S3** `describe` names the store without credentials.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// The store in a few words, without credentials: for messages and logs.
+    fn describe(&self) -> String;
+
+    /// What the store promises.
+    fn guarantees(&self) -> Guarantees;
+
+    /// The times its leases keep to.
+    fn terms(&self) -> LeaseTerms;
+
+    /// Makes one attempt to take the lock. Never waits for a holder.
+    ///
+    /// # Contract
+    ///
+    /// - **A1** While an exclusive claim holds, no other claim on its key is granted; while a
+    ///   shared claim holds, no exclusive one is. Different keys do not touch each other.
+    /// - **A2** Shared claims on one key hold together, each with a fence of its own, where
+    ///   `guarantees` offers sharing; elsewhere a shared claim is refused as unsupported.
+    /// - **A3** Asking again with the same owner while its claim holds is answered `Granted`.
+    /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
+    ///   process and across restarts, and greater than the claim's `proposal`.
+    /// - **A5** `Busy` is returned at once, and leaves nothing held.
+    /// - **A6** Where leases expire, the lock is free again once the claim's TTL is over, if
+    ///   nobody renewed it. Where they end with the process, it is free once the process is gone.
+    ///
+    /// # Errors
+    ///
+    /// `effect` is `Unknown` if the claim may hold; the caller then releases it.
+    ///
+    /// # Cancel safety
+    ///
+    /// - **A7** May be dropped at any await point; a `release` of the same claim afterwards leaves
+    ///   nothing held, however far the attempt had got.
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>>;
+
+    /// Lets each lease live for its whole TTL again. Answers in the order of `leases`.
+    ///
+    /// # Contract
+    ///
+    /// - **R1** `Renewed` only where the lease still stood: renewing never takes a free lock, and
+    ///   never a lock that somebody else holds.
+    /// - **R2** Each lease is answered on its own: one that is lost, or broken in any way, does
+    ///   not change the answers of the others.
+    /// - **R3** A lease renewed in time outlives its first TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; each lease may or may not have been renewed.
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
+
+    /// Frees the lock if this very claim holds it.
+    ///
+    /// # Contract
+    ///
+    /// - **F1** Afterwards the lock can be granted at once.
+    /// - **F2** A claim that does not hold is `WasLost`, and whoever holds the lock keeps it: a
+    ///   late or repeated release is harmless.
+    /// - **F3** A release never overtakes the claim's own earlier attempt.
+    ///
+    /// # Errors
+    ///
+    /// `effect` is `Unknown` if the lock may or may not have been freed. The store goes on trying
+    /// by itself where it can; at the latest the TTL frees the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; a lease may then be freed or stand until its TTL.
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
+
+    /// Resolves when another attempt for `claim`, which was just answered `Busy`, is worth making.
+    ///
+    /// # Contract
+    ///
+    /// - **W1** May resolve without reason, but not in a busy loop.
+    /// - **W2** Resolves within a bounded time after the lock became free.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; nothing is left queued.
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
+
+    /// Who holds `key`: nobody, one exclusive holder, or the shared ones. For people; by the time
+    /// it is read it may be over.
+    ///
+    /// # Contract
+    ///
+    /// - **H1** Names the holder's owner and, where known, its host, process and program; empty
+    ///   when the lock is free. Locks of other libraries show as holders without an owner.
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>>;
+
+    /// The keys beginning with `prefix` that somebody holds, in no particular order, at most
+    /// `limit` of them. For people.
+    ///
+    /// # Contract
+    ///
+    /// - **H2** Lists exactly the held keys with the prefix, taken literally.
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>>;
+}
