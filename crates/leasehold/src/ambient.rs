@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 
@@ -10,6 +11,20 @@ pub struct Ambient {
     pub clock: Arc<dyn Clock>,
     /// Draws identities and random delays.
     pub entropy: Arc<dyn Entropy>,
+}
+
+impl Ambient {
+    /// A random span between `least` and `most`.
+    pub fn random_span(&self, least: Duration, most: Duration) -> Duration {
+        let width = u64::try_from(most.saturating_sub(least).as_nanos()).unwrap_or(u64::MAX);
+        least + Duration::from_nanos(self.entropy.next_u64() % width.saturating_add(1).max(1))
+    }
+
+    /// The pause of a waiter that polls: random, so that waiters spread out, 10 to 50 ms.
+    pub async fn poll_pause(&self) {
+        let pause = self.random_span(Duration::from_millis(10), Duration::from_millis(50));
+        self.clock.sleep_until(self.clock.now() + pause).await;
+    }
 }
 
 impl Default for Ambient {

@@ -102,8 +102,8 @@ pub enum LostReason {
     Gone,
     /// The longest time the caller allowed it to be held (`max_hold`) is over.
     MaxHold,
-    /// The guard was released.
-    Released,
+    /// The caller is a forked child of the process that holds the guard.
+    Forked,
 }
 
 impl fmt::Display for LostReason {
@@ -113,7 +113,7 @@ impl fmt::Display for LostReason {
             Self::Taken => "somebody else holds the lock",
             Self::Gone => "the lease vanished from the store",
             Self::MaxHold => "the longest time it may be held is over",
-            Self::Released => "it was released",
+            Self::Forked => "this process is a forked child of the one that holds it",
         })
     }
 }

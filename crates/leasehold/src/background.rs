@@ -1,13 +1,14 @@
 //! The only file that starts threads and tasks.
 
 use std::future::Future;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
@@ -50,7 +51,7 @@ pub(crate) enum Background {
     Own {
         handle: Handle,
         stop: Option<oneshot::Sender<()>>,
-        ended: mpsc::Receiver<()>,
+        ended: Mutex<mpsc::Receiver<()>>,
     },
     /// The runtime of a test, which moves time by hand.
     Borrowed(Handle),
@@ -88,7 +89,7 @@ impl Background {
         Ok(Self::Own {
             handle,
             stop: Some(stop),
-            ended,
+            ended: Mutex::new(ended),
         })
     }
 
@@ -98,9 +99,30 @@ impl Background {
         }
     }
 
+    /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // A spawn after the thread ended is dropped, and with it whatever the task held.
         drop(self.handle().spawn(task));
+    }
+
+    /// Runs `task` to its end on the background thread, also if the returned future is dropped;
+    /// its output is then dropped there.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        task: BoxFuture<'static, T>,
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<T> {
+        let (done, output) = oneshot::channel();
+        self.spawn(async move {
+            // A failed send means that nobody waits any more; the output is dropped with it.
+            let _ = done.send(task.await);
+        });
+        async move {
+            output.await.map_err(|_| {
+                Error::new(
+                    ErrorKind::Closed,
+                    "the client's background thread has ended",
+                )
+            })
+        }
     }
 
     /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
@@ -121,6 +143,7 @@ impl Background {
             drop(stop);
         }));
         if !on_own_thread {
+            let ended = ended.get_mut().unwrap_or_else(PoisonError::into_inner);
             let _ = ended.recv_timeout(DROP_WAIT);
         }
     }

@@ -26,12 +26,18 @@ pub struct Claim {
     /// greater than every fence it granted before, which saves the order of fences even where a
     /// counter was lost.
     pub proposal: WallTime,
+    /// How long the attempt may take before its answer is of no use to the caller any more.
+    pub limit: Duration,
     /// Who is asking, for people who look at the lock.
     pub client: Arc<ClientInfo>,
 }
 
 impl Claim {
-    /// A claim of `client` on `key`, exclusive, for `ttl`.
+    /// The longest an attempt may take, whatever its TTL.
+    pub const LIMIT_MAX: Duration = Duration::from_secs(2);
+
+    /// A claim of `client` on `key`, exclusive, for `ttl`. Its attempt may take a third of `ttl`,
+    /// at most [`Claim::LIMIT_MAX`]: what takes longer is thrown away by the caller.
     pub fn new(
         key: Key,
         owner: Owner,
@@ -39,14 +45,23 @@ impl Claim {
         proposal: WallTime,
         client: Arc<ClientInfo>,
     ) -> Self {
+        let limit = (ttl / 3).min(Self::LIMIT_MAX);
         Self {
             key,
             owner,
             mode: Mode::Exclusive,
             ttl,
             proposal,
+            limit,
             client,
         }
+    }
+
+    /// The same claim, of whose attempt the answer is wanted within `limit`.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = self.limit.min(limit);
+        self
     }
 
     /// The same claim in another mode.

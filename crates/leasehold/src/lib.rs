@@ -9,25 +9,38 @@ pub mod ambient;
 pub mod background;
 pub mod clock;
 
+mod acquisition;
 mod attempt;
+mod backoff;
 mod claim;
+mod client;
 mod error;
 mod fence;
 mod guarantees;
+mod guard;
 mod holder;
+mod keeper;
 mod key;
+mod lease;
+mod lock;
 mod member;
+mod memory;
 mod owner;
 mod store;
+mod tenure;
 
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 pub use claim::{Claim, Held, Mode};
+pub use client::{Client, ClientBuilder};
 pub use error::{Effect, Error, ErrorKind};
 pub use fence::Fence;
 pub use guarantees::{Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting};
+pub use guard::{Ended, Guard};
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;
+pub use lock::Lock;
 pub use member::{Health, Member, MemberFailure, MemberId, Seal};
+pub use memory::MemoryStore;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use store::Store;
 

@@ -1,0 +1,278 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::attempt::{Attempt, Busy, Grant};
+use crate::backoff;
+use crate::claim::{Claim, Mode};
+use crate::client::ClientCore;
+use crate::clock::{self, BootInstant};
+use crate::error::{Effect, Error, ErrorKind};
+use crate::guarantees::Expiry;
+use crate::guard::Guard;
+use crate::key::Key;
+use crate::lease::{Lease, LeaseTimes};
+use crate::owner::Owner;
+use crate::tenure::Tenure;
+
+/// How long an acquisition goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// Busy is the answer.
+    OneAttempt,
+    /// Until granted, or for so long.
+    Wait(Option<Duration>),
+}
+
+/// One call of `acquire` or `try_acquire`: attempts and the waits between them, run on the
+/// background thread. The caller's future only waits for the outcome; dropping it is noticed here.
+pub(crate) struct Acquisition {
+    pub(crate) client: Arc<ClientCore>,
+    pub(crate) key: Key,
+    pub(crate) mode: Mode,
+    pub(crate) ttl: Duration,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) patience: Patience,
+}
+
+/// Why an attempt did not end in a guard.
+enum Setback {
+    Busy(Busy),
+    Failed(Error),
+}
+
+/// What ends an acquisition from outside.
+struct Limits {
+    dropped: CancellationToken,
+    /// The end of the caller's wait.
+    end: Option<BootInstant>,
+}
+
+impl Acquisition {
+    pub(crate) fn start(
+        self,
+    ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
+        let dropped = CancellationToken::new();
+        let alive: DropGuard = dropped.clone().drop_guard();
+        let client = Arc::clone(&self.client);
+        let running = client.run(Box::pin(self.run(dropped)))?;
+        Ok(async move {
+            let outcome = running.await;
+            drop(alive.disarm());
+            outcome?
+        })
+    }
+
+    async fn run(self, dropped: CancellationToken) -> Result<Option<Guard>, Error> {
+        let began = self.client.now();
+        let end = match self.patience {
+            Patience::OneAttempt => None,
+            Patience::Wait(span) => span.map(|span| began + span),
+        };
+        let limits = Limits { dropped, end };
+        let mut failures = 0;
+        let mut last_answer = began;
+        loop {
+            let (claim, sent) = self.claim(&limits);
+            let setback = match self.attempt(&claim, sent, &limits).await {
+                Ok(guard) => return Ok(Some(guard)),
+                Err(setback) => setback,
+            };
+            let now = self.client.now();
+            if matches!(setback, Setback::Busy(_)) {
+                failures = 0;
+                last_answer = now;
+            }
+            if limits.dropped.is_cancelled() || !self.goes_on(&setback, last_answer, now, &limits) {
+                return self.give_up(setback, began);
+            }
+            let pause = async {
+                if let Setback::Busy(_) = setback {
+                    self.client.store.wait(&claim).await;
+                } else {
+                    let random = self.client.ambient.entropy.next_u64();
+                    let until = now + backoff::pause_after(failures, random);
+                    self.client.ambient.clock.sleep_until(until).await;
+                }
+            };
+            if limits.bound(&self.client, pause).await.is_none() {
+                return self.give_up(setback, began);
+            }
+            failures = failures.saturating_add(1);
+        }
+    }
+
+    /// A claim with a fresh owner, and the instant from which its lease counts.
+    fn claim(&self, limits: &Limits) -> (Arc<Claim>, BootInstant) {
+        let ambient = &self.client.ambient;
+        let sent = ambient.clock.now();
+        let info = &self.client.info;
+        let owner = Owner::random(info.id, &*ambient.entropy);
+        let wall = ambient.clock.wall();
+        let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
+            .with_mode(self.mode);
+        if let Some(end) = limits.end {
+            claim = claim.with_limit(end.since(sent).max(LIMIT_MIN));
+        }
+        (Arc::new(claim), sent)
+    }
+
+    async fn attempt(
+        &self,
+        claim: &Arc<Claim>,
+        sent: BootInstant,
+        limits: &Limits,
+    ) -> Result<Guard, Setback> {
+        let mut asking = Box::pin(ask(Arc::clone(&self.client), Arc::clone(claim), sent));
+        let Some(answer) = limits.bound(&self.client, &mut asking).await else {
+            // The caller is gone, but the request is on its way: see it through, then free it.
+            let (client, claim) = (Arc::clone(&self.client), Arc::clone(claim));
+            self.client.clean_up(async move {
+                if may_hold(&asking.await) {
+                    free(&client, &claim).await;
+                }
+            });
+            return Err(Setback::Failed(no_answer_in_the_wait(&self.client)));
+        };
+        if may_hold(&answer) && answer.is_err() {
+            let (client, claim) = (Arc::clone(&self.client), Arc::clone(claim));
+            self.client
+                .clean_up(async move { free(&client, &claim).await });
+        }
+        match answer {
+            Ok(Attempt::Granted(grant)) => Ok(self.guard(claim, sent, grant)),
+            Ok(Attempt::Busy(busy)) => Err(Setback::Busy(busy)),
+            Err(error) => Err(Setback::Failed(error)),
+        }
+    }
+
+    fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, grant: Grant) -> Guard {
+        let client = &self.client;
+        let margin = match client.store.guarantees().expiry {
+            Expiry::Lease => Some(client.store.terms().margin(self.ttl)),
+            Expiry::WithProcess => None,
+        };
+        let times = LeaseTimes {
+            ttl: self.ttl,
+            margin,
+            max_hold: self.max_hold,
+        };
+        let spread = client.ambient.random_span(Duration::ZERO, self.ttl / 30);
+        let lease = Lease::granted(times, sent, spread);
+        let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
+        let tenure = Arc::new(tenure);
+        client.keep(&tenure);
+        Guard::new(tenure, Arc::clone(client))
+    }
+
+    fn goes_on(
+        &self,
+        setback: &Setback,
+        last_answer: BootInstant,
+        now: BootInstant,
+        limits: &Limits,
+    ) -> bool {
+        let Patience::Wait(wait) = self.patience else {
+            return false;
+        };
+        let in_time = limits.end.is_none_or(|end| now < end);
+        match setback {
+            Setback::Busy(_) => in_time,
+            Setback::Failed(error) if !error.is_retryable() => false,
+            Setback::Failed(_) => match wait {
+                Some(_) => in_time,
+                None => now.since(last_answer) < self.ttl,
+            },
+        }
+    }
+
+    fn give_up(&self, setback: Setback, began: BootInstant) -> Result<Option<Guard>, Error> {
+        match (setback, self.patience) {
+            (Setback::Busy(_), Patience::OneAttempt) => Ok(None),
+            (Setback::Busy(busy), Patience::Wait(_)) => {
+                let holder = match busy.holder {
+                    Some(owner) => format!("client {}", owner.client()),
+                    None => "somebody else".into(),
+                };
+                let waited = self.client.now().since(began);
+                let text = format!("still held by {holder} after {waited:.1?}");
+                Err(Error::new(ErrorKind::Busy, text).with_key(&self.key))
+            }
+            (Setback::Failed(error), _) => Err(error.with_key(&self.key)),
+        }
+    }
+}
+
+impl Limits {
+    /// Runs `work` until it ends, the caller's wait is over, or the caller is gone.
+    async fn bound<F: Future>(&self, client: &ClientCore, work: F) -> Option<F::Output> {
+        let end = async {
+            match self.end {
+                // Stores keep the limit themselves and then say why; this is for those that hang.
+                Some(end) => client.ambient.clock.sleep_until(end + GRACE).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            output = work => Some(output),
+            () = self.dropped.cancelled() => None,
+            () = end => None,
+        }
+    }
+}
+
+/// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
+/// thrown away: too little of the lease would be left.
+async fn ask(
+    client: Arc<ClientCore>,
+    claim: Arc<Claim>,
+    sent: BootInstant,
+) -> Result<Attempt, Error> {
+    let asking = client.store.acquire(&claim);
+    if client.store.guarantees().expiry == Expiry::WithProcess {
+        return asking.await;
+    }
+    let limit = sent + (claim.ttl / 3).min(Claim::LIMIT_MAX);
+    let too_late = || {
+        let text = format!(
+            "no answer within {:?}",
+            (claim.ttl / 3).min(Claim::LIMIT_MAX)
+        );
+        Error::new(ErrorKind::Unreachable, text)
+            .with_store(client.store.describe())
+            .with_unknown_effect()
+    };
+    match clock::within(&*client.ambient.clock, limit, asking).await {
+        None => Err(too_late()),
+        Some(Ok(Attempt::Granted(_))) if client.now() >= sent + claim.ttl / 3 => Err(too_late()),
+        Some(answer) => answer,
+    }
+}
+
+fn may_hold(answer: &Result<Attempt, Error>) -> bool {
+    match answer {
+        Ok(Attempt::Granted(_)) => true,
+        Ok(Attempt::Busy(_)) => false,
+        Err(error) => error.effect() == Effect::Unknown,
+    }
+}
+
+async fn free(client: &ClientCore, claim: &Claim) {
+    let outcome = client.store.release(claim).await;
+    tracing::debug!(key = %claim.key, ?outcome, "freed an attempt that was not used");
+}
+
+fn no_answer_in_the_wait(client: &ClientCore) -> Error {
+    Error::new(ErrorKind::Unreachable, "no answer within the wait")
+        .with_store(client.store.describe())
+        .with_unknown_effect()
+}
+
+/// An attempt is given at least this long, however little of the caller's wait is left.
+const LIMIT_MIN: Duration = Duration::from_millis(100);
+
+/// How much later than the caller's wait an attempt is broken off from outside.
+const GRACE: Duration = Duration::from_millis(150);

@@ -1,0 +1,301 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::attempt::{LostReason, Release};
+use crate::client::ClientCore;
+use crate::clock::BootInstant;
+use crate::error::{Error, ErrorKind};
+use crate::fence::Fence;
+use crate::key::Key;
+use crate::owner::Owner;
+use crate::tenure::Tenure;
+
+/// A lock that is held, until it is released, dropped or lost.
+///
+/// The client's keeper renews the lease behind it. The guard is valid until its
+/// [`deadline`](Self::deadline), which lies before the end of the lease at the store and is
+/// measured by the client on a clock that counts suspend, from before each request was sent. Once
+/// lost, a guard stays lost.
+///
+/// Validity is a statement about this instant. Work that is already past its check can still reach
+/// a resource late; a resource that compares the [`fence`](Self::fence) refuses it.
+///
+/// Dropping the guard frees the lock in the background. In a forked child every call answers
+/// `Forked` or "not valid", and dropping does nothing.
+///
+/// # Examples
+///
+/// ```
+/// # pollster::block_on(async {
+/// use std::time::Duration;
+/// use leasehold::{Client, MemoryStore};
+///
+/// let locks = Client::new(MemoryStore::new());
+/// let guard = locks.lock("report").acquire().await?;
+/// guard.ensure(Duration::from_secs(5))?; // at least this long, or an error
+/// println!("write with fence {}", guard.fence());
+/// guard.release().await?;
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[must_use = "if unused the lock is freed at once"]
+#[clippy::has_significant_drop]
+pub struct Guard {
+    /// One more share of the same hold; the last one frees it.
+    hold: Arc<Hold>,
+}
+
+/// The hold that all shares of one guard have in common.
+struct Hold {
+    tenure: Arc<Tenure>,
+    client: Arc<ClientCore>,
+    freed: bool,
+}
+
+/// How a [`Guard::release`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The lease stood, and is freed.
+    Released,
+    /// The lease did not stand any more; nobody else was touched.
+    WasLost,
+    /// Other shares of the guard still hold the lock.
+    StillShared,
+}
+
+impl Guard {
+    pub(crate) fn new(tenure: Arc<Tenure>, client: Arc<ClientCore>) -> Self {
+        Self {
+            hold: Arc::new(Hold {
+                tenure,
+                client,
+                freed: false,
+            }),
+        }
+    }
+
+    /// The lock's name.
+    pub fn key(&self) -> &Key {
+        &self.tenure().claim.key
+    }
+
+    /// The identity of the attempt that was granted.
+    pub fn owner(&self) -> Owner {
+        self.tenure().claim.owner
+    }
+
+    /// The fencing token: greater than that of every earlier grant of this key.
+    pub fn fence(&self) -> Fence {
+        self.tenure().fence
+    }
+
+    /// The instant from which on the guard is not valid unless it is renewed before; `None` where
+    /// the hold has no end, as on the file store.
+    pub fn deadline(&self) -> Option<BootInstant> {
+        self.tenure().deadline()
+    }
+
+    /// The time left until the deadline: zero once lost, [`Duration::MAX`] where there is none.
+    pub fn remaining(&self) -> Duration {
+        let now = self.hold.client.now();
+        match (self.check(now), self.deadline()) {
+            (Err(_), _) => Duration::ZERO,
+            (Ok(()), Some(deadline)) => deadline.since(now),
+            (Ok(()), None) => Duration::MAX,
+        }
+    }
+
+    /// Whether the lock is held at this instant. Once false, for ever false.
+    pub fn is_valid(&self) -> bool {
+        self.check(self.hold.client.now()).is_ok()
+    }
+
+    /// Whether renewals are failing while the deadline still lies ahead.
+    pub fn is_in_doubt(&self) -> bool {
+        self.is_valid() && self.tenure().is_in_doubt()
+    }
+
+    /// Makes sure that the lock is held for at least `span` from now, even if no renewal succeeds
+    /// any more. Call it before each step that must not happen without the lock.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`] if the guard is not valid, or not for so long; [`ErrorKind::Forked`] in
+    /// a forked child.
+    pub fn ensure(&self, span: Duration) -> Result<(), Error> {
+        let now = self.hold.client.now();
+        if let Err(reason) = self.check(now) {
+            return Err(self.lost_error(reason));
+        }
+        match self.deadline().map(|deadline| deadline.since(now)) {
+            Some(left) if left < span => Err(Error::new(
+                ErrorKind::Lost,
+                format!("held for {left:.1?} more unless renewed, but {span:?} were asked for"),
+            )
+            .with_key(self.key())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Resolves with the reason once the guard is lost: at its deadline at the latest, by itself.
+    /// In a forked child at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn lost(&self) -> LostReason {
+        loop {
+            if let Err(reason) = self.check(self.hold.client.now()) {
+                return reason;
+            }
+            self.tenure().lost_token().cancelled().await;
+        }
+    }
+
+    /// A token that is cancelled once the guard is lost, for handing to the work it protects. It
+    /// outlives the guard, and a release does not cancel it.
+    pub fn lost_token(&self) -> CancellationToken {
+        self.tenure().lost_token().clone()
+    }
+
+    /// Resolves with the deadline as soon as it is another than `from`; then again at each
+    /// renewal. For passing it on to somebody who must keep it too.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the next call sees whatever was missed.
+    pub async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
+        let mut deadlines = self.tenure().deadlines();
+        match deadlines.wait_for(|deadline| *deadline != from).await {
+            Ok(deadline) => *deadline,
+            // The sender lives in the tenure, which this guard keeps.
+            Err(_) => self.deadline(),
+        }
+    }
+
+    /// One more guard of the same hold: explicit reentrancy. The lock is freed with the last one.
+    pub fn share(&self) -> Self {
+        Self {
+            hold: Arc::clone(&self.hold),
+        }
+    }
+
+    /// Frees the lock and says how that ended. Of several shares, the last one frees.
+    ///
+    /// # Errors
+    ///
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer; it goes on
+    /// trying in the background, and at the latest the TTL frees the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard: the lock is freed in
+    /// the background.
+    pub async fn release(self) -> Result<Ended, Error> {
+        if self.hold.client.is_forked() {
+            return Err(forked());
+        }
+        let Some(mut hold) = Arc::into_inner(self.hold) else {
+            return Ok(Ended::StillShared);
+        };
+        hold.freed = true;
+        let freeing = hold.client.free(&hold.tenure);
+        // Until the answer is there the client must live: it may be the last one to hold it.
+        match freeing.await?? {
+            Release::Released => Ok(Ended::Released),
+            Release::WasLost => Ok(Ended::WasLost),
+        }
+    }
+
+    /// Runs `body` while the lock is held: cancels it (drops it) as soon as the guard is lost, and
+    /// frees the lock only after it stopped.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`] if the guard was lost before `body` ended; its output, if there was
+    /// one, is dropped. A release that fails afterwards is logged, not returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `body` first, then frees the lock in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// if let Some(guard) = locks.lock("nightly").try_acquire().await? {
+    ///     let rows = guard.run(async { 42 }).await?;
+    ///     assert_eq!(rows, 42);
+    /// }
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn run<F: Future>(self, body: F) -> Result<F::Output, Error> {
+        let output = {
+            let body = pin!(body);
+            tokio::select! {
+                biased;
+                reason = self.lost() => Err(reason),
+                output = body => Ok(output),
+            }
+        };
+        let output = output.and_then(|output| self.check(self.hold.client.now()).map(|()| output));
+        let output = output.map_err(|reason| self.lost_error(reason));
+        let key = self.key().clone();
+        if let Err(error) = self.release().await {
+            tracing::warn!(%key, %error, "release failed");
+        }
+        output
+    }
+
+    fn check(&self, now: BootInstant) -> Result<(), LostReason> {
+        if self.hold.client.is_forked() {
+            return Err(LostReason::Forked);
+        }
+        self.tenure().check(now)
+    }
+
+    fn lost_error(&self, reason: LostReason) -> Error {
+        if reason == LostReason::Forked {
+            return forked();
+        }
+        Error::new(ErrorKind::Lost, format!("lost: {reason}")).with_key(self.key())
+    }
+
+    fn tenure(&self) -> &Tenure {
+        &self.hold.tenure
+    }
+}
+
+pub(crate) fn forked() -> Error {
+    Error::new(
+        ErrorKind::Forked,
+        "this process is a forked child: open a client of its own after the fork",
+    )
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.freed && !self.client.is_forked() {
+            drop(self.client.free(&self.tenure));
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("key", self.key())
+            .field("fence", &self.fence())
+            .field("valid", &self.is_valid())
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::mpsc;
+
+use crate::BoxFuture;
+use crate::ambient::Ambient;
+use crate::attempt::Renewal;
+use crate::background;
+use crate::claim::{Claim, Held};
+use crate::clock::{self, BootInstant};
+use crate::error::{Error, ErrorKind};
+use crate::store::Store;
+use crate::tenure::Tenure;
+
+/// What a client tells its keeper.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Renew this lease from now on, and say when it is lost.
+    Keep(Arc<Tenure>),
+    /// The guard is gone: renew no more.
+    Forget(u64),
+}
+
+/// The one task that renews all leases of a client and lets their deadlines fire.
+///
+/// It waits for no store: renewals run beside it, and one that fails, hangs or panics puts its
+/// leases in doubt and nothing else.
+pub(crate) struct Keeper {
+    store: Arc<dyn Store>,
+    ambient: Ambient,
+    orders: mpsc::UnboundedReceiver<Order>,
+    kept: BTreeMap<u64, Kept>,
+    /// The next event of every kept lease, soonest first.
+    timers: BTreeSet<(BootInstant, u64)>,
+    renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    tenure: Arc<Tenure>,
+    timer: Option<BootInstant>,
+    renewing: bool,
+}
+
+/// Renewals that were sent together, with what came back.
+#[derive(Debug)]
+struct Batch {
+    sent: BootInstant,
+    leases: Vec<(u64, Renewal)>,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        ambient: Ambient,
+        orders: mpsc::UnboundedReceiver<Order>,
+    ) -> Self {
+        Self {
+            store,
+            ambient,
+            orders,
+            kept: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            renewals: FuturesUnordered::new(),
+        }
+    }
+
+    /// Keeps leases until the client is gone.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let next = self.timers.first().map(|&(at, _)| at);
+            let clock = Arc::clone(&self.ambient.clock);
+            let alarm = async {
+                match next {
+                    Some(at) => clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                order = self.orders.recv() => match order {
+                    Some(Order::Keep(tenure)) => self.keep(tenure),
+                    Some(Order::Forget(id)) => self.forget(id),
+                    None => return,
+                },
+                Some(batch) = self.renewals.next() => self.settle(batch),
+                () = alarm => self.on_time(),
+            }
+        }
+    }
+
+    fn keep(&mut self, tenure: Arc<Tenure>) {
+        let id = tenure.id;
+        self.kept.insert(
+            id,
+            Kept {
+                tenure,
+                timer: None,
+                renewing: false,
+            },
+        );
+        self.schedule(id);
+    }
+
+    fn forget(&mut self, id: u64) {
+        if let Some(kept) = self.kept.remove(&id)
+            && let Some(at) = kept.timer
+        {
+            self.timers.remove(&(at, id));
+        }
+    }
+
+    /// Sets the lease's timer to whatever comes first: its deadline, or its renewal unless one is
+    /// under way.
+    fn schedule(&mut self, id: u64) {
+        let Some(kept) = self.kept.get_mut(&id) else {
+            return;
+        };
+        if let Some(at) = kept.timer.take() {
+            self.timers.remove(&(at, id));
+        }
+        let renew_at = if kept.renewing {
+            None
+        } else {
+            kept.tenure.renew_at()
+        };
+        let deadline = kept.tenure.deadline();
+        kept.timer = match (renew_at, deadline) {
+            (Some(renewal), Some(deadline)) => Some(renewal.min(deadline)),
+            (renewal, deadline) => renewal.or(deadline),
+        };
+        if let Some(at) = kept.timer {
+            self.timers.insert((at, id));
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = self.ambient.clock.now();
+        // Renewals due within the window travel together: one message for many leases.
+        let due: Vec<u64> = self
+            .timers
+            .iter()
+            .take_while(|&&(at, _)| at <= now + BATCH_WINDOW)
+            .map(|&(_, id)| id)
+            .collect();
+        let mut renewable = Vec::new();
+        for id in due {
+            let Some(kept) = self.kept.get_mut(&id) else {
+                continue;
+            };
+            if let Err(reason) = kept.tenure.check(now) {
+                self.drop_lost(id, reason);
+            } else if !kept.renewing
+                && kept
+                    .tenure
+                    .renew_at()
+                    .is_some_and(|at| at <= now + BATCH_WINDOW)
+            {
+                kept.renewing = true;
+                renewable.push((id, kept.tenure.held()));
+                self.schedule(id);
+            } else {
+                self.schedule(id);
+            }
+        }
+        for batch in renewable.chunks(BATCH_MAX) {
+            self.renew(now, batch);
+        }
+    }
+
+    fn renew(&mut self, sent: BootInstant, batch: &[(u64, Held)]) {
+        let (ids, leases): (Vec<u64>, Vec<Held>) = batch.iter().cloned().unzip();
+        let shortest = leases
+            .iter()
+            .map(|held| held.claim.ttl)
+            .min()
+            .unwrap_or_default();
+        let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
+        let store = Arc::clone(&self.store);
+        let clock = Arc::clone(&self.ambient.clock);
+        let task =
+            background::spawn(
+                async move { clock::within(&*clock, limit, store.renew(&leases)).await },
+            );
+        self.renewals.push(Box::pin(async move {
+            let answers = match task.await {
+                Ok(Some(answers)) if answers.len() == ids.len() => answers,
+                Ok(Some(_)) => all_unknown(&ids, ErrorKind::Garbled, "not one answer per lease"),
+                Ok(None) => all_unknown(&ids, ErrorKind::Unreachable, "no answer in time"),
+                Err(_) => all_unknown(&ids, ErrorKind::Closed, "the renewal broke off"),
+            };
+            Batch {
+                sent,
+                leases: ids.into_iter().zip(answers).collect(),
+            }
+        }));
+    }
+
+    fn settle(&mut self, batch: Batch) {
+        let now = self.ambient.clock.now();
+        for (id, answer) in batch.leases {
+            let Some(kept) = self.kept.get_mut(&id) else {
+                continue;
+            };
+            kept.renewing = false;
+            let key = &kept.tenure.claim.key;
+            let verdict = match answer {
+                Renewal::Renewed => {
+                    if kept.tenure.is_in_doubt() {
+                        tracing::info!(%key, "renewed: no longer in doubt");
+                    }
+                    kept.tenure.renewed(batch.sent, now)
+                }
+                Renewal::Lost(reason) => Err(kept.tenure.lose(reason)),
+                Renewal::Unknown(error) => {
+                    tracing::warn!(%key, %error, "renewal failed: in doubt until the deadline");
+                    kept.tenure.doubtful(now)
+                }
+            };
+            match verdict {
+                Ok(()) => self.schedule(id),
+                Err(reason) => self.drop_lost(id, reason),
+            }
+        }
+    }
+
+    fn drop_lost(&mut self, id: u64, reason: crate::LostReason) {
+        if let Some(kept) = self.kept.get(&id) {
+            tracing::warn!(key = %kept.tenure.claim.key, %reason, "lost");
+        }
+        self.forget(id);
+    }
+}
+
+fn all_unknown(ids: &[u64], kind: ErrorKind, message: &str) -> Vec<Renewal> {
+    let error = Error::new(kind, message).with_unknown_effect();
+    ids.iter()
+        .map(|_| Renewal::Unknown(error.clone()))
+        .collect()
+}
+
+/// Renewals due so close together are sent as one batch.
+const BATCH_WINDOW: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// So many leases are renewed by one message at most.
+const BATCH_MAX: usize = 128;

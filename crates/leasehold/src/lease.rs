@@ -1,0 +1,225 @@
+//! What a client may believe of one lease: pure arithmetic over instants that are handed in.
+
+use std::time::Duration;
+
+use crate::attempt::LostReason;
+use crate::clock::BootInstant;
+
+/// How long a lease lives, and how long it may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseTimes {
+    pub(crate) ttl: Duration,
+    /// By how much the deadline lies before the lease's end; `None` where leases do not expire.
+    pub(crate) margin: Option<Duration>,
+    /// How long the guard may be held in all, counted from the request that was granted.
+    pub(crate) max_hold: Option<Duration>,
+}
+
+/// Held until a deadline that only moves forward, then lost for ever.
+///
+/// Every deadline counts from before the request that earned it was *sent*: the store cannot have
+/// begun to count earlier.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    times: LeaseTimes,
+    /// When the store may let it expire, less the margin.
+    lease_deadline: Option<BootInstant>,
+    hold_deadline: Option<BootInstant>,
+    renew_at: Option<BootInstant>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Held,
+    /// A renewal failed; the deadline still lies ahead.
+    InDoubt,
+    Lost(LostReason),
+}
+
+impl Lease {
+    /// A lease granted to a request that was sent at `sent`. `spread`, below ttl/30, brings the
+    /// first renewal forward, so that leases taken together are not renewed together for ever.
+    pub(crate) fn granted(times: LeaseTimes, sent: BootInstant, spread: Duration) -> Self {
+        let mut lease = Self {
+            times,
+            lease_deadline: times
+                .margin
+                .map(|margin| sent + times.ttl.saturating_sub(margin)),
+            hold_deadline: times.max_hold.map(|span| sent + span),
+            renew_at: None,
+            state: State::Held,
+        };
+        lease.plan_renewal(sent + (times.ttl / 3).saturating_sub(spread));
+        lease
+    }
+
+    /// The instant from which on the guard is not valid; `None` where it has no end.
+    pub(crate) fn deadline(&self) -> Option<BootInstant> {
+        match (self.lease_deadline, self.hold_deadline) {
+            (Some(lease), Some(hold)) => Some(lease.min(hold)),
+            (lease, hold) => lease.or(hold),
+        }
+    }
+
+    /// Whether the guard is valid at `now`. Once this said no, it never says yes again.
+    pub(crate) fn check(&mut self, now: BootInstant) -> Result<(), LostReason> {
+        if let State::Lost(reason) = self.state {
+            return Err(reason);
+        }
+        if self.hold_deadline.is_some_and(|end| now >= end) {
+            return Err(self.lose(LostReason::MaxHold));
+        }
+        if self.lease_deadline.is_some_and(|end| now >= end) {
+            return Err(self.lose(LostReason::Expired));
+        }
+        Ok(())
+    }
+
+    /// A renewal sent at `sent` was confirmed. It moves the deadline only if the old one has not
+    /// passed: in between somebody else may have held the lock.
+    pub(crate) fn renewed(
+        &mut self,
+        sent: BootInstant,
+        now: BootInstant,
+    ) -> Result<(), LostReason> {
+        self.check(now)?;
+        let earned = self
+            .times
+            .margin
+            .map(|margin| sent + self.times.ttl.saturating_sub(margin));
+        self.lease_deadline = self.lease_deadline.max(earned);
+        self.state = State::Held;
+        self.plan_renewal(sent + self.times.ttl / 3);
+        Ok(())
+    }
+
+    /// A renewal was not answered, or not by enough members: try again soon.
+    pub(crate) fn doubtful(&mut self, now: BootInstant) -> Result<(), LostReason> {
+        self.check(now)?;
+        self.state = State::InDoubt;
+        let retry = (self.times.ttl / 30).min(RETRY_MAX);
+        self.plan_renewal(now + retry);
+        Ok(())
+    }
+
+    /// The lease is gone. The first reason stays.
+    pub(crate) fn lose(&mut self, reason: LostReason) -> LostReason {
+        if let State::Lost(first) = self.state {
+            return first;
+        }
+        self.state = State::Lost(reason);
+        self.renew_at = None;
+        reason
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.state == State::InDoubt
+    }
+
+    /// When the next renewal is due; `None` if none is needed any more.
+    pub(crate) fn renew_at(&self) -> Option<BootInstant> {
+        self.renew_at
+    }
+
+    fn plan_renewal(&mut self, at: BootInstant) {
+        let lasts_anyway = match (self.hold_deadline, self.lease_deadline) {
+            (Some(hold), Some(lease)) => hold <= lease,
+            _ => false,
+        };
+        self.renew_at = (!lasts_anyway).then_some(at);
+    }
+}
+
+/// A renewal in doubt is repeated at least this often.
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: LeaseTimes = LeaseTimes {
+        ttl: Duration::from_secs(30),
+        margin: Some(Duration::from_secs(3)),
+        max_hold: None,
+    };
+
+    fn at(secs: u64) -> BootInstant {
+        BootInstant::from_nanos(secs * 1_000_000_000)
+    }
+
+    #[test]
+    fn the_deadline_counts_from_sending_and_keeps_the_margin() {
+        let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        assert_eq!(lease.deadline(), Some(at(127)));
+        assert_eq!(lease.renew_at(), Some(at(110)));
+        assert_eq!(lease.renewed(at(110), at(126)), Ok(()));
+        assert_eq!(
+            lease.deadline(),
+            Some(at(137)),
+            "from sending, not from the answer"
+        );
+    }
+
+    #[test]
+    fn a_deadline_that_passed_is_final_even_if_a_renewal_succeeds_later() {
+        let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        assert_eq!(lease.renewed(at(126), at(127)), Err(LostReason::Expired));
+        assert_eq!(lease.renewed(at(126), at(126)), Err(LostReason::Expired));
+        assert_eq!(lease.check(at(100)), Err(LostReason::Expired));
+        assert_eq!(lease.renew_at(), None);
+    }
+
+    #[test]
+    fn a_late_confirmation_of_an_early_renewal_never_moves_the_deadline_back() {
+        let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        lease.renewed(at(115), at(116)).unwrap();
+        lease.renewed(at(110), at(117)).unwrap();
+        assert_eq!(lease.deadline(), Some(at(142)));
+    }
+
+    #[test]
+    fn doubt_retries_soon_and_ends_with_a_confirmation() {
+        let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        lease.doubtful(at(111)).unwrap();
+        assert!(lease.is_in_doubt());
+        assert_eq!(lease.renew_at(), Some(at(112)));
+        assert_eq!(lease.deadline(), Some(at(127)), "doubt moves nothing");
+        lease.renewed(at(112), at(113)).unwrap();
+        assert!(!lease.is_in_doubt());
+    }
+
+    #[test]
+    fn the_first_reason_of_a_loss_stays() {
+        let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        assert_eq!(lease.lose(LostReason::Taken), LostReason::Taken);
+        assert_eq!(lease.lose(LostReason::Gone), LostReason::Taken);
+        assert_eq!(lease.check(at(500)), Err(LostReason::Taken));
+    }
+
+    #[test]
+    fn max_hold_ends_a_guard_and_its_renewals() {
+        let times = LeaseTimes {
+            max_hold: Some(Duration::from_secs(40)),
+            ..TIMES
+        };
+        let mut lease = Lease::granted(times, at(100), Duration::ZERO);
+        assert_eq!(lease.deadline(), Some(at(127)));
+        lease.renewed(at(120), at(120)).unwrap();
+        assert_eq!(lease.deadline(), Some(at(140)));
+        assert_eq!(lease.renew_at(), None, "the lease outlives the hold");
+        assert_eq!(lease.check(at(140)), Err(LostReason::MaxHold));
+    }
+
+    #[test]
+    fn a_lock_held_by_the_kernel_has_no_deadline_but_is_looked_after() {
+        let times = LeaseTimes {
+            margin: None,
+            ..TIMES
+        };
+        let mut lease = Lease::granted(times, at(100), Duration::ZERO);
+        assert_eq!(lease.deadline(), None);
+        assert_eq!(lease.check(at(1_000_000)), Ok(()));
+        assert_eq!(lease.renew_at(), Some(at(110)));
+    }
+}

@@ -1,0 +1,170 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::acquisition::{Acquisition, Patience};
+use crate::claim::Mode;
+use crate::client::ClientCore;
+use crate::error::{Error, ErrorKind};
+use crate::guarantees::{Expiry, Sharing};
+use crate::guard::Guard;
+use crate::key::Key;
+
+/// A lock to be taken: a name and how to hold it. Taking it makes a [`Guard`].
+///
+/// # Examples
+///
+/// ```
+/// # pollster::block_on(async {
+/// use std::time::Duration;
+/// use leasehold::{Client, MemoryStore};
+///
+/// let locks = Client::new(MemoryStore::new());
+/// let lock = locks.lock("deploy").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
+/// let guard = lock.acquire().await?;
+/// # drop(guard);
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a lock does nothing until it is acquired"]
+pub struct Lock {
+    client: Arc<ClientCore>,
+    key: Result<Key, Error>,
+    ttl: Duration,
+    wait: Option<Duration>,
+    max_hold: Option<Duration>,
+    mode: Mode,
+}
+
+impl Lock {
+    /// The TTL of a lock that does not say otherwise.
+    pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+    pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>) -> Self {
+        Self {
+            client,
+            key,
+            ttl: Self::DEFAULT_TTL,
+            wait: None,
+            max_hold: None,
+            mode: Mode::Exclusive,
+        }
+    }
+
+    /// How long the lock stays shut after its holder died: the time to live of each lease, which
+    /// is renewed from a third of it on. Default 30 s; without effect where the kernel frees locks.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long [`acquire`](Self::acquire) waits at most. Default: no limit.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// How long the guard may be held in all: then it is lost, though its holder lives on. Default:
+    /// no limit.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// Alone ([`Mode::Exclusive`], the default) or together with others ([`Mode::Shared`]).
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Takes the lock if it is free; `None` if somebody else holds it. Asks the store once.
+    ///
+    /// # Errors
+    ///
+    /// Invalid input, or a store that could not be asked. Busy is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time: the attempt is then finished in the background, and freed if it
+    /// was granted.
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
+        let lock = self.clone();
+        async move { lock.start(Patience::OneAttempt)?.await }
+    }
+
+    /// Takes the lock, waiting for its holders, in the order that
+    /// [`Guarantees::order`](crate::Guarantees::order) tells.
+    ///
+    /// Too few members to decide is waited out too: as long as [`wait`](Self::wait) says, and
+    /// without it for one TTL since the store last answered.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] if somebody else still held the lock when the wait ended;
+    /// [`ErrorKind::NoQuorum`] if by then the store could not be asked. Invalid input and refusals
+    /// at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time: nothing stays queued, and an attempt under way is finished in
+    /// the background and freed if it was granted.
+    pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
+        let lock = self.clone();
+        async move {
+            match lock.start(Patience::Wait(lock.wait))?.await? {
+                Some(guard) => Ok(guard),
+                None => Err(Error::new(ErrorKind::Busy, "somebody else holds the lock")),
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        patience: Patience,
+    ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
+        let key = self.key.clone()?;
+        self.check().map_err(|error| error.with_key(&key))?;
+        Acquisition {
+            client: Arc::clone(&self.client),
+            key,
+            mode: self.mode,
+            ttl: self.ttl,
+            max_hold: self.max_hold,
+            patience,
+        }
+        .start()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let store = &self.client.store;
+        let guarantees = store.guarantees();
+        if guarantees.expiry == Expiry::Lease {
+            let terms = store.terms();
+            if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!(
+                        "TTL {:?} is out of bounds: {:?} to {:?} on {}",
+                        self.ttl,
+                        terms.ttl_min,
+                        terms.ttl_max,
+                        store.describe()
+                    ),
+                ));
+            }
+        }
+        if self.max_hold.is_some_and(|span| span.is_zero()) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "max_hold is zero: the guard would be lost at once",
+            ));
+        }
+        if self.mode == Mode::Shared && guarantees.sharing == Sharing::ExclusiveOnly {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{} offers no shared mode", store.describe()),
+            ));
+        }
+        Ok(())
+    }
+}

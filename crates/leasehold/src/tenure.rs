@@ -1,0 +1,105 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::attempt::LostReason;
+use crate::claim::{Claim, Held};
+use crate::clock::BootInstant;
+use crate::fence::Fence;
+use crate::lease::Lease;
+
+/// A granted claim and what is believed of its lease: shared by the guard, which asks, and the
+/// keeper, which renews.
+///
+/// One mutex orders a deadline that passes against a renewal that moves it, so that no answer
+/// "lost" is ever taken back.
+#[derive(Debug)]
+pub(crate) struct Tenure {
+    pub(crate) id: u64,
+    pub(crate) claim: Arc<Claim>,
+    pub(crate) fence: Fence,
+    lease: Mutex<Lease>,
+    lost: CancellationToken,
+    deadline: watch::Sender<Option<BootInstant>>,
+}
+
+impl Tenure {
+    pub(crate) fn new(id: u64, claim: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
+        let deadline = watch::Sender::new(lease.deadline());
+        Self {
+            id,
+            claim,
+            fence,
+            lease: Mutex::new(lease),
+            lost: CancellationToken::new(),
+            deadline,
+        }
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            claim: Arc::clone(&self.claim),
+            fence: self.fence,
+        }
+    }
+
+    pub(crate) fn check(&self, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().check(now);
+        self.announce(verdict)
+    }
+
+    pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {
+        let (verdict, deadline) = {
+            let mut lease = self.lease();
+            (lease.renewed(sent, now), lease.deadline())
+        };
+        if verdict.is_ok() {
+            self.deadline.send_replace(deadline);
+        }
+        self.announce(verdict)
+    }
+
+    pub(crate) fn doubtful(&self, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().doubtful(now);
+        self.announce(verdict)
+    }
+
+    pub(crate) fn lose(&self, reason: LostReason) -> LostReason {
+        let reason = self.lease().lose(reason);
+        self.lost.cancel();
+        reason
+    }
+
+    pub(crate) fn deadline(&self) -> Option<BootInstant> {
+        self.lease().deadline()
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.lease().is_in_doubt()
+    }
+
+    pub(crate) fn renew_at(&self) -> Option<BootInstant> {
+        self.lease().renew_at()
+    }
+
+    pub(crate) fn lost_token(&self) -> &CancellationToken {
+        &self.lost
+    }
+
+    pub(crate) fn deadlines(&self) -> watch::Receiver<Option<BootInstant>> {
+        self.deadline.subscribe()
+    }
+
+    fn announce(&self, verdict: Result<(), LostReason>) -> Result<(), LostReason> {
+        if verdict.is_err() {
+            self.lost.cancel();
+        }
+        verdict
+    }
+
+    fn lease(&self) -> MutexGuard<'_, Lease> {
+        // No code that holds the mutex can panic half-way; its value is whole.
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
