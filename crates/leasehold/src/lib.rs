@@ -26,6 +26,7 @@ mod lock;
 mod member;
 mod memory;
 mod owner;
+mod quorum;
 mod store;
 mod tenure;
 
@@ -42,6 +43,7 @@ pub use lock::Lock;
 pub use member::{Health, Member, MemberFailure, MemberId, Seal};
 pub use memory::MemoryStore;
 pub use owner::{ClientId, NotAnOwner, Owner};
+pub use quorum::Quorum;
 pub use store::Store;
 
 /// A boxed future, as the methods of [`Store`] return it, so that a store can be `dyn`.

@@ -1,0 +1,227 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::attempt::{Attempt, Busy, Grant};
+use crate::background;
+use crate::claim::Claim;
+use crate::error::{Effect, Error, ErrorKind};
+use crate::fence::Fence;
+use crate::member::{MemberFailure, Seal};
+use crate::quorum::ballot::{Ballot, Step, Vote, majority};
+use crate::quorum::link::Link;
+
+/// One attempt over all members: asks them at once and carries out what the ballot decides.
+///
+/// Each request is a task of its own, so that those still under way when the ballot is decided
+/// finish behind the caller's back.
+pub(crate) struct Election<'a> {
+    links: &'a [Arc<Link>],
+    claim: Arc<Claim>,
+    limit: Duration,
+    ballot: Ballot,
+    votes: Vec<Option<Result<Attempt, Error>>>,
+    inbox: mpsc::UnboundedReceiver<News>,
+    outbox: mpsc::UnboundedSender<News>,
+}
+
+/// What a member answered.
+enum News {
+    Voted(usize, Result<Attempt, Error>),
+    Sealed(usize, Result<Seal, Error>),
+}
+
+impl<'a> Election<'a> {
+    pub(crate) fn new(links: &'a [Arc<Link>], claim: &Claim, limit: Duration) -> Self {
+        let (outbox, inbox) = mpsc::unbounded_channel();
+        Self {
+            links,
+            claim: Arc::new(claim.clone()),
+            limit,
+            ballot: Ballot::new(links.len()),
+            votes: links.iter().map(|_| None).collect(),
+            inbox,
+            outbox,
+        }
+    }
+
+    pub(crate) async fn run(mut self) -> Result<Attempt, Error> {
+        for (index, link) in self.links.iter().enumerate() {
+            let (link, claim) = (Arc::clone(link), Arc::clone(&self.claim));
+            let (outbox, limit) = (self.outbox.clone(), self.limit);
+            let announced = link.announce(claim.owner);
+            background::spawn(async move {
+                let vote = link.acquire(&claim, limit, announced).await;
+                let _ = outbox.send(News::Voted(index, vote));
+            });
+        }
+        loop {
+            // The election keeps a sender itself: the channel never ends before the ballot.
+            let Some(news) = self.inbox.recv().await else {
+                return Err(Error::new(
+                    ErrorKind::Closed,
+                    "the members' answers broke off",
+                ));
+            };
+            match self.take_in(news) {
+                Step::Wait => {}
+                Step::Seal(fence, members) => self.seal(fence, members),
+                Step::Won(fence) => return Ok(Attempt::Granted(self.grant(fence))),
+                Step::Busy => {
+                    self.free_everywhere().await;
+                    return Ok(Attempt::Busy(self.busy()));
+                }
+                Step::NoQuorum => {
+                    self.free_everywhere().await;
+                    return Err(self.no_quorum());
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, news: News) -> Step {
+        match news {
+            News::Voted(index, answer) => {
+                let vote = match &answer {
+                    Ok(Attempt::Granted(grant)) => Vote::Granted(grant.fence),
+                    Ok(Attempt::Busy(_)) => Vote::Busy,
+                    Err(_) => Vote::Failed,
+                };
+                self.votes[index] = Some(answer);
+                self.ballot.vote(index, vote)
+            }
+            News::Sealed(index, answer) => {
+                let sealed = matches!(answer, Ok(Seal::Sealed));
+                let failure = match answer {
+                    Ok(Seal::Sealed) => None,
+                    Ok(Seal::NotHeld) => Some(Error::new(
+                        ErrorKind::Unreachable,
+                        "the claim was gone before its fence was sealed",
+                    )),
+                    Err(error) => Some(error),
+                };
+                if let Some(error) = failure {
+                    self.votes[index] = Some(Err(error.with_unknown_effect()));
+                }
+                self.ballot.seal(index, sealed)
+            }
+        }
+    }
+
+    fn seal(&self, fence: Fence, members: Vec<usize>) {
+        for index in members {
+            let (link, claim) = (Arc::clone(&self.links[index]), Arc::clone(&self.claim));
+            let (outbox, limit) = (self.outbox.clone(), self.limit);
+            background::spawn(async move {
+                let sealed = link.seal(&claim, fence, limit).await;
+                let _ = outbox.send(News::Sealed(index, sealed));
+            });
+        }
+    }
+
+    /// Frees the claim wherever it may hold, and waits for the members that are known to hold it.
+    async fn free_everywhere(&self) {
+        let (done, mut freed) = mpsc::channel::<()>(1);
+        for (link, vote) in self.links.iter().zip(&self.votes) {
+            let held = match vote {
+                Some(Ok(Attempt::Busy(_))) => continue,
+                Some(Ok(Attempt::Granted(_))) => Some(done.clone()),
+                Some(Err(error)) if error.effect() == Effect::None => continue,
+                Some(Err(_)) | None => None,
+            };
+            let freeing = Arc::clone(link).free(Arc::clone(&self.claim), self.limit, |_| {
+                drop(held);
+            });
+            background::spawn(freeing);
+        }
+        drop(done);
+        // Resolves once every sender is dropped: each member that granted has answered.
+        let _ = freed.recv().await;
+    }
+
+    fn grant(&self, fence: Fence) -> Grant {
+        let clocks = self
+            .votes
+            .iter()
+            .flatten()
+            .flatten()
+            .filter_map(|attempt| match attempt {
+                Attempt::Granted(grant) => grant.clock,
+                Attempt::Busy(busy) => busy.clock,
+            });
+        let mut clocks: Vec<_> = clocks.collect();
+        clocks.sort_unstable();
+        let lower_median = clocks.len().checked_sub(1).map(|last| clocks[last / 2]);
+        match lower_median {
+            Some(clock) => Grant::new(fence).at(clock),
+            None => Grant::new(fence),
+        }
+    }
+
+    /// The refusal that the most members gave, which is the holder if anybody is.
+    fn busy(&self) -> Busy {
+        let refusals: Vec<Busy> = self
+            .votes
+            .iter()
+            .flatten()
+            .filter_map(|vote| match vote {
+                Ok(Attempt::Busy(busy)) => Some(*busy),
+                _ => None,
+            })
+            .collect();
+        let weight = |busy: &Busy| refusals.iter().filter(|b| b.holder == busy.holder).count();
+        refusals
+            .iter()
+            .copied()
+            .max_by_key(weight)
+            .unwrap_or_default()
+    }
+
+    fn no_quorum(self) -> Error {
+        let total = self.links.len();
+        let unknown = self.votes.iter().any(|vote| match vote {
+            Some(Err(error)) => error.effect() == Effect::Unknown,
+            Some(Ok(_)) => false,
+            None => true,
+        });
+        let failures: Vec<MemberFailure> = self
+            .links
+            .iter()
+            .zip(self.votes)
+            .filter_map(|(link, vote)| {
+                let error = vote?.err()?;
+                Some(MemberFailure::new(link.member().id().clone(), error))
+            })
+            .collect();
+        let error = too_few(total, failures);
+        if unknown {
+            error.with_unknown_effect()
+        } else {
+            error
+        }
+    }
+}
+
+/// The error of too few members: that of the only member, one that all failed members share and
+/// that will not pass by itself, or no quorum.
+pub(crate) fn too_few(total: usize, failures: Vec<MemberFailure>) -> Error {
+    if let (1, [only]) = (total, failures.as_slice()) {
+        return only.error.clone();
+    }
+    let shared = failures
+        .first()
+        .map(|failure| failure.error.kind())
+        .filter(|kind| {
+            !matches!(
+                kind,
+                ErrorKind::Unreachable | ErrorKind::Garbled | ErrorKind::Closed
+            ) && failures.iter().all(|failure| failure.error.kind() == *kind)
+        });
+    let text = format!(
+        "no quorum: {} of {total} members answered, {} are needed",
+        total - failures.len(),
+        majority(total)
+    );
+    Error::new(shared.unwrap_or(ErrorKind::NoQuorum), text).with_members(failures)
+}

@@ -1,0 +1,310 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::BoxFuture;
+use crate::ambient::Ambient;
+use crate::attempt::{Attempt, Release, Renewal};
+use crate::background;
+use crate::claim::{Claim, Held};
+use crate::clock::{self, BootInstant};
+use crate::error::{Effect, Error, ErrorKind};
+use crate::fence::Fence;
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::member::{Member, Seal};
+use crate::owner::Owner;
+
+/// The quorum's way to one member: a limit on every request, silence remembered, and attempts
+/// followed up until they are freed.
+///
+/// A member that let a request run into its limit is *silent*: until a probe gets through, requests
+/// fail at once, so that it costs neither time nor memory.
+#[derive(Debug)]
+pub(crate) struct Link {
+    member: Arc<dyn Member>,
+    ambient: Ambient,
+    state: Mutex<LinkState>,
+}
+
+#[derive(Debug, Default)]
+struct LinkState {
+    silent: Option<Silence>,
+    /// Whether the last request failed, so that a failure is logged once and not each time.
+    failing: bool,
+    /// What is known of attempts that were not simply granted or refused here.
+    attempts: HashMap<Owner, Trace>,
+}
+
+#[derive(Clone, Debug)]
+struct Silence {
+    since: BootInstant,
+    error: Error,
+}
+
+/// What an attempt may have left at this member.
+#[derive(Clone, Debug)]
+enum Trace {
+    /// Asked, not answered yet; the channel closes with the answer.
+    Asking(watch::Receiver<()>),
+    /// Nothing was sent, so nothing need be freed.
+    NotAsked,
+    /// No answer came: the request may take effect at any time until its TTL.
+    Doubtful,
+    /// Being freed already.
+    Freeing,
+}
+
+/// An attempt that was announced; dropping it says that it was answered, or never will be.
+#[derive(Debug)]
+pub(crate) struct Announced(#[expect(dead_code, reason = "held for its drop")] watch::Sender<()>);
+
+impl Link {
+    pub(crate) fn new(member: Arc<dyn Member>, ambient: Ambient) -> Arc<Self> {
+        Arc::new(Self {
+            member,
+            ambient,
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn member(&self) -> &Arc<dyn Member> {
+        &self.member
+    }
+
+    /// Notes that `owner` is about to ask here, so that a release that comes next waits for it.
+    pub(crate) fn announce(&self, owner: Owner) -> Announced {
+        let (answered, asking) = watch::channel(());
+        self.state().attempts.insert(owner, Trace::Asking(asking));
+        Announced(answered)
+    }
+
+    /// Asks the member to grant the claim, whose owner was announced.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        claim: &Claim,
+        limit: Duration,
+        announced: Announced,
+    ) -> Result<Attempt, Error> {
+        if let Err(silent) = self.heard() {
+            self.state().attempts.insert(claim.owner, Trace::NotAsked);
+            return Err(silent);
+        }
+        let answer = self.request(limit, self.member.acquire(claim)).await;
+        let doubtful = answer
+            .as_ref()
+            .is_err_and(|error| error.effect() == Effect::Unknown);
+        let mut state = self.state();
+        if doubtful {
+            state.attempts.insert(claim.owner, Trace::Doubtful);
+        } else {
+            state.attempts.remove(&claim.owner);
+        }
+        drop(state);
+        drop(announced);
+        answer
+    }
+
+    pub(crate) async fn seal(
+        self: &Arc<Self>,
+        claim: &Claim,
+        fence: Fence,
+        limit: Duration,
+    ) -> Result<Seal, Error> {
+        self.heard()?;
+        self.request(limit, self.member.seal(claim, fence)).await
+    }
+
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        leases: &[Held],
+        limit: Duration,
+    ) -> Result<Vec<Renewal>, Error> {
+        self.heard()?;
+        let renewing = self.member.renew(leases);
+        self.request(limit, Box::pin(async move { Ok(renewing.await) }))
+            .await
+    }
+
+    pub(crate) async fn holders(self: &Arc<Self>, key: &Key) -> Result<Vec<Holder>, Error> {
+        self.heard()?;
+        self.request(LOOK_LIMIT, self.member.holders(key)).await
+    }
+
+    pub(crate) async fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<Key>, Error> {
+        self.heard()?;
+        self.request(LIST_LIMIT, self.member.list(prefix, usize::MAX))
+            .await
+    }
+
+    /// Frees the claim here, after its own attempt has been answered. Where the attempt was never
+    /// answered the release is repeated: until it gets through, and once more before the TTL is
+    /// over, as the attempt may take effect that late. `first` hears of the first try.
+    pub(crate) async fn free(
+        self: Arc<Self>,
+        claim: Arc<Claim>,
+        limit: Duration,
+        first: impl FnOnce(Result<Release, Error>) + Send,
+    ) {
+        let doubtful = match self.wait_for_attempt(claim.owner).await {
+            Trace::Freeing => {
+                return first(Err(
+                    unanswered("is being freed already").with_unknown_effect()
+                ));
+            }
+            Trace::NotAsked => return first(Ok(Release::WasLost)),
+            Trace::Doubtful => true,
+            Trace::Asking(_) => false,
+        };
+        let clock = &self.ambient.clock;
+        let end = clock.now() + claim.ttl;
+        let outcome = self.request(limit, self.member.release(&claim)).await;
+        let mut answered = outcome.is_ok();
+        first(outcome);
+        while !answered && clock.now() < end && self.may_follow_up() {
+            let pause = self
+                .ambient
+                .random_span(FOLLOW_UP_PAUSE / 2, FOLLOW_UP_PAUSE);
+            clock.sleep_until(clock.now() + pause).await;
+            if self.heard().is_ok() {
+                answered = self
+                    .request(limit, self.member.release(&claim))
+                    .await
+                    .is_ok();
+            }
+        }
+        if doubtful && self.may_follow_up() {
+            clock.sleep_until(end - claim.ttl / 10).await;
+            let _ = self.request(limit, self.member.release(&claim)).await;
+        }
+        self.state().attempts.remove(&claim.owner);
+    }
+
+    /// Waits until the owner's attempt here has ended, and takes over what it left.
+    /// [`Trace::Asking`] stands for one that was answered, or that this link never saw.
+    async fn wait_for_attempt(&self, owner: Owner) -> Trace {
+        loop {
+            let mut asking = {
+                let mut state = self.state();
+                match state.attempts.get(&owner) {
+                    Some(Trace::Asking(asking)) => asking.clone(),
+                    Some(Trace::NotAsked) => {
+                        state.attempts.remove(&owner);
+                        return Trace::NotAsked;
+                    }
+                    Some(Trace::Freeing) => return Trace::Freeing,
+                    Some(Trace::Doubtful) => {
+                        state.attempts.insert(owner, Trace::Freeing);
+                        return Trace::Doubtful;
+                    }
+                    None => {
+                        state.attempts.insert(owner, Trace::Freeing);
+                        return Trace::Asking(watch::channel(()).1);
+                    }
+                }
+            };
+            // Never sent to: it fails when the attempt drops the sender, having been answered.
+            let _ = asking.changed().await;
+        }
+    }
+
+    /// Attempts that are followed up are bounded: beyond, the TTL frees them.
+    fn may_follow_up(&self) -> bool {
+        self.state().attempts.len() <= FOLLOW_UP_MAX
+    }
+
+    async fn request<T>(
+        self: &Arc<Self>,
+        limit: Duration,
+        request: BoxFuture<'_, Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let clock = &self.ambient.clock;
+        let sent = clock.now();
+        let answer = clock::within(&**clock, sent + limit, request).await;
+        let timed_out = answer.is_none();
+        let answer = answer.unwrap_or_else(|| {
+            Err(unanswered(format!("no answer within {limit:.0?}")).with_unknown_effect())
+        });
+        let answer = answer.map_err(|error| error.with_store(self.member.id().as_str()));
+        self.note(answer.as_ref().err(), timed_out, sent);
+        answer
+    }
+
+    /// Logs the begin and the end of a failure, and begins a silence.
+    fn note(self: &Arc<Self>, error: Option<&Error>, timed_out: bool, sent: BootInstant) {
+        let member = self.member.id();
+        let mut state = self.state();
+        match error {
+            Some(error) if !state.failing => {
+                state.failing = true;
+                tracing::warn!(%member, %error, "member does not count");
+            }
+            None if state.failing => {
+                state.failing = false;
+                tracing::info!(%member, "member answers again");
+            }
+            _ => {}
+        }
+        if timed_out
+            && state.silent.is_none()
+            && let Some(error) = error
+        {
+            state.silent = Some(Silence {
+                since: sent,
+                error: error.clone(),
+            });
+            background::spawn(probe(Arc::downgrade(self)));
+        }
+    }
+
+    /// Fails while the member is silent.
+    fn heard(&self) -> Result<(), Error> {
+        match &self.state().silent {
+            None => Ok(()),
+            Some(silence) => {
+                let span = self.ambient.clock.now().since(silence.since);
+                Err(unanswered(format!("has not answered for {span:.1?}"))
+                    .with_store(self.member.id().as_str())
+                    .with_source(silence.error.clone()))
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, LinkState> {
+        // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks a silent member how it is until it answers, and ends the silence.
+async fn probe(link: Weak<Link>) {
+    loop {
+        let Some(link) = link.upgrade() else { return };
+        let clock = &link.ambient.clock;
+        let pause = link.ambient.random_span(PROBE_PAUSE / 2, PROBE_PAUSE);
+        clock.sleep_until(clock.now() + pause).await;
+        let end = clock.now() + PROBE_LIMIT;
+        if let Some(Ok(_)) = clock::within(&**clock, end, link.member.health()).await {
+            let mut state = link.state();
+            state.silent = None;
+            state.failing = false;
+            tracing::info!(member = %link.member.id(), "member answers again");
+            return;
+        }
+    }
+}
+
+fn unanswered(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unreachable, text)
+}
+
+/// For people who look: they would rather wait a moment than see nothing.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+
+const PROBE_PAUSE: Duration = Duration::from_millis(200);
+const PROBE_LIMIT: Duration = Duration::from_secs(1);
+const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(500);
+const FOLLOW_UP_MAX: usize = 4096;

@@ -1,0 +1,236 @@
+//! Redlock: an algorithm over members, not a kind of Redis client.
+//!
+//! The decisions are pure and stand in `ballot` and `tally`; `election` and `link` carry them out,
+//! `rounds` renews and frees, `views` shows.
+
+mod ballot;
+mod election;
+mod link;
+mod rounds;
+mod tally;
+mod views;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::BoxFuture;
+use crate::ambient::Ambient;
+use crate::attempt::{Attempt, Release, Renewal};
+use crate::claim::{Claim, Held};
+use crate::error::{Error, ErrorKind};
+use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms, Order, Waiting};
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::member::{Member, MemberId};
+use crate::store::Store;
+use election::Election;
+use link::Link;
+
+/// A store made of members of which a majority must agree: it goes on while a minority is dead,
+/// frozen or cut off.
+///
+/// Members are asked at once, each with a limit of its own, and an attempt is decided as soon as a
+/// majority is in or cannot be had any more. Waiting and order: random polling, unordered.
+///
+/// # Examples
+///
+/// ```
+/// # pollster::block_on(async {
+/// use std::sync::Arc;
+/// use leasehold::ambient::Ambient;
+/// use leasehold::{Client, Member, MemoryStore, Quorum};
+///
+/// let members = ["a", "b", "c"].map(|id| {
+///     Arc::new(MemoryStore::member(id, Ambient::default())) as Arc<dyn Member>
+/// });
+/// let locks = Client::new(Quorum::new(members)?);
+/// let guard = locks.lock("deploy").acquire().await?;
+/// guard.release().await?;
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Quorum {
+    links: Vec<Arc<Link>>,
+    ambient: Ambient,
+    clock_tolerance: Duration,
+}
+
+impl Quorum {
+    /// The largest set of members.
+    pub const MEMBERS_MAX: usize = 31;
+
+    /// By how much the members' clocks may differ unless the set says otherwise.
+    pub const CLOCK_TOLERANCE: Duration = Duration::from_millis(250);
+
+    /// A quorum of `members`: 1 to [`Quorum::MEMBERS_MAX`], no two with the same id. An odd number
+    /// from three on is what you want; the order does not matter.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], naming the value and the rule.
+    pub fn new(members: impl IntoIterator<Item = Arc<dyn Member>>) -> Result<Self, Error> {
+        let members: Vec<_> = members.into_iter().collect();
+        let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
+        if members.is_empty() {
+            return refuse("a quorum of 0 members: give it at least one".into());
+        }
+        if members.len() > Self::MEMBERS_MAX {
+            return refuse(format!(
+                "a quorum of {} members: at most {} are allowed",
+                members.len(),
+                Self::MEMBERS_MAX
+            ));
+        }
+        for (index, member) in members.iter().enumerate() {
+            if members[..index]
+                .iter()
+                .any(|other| other.id() == member.id())
+            {
+                return refuse(format!(
+                    "member {} is given twice: each server may be in the set once",
+                    member.id()
+                ));
+            }
+        }
+        Ok(Self::over(members))
+    }
+
+    /// The quorum of a single member: that member with limits on its requests, and with attempts
+    /// that were not answered followed up.
+    pub fn of_one(member: Arc<dyn Member>) -> Self {
+        Self::over(vec![member])
+    }
+
+    fn over(members: Vec<Arc<dyn Member>>) -> Self {
+        let ambient = Ambient::default();
+        let links = members
+            .into_iter()
+            .map(|member| Link::new(member, ambient.clone()))
+            .collect();
+        Self {
+            links,
+            ambient,
+            clock_tolerance: Self::CLOCK_TOLERANCE,
+        }
+    }
+
+    /// The same members, of which all clients agreed that their clocks differ by at most
+    /// `tolerance`. It bounds the TTL from below (ten times) and shortens deadlines (twice).
+    #[must_use]
+    pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
+        self.clock_tolerance = tolerance;
+        self
+    }
+
+    /// Replaces time and chance, for tests and simulations.
+    #[must_use]
+    pub fn ambient(self, ambient: Ambient) -> Self {
+        let members = self.links.iter().map(|link| Arc::clone(link.member()));
+        let links = members
+            .map(|member| Link::new(member, ambient.clone()))
+            .collect();
+        Self {
+            links,
+            ambient,
+            clock_tolerance: self.clock_tolerance,
+        }
+    }
+
+    /// The members' ids, in the order they were given.
+    pub fn member_ids(&self) -> impl Iterator<Item = &MemberId> {
+        self.links.iter().map(|link| link.member().id())
+    }
+
+    /// How long one member may take to answer.
+    fn member_limit(&self, ttl: Duration) -> Duration {
+        if self.links.len() == 1 {
+            (ttl / 3).min(Claim::LIMIT_MAX)
+        } else {
+            (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+        }
+    }
+
+    fn first(&self) -> &dyn Member {
+        // `new` refuses a quorum without members.
+        &**self.links[0].member()
+    }
+}
+
+impl From<Quorum> for Arc<dyn Store> {
+    fn from(quorum: Quorum) -> Self {
+        Arc::new(quorum)
+    }
+}
+
+impl Store for Quorum {
+    fn describe(&self) -> String {
+        if self.links.len() == 1 {
+            return self.first().describe();
+        }
+        let ids: Vec<_> = self.member_ids().map(MemberId::as_str).collect();
+        format!("quorum of {} ({})", ids.len(), ids.join(", "))
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        let one = self.first().guarantees();
+        if self.links.len() == 1 {
+            return one;
+        }
+        Guarantees {
+            exclusion: Exclusion::Majority,
+            fencing: Fencing::CounterThenClock,
+            waiting: Waiting::Polling,
+            order: Order::Unordered,
+            ..one
+        }
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        let one = self.first().terms();
+        if self.links.len() == 1 {
+            return one;
+        }
+        LeaseTerms::quorum(self.clock_tolerance, one.ttl_max)
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        let limit = self.member_limit(claim.ttl).min(claim.limit);
+        Box::pin(Election::new(&self.links, claim, limit).run())
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        let shortest = leases
+            .iter()
+            .map(|held| held.claim.ttl)
+            .min()
+            .unwrap_or_default();
+        Box::pin(rounds::renew(
+            &self.links,
+            leases,
+            self.member_limit(shortest),
+        ))
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        Box::pin(rounds::release(
+            &self.links,
+            claim,
+            self.member_limit(claim.ttl),
+        ))
+    }
+
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        match self.links.as_slice() {
+            [only] => only.member().wait(claim),
+            _ => Box::pin(self.ambient.poll_pause()),
+        }
+    }
+
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        Box::pin(views::holders(&self.links, key))
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(views::list(&self.links, prefix, limit))
+    }
+}
