@@ -1,0 +1,67 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
+
+/// A certificate authority of the tests, with one certificate for the loopback address.
+#[derive(Debug)]
+pub struct TestCa {
+    dir: TempDir,
+}
+
+impl TestCa {
+    /// Makes a new authority; no other one trusts what it signs.
+    ///
+    /// # Panics
+    ///
+    /// If keys cannot be made or written.
+    pub fn new() -> Self {
+        Self::try_new().unwrap_or_else(|error| panic!("a test CA could not be made: {error}"))
+    }
+
+    fn try_new() -> Result<Self, Box<dyn std::error::Error>> {
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority
+            .distinguished_name
+            .push(DnType::CommonName, "Leasehold test CA");
+        let authority_key = KeyPair::generate()?;
+        let authority_cert = authority.self_signed(&authority_key)?;
+        let issuer = Issuer::new(authority, authority_key);
+
+        let server = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()])?;
+        let server_key = KeyPair::generate()?;
+        let server_cert = server.signed_by(&server_key, &issuer)?;
+
+        let dir = tempfile::Builder::new().prefix("leasehold-ca-").tempdir()?;
+        fs::write(dir.path().join("ca.pem"), authority_cert.pem())?;
+        fs::write(dir.path().join("server.pem"), server_cert.pem())?;
+        fs::write(dir.path().join("server.key"), server_key.serialize_pem())?;
+        Ok(Self { dir })
+    }
+
+    /// The authority's certificate, for clients.
+    pub fn certificate(&self) -> PathBuf {
+        self.file("ca.pem")
+    }
+
+    pub(super) fn server_certificate(&self) -> PathBuf {
+        self.file("server.pem")
+    }
+
+    pub(super) fn server_key(&self) -> PathBuf {
+        self.file("server.key")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        let dir: &Path = self.dir.path();
+        dir.join(name)
+    }
+}
+
+impl Default for TestCa {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,47 @@
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{OnceLock, mpsc};
+
+struct Order {
+    command: Command,
+    answer: mpsc::Sender<io::Result<Child>>,
+}
+
+/// Starts `program` so that the kernel kills it when this process ends, however that happens.
+/// Its output goes to `log`.
+pub(super) fn spawn_bound(program: &str, arguments: &[String], log: &Path) -> io::Result<Child> {
+    let output = File::create(log)?;
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", "KILL", program])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(output.try_clone()?)
+        .stdout(output);
+    on_lasting_thread(command)
+}
+
+/// The kernel's "parent death signal" is sent when the *thread* that started the child ends, so
+/// all children are started by one thread that lives as long as the process. A test's own thread
+/// ends with the test, and would take servers with it that other tests share.
+fn on_lasting_thread(command: Command) -> io::Result<Child> {
+    static ORDERS: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let orders = ORDERS.get_or_init(|| {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        let thread = std::thread::Builder::new().name("servers".into());
+        let started = thread.spawn(move || {
+            for mut order in inbox {
+                // The answer is lost only if the asking thread panicked.
+                let _ = order.answer.send(order.command.spawn());
+            }
+        });
+        drop(started);
+        orders
+    });
+    let (answer, answered) = mpsc::channel();
+    let gone = || io::Error::other("the thread that starts servers could not be started");
+    orders.send(Order { command, answer }).map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?
+}

@@ -1,0 +1,21 @@
+//! Real servers as child processes: each on a free loopback port, in a directory of its own, gone
+//! with its handle, and gone too when the test process is killed.
+//!
+//! A server that cannot be started makes the test fail with a message that says what to install;
+//! nothing is ever skipped.
+
+mod ca;
+mod child;
+mod ports;
+mod redis_builder;
+mod redis_server;
+mod redis_set;
+mod resp;
+mod until;
+
+pub use ca::TestCa;
+pub use redis_builder::RedisBuilder;
+pub use redis_server::RedisServer;
+pub use redis_set::RedisSet;
+pub use resp::{Reply, RespConnection};
+pub use until::{LIMIT, until};

@@ -1,0 +1,28 @@
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Mutex, PoisonError};
+
+use leasehold::ambient::{Entropy, SystemEntropy};
+
+/// Below the range from which Linux takes the local ports of outgoing connections (32768 and up).
+/// Otherwise a client that tries to reconnect to a stopped server could be connected to itself, or
+/// take the port away from the server that is to be started again.
+const FIRST: u16 = 15_000;
+const COUNT: u16 = 16_000;
+
+/// Ports this process has given out; they stay taken, so that a stopped server can come back.
+static TAKEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+
+/// A loopback port on which nothing listens now. Another process may take it before it is used:
+/// the caller tries again with another one.
+pub(super) fn free_port() -> u16 {
+    loop {
+        let offset = SystemEntropy.next_u64() % u64::from(COUNT);
+        let port = FIRST + u16::try_from(offset).unwrap_or_default();
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = taken.get_or_insert_default().insert(port);
+        if fresh && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}

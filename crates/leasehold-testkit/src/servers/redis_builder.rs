@@ -1,0 +1,173 @@
+use std::io;
+use std::process::Command;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::ports::free_port;
+use super::{RedisServer, TestCa};
+
+/// How a [`RedisServer`] is to be set up. Unless told otherwise it keeps nothing over a restart,
+/// and lets anybody in.
+#[derive(Clone, Debug, Default)]
+pub struct RedisBuilder {
+    pub(super) password: Option<String>,
+    pub(super) ca: Option<Arc<TestCa>>,
+    unix: bool,
+    durable: bool,
+    cluster: bool,
+    directives: Vec<(String, String)>,
+}
+
+/// What must be told to a person on whose machine there is no server.
+const INSTALL: &str = "redis-server is not installed, and this test needs a real one: \
+     run `apt-get install redis-server`, or `cargo xtask test`, which does it";
+
+/// How often another port is tried when somebody else took the first one meanwhile.
+const PORT_TRIES: usize = 20;
+
+impl RedisBuilder {
+    /// The default user needs this password (`requirepass`).
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Adds an ACL user: the rules as after `ACL SETUSER <user>`.
+    #[must_use]
+    pub fn acl(self, user: &str, rules: &str) -> Self {
+        self.directive("user", &format!("{user} {rules}"))
+    }
+
+    /// Listens for TLS too, with a certificate of an authority of its own.
+    #[must_use]
+    pub fn tls(self) -> Self {
+        self.tls_with(Arc::new(TestCa::new()))
+    }
+
+    /// Listens for TLS too, with a certificate of `ca`.
+    #[must_use]
+    pub fn tls_with(mut self, ca: Arc<TestCa>) -> Self {
+        self.ca = Some(ca);
+        self
+    }
+
+    /// Listens on a Unix socket too.
+    #[must_use]
+    pub fn unix(mut self) -> Self {
+        self.unix = true;
+        self
+    }
+
+    /// Writes every change to disk before it answers (`appendonly yes`, `appendfsync always`), so
+    /// that a restart loses nothing.
+    #[must_use]
+    pub fn durable(mut self) -> Self {
+        self.durable = true;
+        self
+    }
+
+    /// Runs in cluster mode, owning all slots.
+    #[must_use]
+    pub fn cluster(mut self) -> Self {
+        self.cluster = true;
+        self
+    }
+
+    /// Follows `primary`.
+    #[must_use]
+    pub fn replica_of(self, primary: &RedisServer) -> Self {
+        self.directive("replicaof", &format!("127.0.0.1 {}", primary.port()))
+    }
+
+    /// Adds a line to the server's configuration.
+    #[must_use]
+    pub fn directive(mut self, name: &str, value: &str) -> Self {
+        self.directives.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts the server and returns once it accepts connections.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started: with the command that installs it, or with what it wrote.
+    pub fn start(self) -> RedisServer {
+        self.try_start().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`start`](Self::start), for programs.
+    ///
+    /// # Errors
+    ///
+    /// With the command that installs the server, or with what the server wrote.
+    pub fn try_start(self) -> io::Result<RedisServer> {
+        if let Err(error) = Command::new("redis-server").arg("--version").output() {
+            return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match RedisServer::launch(&self) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
+                launched => return launched,
+            }
+        }
+    }
+
+    /// Writes `redis.conf` for fresh ports into `dir`.
+    pub(super) fn configure(&self, dir: &TempDir) -> io::Result<Addresses> {
+        let addresses = Addresses {
+            port: free_port(),
+            tls_port: self.ca.as_ref().map(|_| free_port()),
+            unix: self.unix.then(|| dir.path().join("redis.sock")),
+        };
+        let mut lines = vec![
+            "bind 127.0.0.1".to_owned(),
+            format!("port {}", addresses.port),
+            format!("dir {}", dir.path().display()),
+            "save \"\"".to_owned(),
+            "daemonize no".to_owned(),
+        ];
+        if self.durable {
+            lines.extend(["appendonly yes".into(), "appendfsync always".into()]);
+        }
+        if let (Some(ca), Some(port)) = (&self.ca, addresses.tls_port) {
+            lines.push(format!("tls-port {port}"));
+            lines.push(format!(
+                "tls-cert-file {}",
+                ca.server_certificate().display()
+            ));
+            lines.push(format!("tls-key-file {}", ca.server_key().display()));
+            lines.push(format!("tls-ca-cert-file {}", ca.certificate().display()));
+            lines.push("tls-auth-clients no".to_owned());
+        }
+        if let Some(path) = &addresses.unix {
+            lines.push(format!("unixsocket {}", path.display()));
+        }
+        if let Some(password) = &self.password {
+            lines.push(format!("requirepass {password}"));
+        }
+        if self.cluster {
+            lines.push("cluster-enabled yes".to_owned());
+            lines.push(format!("cluster-port {}", free_port()));
+        }
+        let added = self.directives.iter();
+        lines.extend(added.map(|(name, value)| format!("{name} {value}")));
+        std::fs::write(dir.path().join("redis.conf"), lines.join("\n") + "\n")?;
+        Ok(addresses)
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        self.cluster
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses {
+    pub(super) port: u16,
+    pub(super) tls_port: Option<u16>,
+    pub(super) unix: Option<std::path::PathBuf>,
+}

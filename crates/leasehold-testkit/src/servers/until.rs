@@ -1,0 +1,24 @@
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+
+/// How long a test waits for something that must happen: generous, since machines may be slow.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+///
+/// Naming `what`, if it still does not hold after [`LIMIT`].
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = SystemClock.now() + LIMIT;
+    while !condition() {
+        assert!(SystemClock.now() < deadline, "{what}: not within {LIMIT:?}");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the pause between two looks at a condition; tests may block their thread"
+        )]
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,114 @@
+//! The servers do what the other tests rely on.
+#![allow(missing_docs)]
+
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, RespConnection, until};
+
+fn pong() -> Reply {
+    Reply::Status("PONG".into())
+}
+
+fn runs(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[test]
+fn a_server_answers_until_it_is_dropped() {
+    let server = RedisServer::start();
+    assert_eq!(server.command(&["PING"]), pong());
+    let (pid, port) = (server.pid(), server.port());
+    assert!(runs(pid));
+    drop(server);
+    assert!(!runs(pid));
+    assert!(RespConnection::open(port).is_err());
+}
+
+#[test]
+fn a_frozen_server_is_silent_until_it_is_thawed_and_can_be_dropped_frozen() {
+    let server = RedisServer::start();
+    let mut connection = server.connect();
+    server.freeze();
+    server.thaw();
+    assert_eq!(connection.call(&["PING"]).unwrap(), pong());
+    server.freeze();
+    let pid = server.pid();
+    drop(server);
+    assert!(!runs(pid));
+}
+
+#[test]
+fn a_restart_keeps_the_address_and_only_durable_data() {
+    let value = |server: &RedisServer| server.command(&["GET", "k"]);
+    for (settings, kept) in [
+        (RedisServer::builder(), Reply::Nil),
+        (RedisServer::builder().durable(), Reply::Bulk("v".into())),
+    ] {
+        let mut server = settings.start();
+        let url = server.url();
+        server.command(&["SET", "k", "v"]);
+        server.kill();
+        server.restart();
+        assert_eq!(server.url(), url);
+        assert_eq!(value(&server), kept);
+    }
+}
+
+#[test]
+fn passwords_and_users_are_enforced() {
+    let server = RedisServer::builder()
+        .password("secret")
+        .acl("reader", "on >word ~* +get")
+        .start();
+    assert_eq!(server.command(&["PING"]), pong());
+    let mut stranger = RespConnection::open(server.port()).unwrap();
+    let refused = stranger.call(&["GET", "k"]).unwrap();
+    assert!(matches!(refused, Reply::Error(text) if text.starts_with("NOAUTH")));
+    stranger.call(&["AUTH", "reader", "word"]).unwrap();
+    assert_eq!(stranger.call(&["GET", "k"]).unwrap(), Reply::Nil);
+}
+
+#[test]
+fn replicas_and_cluster_nodes_are_what_they_say() {
+    let primary = RedisServer::start();
+    let replica = RedisServer::builder().replica_of(&primary).start();
+    primary.command(&["SET", "k", "v"]);
+    until("the replica follows", || {
+        replica.command(&["GET", "k"]) == Reply::Bulk("v".into())
+    });
+    let node = RedisServer::builder().cluster().start();
+    assert_eq!(node.command(&["SET", "k", "v"]), Reply::Status("OK".into()));
+}
+
+#[test]
+fn a_set_has_as_many_different_servers_as_asked_for() {
+    let set = RedisSet::start(5);
+    let mut urls = set.urls();
+    urls.dedup();
+    assert_eq!(urls.len(), 5);
+    assert!(set.iter().all(|server| server.command(&["PING"]) == pong()));
+}
+
+#[test]
+fn servers_die_with_a_killed_program() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let mut program = Command::new(env!("CARGO_BIN_EXE_leasehold-servers"))
+        .arg("2")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    let lines: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+    assert!(lines[2].starts_with("export LEASEHOLD_STORE=redis://127.0.0.1:"));
+    let pid = |line: &str| {
+        let (_, rest) = line.split_once("(pid ").unwrap();
+        rest.trim_end_matches(')').parse::<u32>().unwrap()
+    };
+    let pids = [pid(&lines[0]), pid(&lines[1])];
+    assert!(pids.into_iter().all(runs));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    until("the kernel killed the servers", || {
+        !pids.into_iter().any(runs)
+    });
+}
