@@ -1,4 +1,9 @@
 //! Real servers, contracts and checkers for the tests of Leasehold.
 #![forbid(unsafe_code)]
 
+pub mod contract;
+/// What the contract suite asks of a store's tests.
+pub mod harness;
 pub mod servers;
+
+mod worker;

@@ -71,6 +71,11 @@ impl MemoryStore {
         self.slots().clear();
     }
 
+    /// Forgets one key, its counter too.
+    pub fn forget(&self, key: &Key) {
+        self.slots().remove(key);
+    }
+
     fn slots(&self) -> MutexGuard<'_, BTreeMap<Key, Slot>> {
         // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)

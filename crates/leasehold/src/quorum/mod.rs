@@ -176,8 +176,12 @@ impl Store for Quorum {
         if self.links.len() == 1 {
             return one;
         }
+        let exclusion = match one.exclusion {
+            Exclusion::Process => Exclusion::Process,
+            _ => Exclusion::Majority,
+        };
         Guarantees {
-            exclusion: Exclusion::Majority,
+            exclusion,
             fencing: Fencing::CounterThenClock,
             waiting: Waiting::Polling,
             order: Order::Unordered,

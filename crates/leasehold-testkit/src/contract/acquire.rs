@@ -1,0 +1,104 @@
+use leasehold::{Attempt, ErrorKind, Mode, Sharing};
+
+use super::scene::{LONG, PATIENCE, Scene, busy, granted, now, released};
+
+pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let holder = scene.claim(&key, LONG);
+    granted(&store, &holder).await;
+    for _ in 0..3 {
+        busy(&store, &scene.claim(&key, LONG)).await;
+    }
+    if store.guarantees().sharing != Sharing::ExclusiveOnly {
+        busy(&store, &scene.shared(&key, LONG)).await;
+    }
+    released(&store, &holder).await;
+}
+
+pub(crate) async fn a1_different_keys_do_not_touch_each_other(scene: &Scene) {
+    let store = scene.open();
+    let base = scene.key();
+    let claims: Vec<_> = ["", "/", " ", "A", "a", "*", "[a]", "{tag}", "%2F", "é", "."]
+        .iter()
+        .map(|end| leasehold::Key::new(format!("{base}{end}")).expect("a valid name"))
+        .map(|key| scene.claim(&key, LONG))
+        .collect();
+    for claim in &claims {
+        granted(&store, claim).await;
+    }
+    for claim in &claims {
+        busy(&store, &scene.claim(&claim.key, LONG)).await;
+        released(&store, claim).await;
+    }
+}
+
+pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    let (one, two) = (scene.shared(&key, LONG), scene.shared(&key, LONG));
+    if store.guarantees().sharing == Sharing::ExclusiveOnly {
+        let refusal = store.acquire(&one).await.expect_err("a refusal");
+        assert_eq!(refusal.kind(), ErrorKind::Unsupported, "{refusal}");
+        return;
+    }
+    let first = granted(&store, &one).await;
+    let second = granted(&other, &two).await;
+    assert!(
+        second > first,
+        "each reader has a fence of its own, in order"
+    );
+    released(&store, &one).await;
+    busy(&store, &scene.claim(&key, LONG)).await;
+    released(&other, &two).await;
+    let writer = scene.claim(&key, LONG);
+    granted(&store, &writer).await;
+    released(&store, &writer).await;
+}
+
+pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    if store.guarantees().sharing == Sharing::ExclusiveOnly {
+        assert!(store.acquire(&scene.shared(&key, LONG)).await.is_err());
+        return;
+    }
+    let reader = scene.shared(&key, LONG);
+    granted(&store, &reader).await;
+    busy(&store, &scene.claim(&key, LONG).with_mode(Mode::Exclusive)).await;
+    released(&store, &reader).await;
+}
+
+pub(crate) async fn a3_the_same_owner_is_granted_again(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let claim = scene.claim(&key, LONG);
+    let first = granted(&store, &claim).await;
+    let again = granted(&store, &claim).await;
+    assert!(
+        again >= first,
+        "a resend never goes back: {first} then {again}"
+    );
+    busy(&store, &scene.claim(&key, LONG)).await;
+    released(&store, &claim).await;
+    let next = scene.claim(&key, LONG);
+    assert!(granted(&store, &next).await > again);
+    released(&store, &next).await;
+}
+
+pub(crate) async fn a5_busy_is_answered_at_once_and_leaves_nothing(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let holder = scene.claim(&key, LONG);
+    granted(&store, &holder).await;
+    let refused: Vec<_> = (0..5).map(|_| scene.claim(&key, LONG)).collect();
+    for claim in &refused {
+        let asked = now();
+        let answer = store.acquire(claim).await;
+        assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
+        assert!(
+            asked.elapsed() < PATIENCE,
+            "busy does not wait for the holder"
+        );
+    }
+    released(&store, &holder).await;
+    // Were one of the refused claims still queued or half granted, this would be busy.
+    let next = scene.claim(&key, LONG);
+    granted(&store, &next).await;
+    released(&store, &next).await;
+}

@@ -1,0 +1,84 @@
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+
+use leasehold::{Attempt, Client};
+
+use super::scene::{LONG, PATIENCE, Scene, granted_in_time, now, released};
+
+/// Polls `future` until it ends, or drops it where it awaits for the time number `awaits`.
+async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut pending = 0;
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if pending == awaits => Poll::Ready(None),
+        Poll::Pending => {
+            pending += 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// More await points than any attempt has.
+const MANY: usize = 200;
+
+pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(scene: &Scene) {
+    let store = scene.open();
+    for awaits in 0..MANY {
+        let key = scene.key();
+        let claim = scene.claim(&key, LONG);
+        let ended = up_to(awaits, store.acquire(&claim)).await;
+        // The answer may be that it is freed already, or not known: what counts is what follows.
+        let _ = store.release(&claim).await;
+        let (next, _) = granted_in_time(scene, &store, &key).await;
+        released(&store, &next).await;
+        if let Some(answer) = ended {
+            assert!(matches!(answer, Ok(Attempt::Granted(_))), "{answer:?}");
+            return;
+        }
+    }
+    panic!("the attempt did not end after {MANY} await points");
+}
+
+pub(crate) async fn a7_an_acquisition_dropped_at_any_await_point_leaves_nothing(scene: &Scene) {
+    let (store, client) = (scene.open(), Client::new(scene.open()));
+    for awaits in 0..MANY {
+        let key = scene.key();
+        let ended = up_to(awaits, client.lock(&key).ttl(LONG).acquire()).await;
+        let complete = ended.is_some();
+        // A guard that was granted is dropped here, as a future that held it would drop it.
+        drop(ended);
+        let (next, _) = granted_in_time(scene, &store, &key).await;
+        released(&store, &next).await;
+        if complete && awaits > 0 {
+            return;
+        }
+    }
+    panic!("the acquisition did not end after {MANY} await points");
+}
+
+pub(crate) async fn f3_a_release_never_overtakes_its_own_attempt(scene: &Scene) {
+    let store = scene.open();
+    for awaits in 0..4 {
+        let key = scene.key();
+        let claim = scene.claim(&key, LONG);
+        let _ = up_to(awaits, store.acquire(&claim)).await;
+        let _ = store.release(&claim).await;
+        // Had the release overtaken, the attempt would now take the lock, at the latest when the
+        // next holder frees it.
+        let (next, _) = granted_in_time(scene, &store, &key).await;
+        released(&store, &next).await;
+        let began = now();
+        for _ in 0..5 {
+            let holders = store.holders(&key).await.expect("an answer");
+            assert!(
+                holders.is_empty(),
+                "a freed attempt holds the lock: {holders:?}"
+            );
+            store.wait(&claim).await;
+        }
+        assert!(began.elapsed() < PATIENCE);
+    }
+}

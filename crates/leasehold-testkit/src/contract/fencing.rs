@@ -1,0 +1,69 @@
+use leasehold::Fence;
+use leasehold::clock::WallTime;
+
+use super::scene::{LONG, Scene, granted, released};
+
+pub(crate) async fn a4_every_fence_is_greater_than_all_before(scene: &Scene) {
+    let (stores, key) = ([scene.open(), scene.open()], scene.key());
+    let mut last = None;
+    for round in 0..20 {
+        let store = &stores[round % 2];
+        let claim = scene.claim(&key, LONG);
+        let fence = granted(store, &claim).await;
+        assert!(
+            fence.get() > claim.proposal.as_micros(),
+            "greater than the proposal"
+        );
+        assert!(Some(fence) > last, "{last:?} then {fence}");
+        last = Some(fence);
+        released(store, &claim).await;
+    }
+}
+
+pub(crate) async fn a4_fences_grow_though_a_clock_went_back(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let claim = scene.claim(&key, LONG);
+    let first = granted(&store, &claim).await;
+    released(&store, &claim).await;
+    let mut late = scene.claim(&key, LONG);
+    late.proposal = WallTime::from_micros(late.proposal.as_micros() - 3_600_000_000);
+    let second = granted(&store, &late).await;
+    assert!(
+        second > first,
+        "{first} then {second}, proposed an hour earlier"
+    );
+    released(&store, &late).await;
+}
+
+pub(crate) async fn a4_fences_grow_across_processes(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let mut last: Option<Fence> = None;
+    for _ in 0..2 {
+        let claim = scene.claim(&key, LONG);
+        let own = granted(&store, &claim).await;
+        assert!(Some(own) > last);
+        released(&store, &claim).await;
+        let (worker, theirs) = scene.worker(&key, LONG);
+        worker.finish();
+        assert!(
+            theirs > own.get(),
+            "{own} here, then {theirs} in another process"
+        );
+        last = Fence::new(theirs);
+    }
+}
+
+pub(crate) async fn a4_fences_grow_after_the_store_forgot_the_key(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let claim = scene.claim(&key, LONG);
+    let before = granted(&store, &claim).await;
+    released(&store, &claim).await;
+    scene.harness.forget(&key);
+    let claim = scene.claim(&key, LONG);
+    let after = granted(&store, &claim).await;
+    assert!(
+        after > before,
+        "the proposal carries the order: {before} then {after}"
+    );
+    released(&store, &claim).await;
+}

@@ -1,0 +1,85 @@
+use leasehold::{Key, Mode, Sharing};
+
+use super::scene::{LONG, Scene, expires, granted, released};
+
+pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    let nobody = other.holders(&key).await.expect("an answer");
+    assert!(nobody.is_empty(), "{nobody:?}");
+    let claim = scene.claim(&key, LONG);
+    granted(&store, &claim).await;
+    let holders = other.holders(&key).await.expect("an answer");
+    let [holder] = holders.as_slice() else {
+        panic!("one holder: {holders:?}")
+    };
+    assert_eq!(holder.owner, Some(claim.owner));
+    assert_eq!(holder.mode, Mode::Exclusive);
+    assert_eq!(holder.client.as_ref(), Some(&*claim.client), "who it is");
+    assert_eq!(holder.remaining.is_some(), expires(store.guarantees()));
+    assert!(
+        holder
+            .remaining
+            .is_none_or(|left| left <= LONG && left > LONG / 2)
+    );
+    released(&store, &claim).await;
+    if store.guarantees().sharing == Sharing::ExclusiveOnly {
+        return;
+    }
+    let readers = [scene.shared(&key, LONG), scene.shared(&key, LONG)];
+    for reader in &readers {
+        granted(&store, reader).await;
+    }
+    let mut named: Vec<_> = other
+        .holders(&key)
+        .await
+        .expect("an answer")
+        .into_iter()
+        .map(|holder| (holder.mode, holder.owner))
+        .collect();
+    named.sort();
+    let mut expected: Vec<_> = readers
+        .iter()
+        .map(|reader| (Mode::Shared, Some(reader.owner)))
+        .collect();
+    expected.sort();
+    assert_eq!(named, expected);
+    for reader in &readers {
+        released(&store, reader).await;
+    }
+    assert!(other.holders(&key).await.expect("an answer").is_empty());
+}
+
+pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
+    let (store, base) = (scene.open(), scene.key());
+    let key = |end: &str| Key::new(format!("{base}{end}")).expect("a valid name");
+    // `*`, `?` and `[` are letters of a name, not a pattern.
+    let claims: Vec<_> = ["/a*", "/a*b", "/ab", "/b"]
+        .iter()
+        .map(|end| scene.claim(&key(end), LONG))
+        .collect();
+    for claim in &claims {
+        granted(&store, claim).await;
+    }
+    let list = async |prefix: String, limit: usize| {
+        let mut keys = store.list(&prefix, limit).await.expect("an answer");
+        keys.sort();
+        keys
+    };
+    assert_eq!(
+        list(format!("{base}/a*"), 10).await,
+        [key("/a*"), key("/a*b")]
+    );
+    assert_eq!(list(format!("{base}/"), 10).await.len(), 4);
+    assert_eq!(
+        list(format!("{base}/"), 3).await.len(),
+        3,
+        "at most the limit"
+    );
+    for claim in &claims {
+        released(&store, claim).await;
+    }
+    assert!(
+        list(base.to_string(), 10).await.is_empty(),
+        "freed keys are not listed"
+    );
+}

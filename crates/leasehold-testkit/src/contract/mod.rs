@@ -1,0 +1,187 @@
+//! The contract suite: every numbered obligation of [`leasehold::Store`] and
+//! [`leasehold::Member`] as a named test, run by every store.
+//!
+//! A store's whole test file is a [`Suite`] and a call of [`main`]:
+//!
+//! ```no_run
+//! # use leasehold_testkit::{contract, harness::Suite};
+//! fn run(suites: &'static [Suite]) -> std::process::ExitCode {
+//!     contract::main(suites)
+//! }
+//! ```
+
+mod acquire;
+mod cancellation;
+mod contention;
+mod expiry;
+mod fencing;
+mod looking;
+mod member;
+mod release;
+mod renew;
+mod scene;
+mod store;
+mod wait;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::harness::{Harness, Suite};
+use crate::worker;
+use scene::Scene;
+
+/// One test of the contract.
+struct Check {
+    name: &'static str,
+    needs: Needs,
+    run: for<'a> fn(&'a Scene) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+}
+
+/// What a store must be for a test to make sense; elsewhere the test does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Processes,
+    Member,
+}
+
+/// Lists checks by their names, so that no test can have another name than its function.
+macro_rules! checks {
+    ($($module:ident, $needs:ident :: { $($name:ident),+ $(,)? })+) => {
+        &[$($(Check {
+            name: stringify!($name),
+            needs: Needs::$needs,
+            run: |scene| Box::pin($module::$name(scene)),
+        }),+),+]
+    };
+}
+
+/// Every test of the contract. The name begins with the obligation's number.
+const CHECKS: &[Check] = checks! {
+    store, Processes::{
+        s1_two_processes_grant_the_same_locks,
+    }
+    store, Nothing::{
+        s1_two_handles_grant_the_same_locks,
+        s2_guarantees_and_terms_never_change,
+        s3_descriptions_and_errors_hold_no_credentials,
+    }
+    acquire, Nothing::{
+        a1_an_exclusive_claim_excludes_all_others,
+        a1_different_keys_do_not_touch_each_other,
+        a2_shared_claims_hold_together_or_are_refused,
+        a2_a_shared_claim_excludes_exclusive_ones,
+        a3_the_same_owner_is_granted_again,
+        a5_busy_is_answered_at_once_and_leaves_nothing,
+    }
+    contention, Processes::{
+        a1_processes_count_exactly_with_growing_fences,
+    }
+    contention, Nothing::{
+        a1_64_contenders_count_exactly,
+    }
+    fencing, Processes::{
+        a4_fences_grow_across_processes,
+    }
+    fencing, Nothing::{
+        a4_every_fence_is_greater_than_all_before,
+        a4_fences_grow_though_a_clock_went_back,
+        a4_fences_grow_after_the_store_forgot_the_key,
+    }
+    expiry, Processes::{
+        a6_a_killed_holder_frees_the_lock,
+    }
+    expiry, Nothing::{
+        a6_a_lease_ends_by_itself_and_not_before,
+    }
+    cancellation, Nothing::{
+        a7_an_attempt_dropped_at_any_await_point_leaves_nothing,
+        a7_an_acquisition_dropped_at_any_await_point_leaves_nothing,
+        f3_a_release_never_overtakes_its_own_attempt,
+    }
+    renew, Nothing::{
+        r1_renewing_never_takes_a_lock,
+        r1_renewing_never_takes_from_another_holder,
+        r2_one_bad_claim_harms_no_other_in_its_batch,
+        r3_a_renewed_lease_outlives_its_first_ttl,
+        r3_a_guard_is_kept_beyond_its_first_ttl,
+    }
+    release, Nothing::{
+        f1_a_released_lock_is_granted_at_once,
+        f1_a_dropped_guard_frees_the_lock,
+        f1_the_last_share_frees_the_lock,
+        f2_a_stale_release_touches_nobody,
+    }
+    wait, Nothing::{
+        w1_waiting_is_no_busy_loop,
+        w2_a_waiter_gets_a_lock_that_became_free,
+    }
+    looking, Nothing::{
+        h1_holders_are_named_while_they_hold,
+        h2_exactly_the_held_keys_are_listed,
+    }
+    member, Member::{
+        m1_a_seal_needs_the_claim,
+        m2_a_sealed_fence_is_never_granted_again,
+    }
+};
+
+/// Runs the contract for each suite, as the `main` of a test program without the usual harness.
+pub fn main(suites: &'static [Suite]) -> ExitCode {
+    if worker::run_if_worker(suites) {
+        return ExitCode::SUCCESS;
+    }
+    let args = Arguments::from_args();
+    let started: Vec<Arc<Started>> = suites
+        .iter()
+        .map(|suite| Arc::new(Started::new(*suite)))
+        .collect();
+    let trials = started.iter().flat_map(trials).collect();
+    let conclusion = libtest_mimic::run(&args, trials);
+    // Ends the servers before the process, which would not drop them.
+    drop(started);
+    conclusion.exit_code()
+}
+
+/// A suite whose store is set up with its first test.
+#[derive(Debug)]
+struct Started {
+    suite: Suite,
+    harness: OnceLock<Arc<dyn Harness>>,
+}
+
+impl Started {
+    fn new(suite: Suite) -> Self {
+        Self {
+            suite,
+            harness: OnceLock::new(),
+        }
+    }
+}
+
+fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
+    let started = Arc::clone(started);
+    let suite = started.suite;
+    let asked = move |check: &&Check| match check.needs {
+        Needs::Nothing => true,
+        // That the suite tells the truth is part of `s2`.
+        Needs::Processes => suite.open_at.is_some(),
+        Needs::Member => suite.is_member,
+    };
+    CHECKS.iter().filter(asked).map(move |check| {
+        let started = Arc::clone(&started);
+        Trial::test(format!("{}::{}", suite.name, check.name), move || {
+            let harness = Arc::clone(started.harness.get_or_init(suite.start));
+            let scene = Scene::new(suite, check.name, harness);
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on((check.run)(&scene));
+            Ok(())
+        })
+    })
+}

@@ -1,0 +1,108 @@
+use leasehold::{Client, LostReason, Renewal};
+
+use super::scene::{LONG, Scene, busy, expires, granted, held, now, released, short_ttl};
+
+pub(crate) async fn r1_renewing_never_takes_a_lock(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(&store, &claim).await;
+    released(&store, &claim).await;
+    let answers = store.renew(&[held(&claim, fence)]).await;
+    assert!(matches!(answers[..], [Renewal::Lost(_)]), "{answers:?}");
+    assert!(store.holders(&key).await.expect("an answer").is_empty());
+    let next = scene.claim(&key, LONG);
+    granted(&store, &next).await;
+    released(&store, &next).await;
+}
+
+pub(crate) async fn r1_renewing_never_takes_from_another_holder(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let old = scene.claim(&key, LONG);
+    let fence = granted(&store, &old).await;
+    released(&store, &old).await;
+    let holder = scene.claim(&key, LONG);
+    let theirs = granted(&store, &holder).await;
+    let answers = store.renew(&[held(&old, fence)]).await;
+    let [Renewal::Lost(reason)] = answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert!(
+        matches!(reason, LostReason::Taken | LostReason::Gone),
+        "{reason}"
+    );
+    let answers = store.renew(&[held(&holder, theirs)]).await;
+    assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+    released(&store, &holder).await;
+}
+
+pub(crate) async fn r2_one_bad_claim_harms_no_other_in_its_batch(scene: &Scene) {
+    let store = scene.open();
+    let claims: Vec<_> = (0..5).map(|_| scene.claim(&scene.key(), LONG)).collect();
+    let mut batch = Vec::new();
+    for claim in &claims {
+        batch.push(held(claim, granted(&store, claim).await));
+    }
+    released(&store, &claims[1]).await;
+    scene.harness.forget(&claims[3].key);
+    let answers = store.renew(&batch).await;
+    assert_eq!(
+        answers.len(),
+        batch.len(),
+        "one answer per lease, in their order"
+    );
+    for (index, answer) in answers.iter().enumerate() {
+        let stands = matches!(answer, Renewal::Renewed);
+        assert_eq!(
+            stands,
+            index != 1 && index != 3,
+            "lease {index}: {answer:?}"
+        );
+    }
+    for index in [0, 2, 4] {
+        released(&store, &claims[index]).await;
+    }
+    assert!(store.renew(&[]).await.is_empty());
+}
+
+pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let ttl = short_ttl(&store) * 2;
+    let asked = now();
+    let claim = scene.claim(&key, ttl);
+    let lease = held(&claim, granted(&store, &claim).await);
+    while asked.elapsed() < ttl.mul_f64(1.5) {
+        let answers = store.renew(std::slice::from_ref(&lease)).await;
+        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+        busy(&store, &scene.claim(&key, ttl)).await;
+        store.wait(&claim).await;
+    }
+    released(&store, &claim).await;
+}
+
+pub(crate) async fn r3_a_guard_is_kept_beyond_its_first_ttl(scene: &Scene) {
+    let (store, client, key) = (scene.open(), Client::new(scene.open()), scene.key());
+    let ttl = short_ttl(&store) * 2;
+    let guard = client
+        .lock(&key)
+        .ttl(ttl)
+        .acquire()
+        .await
+        .expect("the lock");
+    let first = guard.deadline();
+    assert_eq!(
+        first.is_some(),
+        expires(store.guarantees()),
+        "leases have a deadline"
+    );
+    if first.is_some() {
+        let moved = guard.deadline_moved(first).await;
+        assert!(moved > first, "a renewal moves the deadline forward");
+        while guard.deadline_moved(None).await < first.map(|first| first + ttl) {
+            assert!(guard.is_valid());
+            store.wait(&scene.claim(&key, ttl)).await;
+        }
+    }
+    assert!(guard.is_valid());
+    busy(&store, &scene.claim(&key, ttl)).await;
+    guard.release().await.expect("a release");
+}

@@ -1,0 +1,142 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use leasehold::ambient::Ambient;
+use leasehold::clock::WallTime;
+use leasehold::{
+    Attempt, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Key, Mode, Owner, Release, Store,
+};
+
+use crate::harness::{Harness, Suite};
+use crate::worker::Worker;
+
+/// What one test works with: keys of its own at the store, and clients that ask for them.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) suite: Suite,
+    pub(crate) harness: Arc<dyn Harness>,
+    name: &'static str,
+    ambient: Ambient,
+    keys: AtomicU32,
+}
+
+/// Long enough for a slow machine that does much else; a test that waits so long has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A TTL that is over only after [`PATIENCE`]: what is free before was freed, and did not expire.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+impl Scene {
+    pub(crate) fn new(suite: Suite, name: &'static str, harness: Arc<dyn Harness>) -> Self {
+        Self {
+            suite,
+            harness,
+            name,
+            ambient: Ambient::default(),
+            keys: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Arc<dyn Store> {
+        self.harness.open()
+    }
+
+    /// A key that no other test, and no earlier run, has used.
+    pub(crate) fn key(&self) -> Key {
+        let number = self.keys.fetch_add(1, Ordering::Relaxed);
+        let run = self.ambient.entropy.next_u64();
+        Key::new(format!("{}/{number}/{run:x}", self.name)).expect("a valid name")
+    }
+
+    pub(crate) fn wall(&self) -> WallTime {
+        self.ambient.clock.wall()
+    }
+
+    /// A claim of a client of its own.
+    pub(crate) fn claim(&self, key: &Key, ttl: Duration) -> Claim {
+        let info = ClientInfo::of_this_process(&self.ambient, Some("contract".into()));
+        let owner = Owner::random(info.id, &*self.ambient.entropy);
+        Claim::new(key.clone(), owner, ttl, self.wall(), Arc::new(info))
+    }
+
+    pub(crate) fn shared(&self, key: &Key, ttl: Duration) -> Claim {
+        self.claim(key, ttl).with_mode(Mode::Shared)
+    }
+
+    /// Starts another process that holds `key`; with it, its fence.
+    pub(crate) fn worker(&self, key: &Key, ttl: Duration) -> (Worker, u64) {
+        Worker::holding(self.suite.name, &self.harness.address(), key.as_str(), ttl)
+    }
+}
+
+/// The fence of a claim that must be granted.
+pub(crate) async fn granted(store: &Arc<dyn Store>, claim: &Claim) -> Fence {
+    match store.acquire(claim).await {
+        Ok(Attempt::Granted(grant)) => grant.fence,
+        other => panic!("{} should be granted: {other:?}", claim.key),
+    }
+}
+
+/// Makes sure that a claim is answered busy.
+pub(crate) async fn busy(store: &Arc<dyn Store>, claim: &Claim) {
+    match store.acquire(claim).await {
+        Ok(Attempt::Busy(_)) => {}
+        other => panic!("{} should be busy: {other:?}", claim.key),
+    }
+}
+
+pub(crate) async fn released(store: &Arc<dyn Store>, claim: &Claim) {
+    let outcome = store.release(claim).await;
+    assert!(
+        matches!(outcome, Ok(Release::Released)),
+        "{} should be freed: {outcome:?}",
+        claim.key
+    );
+}
+
+/// Asks with fresh claims until one is granted; says how long that took.
+pub(crate) async fn granted_in_time(
+    scene: &Scene,
+    store: &Arc<dyn Store>,
+    key: &Key,
+) -> (Claim, Duration) {
+    let began = now();
+    loop {
+        let claim = scene.claim(key, LONG);
+        let answer = store.acquire(&claim).await;
+        if matches!(answer, Ok(Attempt::Granted(_))) {
+            return (claim, began.elapsed());
+        }
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{key} is still not free: {answer:?}"
+        );
+        store.wait(&claim).await;
+    }
+}
+
+pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
+    Held {
+        claim: Arc::new(claim.clone()),
+        fence,
+    }
+}
+
+pub(crate) fn expires(guarantees: Guarantees) -> bool {
+    guarantees.expiry == Expiry::Lease
+}
+
+/// A TTL for leases that are to end during the test: short, but not so short that a slow machine
+/// loses them between two lines.
+pub(crate) fn short_ttl(store: &Arc<dyn Store>) -> Duration {
+    store.terms().ttl_min.max(Duration::from_millis(1500))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests measure how long they waited"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}

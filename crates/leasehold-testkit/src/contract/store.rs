@@ -1,0 +1,64 @@
+use leasehold::{Exclusion, Mode};
+
+use super::scene::{LONG, Scene, busy, granted, released};
+
+pub(crate) async fn s1_two_handles_grant_the_same_locks(scene: &Scene) {
+    let (one, other) = (scene.open(), scene.open());
+    let key = scene.key();
+    let (mine, theirs) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
+    granted(&one, &mine).await;
+    busy(&other, &theirs).await;
+    released(&one, &mine).await;
+    granted(&other, &theirs).await;
+    busy(&one, &scene.claim(&key, LONG)).await;
+    released(&other, &theirs).await;
+}
+
+pub(crate) async fn s1_two_processes_grant_the_same_locks(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let (worker, _) = scene.worker(&key, LONG);
+    busy(&store, &scene.claim(&key, LONG)).await;
+    worker.finish();
+    let claim = scene.claim(&key, LONG);
+    granted(&store, &claim).await;
+    released(&store, &claim).await;
+}
+
+pub(crate) async fn s2_guarantees_and_terms_never_change(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let before = (store.guarantees(), store.terms());
+    let claim = scene.claim(&key, LONG);
+    granted(&store, &claim).await;
+    released(&store, &claim).await;
+    assert_eq!((store.guarantees(), store.terms()), before);
+    let other = scene.open();
+    assert_eq!((other.guarantees(), other.terms()), before);
+    let terms = store.terms();
+    assert!(terms.ttl_min <= terms.ttl_max && terms.ttl_max >= LONG);
+    // Else a suite could pass over tests by saying less of its store than is true.
+    let one_process = before.0.exclusion == Exclusion::Process;
+    assert_eq!(scene.suite.open_at.is_none(), one_process);
+    assert!(
+        terms.margin(terms.ttl_min) < terms.ttl_min / 2,
+        "half a TTL is left to work in"
+    );
+}
+
+pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let claim = scene.claim(&key, LONG).with_mode(Mode::Exclusive);
+    granted(&store, &claim).await;
+    let texts = [
+        store.describe(),
+        format!("{store:?}"),
+        format!("{store:#?}"),
+        format!("{:?}", store.holders(&key).await),
+    ];
+    released(&store, &claim).await;
+    assert!(!store.describe().is_empty());
+    for secret in scene.harness.secrets() {
+        for text in &texts {
+            assert!(!text.contains(&secret), "a credential shows in {text}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+use std::time::Duration;
+
+use leasehold::Client;
+
+use super::scene::{LONG, PATIENCE, Scene, granted, now, released};
+
+pub(crate) async fn w1_waiting_is_no_busy_loop(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let holder = scene.claim(&key, LONG);
+    granted(&store, &holder).await;
+    let waiter = scene.claim(&key, LONG);
+    let began = now();
+    for _ in 0..10 {
+        store.wait(&waiter).await;
+    }
+    let waited = began.elapsed();
+    assert!(
+        waited >= Duration::from_millis(50),
+        "ten waits for a held lock took {waited:?}"
+    );
+    released(&store, &holder).await;
+}
+
+pub(crate) async fn w2_a_waiter_gets_a_lock_that_became_free(scene: &Scene) {
+    let (store, client, key) = (scene.open(), Client::new(scene.open()), scene.key());
+    let holder = scene.claim(&key, LONG);
+    granted(&store, &holder).await;
+    let lock = client.lock(&key).ttl(LONG).wait(PATIENCE);
+    let waiting = lock.acquire();
+    let freeing = async {
+        // Several rounds of waiting, so that the waiter has been refused before.
+        for _ in 0..5 {
+            store.wait(&holder).await;
+        }
+        released(&store, &holder).await;
+    };
+    let (guard, ()) = futures_util::join!(waiting, freeing);
+    let guard = guard.expect("granted once it was free");
+    assert!(guard.is_valid());
+    guard.release().await.expect("a release");
+}

@@ -1,0 +1,45 @@
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use leasehold::{Key, Member, Store};
+
+/// One store as the contract suite sees it: locks that can be opened again and again, from this
+/// process and from others, and broken from outside.
+///
+/// It lives as long as the suite runs; dropping it stops the servers and removes the files behind
+/// it.
+/// The methods that a suite says it cannot offer are never called.
+pub trait Harness: Debug + Send + Sync {
+    /// Opens the locks anew, as another process would: no connection or table is shared with
+    /// stores opened before.
+    fn open(&self) -> Arc<dyn Store>;
+
+    /// What another process hands to [`Suite::open_at`] to reach the same locks.
+    fn address(&self) -> String;
+
+    /// The locks as a member of a quorum.
+    fn member(&self) -> Arc<dyn Member>;
+
+    /// Removes every trace of `key` behind the store's back, its fence counter too.
+    fn forget(&self, key: &Key);
+
+    /// Words that no description and no error may contain.
+    fn secrets(&self) -> Vec<String>;
+}
+
+/// A store that is to keep the contract, and how its tests reach it.
+#[derive(Clone, Copy, Debug)]
+pub struct Suite {
+    /// The store's name, which all its tests begin with.
+    pub name: &'static str,
+    /// Sets the store up; called once, before its first test.
+    pub start: fn() -> Arc<dyn Harness>,
+    /// Opens a store by its [`Harness::address`], in another process; `None` for locks that live in
+    /// one process alone.
+    pub open_at: Option<OpenAt>,
+    /// Whether the store can be a member of a quorum.
+    pub is_member: bool,
+}
+
+/// Opens a store by its address.
+pub type OpenAt = fn(&str) -> Arc<dyn Store>;
