@@ -1,2 +1,98 @@
-//! Placeholder.
-fn main() {}
+//! The project's chores. `cargo xtask` lists them; each verb is a file.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a command for developers: it times its steps, reads the environment and prints"
+)]
+
+use std::process::ExitCode;
+
+mod fix;
+mod programs;
+mod python;
+mod servers;
+mod setup;
+mod step;
+mod suite;
+mod test;
+mod tidy;
+mod verify;
+mod workspace;
+
+use workspace::Workspace;
+
+const HELP: &str = "\
+Usage: cargo xtask VERB
+
+  verify  [--skip NAME]...  the gate, which changes nothing: tidy, format, clippy, docs, tests
+  tidy                      the rules of ARCHITECTURE.md and CONTRIBUTING.md alone
+  test    [--skip NAME]...  installs what the tests need where it may, then runs every test
+  setup   [--skip NAME]...  installs what the tests need, and runs none
+  fix                       formats, and applies what clippy can mend by itself
+  servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
+
+--skip leaves out the tests that need NAME (redis, redis-py), and says so.
+";
+
+/// Why a verb did not succeed.
+#[derive(Debug)]
+enum Failure {
+    /// The command line makes no sense.
+    Usage(String),
+    /// The work itself failed; the text says at what and what to do.
+    Work(String),
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::Work(text)
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Work(text)) => {
+            eprintln!("xtask: {text}");
+            ExitCode::FAILURE
+        }
+        Err(Failure::Usage(text)) => {
+            eprintln!("xtask: {text}\n\n{HELP}");
+            // EX_USAGE of sysexits.h, as the `leasehold` command has it.
+            ExitCode::from(64)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let Some((verb, rest)) = arguments.split_first() else {
+        print!("{HELP}");
+        return Ok(());
+    };
+    let workspace = Workspace::find;
+    match verb.as_str() {
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        "verify" => verify::run(&workspace()?, &suite::skips(rest)?),
+        "tidy" => none(rest).and_then(|()| Ok(tidy::run(&workspace()?)?)),
+        "test" => test::run(&workspace()?, &suite::skips(rest)?),
+        "setup" => Ok(setup::run(&workspace()?, &suite::skips(rest)?)?),
+        "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
+        "servers" => servers::run(&workspace()?, rest),
+        unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),
+    }
+}
+
+fn none(rest: &[String]) -> Result<(), Failure> {
+    match rest.first() {
+        None => Ok(()),
+        Some(argument) => Err(Failure::Usage(format!(
+            "this verb takes no argument, and was given {argument:?}"
+        ))),
+    }
+}

@@ -1,0 +1,40 @@
+use std::process::Stdio;
+
+use crate::Failure;
+use crate::setup;
+use crate::step::{cargo, succeed};
+use crate::suite;
+use crate::workspace::Workspace;
+
+/// Runs the testkit's Redis servers until Ctrl-C, to try things out by hand.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let count = match arguments {
+        [] => 5,
+        [count] => count
+            .parse::<u8>()
+            .ok()
+            .filter(|count| *count > 0)
+            .ok_or_else(|| {
+                Failure::Usage(format!("the number of servers is 1 to 255, not {count:?}"))
+            })?,
+        _ => return Err(Failure::Usage("servers takes one number".into())),
+    };
+    let without_python = ["redis-py".to_owned()];
+    setup::run(workspace, &without_python)?;
+    let mut servers = cargo(
+        workspace,
+        &[
+            "run",
+            "--quiet",
+            "--package",
+            "leasehold-testkit",
+            "--bin",
+            "servers",
+            "--",
+        ],
+    );
+    suite::equip(&mut servers, workspace, &[])?;
+    Ok(succeed(
+        servers.arg(count.to_string()).stdin(Stdio::inherit()),
+    )?)
+}

@@ -1,0 +1,166 @@
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use crate::programs::{self, Program};
+use crate::python;
+use crate::step::{answer, step, succeed};
+use crate::suite;
+use crate::workspace::Workspace;
+
+/// Sees to it that the tests find what they need. Installs packages only as root on a system with
+/// apt-get; elsewhere it says what is missing. Does nothing when everything is there.
+pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
+    programs::link_redis(workspace)?;
+    let lacks = Lacks::find(workspace, skipped)?;
+    if !lacks.packages().is_empty() {
+        if !may_install() {
+            return Err(lacks.message());
+        }
+        step("install", || apt_get(&lacks))?;
+        programs::link_redis(workspace)?;
+    }
+    if lacks.redis_py {
+        step("redis-py", || python::install(workspace))?;
+    }
+    check(workspace, skipped)
+}
+
+/// Fails if something is missing, with all of it in the message; installs nothing.
+pub(crate) fn check(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
+    let lacks = Lacks::find(workspace, skipped)?;
+    if lacks.is_empty() {
+        Ok(())
+    } else {
+        Err(lacks.message())
+    }
+}
+
+/// What the tests need and cannot find.
+#[derive(Debug)]
+struct Lacks {
+    programs: Vec<Program>,
+    /// Python is there, but not the part of it that makes environments.
+    venv: bool,
+    redis_py: bool,
+}
+
+impl Lacks {
+    fn find(workspace: &Workspace, skipped: &[String]) -> Result<Self, String> {
+        let programs = programs::missing(&programs::search_path(workspace)?, skipped);
+        let wants_python = !suite::skips_any(skipped, &python::UNLESS);
+        let has_python = programs.iter().all(|program| program.name != "python3");
+        let redis_py = wants_python && !python::is_ready(workspace);
+        Ok(Self {
+            programs,
+            venv: redis_py && has_python && !python::can_make_environments(),
+            redis_py,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.programs.is_empty() && !self.venv && !self.redis_py
+    }
+
+    /// Each package once, in a fixed order.
+    fn packages(&self) -> BTreeSet<&'static str> {
+        let venv = self.venv.then_some("python3-venv");
+        self.programs
+            .iter()
+            .map(|program| program.package)
+            .chain(venv)
+            .collect()
+    }
+
+    fn message(&self) -> String {
+        let mut text = String::from("the tests need something that is not here:\n");
+        for program in &self.programs {
+            text += &format!("  {}: {}\n", program.name, program.purpose);
+        }
+        if self.venv {
+            text += "  python3 -m venv: redis-py is installed in an environment of its own\n";
+        }
+        let packages: Vec<_> = self.packages().into_iter().collect();
+        if packages.is_empty() {
+            text += "  redis-py: a foreign client contends for the same locks\n\
+                     `cargo xtask setup` installs it under the target folder.";
+            return text;
+        }
+        text += &format!(
+            "On Debian or Ubuntu: sudo apt-get install --no-install-recommends {}\n\
+             Elsewhere: install these programs with the system's package manager.\n\
+             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py.",
+            packages.join(" ")
+        );
+        text
+    }
+}
+
+fn may_install() -> bool {
+    let is_root = answer(Command::new("id").arg("-u")).is_some_and(|user| user == "0");
+    is_root && answer(Command::new("apt-get").arg("--version")).is_some()
+}
+
+fn apt_get(lacks: &Lacks) -> Result<(), String> {
+    let packages = lacks.packages();
+    let names: Vec<&str> = packages.into_iter().collect();
+    println!("installing with apt-get: {}", names.join(" "));
+    // A list that cannot be refreshed may still be good enough; the install below decides.
+    if let Err(error) = succeed(quiet_apt().arg("update")) {
+        println!("{error}; going on with the package lists as they are");
+    }
+    succeed(
+        quiet_apt()
+            .args(["install", "--yes", "--no-install-recommends"])
+            .args(&names),
+    )
+    .map_err(|error| format!("{error}\n{}", lacks.message()))
+}
+
+fn quiet_apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .args([
+            "-qq",
+            "-o",
+            "Acquire::Retries=3",
+            "-o",
+            "DPkg::Lock::Timeout=120",
+        ])
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn the_message_names_each_program_and_the_command_that_installs_it() {
+        let lacks = Lacks {
+            programs: programs::missing(&OsString::new(), &[]),
+            venv: false,
+            redis_py: true,
+        };
+        let text = lacks.message();
+        for word in ["redis-server:", "flock:", "script:", "python3:"] {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+        let command = "apt-get install --no-install-recommends bsdutils python3-venv redis-tools util-linux\n";
+        assert!(text.contains(command), "{text}");
+    }
+
+    #[test]
+    fn redis_py_alone_needs_no_package() {
+        let lacks = Lacks {
+            programs: vec![],
+            venv: false,
+            redis_py: true,
+        };
+        assert!(!lacks.is_empty());
+        assert!(lacks.packages().is_empty());
+        assert!(lacks.message().contains("cargo xtask setup"));
+    }
+}

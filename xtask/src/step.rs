@@ -1,0 +1,93 @@
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::workspace::Workspace;
+
+/// Runs one named part of a chore, and prints how it went and how long it took.
+pub(crate) fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    println!("==> {name}");
+    let started = Instant::now();
+    let outcome = work();
+    let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+    let seconds = started.elapsed().as_secs_f64();
+    println!("==> {name}: {word} ({seconds:.1} s)");
+    outcome.map_err(|error| format!("{name} failed: {error}"))
+}
+
+/// A call of the cargo that called us, in the workspace, without a terminal to read from.
+pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(workspace.root())
+        .stdin(Stdio::null());
+    if std::env::var_os("CARGO_TARGET_DIR").is_some() {
+        // It may be relative to another folder than the one we call from.
+        command.env("CARGO_TARGET_DIR", workspace.target());
+    }
+    command
+}
+
+/// Runs `command` with its output shown.
+pub(crate) fn succeed(command: &mut Command) -> Result<(), String> {
+    let status = command
+        .status()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}` ended with {status}", shown(command)))
+    }
+}
+
+/// Runs `command` with its output shown, and gives each line of its standard output to `line`.
+pub(crate) fn follow(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), String> {
+    let failed = |command: &Command, error: std::io::Error| format!("{}: {error}", shown(command));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(command, error))?;
+    let output = child.stdout.take();
+    let read = output.map_or(Ok(()), |output| {
+        let mut output = BufReader::new(output);
+        let mut bytes = Vec::new();
+        let mut shown = std::io::stdout().lock();
+        // Bytes, not `lines`: a test may print what is no UTF-8.
+        while output.read_until(b'\n', &mut bytes)? > 0 {
+            shown.write_all(&bytes)?;
+            line(String::from_utf8_lossy(&bytes).trim_end());
+            bytes.clear();
+        }
+        Ok(())
+    });
+    let status = child.wait().map_err(|error| failed(command, error))?;
+    read.map_err(|error| failed(command, error))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}` ended with {status}", shown(command)))
+    }
+}
+
+/// The standard output of `command`, if it can be run and succeeds; nothing is shown.
+pub(crate) fn answer(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn shown(command: &Command) -> String {
+    let name = std::path::Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(command.get_program());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
+}

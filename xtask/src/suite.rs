@@ -1,0 +1,179 @@
+use std::process::Command;
+
+use crate::Failure;
+use crate::programs;
+use crate::python;
+use crate::step;
+use crate::workspace::Workspace;
+
+/// What can be left out by name.
+pub(crate) const SKIPPABLE: [&str; 2] = ["redis", "redis-py"];
+
+/// The names after each `--skip`.
+pub(crate) fn skips(arguments: &[String]) -> Result<Vec<String>, Failure> {
+    let mut skipped = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let name = match argument.strip_prefix("--skip") {
+            Some("") => rest.next().map(String::as_str),
+            Some(joined) => joined.strip_prefix('='),
+            None => return Err(Failure::Usage(format!("unknown argument {argument:?}"))),
+        };
+        match name {
+            Some(name) if SKIPPABLE.contains(&name) => skipped.push(name.to_owned()),
+            other => {
+                return Err(Failure::Usage(format!(
+                    "--skip takes one of {}, not {:?}",
+                    SKIPPABLE.join(", "),
+                    other.unwrap_or_default()
+                )));
+            }
+        }
+    }
+    Ok(skipped)
+}
+
+/// Whether one of `names` is left out.
+pub(crate) fn skips_any(skipped: &[String], names: &[&str]) -> bool {
+    names
+        .iter()
+        .any(|name| skipped.iter().any(|out| out == name))
+}
+
+/// Runs every test of the workspace, doc tests too, and ends with the sum of them.
+pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
+    for name in skipped {
+        println!("SKIPPED by name: every test that needs {name}");
+    }
+    let mut command = step::cargo(
+        workspace,
+        &["test", "--workspace", "--locked", "--no-fail-fast"],
+    );
+    equip(&mut command, workspace, skipped)?;
+    let mut tally = Tally::default();
+    let outcome = step::follow(&mut command, |line| tally.count(line));
+    println!("{}", tally.summary());
+    outcome?;
+    tally.verdict(!skipped.is_empty())
+}
+
+/// Gives `command` the programs that `setup` made, and tells the tests where to look.
+pub(crate) fn equip(
+    command: &mut Command,
+    workspace: &Workspace,
+    skipped: &[String],
+) -> Result<(), String> {
+    command
+        .env("PATH", programs::search_path(workspace)?)
+        .env("LEASEHOLD_TEST_SKIP", skipped.join(","))
+        .env("LEASEHOLD_TEST_PYTHON", python::interpreter(workspace));
+    Ok(())
+}
+
+/// The sum of the test runner's closing lines.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    runs: usize,
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Tally {
+    fn count(&mut self, line: &str) {
+        let Some(counts) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        self.runs += 1;
+        for part in counts.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            let (Some(number), Some(what)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Ok(number) = number.parse::<usize>() else {
+                continue;
+            };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Self {
+            runs,
+            passed,
+            failed,
+            ignored,
+        } = self;
+        format!("tests: {passed} passed, {failed} failed, {ignored} ignored, in {runs} runs")
+    }
+
+    /// A test that is ignored without a `--skip` is a test that nobody runs.
+    fn verdict(&self, skips: bool) -> Result<(), String> {
+        if self.passed == 0 {
+            return Err("no test ran".into());
+        }
+        if self.ignored > 0 && !skips {
+            return Err(format!("{} tests were ignored", self.ignored));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(lines: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        for line in lines {
+            tally.count(line);
+        }
+        tally
+    }
+
+    #[test]
+    fn the_closing_lines_are_summed() {
+        let sum = tally(&[
+            "running 3 tests",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.12s",
+            "test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.5s",
+        ]);
+        let expected = Tally {
+            runs: 2,
+            passed: 14,
+            failed: 3,
+            ignored: 1,
+        };
+        assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn an_ignored_test_fails_the_run_unless_something_is_skipped() {
+        let ignored = tally(&["test result: ok. 1 passed; 0 failed; 1 ignored"]);
+        assert!(ignored.verdict(false).is_err());
+        assert!(ignored.verdict(true).is_ok());
+        assert!(tally(&[]).verdict(false).is_err(), "nothing ran");
+    }
+
+    #[test]
+    fn skips_are_taken_by_name_only() {
+        let given = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            skips(&words).ok()
+        };
+        assert_eq!(given(&[]), Some(vec![]));
+        assert_eq!(
+            given(&["--skip", "redis", "--skip=redis-py"]),
+            Some(vec!["redis".into(), "redis-py".into()])
+        );
+        assert_eq!(given(&["--skip", "everything"]), None);
+        assert_eq!(given(&["--skip"]), None);
+        assert_eq!(given(&["--skipredis"]), None);
+        assert_eq!(given(&["redis"]), None);
+    }
+}
