@@ -13,9 +13,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         [count] => count
             .parse::<u8>()
             .ok()
-            .filter(|count| *count > 0)
+            .filter(|count| (1..=31).contains(count))
             .ok_or_else(|| {
-                Failure::Usage(format!("the number of servers is 1 to 255, not {count:?}"))
+                Failure::Usage(format!("the number of servers is 1 to 31, not {count:?}"))
             })?,
         _ => return Err(Failure::Usage("servers takes one number".into())),
     };
@@ -29,11 +29,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
             "--package",
             "leasehold-testkit",
             "--bin",
-            "servers",
+            "leasehold-servers",
             "--",
         ],
     );
-    suite::equip(&mut servers, workspace, &[])?;
+    suite::equip(&mut servers, workspace)?;
     Ok(succeed(
         servers.arg(count.to_string()).stdin(Stdio::inherit()),
     )?)

@@ -6,8 +6,26 @@ use crate::python;
 use crate::step;
 use crate::workspace::Workspace;
 
-/// What can be left out by name.
-pub(crate) const SKIPPABLE: [&str; 2] = ["redis", "redis-py"];
+/// What can be left out by name, and which tests go with it. A test elsewhere that needs it has
+/// `tests` in its name or in that of its module; one that has not fails, and is not missed.
+struct Skip {
+    name: &'static str,
+    packages: &'static [&'static str],
+    tests: &'static str,
+}
+
+const SKIPS: [Skip; 2] = [
+    Skip {
+        name: "redis",
+        packages: &["leasehold-redis", "leasehold-testkit"],
+        tests: "redis",
+    },
+    Skip {
+        name: "redis-py",
+        packages: &[],
+        tests: "redis_py",
+    },
+];
 
 /// The names after each `--skip`.
 pub(crate) fn skips(arguments: &[String]) -> Result<Vec<String>, Failure> {
@@ -20,11 +38,13 @@ pub(crate) fn skips(arguments: &[String]) -> Result<Vec<String>, Failure> {
             None => return Err(Failure::Usage(format!("unknown argument {argument:?}"))),
         };
         match name {
-            Some(name) if SKIPPABLE.contains(&name) => skipped.push(name.to_owned()),
+            Some(name) if SKIPS.iter().any(|skip| skip.name == name) => {
+                skipped.push(name.to_owned());
+            }
             other => {
                 return Err(Failure::Usage(format!(
                     "--skip takes one of {}, not {:?}",
-                    SKIPPABLE.join(", "),
+                    SKIPS.map(|skip| skip.name).join(", "),
                     other.unwrap_or_default()
                 )));
             }
@@ -42,14 +62,13 @@ pub(crate) fn skips_any(skipped: &[String], names: &[&str]) -> bool {
 
 /// Runs every test of the workspace, doc tests too, and ends with the sum of them.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
-    for name in skipped {
-        println!("SKIPPED by name: every test that needs {name}");
-    }
+    let (options, filters) = choice(skipped);
     let mut command = step::cargo(
         workspace,
         &["test", "--workspace", "--locked", "--no-fail-fast"],
     );
-    equip(&mut command, workspace, skipped)?;
+    command.args(options).arg("--").args(filters);
+    equip(&mut command, workspace)?;
     let mut tally = Tally::default();
     let outcome = step::follow(&mut command, |line| tally.count(line));
     println!("{}", tally.summary());
@@ -57,15 +76,25 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
     tally.verdict(!skipped.is_empty())
 }
 
-/// Gives `command` the programs that `setup` made, and tells the tests where to look.
-pub(crate) fn equip(
-    command: &mut Command,
-    workspace: &Workspace,
-    skipped: &[String],
-) -> Result<(), String> {
+/// What cargo and what the test runner is told, to leave out what is skipped.
+fn choice(skipped: &[String]) -> (Vec<&'static str>, Vec<&'static str>) {
+    let (mut options, mut filters) = (Vec::new(), Vec::new());
+    for skip in SKIPS.iter().filter(|skip| skips_any(skipped, &[skip.name])) {
+        for package in skip.packages {
+            println!("SKIPPED by name ({}): the tests of {package}", skip.name);
+            options.extend(["--exclude", *package]);
+        }
+        let (name, tests) = (skip.name, skip.tests);
+        println!("SKIPPED by name ({name}): the tests that have {tests:?} in their names");
+        filters.extend(["--skip", tests]);
+    }
+    (options, filters)
+}
+
+/// Gives `command` the programs that `setup` made, and tells the tests where Python is.
+pub(crate) fn equip(command: &mut Command, workspace: &Workspace) -> Result<(), String> {
     command
         .env("PATH", programs::search_path(workspace)?)
-        .env("LEASEHOLD_TEST_SKIP", skipped.join(","))
         .env("LEASEHOLD_TEST_PYTHON", python::interpreter(workspace));
     Ok(())
 }
@@ -77,6 +106,7 @@ struct Tally {
     passed: usize,
     failed: usize,
     ignored: usize,
+    filtered: usize,
 }
 
 impl Tally {
@@ -97,6 +127,7 @@ impl Tally {
                 "passed" => self.passed += number,
                 "failed" => self.failed += number,
                 "ignored" => self.ignored += number,
+                "filtered" => self.filtered += number,
                 _ => {}
             }
         }
@@ -108,8 +139,12 @@ impl Tally {
             passed,
             failed,
             ignored,
+            filtered,
         } = self;
-        format!("tests: {passed} passed, {failed} failed, {ignored} ignored, in {runs} runs")
+        format!(
+            "tests: {passed} passed, {failed} failed, {ignored} ignored, {filtered} left out, \
+             in {runs} runs"
+        )
     }
 
     /// A test that is ignored without a `--skip` is a test that nobody runs.
@@ -148,6 +183,7 @@ mod tests {
             passed: 14,
             failed: 3,
             ignored: 1,
+            filtered: 4,
         };
         assert_eq!(sum, expected);
     }
@@ -158,6 +194,18 @@ mod tests {
         assert!(ignored.verdict(false).is_err());
         assert!(ignored.verdict(true).is_ok());
         assert!(tally(&[]).verdict(false).is_err(), "nothing ran");
+    }
+
+    #[test]
+    fn what_is_skipped_is_left_out_by_package_and_by_name() {
+        let nothing = choice(&[]);
+        assert!(nothing.0.is_empty() && nothing.1.is_empty());
+        let (options, filters) = choice(&["redis".into()]);
+        assert!(options.contains(&"leasehold-redis"));
+        assert_eq!(filters, ["--skip", "redis"]);
+        let (options, filters) = choice(&["redis-py".into()]);
+        assert!(options.is_empty());
+        assert_eq!(filters, ["--skip", "redis_py"]);
     }
 
     #[test]

@@ -13,7 +13,8 @@ const LEFTOVERS: [(&str, &str); 5] = [
     ("thread::sleep", "wait for a condition, with a bound"),
 ];
 
-/// A comment on the line, or on the one before, that says why it must be so.
+/// A comment on the line, or on the one before, that says why it must be so. Lifting clippy's lint
+/// with a reason, just above, says it too.
 const EXCUSE: &str = "// tidy: ";
 
 pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
@@ -26,7 +27,8 @@ fn leftovers(source: &Source) -> Vec<Offence> {
     let is_excused = |index: usize| {
         let here = text.get(index).is_some_and(|line| line.contains(EXCUSE));
         let above = index.checked_sub(1).and_then(|above| text.get(above));
-        here || above.is_some_and(|line| line.trim_start().starts_with(EXCUSE))
+        let comment = above.is_some_and(|line| line.trim_start().starts_with(EXCUSE));
+        here || comment || has_reasoned_lint(&text[..index])
     };
     let mut offences = Vec::new();
     for (index, code) in source.code.lines().enumerate() {
@@ -38,6 +40,21 @@ fn leftovers(source: &Source) -> Vec<Offence> {
         }
     }
     offences
+}
+
+/// Whether `lines` end with `#[expect(clippy::disallowed_methods, reason = …)]`.
+fn has_reasoned_lint(lines: &[&str]) -> bool {
+    if !lines
+        .last()
+        .is_some_and(|line| line.trim_end().ends_with(")]"))
+    {
+        return false;
+    }
+    let start = lines
+        .iter()
+        .rposition(|line| line.trim_start().starts_with("#["));
+    let attribute = start.map(|start| lines[start..].concat());
+    attribute.is_some_and(|text| text.contains("disallowed_methods") && text.contains("reason ="))
 }
 
 #[cfg(test)]
@@ -67,6 +84,17 @@ mod tests {
             [3]
         );
         assert_eq!(lines("f(); // tidy: of f\nthread::sleep(x);"), [2]);
+    }
+
+    #[test]
+    fn a_lint_lifted_with_a_reason_excuses_the_next_line() {
+        let lint = "#[expect(\n    clippy::disallowed_methods,\n    reason = \"a poll\"\n)]\n";
+        assert!(lines(&format!("{lint}thread::sleep(x);")).is_empty());
+        assert_eq!(lines(&format!("{lint}f();\nthread::sleep(x);")), [6]);
+        assert_eq!(
+            lines("#[expect(clippy::disallowed_methods)]\nthread::sleep(x);"),
+            [2]
+        );
     }
 
     #[test]

@@ -41,7 +41,6 @@ const PLACES: [(&[&str], Option<&str>, &str); 3] = [
             "spawn_local",
             "LocalSet",
             "JoinSet",
-            "TaskTracker",
         ],
         Some(BACKGROUND),
         "threads and tasks start in background.rs alone",
