@@ -125,6 +125,8 @@ fn quiet_apt() -> Command {
             "Acquire::Retries=3",
             "-o",
             "DPkg::Lock::Timeout=120",
+            "-o",
+            "Dpkg::Use-Pty=0",
         ])
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null());
