@@ -6,7 +6,7 @@ use super::source::{Source, has_word};
 const FILES: [&str; 4] = [
     "crates/leasehold/src/backoff.rs",
     "crates/leasehold/src/lease.rs",
-    "crates/leasehold/src/quorum/renewal_tally.rs",
+    "crates/leasehold/src/quorum/ballot.rs",
     "crates/leasehold/src/quorum/tally.rs",
 ];
 
