@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::Offence;
-use super::source::Source;
+use super::source::{Source, has_word};
 
 /// A script begins with a header that says what each of its keys and arguments is: its callers
 /// see positions only.
@@ -19,41 +19,51 @@ fn script(source: &Source) -> Vec<Offence> {
         .take_while(|line| line.starts_with("--"))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let body = &source.text[header.len().min(source.text.len())..];
-    let told = positions(&header);
-    let mut offences: Vec<Offence> = positions(body)
-        .difference(&told)
-        .map(|position| {
-            let rule = format!("{position} is used and not named in the script's header");
-            Offence::at(&source.path, 0, rule)
-        })
+    if header.is_empty() {
+        let rule = "the script has no header that says what it does, with which KEYS and ARGV";
+        return vec![Offence::at(&source.path, 1, rule)];
+    }
+    let body: Vec<&str> = source.text[header.len().min(source.text.len())..]
+        .lines()
+        .map(|line| line.split("--").next().unwrap_or_default())
         .collect();
-    for table in ["KEYS", "ARGV"] {
-        if !header.contains(table) {
-            let rule =
-                format!("the script's header does not name its {table} (or that it has none)");
+    let body = body.join("\n");
+    let mut offences = Vec::new();
+    for table in TABLES {
+        let told = told(&header, table);
+        if has_word(&body, table) && told.is_none() {
+            let rule = format!("the script uses {table}, which its header does not name");
             offences.push(Offence::at(&source.path, 1, rule));
+        }
+        let told = told.unwrap_or_default();
+        for position in positions(&body, table) {
+            if !has_word(told, &position) {
+                let rule = format!("{table}[{position}] is not named in the script's header");
+                offences.push(Offence::at(&source.path, 1, rule));
+            }
         }
     }
     offences
 }
 
-/// `KEYS[1]`, `ARGV[2]`…, those with a number.
-fn positions(text: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for table in ["KEYS[", "ARGV["] {
-        for (at, _) in text.match_indices(table) {
-            let inner = text[at + table.len()..]
-                .split(']')
-                .next()
-                .unwrap_or_default();
-            let inner = inner.trim();
-            if !inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_digit()) {
-                found.insert(format!("{table}{inner}]"));
-            }
-        }
-    }
-    found
+const TABLES: [&str; 2] = ["KEYS", "ARGV"];
+
+/// What the header says of `table`: from its first mention on, up to the other one's.
+fn told<'a>(header: &'a str, table: &str) -> Option<&'a str> {
+    let (_, after) = header.split_once(table)?;
+    let other = TABLES.into_iter().find(|other| *other != table)?;
+    after.split(other).next()
+}
+
+/// The numbers `1` and `2` of `KEYS[1]` and `KEYS[2]`; computed positions are not among them.
+fn positions(body: &str, table: &str) -> BTreeSet<String> {
+    let opening = format!("{table}[");
+    body.split(&opening)
+        .skip(1)
+        .filter_map(|after| after.split(']').next())
+        .map(|position| position.trim().to_owned())
+        .filter(|position| !position.is_empty() && position.bytes().all(|b| b.is_ascii_digit()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -66,25 +76,40 @@ mod tests {
 
     #[test]
     fn a_script_without_a_header_is_refused() {
-        assert_eq!(rules("return redis.call('GET', KEYS[1])\n"), 3);
-        assert_eq!(rules(""), 2);
+        assert_eq!(rules("return redis.call('GET', KEYS[1])\n"), 1);
+        assert_eq!(rules("return 1\n-- KEYS 1 the lock\n"), 1);
     }
 
     #[test]
-    fn each_position_has_a_name_in_the_header() {
-        let header = "-- Frees the lock.\n-- KEYS[1] the lock\n-- ARGV[1] the owner\n";
-        let body = "if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end\n";
-        assert_eq!(rules(&format!("{header}{body}")), 0);
-        assert_eq!(rules(&format!("{header}{body}return ARGV[2]\n")), 1);
+    fn a_table_that_is_used_is_named() {
+        assert_eq!(rules("-- Frees the lock.\nreturn KEYS[i]\n"), 1);
+        assert_eq!(rules("-- KEYS three for each lease\nreturn KEYS[i]\n"), 0);
         assert_eq!(
-            rules(&format!("{header}for i = 2, #ARGV do f(ARGV[i]) end\n")),
+            rules("-- A part of other scripts.\nlocal x = 1 -- not KEYS\n"),
             0
         );
     }
 
     #[test]
-    fn a_comment_further_down_is_no_header() {
-        let late = "return KEYS[1]\n-- KEYS[1] the lock, ARGV none\n";
-        assert_eq!(rules(late), 3);
+    fn each_position_is_named() {
+        let body = "if redis.call('GET', KEYS[1]) == ARGV[2] then return 1 end\n";
+        assert_eq!(
+            rules(&format!("-- KEYS  1 lock\n-- ARGV  1 ttl  2 owner\n{body}")),
+            0
+        );
+        assert_eq!(
+            rules(&format!(
+                "-- KEYS[1] lock\n-- ARGV[1] ttl, ARGV[2] owner\n{body}"
+            )),
+            0
+        );
+        assert_eq!(
+            rules(&format!("-- KEYS  1 lock  2 x\n-- ARGV  1 ttl\n{body}")),
+            1
+        );
+        assert_eq!(
+            rules(&format!("-- KEYS none\n-- ARGV  1 ttl  2 owner\n{body}")),
+            1
+        );
     }
 }
