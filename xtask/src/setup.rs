@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn redis_py_alone_needs_no_package() {
+    fn the_foreign_client_alone_needs_no_package() {
         let lacks = Lacks {
             programs: vec![],
             venv: false,

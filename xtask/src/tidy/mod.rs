@@ -7,6 +7,7 @@ mod blank;
 mod contract;
 mod layers;
 mod leftovers;
+mod lints;
 mod places;
 mod pure;
 mod scripts;
@@ -54,12 +55,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
 
 /// All rules, over a whole tree of files.
 fn judge(tree: &[Source]) -> Vec<Offence> {
-    let rules: [Rule; 7] = [
+    let rules: [Rule; 8] = [
         size::check,
         layers::check,
         places::check,
         pure::check,
         leftovers::check,
+        lints::check,
         scripts::check,
         contract::check,
     ];
@@ -90,7 +92,7 @@ fn walk(root: &Path, folder: &Path, tree: &mut Vec<Source>) -> Result<(), String
             if name != "target" && !name.starts_with('.') {
                 walk(root, &path, tree)?;
             }
-        } else if [".rs", ".lua", "Cargo.toml"]
+        } else if [".rs", ".lua", "Cargo.toml", "clippy.toml"]
             .iter()
             .any(|end| name.ends_with(end))
         {

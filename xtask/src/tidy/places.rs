@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_redis_crate_has_one_module() {
+    fn the_client_library_has_one_module() {
         let client = (
             "crates/leasehold-redis/src/client.rs",
             "use redis::Client;\n",
