@@ -6,4 +6,10 @@ pub mod contract;
 pub mod harness;
 pub mod servers;
 
+mod faulty;
+mod virtual_time;
+
 mod worker;
+
+pub use faulty::{Call, Fault, FaultyMember};
+pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};

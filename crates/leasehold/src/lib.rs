@@ -7,6 +7,7 @@ use std::pin::Pin;
 /// Time and chance, as the code takes them from its surroundings.
 pub mod ambient;
 pub mod background;
+pub mod blocking;
 pub mod clock;
 
 mod acquisition;

@@ -1,0 +1,202 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::background;
+use leasehold::{
+    Attempt, BoxFuture, Claim, Error, ErrorKind, Fence, Guarantees, Health, Held, Holder, Key,
+    LeaseTerms, Member, MemberId, Release, Renewal, Seal, Store,
+};
+use tokio::sync::watch;
+
+use crate::virtual_time::lock;
+
+/// What is wrong with a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// It answers nothing; once thawed it carries out all that it was sent, also requests that
+    /// nobody waits for any more, as a stopped server does with what its kernel received.
+    Frozen,
+    /// It cannot be reached.
+    Unreachable,
+    /// It answers so much later.
+    Slow(Duration),
+    /// It breaks off whatever asks it.
+    Panics,
+}
+
+/// A member between a quorum and a real one, which can be made to fail.
+#[derive(Clone, Debug)]
+pub struct FaultyMember {
+    inner: Arc<dyn Member>,
+    ambient: Ambient,
+    fault: watch::Sender<Fault>,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+/// A request as it reached the member.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// `acquire`.
+    Acquire(Claim),
+    /// `renew`, one per lease.
+    Renew(Claim),
+    /// `release`.
+    Release(Claim),
+    /// `seal`.
+    Seal(Claim, Fence),
+}
+
+impl FaultyMember {
+    /// `inner`, without a fault yet.
+    pub fn new(inner: impl Member, ambient: Ambient) -> Self {
+        Self {
+            inner: Arc::new(inner),
+            ambient,
+            fault: watch::Sender::new(Fault::None),
+            calls: Arc::default(),
+        }
+    }
+
+    /// Makes the member fail in this way from now on, or heals it.
+    pub fn set(&self, fault: Fault) {
+        self.fault.send_replace(fault);
+    }
+
+    /// All requests that reached the member, carried out or not, in their order.
+    pub fn calls(&self) -> Vec<Call> {
+        lock(&self.calls).clone()
+    }
+
+    fn note(&self, call: Call) {
+        lock(&self.calls).push(call);
+    }
+
+    fn through<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Arc<dyn Member>) -> BoxFuture<'static, T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
+        let (clock, current) = (Arc::clone(&self.ambient.clock), *fault.borrow());
+        let id = inner.id().to_string();
+        Box::pin(async move {
+            match current {
+                Fault::None => Ok(request(inner).await),
+                Fault::Frozen => {
+                    // A task of its own: it goes on when its caller is gone.
+                    let answer = background::spawn(async move {
+                        let thawed = fault
+                            .wait_for(|fault| *fault != Fault::Frozen)
+                            .await
+                            .is_ok();
+                        if !thawed {
+                            std::future::pending::<()>().await;
+                        }
+                        request(inner).await
+                    });
+                    answer.await.map_err(|_| unreachable_member(&id))
+                }
+                Fault::Unreachable => Err(unreachable_member(&id)),
+                Fault::Slow(span) => {
+                    let answer = request(inner).await;
+                    clock.sleep_until(clock.now() + span).await;
+                    Ok(answer)
+                }
+                Fault::Panics => panic!("{id} was told to panic"),
+            }
+        })
+    }
+}
+
+fn unreachable_member(id: &str) -> Error {
+    Error::new(ErrorKind::Unreachable, "connection refused").with_store(id)
+}
+
+impl Store for FaultyMember {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        self.inner.guarantees()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        self.inner.terms()
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.note(Call::Acquire(claim.clone()));
+        let claim = claim.clone();
+        let asking =
+            self.through(move |inner| Box::pin(async move { inner.acquire(&claim).await }));
+        Box::pin(async move { asking.await? })
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        for held in leases {
+            self.note(Call::Renew((*held.claim).clone()));
+        }
+        let leases = leases.to_vec();
+        let count = leases.len();
+        let asking = self.through(move |inner| Box::pin(async move { inner.renew(&leases).await }));
+        Box::pin(async move {
+            match asking.await {
+                Ok(answers) => answers,
+                Err(error) => vec![Renewal::Unknown(error); count],
+            }
+        })
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        self.note(Call::Release(claim.clone()));
+        let claim = claim.clone();
+        let asking =
+            self.through(move |inner| Box::pin(async move { inner.release(&claim).await }));
+        Box::pin(async move { asking.await? })
+    }
+
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        self.inner.wait(claim)
+    }
+
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        let key = key.clone();
+        let asking = self.through(move |inner| Box::pin(async move { inner.holders(&key).await }));
+        Box::pin(async move { asking.await? })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        let prefix = prefix.to_owned();
+        let asking =
+            self.through(move |inner| Box::pin(async move { inner.list(&prefix, limit).await }));
+        Box::pin(async move { asking.await? })
+    }
+}
+
+impl Member for FaultyMember {
+    fn id(&self) -> &MemberId {
+        self.inner.id()
+    }
+
+    fn seal<'a>(&'a self, claim: &'a Claim, fence: Fence) -> BoxFuture<'a, Result<Seal, Error>> {
+        self.note(Call::Seal(claim.clone(), fence));
+        let claim = claim.clone();
+        let asking =
+            self.through(move |inner| Box::pin(async move { inner.seal(&claim, fence).await }));
+        Box::pin(async move { asking.await? })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health, Error>> {
+        let asking = self.through(|inner| Box::pin(async move { inner.health().await }));
+        Box::pin(async move { asking.await? })
+    }
+}
+
+impl From<FaultyMember> for Arc<dyn Store> {
+    fn from(member: FaultyMember) -> Self {
+        Arc::new(member)
+    }
+}

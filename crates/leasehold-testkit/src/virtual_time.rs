@@ -1,0 +1,104 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use leasehold::BoxFuture;
+use leasehold::ambient::{Ambient, Entropy};
+use leasehold::clock::{BootInstant, Clock, WallTime};
+use tokio::time::Instant;
+
+/// The clock of a paused tokio runtime: time passes only where everything waits for it.
+#[derive(Debug)]
+pub struct VirtualClock {
+    start: Instant,
+}
+
+impl VirtualClock {
+    /// A clock that starts now.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    #[expect(clippy::disallowed_methods, reason = "this is a clock")]
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is a clock")]
+    fn elapsed(&self) -> Duration {
+        Instant::now() - self.start
+    }
+}
+
+impl Default for VirtualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The machine has been up for a while, as machines have.
+const BOOTED: BootInstant = BootInstant::from_nanos(1_000_000_000_000);
+
+/// 2026-11-20, more or less.
+const WALL_START_MICROS: u64 = 1_795_000_000_000_000;
+
+impl Clock for VirtualClock {
+    fn now(&self) -> BootInstant {
+        BOOTED + self.elapsed()
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::from_micros(WALL_START_MICROS + self.elapsed().as_micros() as u64)
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        let left = deadline.since(self.now());
+        #[expect(clippy::disallowed_methods, reason = "this is a clock")]
+        let sleep = tokio::time::sleep(left);
+        Box::pin(sleep)
+    }
+}
+
+/// Random numbers that follow from a seed (SplitMix64: Steele, Lea, Flood, "Fast Splittable
+/// Pseudorandom Number Generators", OOPSLA 2014).
+#[derive(Debug)]
+pub struct SeededEntropy(AtomicU64);
+
+impl SeededEntropy {
+    /// The sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+}
+
+impl Entropy for SeededEntropy {
+    fn next_u64(&self) -> u64 {
+        const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self
+            .0
+            .fetch_add(GAMMA, Ordering::Relaxed)
+            .wrapping_add(GAMMA);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// Virtual time and the random numbers of `seed`.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+pub fn virtual_ambient(seed: u64) -> Ambient {
+    Ambient {
+        clock: Arc::new(VirtualClock::new()),
+        entropy: Arc::new(SeededEntropy::new(seed)),
+    }
+}
+
+/// The value behind a mutex, also after a test panicked while holding it.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! The same locks for programs without async code.
+//!
+//! Every call blocks its thread until the answer is there; in async code use the types at the
+//! crate's root instead. All promises are those of the types wrapped.
+//!
+//! # Examples
+//!
+//! ```
+//! use leasehold::{MemoryStore, blocking};
+//!
+//! let locks = blocking::Client::new(MemoryStore::new());
+//! if let Some(guard) = locks.lock("nightly").try_acquire()? {
+//!     println!("rebuild the index with fence {}", guard.fence());
+//!     guard.release()?;
+//! }
+//! # Ok::<(), leasehold::Error>(())
+//! ```
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::attempt::LostReason;
+use crate::claim::Mode;
+use crate::error::Error;
+use crate::guard::Ended;
+use crate::holder::Holder;
+use crate::store::Store;
+
+/// A blocking [`crate::Client`].
+#[derive(Clone, Debug)]
+pub struct Client(crate::Client);
+
+impl Client {
+    /// A client of `store`, as [`crate::Client::new`] makes it.
+    pub fn new(store: impl Into<Arc<dyn Store>>) -> Self {
+        Self(crate::Client::new(store))
+    }
+
+    /// The lock called `name`.
+    pub fn lock(&self, name: impl AsRef<str>) -> Lock {
+        Lock(self.0.lock(name))
+    }
+
+    /// Who holds `name` right now, as far as the store knows. For people.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::holders`].
+    pub fn holders(&self, name: impl AsRef<str>) -> Result<Vec<Holder>, Error> {
+        pollster::block_on(self.0.holders(name))
+    }
+}
+
+impl From<crate::Client> for Client {
+    fn from(client: crate::Client) -> Self {
+        Self(client)
+    }
+}
+
+/// A blocking [`crate::Lock`].
+#[derive(Clone, Debug)]
+#[must_use = "a lock does nothing until it is acquired"]
+pub struct Lock(crate::Lock);
+
+impl Lock {
+    /// As [`crate::Lock::ttl`].
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// As [`crate::Lock::wait`].
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// As [`crate::Lock::max_hold`].
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// As [`crate::Lock::mode`].
+    pub fn mode(self, mode: Mode) -> Self {
+        Self(self.0.mode(mode))
+    }
+
+    /// Takes the lock if it is free; `None` if somebody else holds it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Lock::try_acquire`].
+    pub fn try_acquire(&self) -> Result<Option<Guard>, Error> {
+        Ok(pollster::block_on(self.0.try_acquire())?.map(Guard))
+    }
+
+    /// Takes the lock, waiting for its holders.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Lock::acquire`].
+    pub fn acquire(&self) -> Result<Guard, Error> {
+        pollster::block_on(self.0.acquire()).map(Guard)
+    }
+}
+
+/// A blocking [`crate::Guard`], which it dereferences to for everything that only looks.
+#[derive(Debug)]
+#[must_use = "if unused the lock is freed at once"]
+#[clippy::has_significant_drop]
+pub struct Guard(crate::Guard);
+
+impl Guard {
+    /// Blocks until the guard is lost, and says why. From another thread than the work's, on a
+    /// [`share`](Self::share).
+    pub fn wait_lost(&self) -> LostReason {
+        pollster::block_on(self.0.lost())
+    }
+
+    /// One more guard of the same hold; the lock is freed with the last one.
+    pub fn share(&self) -> Self {
+        Self(self.0.share())
+    }
+
+    /// Frees the lock and says how that ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::release`].
+    pub fn release(self) -> Result<Ended, Error> {
+        pollster::block_on(self.0.release())
+    }
+
+    /// Runs `body` while the lock is held, then frees it. A thread cannot be cancelled: `body`
+    /// looks at the guard, by [`ensure`](crate::Guard::ensure), before each step that matters.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended.
+    pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
+        let output = body(&self);
+        let still_held = self.0.ensure(Duration::ZERO);
+        let key = self.0.key().clone();
+        if let Err(error) = self.release() {
+            tracing::warn!(%key, %error, "release failed");
+        }
+        still_held.map(|()| output)
+    }
+}
+
+impl Deref for Guard {
+    type Target = crate::Guard;
+
+    fn deref(&self) -> &crate::Guard {
+        &self.0
+    }
+}

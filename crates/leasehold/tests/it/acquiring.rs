@@ -1,0 +1,239 @@
+//! Attempts, waits, and what is left of those that were broken off.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use leasehold::{Effect, ErrorKind, Mode};
+use leasehold_testkit::{Call, Fault};
+
+use crate::scene::{Scene, TTL};
+
+fn owners(scene: &Scene) -> Vec<leasehold::Owner> {
+    let calls = scene.members[0].calls();
+    calls
+        .into_iter()
+        .filter_map(|call| match call {
+            Call::Acquire(claim) => Some(claim.owner),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn busy_is_a_value_and_a_wait_that_ends_is_an_error_naming_the_holder() {
+    let scene = Scene::single();
+    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let asked = scene.now();
+    let wait = Duration::from_secs(5);
+    let error = scene
+        .client
+        .lock("x")
+        .wait(wait)
+        .acquire()
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(error.is_retryable());
+    let text = error.to_string();
+    assert!(text.contains(r#"lock "x": still held by client"#), "{text}");
+    assert!(text.contains(&scene.client.id().to_string()), "{text}");
+    let waited = scene.now().since(asked);
+    assert!(
+        waited >= wait && waited < wait + Duration::from_secs(1),
+        "{waited:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_has_an_owner_of_its_own() {
+    let scene = Scene::single();
+    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    let _ = scene
+        .client
+        .lock("x")
+        .wait(Duration::from_secs(3))
+        .acquire()
+        .await;
+    let owners = owners(&scene);
+    assert!(owners.len() > 30, "polls: {}", owners.len());
+    let distinct: HashSet<_> = owners.iter().collect();
+    assert_eq!(distinct.len(), owners.len());
+    assert!(
+        owners
+            .iter()
+            .all(|owner| owner.client() == scene.client.id())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_slower_than_a_third_of_the_ttl_is_thrown_away_and_freed() {
+    let scene = Scene::single();
+    let ttl = Duration::from_secs(3);
+    scene.members[0].set(Fault::Slow(Duration::from_millis(1_100)));
+    let error = scene
+        .client
+        .lock("x")
+        .ttl(ttl)
+        .try_acquire()
+        .await
+        .unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown);
+    assert!(error.to_string().contains("no answer within 1s"), "{error}");
+    scene.members[0].set(Fault::None);
+    scene.pass(Duration::from_millis(1_200)).await;
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_some(),
+        "it was freed"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_is_waited_for() {
+    let scene = Scene::single();
+    scene.members[0].set(Fault::Unreachable);
+    let lock = scene.client.lock("x").wait(Duration::from_secs(20));
+    let waiting = leasehold::background::spawn(lock.acquire());
+    scene.pass(Duration::from_secs(7)).await;
+    scene.members[0].set(Fault::None);
+    assert!(waiting.await.unwrap().unwrap().is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stays_away_is_an_error_within_the_wait_or_one_ttl() {
+    let scene = Scene::single();
+    scene.members[0].set(Fault::Unreachable);
+    for (lock, patience) in [
+        (
+            scene.client.lock("x").wait(Duration::from_secs(5)),
+            Duration::from_secs(5),
+        ),
+        (scene.client.lock("x"), TTL),
+    ] {
+        let asked = scene.now();
+        let error = lock.acquire().await.unwrap_err();
+        assert!(error.is_unreachable() && !error.is_busy(), "{error}");
+        let waited = scene.now().since(asked);
+        assert!(waited >= patience, "{waited:?}");
+        assert!(waited < patience + Duration::from_secs(1), "{waited:?}");
+    }
+    let asked = scene.now();
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap_err()
+            .is_unreachable()
+    );
+    assert_eq!(scene.now(), asked, "one attempt, no pause");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_acquisition_stops_asking_and_holds_nothing() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let lock = scene.client.lock("x");
+    {
+        let mut waiting = std::pin::pin!(lock.acquire());
+        tokio::select! {
+            biased;
+            _ = &mut waiting => panic!("the lock is held"),
+            () = scene.pass(Duration::from_secs(2)) => {}
+        }
+    }
+    scene.pass(Duration::from_millis(100)).await;
+    let asked = owners(&scene).len();
+    scene.pass(Duration::from_secs(20)).await;
+    assert_eq!(owners(&scene).len(), asked, "nobody asks any more");
+    drop(guard);
+    scene.pass(Duration::from_millis(1)).await;
+    assert!(scene.client.holders("x").await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_input_names_value_and_rule_and_sends_nothing() {
+    let single = Scene::single();
+    let quorum = Scene::quorum(3);
+    let lock = |scene: &Scene| scene.client.lock("x");
+    let ms = Duration::from_millis;
+    for (lock, text) in [
+        (single.client.lock(""), "lock name is empty"),
+        (single.client.lock("a\nb"), "control character"),
+        (
+            single.client.lock("x".repeat(600)),
+            "600 bytes: at most 512",
+        ),
+        (single.client.lock("leasehold:card"), "reserved"),
+        (
+            lock(&single).ttl(ms(99)),
+            "TTL 99ms is out of bounds: 100ms to 60s",
+        ),
+        (
+            lock(&single).ttl(ms(60_001)),
+            "TTL 60.001s is out of bounds: 100ms to 60s",
+        ),
+        (
+            lock(&quorum).ttl(ms(2_499)),
+            "TTL 2.499s is out of bounds: 2.5s to 60s",
+        ),
+        (lock(&single).max_hold(Duration::ZERO), "max_hold is zero"),
+    ] {
+        let error = lock.acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert_eq!(error.effect(), Effect::None);
+        assert!(
+            error.to_string().contains(text),
+            "{error} should say {text:?}"
+        );
+    }
+    assert!(single.members[0].calls().is_empty() && quorum.members[0].calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_share_and_keep_a_writer_out() {
+    let scene = Scene::single();
+    let readers = [
+        scene
+            .client
+            .lock("x")
+            .mode(Mode::Shared)
+            .acquire()
+            .await
+            .unwrap(),
+        scene
+            .client
+            .lock("x")
+            .mode(Mode::Shared)
+            .acquire()
+            .await
+            .unwrap(),
+    ];
+    assert!(readers[0].fence() < readers[1].fence());
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    drop(readers);
+    assert!(scene.client.lock("x").wait(TTL).acquire().await.is_ok());
+}

@@ -1,0 +1,247 @@
+//! The keeper: renewal, doubt, and deadlines that fire by themselves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leasehold::{Effect, Ended, ErrorKind, LostReason};
+use leasehold_testkit::{Call, Fault};
+
+use crate::scene::{MARGIN, Scene, TTL};
+
+fn is_renewal(call: &Call) -> bool {
+    matches!(call, Call::Renew(_))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_is_renewed_from_a_third_of_its_ttl_on() {
+    let scene = Scene::single();
+    let sent = scene.now();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    assert_eq!(guard.deadline(), Some(sent + TTL - MARGIN));
+    let moved = guard.deadline_moved(guard.deadline()).await.unwrap();
+    let first_renewal = scene.now().since(sent);
+    assert!(
+        first_renewal <= TTL / 3 && first_renewal >= TTL / 3 - TTL / 30,
+        "{first_renewal:?}"
+    );
+    assert_eq!(moved, scene.now() + TTL - MARGIN);
+    scene.pass(Duration::from_secs(600)).await;
+    assert!(guard.is_valid());
+    let renewals = scene.count(0, is_renewal);
+    assert!(
+        (55..=65).contains(&renewals),
+        "{renewals} renewals in ten minutes"
+    );
+    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    scene.pass(TTL).await;
+    assert_eq!(
+        scene.count(0, is_renewal),
+        renewals,
+        "a freed lock is renewed no more"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let deadline = guard.deadline().unwrap();
+    scene.members[0].set(Fault::Frozen);
+    let token = guard.lost_token();
+    token.cancelled().await;
+    assert_eq!(scene.now(), deadline, "neither earlier nor later");
+    assert_eq!(guard.lost().await, LostReason::Expired);
+    assert!(!guard.is_valid());
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    let error = guard.ensure(Duration::ZERO).unwrap_err();
+    assert!(
+        error.is_lost() && error.to_string().contains("deadline passed"),
+        "{error}"
+    );
+    // All renewals that were sent now take effect at the store; the guard stays lost.
+    scene.members[0].set(Fault::None);
+    scene.pass(Duration::from_secs(5)).await;
+    assert!(!guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::Unreachable);
+    scene.pass(Duration::from_secs(15)).await;
+    assert!(guard.is_in_doubt() && guard.is_valid());
+    let tries = scene.count(0, is_renewal);
+    assert!(
+        (5..=7).contains(&tries),
+        "{tries} tries in the five seconds after a third of the TTL"
+    );
+    scene.members[0].set(Fault::None);
+    scene.pass(Duration::from_secs(2)).await;
+    assert!(!guard.is_in_doubt() && guard.is_valid());
+    assert!(guard.remaining() > Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ensure_asks_for_time_that_is_left_without_any_renewal() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    guard.ensure(Duration::from_secs(26)).unwrap();
+    let error = guard.ensure(Duration::from_secs(28)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert!(error.to_string().contains("28s were asked for"), "{error}");
+    assert!(
+        guard.is_valid(),
+        "asking for more than is left loses nothing"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_deleted_at_the_store_is_lost_at_the_next_renewal() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let thief = scene.other_client();
+    for member in &scene.members {
+        // Frees the lock behind the holder's back, as an operator's DEL would.
+        use leasehold::Store;
+        let claim = member.calls().into_iter().find_map(|call| match call {
+            Call::Acquire(claim) => Some(claim),
+            _ => None,
+        });
+        member.release(&claim.unwrap()).await.unwrap();
+    }
+    let stolen = thief.lock("x").acquire().await.unwrap();
+    assert!(stolen.fence() > guard.fence());
+    assert_eq!(guard.lost().await, LostReason::Taken);
+    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert!(stolen.is_valid());
+    assert!(
+        thief.lock("x").try_acquire().await.unwrap().is_none(),
+        "nobody freed the thief's"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_panics_harms_no_other_lease_and_not_the_keeper() {
+    let scene = Scene::single();
+    let guards = [
+        scene.client.lock("x").acquire().await.unwrap(),
+        scene.client.lock("y").ttl(TTL / 2).acquire().await.unwrap(),
+    ];
+    scene.members[0].set(Fault::Panics);
+    scene.pass(Duration::from_secs(11)).await;
+    assert!(guards.iter().all(leasehold::Guard::is_in_doubt));
+    scene.members[0].set(Fault::None);
+    scene.pass(Duration::from_secs(60)).await;
+    assert!(
+        guards
+            .iter()
+            .all(|guard| guard.is_valid() && !guard.is_in_doubt())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn max_hold_ends_a_guard_that_is_renewed_well() {
+    let scene = Scene::single();
+    let span = Duration::from_secs(100);
+    let sent = scene.now();
+    let guard = scene
+        .client
+        .lock("x")
+        .max_hold(span)
+        .acquire()
+        .await
+        .unwrap();
+    assert_eq!(guard.lost().await, LostReason::MaxHold);
+    assert_eq!(scene.now(), sent + span);
+    assert_eq!(
+        guard.release().await.unwrap(),
+        Ended::Released,
+        "its lease still stood"
+    );
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_cancels_its_body_on_loss_and_frees_only_after_it_stopped() {
+    struct Stops(Arc<AtomicBool>);
+    impl Drop for Stops {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::Unreachable);
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stops = Stops(Arc::clone(&stopped));
+    let outcome = guard
+        .run(async move {
+            let _stops = stops;
+            std::future::pending::<()>().await;
+        })
+        .await;
+    assert!(outcome.unwrap_err().is_lost());
+    assert!(stopped.load(Ordering::SeqCst));
+    let releases = scene.count(0, |call| matches!(call, Call::Release(_)));
+    assert_eq!(releases, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_gives_the_output_of_a_body_that_ended_in_time() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    assert_eq!(guard.run(async { "done" }).await.unwrap(), "done");
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_is_unknown() {
+    let scene = Scene::quorum(1);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::Frozen);
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown);
+    scene.members[0].set(Fault::None);
+    assert!(
+        scene.client.lock("x").wait(TTL / 2).acquire().await.is_ok(),
+        "freed behind our back"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_leases_are_renewed_in_few_messages() {
+    let scene = Scene::single();
+    let mut guards = Vec::new();
+    for n in 0..1000 {
+        guards.push(
+            scene
+                .client
+                .lock(format!("lock/{n}"))
+                .acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    scene.pass(Duration::from_secs(95)).await;
+    assert!(guards.iter().all(leasehold::Guard::is_valid));
+    let renewals = scene.count(0, is_renewal);
+    assert!((9_000..=11_000).contains(&renewals), "{renewals} renewals");
+}

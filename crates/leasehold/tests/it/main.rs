@@ -1,0 +1,7 @@
+//! The client under virtual time, over members that fail on command.
+
+mod acquiring;
+mod keeping;
+mod quorum;
+mod scene;
+mod sending;

@@ -1,0 +1,87 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::clock::BootInstant;
+use leasehold::{Client, Member, MemoryStore, Quorum};
+use leasehold_testkit::{Call, FaultyMember, virtual_ambient};
+
+/// A client on virtual time, and the members behind it.
+pub(crate) struct Scene {
+    pub(crate) ambient: Ambient,
+    pub(crate) members: Vec<FaultyMember>,
+    pub(crate) client: Client,
+}
+
+pub(crate) const TTL: Duration = Duration::from_secs(30);
+
+/// The margin of the deadline on a single store, and on a quorum, for [`TTL`].
+pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
+pub(crate) const QUORUM_MARGIN: Duration = Duration::from_millis(3_500);
+
+impl Scene {
+    /// A store by itself, without a quorum around it.
+    pub(crate) fn single() -> Self {
+        let ambient = virtual_ambient(1);
+        let member = member(0, &ambient);
+        let client = client(member.clone(), &ambient);
+        Self {
+            ambient,
+            members: vec![member],
+            client,
+        }
+    }
+
+    pub(crate) fn quorum(count: usize) -> Self {
+        let ambient = virtual_ambient(count as u64);
+        let members: Vec<_> = (0..count).map(|n| member(n, &ambient)).collect();
+        let client = client(quorum_of(&members, &ambient), &ambient);
+        Self {
+            ambient,
+            members,
+            client,
+        }
+    }
+
+    /// Another client of the same members, with links of its own.
+    pub(crate) fn other_client(&self) -> Client {
+        client(quorum_of(&self.members, &self.ambient), &self.ambient)
+    }
+
+    pub(crate) fn now(&self) -> BootInstant {
+        self.ambient.clock.now()
+    }
+
+    pub(crate) async fn pass(&self, span: Duration) {
+        self.ambient.clock.sleep_until(self.now() + span).await;
+    }
+
+    pub(crate) fn count(&self, member: usize, matches: impl Fn(&Call) -> bool) -> usize {
+        self.members[member]
+            .calls()
+            .iter()
+            .filter(|call| matches(call))
+            .count()
+    }
+}
+
+fn member(number: usize, ambient: &Ambient) -> FaultyMember {
+    let inner = MemoryStore::member(format!("m{number}"), ambient.clone());
+    FaultyMember::new(inner, ambient.clone())
+}
+
+fn quorum_of(members: &[FaultyMember], ambient: &Ambient) -> Quorum {
+    let members = members
+        .iter()
+        .map(|member| Arc::new(member.clone()) as Arc<dyn Member>);
+    Quorum::new(members)
+        .expect("a valid set")
+        .ambient(ambient.clone())
+}
+
+fn client(store: impl Into<Arc<dyn leasehold::Store>>, ambient: &Ambient) -> Client {
+    Client::builder(store)
+        .ambient(ambient.clone())
+        .on_current_runtime()
+        .build()
+}
