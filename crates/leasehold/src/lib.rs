@@ -1,4 +1,59 @@
-//! Distributed locks as leases.
+//! Distributed locks as leases: one lock API over a local file, one Redis, or a Redlock quorum.
+//!
+//! A [`Guard`] knows until when it may be trusted. Its deadline is counted from before the request
+//! was sent, on a clock that goes on while the machine sleeps; a keeper on a thread of its own
+//! renews it; and when it cannot, the guard is *lost* before the store lets anybody else in, and
+//! says so by itself. Every grant carries a [`Fence`], greater than all before it, for resources
+//! that check.
+//!
+//! ```
+//! use std::time::Duration;
+//! use leasehold::{Client, MemoryStore};
+//!
+//! # pollster::block_on(async {
+//! let locks = Client::new(MemoryStore::new()); // or a FileStore, a RedisMember, a Quorum
+//!
+//! let guard = locks.lock("invoices/2026-11").wait(Duration::from_secs(5)).acquire().await?;
+//! guard.ensure(Duration::from_secs(2))?; // before a step that must not happen without the lock
+//! println!("UPDATE … WHERE fence <= {}", guard.fence());
+//! guard.release().await?;
+//!
+//! if let Some(guard) = locks.lock("nightly").try_acquire().await? { // busy is not an error
+//!     guard.run(async { /* cancelled, then released, if the lease is lost */ }).await?;
+//! }
+//! # Ok::<(), leasehold::Error>(()) }).unwrap();
+//! ```
+//!
+//! Calls work on any executor, and [`blocking`] offers the same without async.
+//!
+//! # Which store
+//!
+//! | you have | take | a holder that dies | promises |
+//! |---|---|---|---|
+//! | one machine | `leasehold_file::FileStore` | frees the lock at once | the kernel's: no lease, no deadline, nothing expires falsely |
+//! | one Redis or Valkey | `leasehold_redis::RedisMember` | frees it after one TTL | as long as that server keeps its data; not across a failover |
+//! | three or five independent ones | [`Quorum`] of them | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
+//! | a test | [`MemoryStore`] | frees it after one TTL | within one process |
+//!
+//! [`Guarantees`] has the same in types, for programs that refuse to run with less than they need.
+//! [`manual::choosing`] says more.
+//!
+//! # What it does not do
+//!
+//! - A lease cannot stop work that is already past its check: a process that was paused, or a
+//!   packet that was delayed, reaches the resource late. Only a resource that compares fences
+//!   refuses it. [`manual::fencing`] shows how.
+//! - A quorum does not yet notice a member that restarted and forgot its leases, nor one whose
+//!   clock was stepped: [`manual::failure`] says what that means, and what to do meanwhile.
+//! - Waiting polls, 10 to 50 ms apart, in no order.
+//! - It is no consensus store: it keeps no value and elects no leader.
+//!
+//! # The parts, in reading order
+//!
+//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]. Implementors read [`Store`] and
+//! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
+//! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
+//! and [`clock`].
 #![forbid(unsafe_code)]
 
 use std::future::Future;
@@ -9,6 +64,7 @@ pub mod ambient;
 pub mod background;
 pub mod blocking;
 pub mod clock;
+pub mod manual;
 
 mod acquisition;
 mod attempt;

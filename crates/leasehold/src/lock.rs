@@ -6,7 +6,7 @@ use crate::acquisition::{Acquisition, Patience};
 use crate::claim::Mode;
 use crate::client::ClientCore;
 use crate::error::{Error, ErrorKind};
-use crate::guarantees::{Expiry, Sharing};
+use crate::guarantees::Sharing;
 use crate::guard::Guard;
 use crate::key::Key;
 
@@ -138,20 +138,19 @@ impl Lock {
     fn check(&self) -> Result<(), Error> {
         let store = &self.client.store;
         let guarantees = store.guarantees();
-        if guarantees.expiry == Expiry::Lease {
-            let terms = store.terms();
-            if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
-                return Err(Error::new(
-                    ErrorKind::InvalidInput,
-                    format!(
-                        "TTL {:?} is out of bounds: {:?} to {:?} on {}",
-                        self.ttl,
-                        terms.ttl_min,
-                        terms.ttl_max,
-                        store.describe()
-                    ),
-                ));
-            }
+        // Also where leases do not expire: the same settings then work on every store.
+        let terms = store.terms();
+        if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "TTL {:?} is out of bounds: {:?} to {:?} on {}",
+                    self.ttl,
+                    terms.ttl_min,
+                    terms.ttl_max,
+                    store.describe()
+                ),
+            ));
         }
         if self.max_hold.is_some_and(|span| span.is_zero()) {
             return Err(Error::new(

@@ -1,0 +1,28 @@
+//! Which store to choose.
+//!
+//! **One machine.** Take the file store. The kernel holds the lock for as long as the process
+//! lives and frees it when it dies, however it dies. There is no lease, so nothing can expire under
+//! a slow holder, and there is no deadline to watch. It also excludes `flock(1)`.
+//!
+//! **Several machines, and two holders at once would be a nuisance.** Take one Redis. A lock costs
+//! one round trip. It is as available as that server, and it forgets locks when that server loses
+//! its data or fails over to a replica that lags behind.
+//!
+//! **Several machines, and one server must not be able to stop everything.** Take a quorum of
+//! three or five Redis servers that share nothing: no replication between them, other machines,
+//! other racks. A lock costs one round trip to the slowest of the fastest majority. Two of five
+//! may be dead or frozen. An even number buys nothing over the odd number below it.
+//!
+//! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the
+//! fence: [`fencing`](super::fencing). No lock service alone can give that, whatever it is called.
+//!
+//! A program that needs a certain promise asks for it:
+//!
+//! ```
+//! use leasehold::{Client, Exclusion, MemoryStore};
+//!
+//! let locks = Client::new(MemoryStore::new());
+//! if locks.guarantees().exclusion == Exclusion::OneServer {
+//!     panic!("this service must not depend on a single Redis");
+//! }
+//! ```

@@ -1,0 +1,6 @@
+//! The manual: what to choose, what can go wrong, and why the defaults are what they are.
+
+pub mod choosing;
+pub mod defaults;
+pub mod failure;
+pub mod fencing;
