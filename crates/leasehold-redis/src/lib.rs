@@ -1,1 +1,60 @@
-//! Placeholder.
+//! Leasehold's store over Redis and Valkey: one server, or each member of a Redlock quorum.
+//!
+//! [`RedisMember`] is one server. On its own it becomes the store of a client; several become a
+//! [`Quorum`](leasehold::Quorum).
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), leasehold::Error> {
+//! use leasehold::{Client, Quorum};
+//! use leasehold_redis::RedisMember;
+//!
+//! let locks = Client::new(RedisMember::new("rediss://locks:secret@10.0.0.1")?);
+//! let guard = locks.lock("invoices/2026-11").acquire().await?;
+//! println!("fence {}", guard.fence());
+//! guard.release().await?;
+//!
+//! let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
+//! let locks = Client::new(Quorum::new(RedisMember::all(urls)?)?);
+//! # Ok(()) }
+//! ```
+//!
+//! # Servers
+//!
+//! Redis from 6.2 on, and Valkey; a primary, not a replica, and not a node of a Redis Cluster. What
+//! cannot be a member is refused when the first lock is asked for, with the reason.
+//!
+//! # Other libraries on the same keys
+//!
+//! An exclusive lock is a string under the lock's own name (behind `?prefix=`), written by
+//! `SET NX PX` and deleted by comparison, as redis-py, redsync, node-redlock, rslock, aioredlock,
+//! redlock-py and bsm/redislock do it: all of these and this library exclude each other. Where a
+//! lock of another type is found (Redisson's is a hash), the error says so. Readers of this library
+//! keep out writers of all of them.
+//!
+//! # What a user of the server must be allowed
+//!
+//! ```text
+//! ACL SETUSER locks on >secret ~* +info +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrem +zremrangebyscore +hset +hgetall +scan +evalsha +script|load
+//! ```
+//!
+//! With `?prefix=app:` the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other
+//! than 0 needs `+select`. `+scan` and `+mget` are for listing locks alone, `+hset` and `+hgetall`
+//! for saying who holds one, `+type` for naming the type of a foreign lock. `+client|setname` shows
+//! the connections as "leasehold" in `CLIENT LIST`.
+//!
+//! `+client|id +client|kill` are worth adding where the server's users trust each other: when the
+//! answer to an attempt does not come and the connection is given up, they let the next connection
+//! make sure that the server drops what it had received and not executed. Without them such an
+//! attempt may take effect late; the quorum's repeated release or the TTL then ends it.
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod connection;
+mod lease;
+mod look;
+mod member;
+mod scripts;
+mod url;
+mod wire;
+
+pub use member::RedisMember;

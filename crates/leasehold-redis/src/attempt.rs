@@ -1,0 +1,255 @@
+//! Taking the lock: what is sent, and what the answers mean.
+
+use leasehold::clock::{BootInstant, WallTime};
+use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode};
+
+use crate::connection::{Answer, Command, Link, Refusal, Unanswered};
+use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_SHARED, RIGHTS};
+use crate::wire::{COUNTER, LockValue, Records};
+
+/// What one attempt came to, before a foreign lock was looked at more closely.
+#[derive(Debug)]
+enum Verdict {
+    Decided(Attempt),
+    /// The lock key holds a value that is not a string.
+    WrongType,
+    Failed(Error),
+}
+
+/// Milliseconds for PX: a TTL of zero would delete the key.
+pub(crate) fn milliseconds(ttl: std::time::Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+/// Refuses what the counter could not hold exactly.
+pub(crate) fn check(claim: &Claim) -> Result<(), Error> {
+    let proposal = claim.proposal.as_micros();
+    if proposal < Fence::MAX.get() {
+        return Ok(());
+    }
+    let rule = format!(
+        "the client's wall clock says {proposal} µs since 1970: at most {} fit into a fence",
+        Fence::MAX
+    );
+    Err(Error::new(ErrorKind::InvalidInput, rule))
+}
+
+/// Makes one attempt on `link`.
+pub(crate) async fn acquire(
+    link: &Link,
+    records: &Records,
+    claim: &Claim,
+    now: BootInstant,
+) -> Result<Attempt, Error> {
+    let introduction = link.introduction(&claim.client, now);
+    let unanswered = Unanswered::on(link);
+    let verdict = if claim.mode == Mode::Exclusive && link.facts().set_nx_get {
+        let mut commands = plain_attempt(records, claim);
+        commands.extend(introduction);
+        let answers = link.exchange(commands).await?;
+        read_plain(&answers, claim, link.user())
+    } else {
+        let answer = run_script(link, records, claim, introduction).await?;
+        read_script(&answer, link.user())
+    };
+    unanswered.answered();
+    link.note_introduced(claim.client.id, now);
+    match verdict {
+        Verdict::Decided(attempt) => Ok(attempt),
+        Verdict::Failed(error) => Err(error),
+        Verdict::WrongType => foreign_lock(link, records).await,
+    }
+}
+
+/// The attempt that needs no script, and less than half of its time at the server. It need not be
+/// atomic: whoever is granted holds the lock until the counter has moved, and the counter of a
+/// failed attempt only leaves a gap (design, "PLAIN").
+fn plain_attempt(records: &Records, claim: &Claim) -> Vec<Command> {
+    let owner = claim.owner.to_string();
+    vec![
+        Command::new("SET")
+            .arg(&records.lock)
+            .arg(owner)
+            .arg("NX")
+            .arg("GET")
+            .arg("PX")
+            .number(milliseconds(claim.ttl)),
+        Command::new("ZADD")
+            .arg(&records.fence)
+            .arg("GT")
+            .number(claim.proposal.as_micros())
+            .arg(COUNTER),
+        Command::new("ZINCRBY")
+            .arg(&records.fence)
+            .arg("1")
+            .arg(COUNTER),
+        Command::new("TIME"),
+    ]
+}
+
+async fn run_script(
+    link: &Link,
+    records: &Records,
+    claim: &Claim,
+    introduction: Vec<Command>,
+) -> Result<Answer, Error> {
+    let script = match claim.mode {
+        Mode::Exclusive => &ACQUIRE_EXCLUSIVE,
+        Mode::Shared => &ACQUIRE_SHARED,
+    };
+    let keys = [&*records.lock, &*records.fence, &*records.readers];
+    let arguments = [
+        claim.owner.to_string(),
+        milliseconds(claim.ttl).to_string(),
+        claim.proposal.as_micros().to_string(),
+    ];
+    link.run(script, &keys, &arguments, introduction).await
+}
+
+fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
+    let [set, raised, drawn, time, ..] = answers else {
+        return Verdict::Failed(garbled("an attempt"));
+    };
+    let clock = read_time(time);
+    let mine = claim.owner.to_string();
+    match set {
+        Answer::Nil => {}
+        // The answer to an earlier sending of this same attempt was lost.
+        Answer::Text(value) if value == mine.as_bytes() => {}
+        Answer::Text(value) => return Verdict::Decided(busy(value, clock)),
+        Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
+        Answer::Refused(refusal) => return Verdict::Failed(refusal.to_error(user, RIGHTS)),
+        _ => return Verdict::Failed(garbled("SET")),
+    }
+    if let Answer::Refused(refusal) = raised {
+        return Verdict::Failed(refusal.to_error(user, RIGHTS).with_unknown_effect());
+    }
+    granted(drawn, clock, user)
+}
+
+fn read_script(answer: &Answer, user: &str) -> Verdict {
+    if let Answer::Refused(refusal) = answer {
+        if refusal.is_wrong_type() {
+            return Verdict::WrongType;
+        }
+        return Verdict::Failed(refusal.to_error(user, RIGHTS).with_unknown_effect());
+    }
+    match answer.as_list() {
+        Some([Answer::Integer(1), drawn, seconds, micros]) => {
+            granted(drawn, wall_time(seconds, micros), user)
+        }
+        Some([Answer::Integer(0), Answer::Text(value), seconds, micros]) => {
+            Verdict::Decided(busy(value, wall_time(seconds, micros)))
+        }
+        _ => Verdict::Failed(garbled("the script of an attempt")),
+    }
+}
+
+fn granted(drawn: &Answer, clock: Option<WallTime>, user: &str) -> Verdict {
+    let fence = match drawn {
+        Answer::Refused(refusal) => Err(refusal.to_error(user, RIGHTS)),
+        drawn => read_fence(drawn),
+    };
+    match fence {
+        Ok(fence) => {
+            let grant = Grant::new(fence);
+            let grant = clock.map_or(grant, |clock| grant.at(clock));
+            Verdict::Decided(Attempt::Granted(grant))
+        }
+        Err(error) => Verdict::Failed(error.with_unknown_effect()),
+    }
+}
+
+fn busy(value: &[u8], clock: Option<WallTime>) -> Attempt {
+    let holder = match LockValue::read(value) {
+        LockValue::Owner(owner) => Some(owner),
+        LockValue::Shared | LockValue::Foreign => None,
+    };
+    let busy = Busy::by(holder);
+    Attempt::Busy(clock.map_or(busy, |clock| busy.at(clock)))
+}
+
+/// Scores are doubles, which servers may write with an exponent: exact up to [`Fence::MAX`].
+fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
+    let score = drawn.as_text().and_then(|text| text.parse::<f64>().ok());
+    let score = score.ok_or_else(|| garbled("ZINCRBY"))?;
+    let exact = score.fract() == 0.0 && (1.0..=Fence::MAX.get() as f64).contains(&score);
+    let fence = exact.then(|| Fence::new(score as u64)).flatten();
+    fence.ok_or_else(|| {
+        let text = format!(
+            "the counter of this lock says {score}, which is no fence (1 to {}): delete the \
+             record leasehold:fence:… while nobody holds the lock",
+            Fence::MAX
+        );
+        Error::new(ErrorKind::Corrupt, text)
+    })
+}
+
+pub(crate) fn read_time(answer: &Answer) -> Option<WallTime> {
+    match answer.as_list() {
+        Some([seconds, micros]) => wall_time(seconds, micros),
+        _ => None,
+    }
+}
+
+fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
+    let number = |answer: &Answer| answer.as_text()?.parse::<u64>().ok();
+    let micros_since_1970 = number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)?;
+    Some(WallTime::from_micros(micros_since_1970))
+}
+
+/// Another library's lock of another type is under the key, or one of our records is damaged: the
+/// type of the lock key tells.
+async fn foreign_lock(link: &Link, records: &Records) -> Result<Attempt, Error> {
+    let question = Command::new("TYPE").arg(&records.lock);
+    let answers = link.exchange(vec![question]).await?;
+    let kind = answers.first().and_then(Answer::as_text);
+    if let Some("none" | "string") = kind {
+        let record = Refusal::new("WRONGTYPE", "");
+        return Err(record.to_error(link.user(), RIGHTS).with_unknown_effect());
+    }
+    let kind = kind.unwrap_or("value that is not a string");
+    let message = format!(
+        "another library's lock is under the key: a {kind}, as Redisson writes one, which cannot \
+         exclude ours; use another name, or keep the two apart with ?prefix="
+    );
+    Err(Error::new(ErrorKind::ForeignLock, message))
+}
+
+pub(crate) fn garbled(what: &str) -> Error {
+    let message = format!("the answer to {what} makes no sense");
+    Error::new(ErrorKind::Garbled, message).with_unknown_effect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Answer {
+        Answer::Text(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn fences_are_exact_in_either_notation() {
+        let read = |score: &str| read_fence(&text(score)).map(Fence::get);
+        assert_eq!(read("1763637400000001").unwrap(), 1_763_637_400_000_001);
+        assert_eq!(read("1.7636374e+15").unwrap(), 1_763_637_400_000_000);
+        assert_eq!(read("9007199254740991").unwrap(), Fence::MAX.get());
+        for damaged in ["9007199254740992", "0", "-5", "1.5", "inf"] {
+            assert_eq!(read(damaged).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+        assert_eq!(read("many").unwrap_err().kind(), ErrorKind::Garbled);
+    }
+
+    #[test]
+    fn the_servers_time_is_read_to_the_microsecond() {
+        let time = Answer::List(vec![text("1763637400"), text("7")]);
+        assert_eq!(
+            read_time(&time),
+            Some(WallTime::from_micros(1_763_637_400_000_007))
+        );
+        assert_eq!(read_time(&Answer::Nil), None);
+    }
+}

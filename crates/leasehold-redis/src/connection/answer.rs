@@ -1,0 +1,80 @@
+use redis::Value;
+
+/// What a server answered to one command, of what the commands of this crate can be answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    Nil,
+    Done,
+    Integer(i64),
+    Text(Vec<u8>),
+    List(Vec<Self>),
+    Refused(Refusal),
+    /// Anything that none of our commands can be answered with.
+    Strange,
+}
+
+/// An error that a server answered: a code in capitals, and a text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: String,
+    pub(crate) text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            text: text.into(),
+        }
+    }
+
+    /// The key holds a value of another data type than the command is for.
+    pub(crate) fn is_wrong_type(&self) -> bool {
+        self.code == "WRONGTYPE"
+    }
+
+    pub(super) fn is_unknown_script(&self) -> bool {
+        self.code == "NOSCRIPT"
+    }
+}
+
+impl From<Value> for Answer {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Nil => Self::Nil,
+            Value::Okay => Self::Done,
+            Value::Int(number) => Self::Integer(number),
+            Value::BulkString(bytes) => Self::Text(bytes),
+            Value::SimpleString(text) => Self::Text(text.into_bytes()),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::ServerError(error) => Self::Refused(Refusal::new(
+                error.code(),
+                error.details().unwrap_or_default(),
+            )),
+            _ => Self::Strange,
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_list(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{ClientId, ClientInfo, Error, ErrorKind, background};
+use redis::aio::MultiplexedConnection;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::answer::Answer;
+use super::command::{Command, Script};
+use super::failure::{Rights, connection_error};
+use super::server::ServerFacts;
+use crate::wire::client_record;
+
+/// An open connection to a server that can be a member. Ends with its last owner.
+pub(crate) struct Link {
+    connection: MultiplexedConnection,
+    driver: Driver,
+    aborted: AtomicBool,
+    user: String,
+    facts: ServerFacts,
+    /// The number under which the server knows this connection, where it may be asked for.
+    number: Option<i64>,
+    introduced: Mutex<HashMap<ClientId, BootInstant>>,
+}
+
+/// How often a client that takes and renews locks writes who it is, and how long that stays.
+const INTRODUCE_EVERY: Duration = Duration::from_secs(60);
+const INTRODUCTION_MS: u64 = 4 * 60 * 1000;
+
+impl Link {
+    /// Sets `driver` going, which reads and writes for `connection`, and asks the server who it is.
+    pub(super) async fn start(
+        mut connection: MultiplexedConnection,
+        driver: impl Future<Output = ()> + Send + 'static,
+        user: String,
+        database: u32,
+    ) -> Result<Self, Error> {
+        let driver = Driver::start(driver);
+        // Alone, since the library forgets what was wrong with an answer to several commands.
+        let name = Command::new("CLIENT").arg("SETNAME").arg("leasehold");
+        let named = connection.send_packed_command(&name.into_inner()).await;
+        named.map_err(|error| connection_error(&error, &user))?;
+        if database != 0 {
+            let select = Command::new("SELECT").number(u64::from(database));
+            let answers = exchange(&connection, vec![select], &user).await?;
+            if let [Answer::Refused(refusal)] = answers.as_slice() {
+                return Err(refusal.to_error(&user, Rights("+select")));
+            }
+        }
+        let questions = vec![
+            Command::new("CLIENT").arg("ID"),
+            Command::new("INFO").arg("server"),
+            Command::new("INFO").arg("replication"),
+            Command::new("INFO").arg("cluster"),
+        ];
+        let answers = exchange(&connection, questions, &user).await?;
+        Ok(Self {
+            facts: ServerFacts::from_answers(&answers[1..], &user)?,
+            number: answers[0].as_integer(),
+            connection,
+            driver,
+            aborted: AtomicBool::new(false),
+            user,
+            introduced: Mutex::default(),
+        })
+    }
+
+    /// What the server said about itself.
+    pub(crate) fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    /// The name of the user, for messages.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Sends `commands` in one write and waits for all answers. What the server refuses is an
+    /// answer too.
+    ///
+    /// # Errors
+    ///
+    /// If not every answer came; any part of the commands may have taken effect.
+    pub(crate) async fn exchange(&self, commands: Vec<Command>) -> Result<Vec<Answer>, Error> {
+        let answers = exchange(&self.connection, commands, &self.user).await;
+        answers.map_err(Error::with_unknown_effect)
+    }
+
+    /// Runs `script`, loading it where the server does not know it, and sends the commands `after`
+    /// behind it, whose answers are of no interest.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        arguments: &[String],
+        after: Vec<Command>,
+    ) -> Result<Answer, Error> {
+        let call = script.call(keys, arguments);
+        let mut commands = vec![call.clone()];
+        commands.extend(after);
+        let answer = self.exchange(commands).await?.swap_remove(0);
+        match answer {
+            Answer::Refused(refusal) if refusal.is_unknown_script() => {
+                let mut answers = self.exchange(vec![script.load(), call]).await?;
+                // A server that may not be told the script refuses the loading with the reason.
+                match answers.swap_remove(0) {
+                    Answer::Refused(refusal) => Ok(Answer::Refused(refusal)),
+                    _ => Ok(answers.swap_remove(0)),
+                }
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// Whether requests may be sent on it.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.aborted.load(Ordering::Acquire) && self.driver.is_running()
+    }
+
+    /// Throws the connection away with everything that was not delivered yet. Whoever waits for an
+    /// answer on it learns that there will be none.
+    pub(crate) fn abort(&self) {
+        self.aborted.store(true, Ordering::Release);
+        self.driver.task.abort();
+    }
+
+    /// Resolves once the socket of an aborted or broken connection is closed.
+    pub(super) async fn closed(&self) {
+        let mut open = self.driver.open.clone();
+        while open.changed().await.is_ok() {}
+    }
+
+    /// Makes the server forget what it has received on `previous` and not yet executed, if it may
+    /// be asked for that. Aborting throws away what has not been delivered; this, what has.
+    pub(super) async fn forget(&self, previous: &Self) -> Result<(), Error> {
+        let same_run = previous.facts.run_id == self.facts.run_id;
+        let Some(number) = previous.number.filter(|_| same_run) else {
+            return Ok(());
+        };
+        let kill = Command::new("CLIENT").arg("KILL").arg("ID");
+        let answers = self.exchange(vec![kill.arg(number.to_string())]).await?;
+        if let [Answer::Refused(refusal)] = answers.as_slice() {
+            tracing::debug!(code = %refusal.code, "the server may not be told to forget");
+        }
+        Ok(())
+    }
+
+    /// The commands by which `client` says who it is, if it has not done so lately.
+    pub(crate) fn introduction(&self, client: &ClientInfo, now: BootInstant) -> Vec<Command> {
+        let introduced = self.introduced.lock();
+        let introduced = introduced.unwrap_or_else(PoisonError::into_inner);
+        let lately = |at: &BootInstant| now.since(*at) < INTRODUCE_EVERY;
+        if introduced.get(&client.id).is_some_and(lately) {
+            return Vec::new();
+        }
+        let record = client_record(client.id);
+        let fields = Command::new("HSET")
+            .arg(&record)
+            .arg("host")
+            .arg(&client.host)
+            .arg("pid")
+            .number(u64::from(client.pid))
+            .arg("program")
+            .arg(&client.program)
+            .arg("since")
+            .number(client.since.as_micros());
+        let expiry = Command::new("PEXPIRE").arg(&record).number(INTRODUCTION_MS);
+        vec![fields, expiry]
+    }
+
+    /// Notes that the introduction of `client` was answered at `now`.
+    pub(crate) fn note_introduced(&self, client: ClientId, now: BootInstant) {
+        let introduced = self.introduced.lock();
+        let mut introduced = introduced.unwrap_or_else(PoisonError::into_inner);
+        introduced.retain(|_, at| now.since(*at) < INTRODUCE_EVERY);
+        introduced.entry(client).or_insert(now);
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("usable", &self.is_usable())
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sends `commands` in one write and waits for all answers.
+async fn exchange(
+    connection: &MultiplexedConnection,
+    commands: Vec<Command>,
+    user: &str,
+) -> Result<Vec<Answer>, Error> {
+    let count = commands.len();
+    let mut pipeline = redis::Pipeline::with_capacity(count);
+    for command in commands {
+        pipeline.add_command(command.into_inner());
+    }
+    let mut connection = connection.clone();
+    let answers = connection.send_packed_commands(&pipeline, 0, count).await;
+    let answers = answers.map_err(|error| connection_error(&error, user))?;
+    if answers.len() != count {
+        let wrong = "the server gave another number of answers than it was asked for";
+        return Err(Error::new(ErrorKind::Garbled, wrong));
+    }
+    Ok(answers.into_iter().map(Answer::from).collect())
+}
+
+/// The task that reads and writes for a connection; the socket is closed when it ends.
+struct Driver {
+    task: AbortHandle,
+    /// Has a sender for as long as the socket is open.
+    open: watch::Receiver<()>,
+}
+
+impl Driver {
+    fn start(driver: impl Future<Output = ()> + Send + 'static) -> Self {
+        let (closing, open) = watch::channel(());
+        let task = background::spawn(async move {
+            driver.await;
+            drop(closing);
+        });
+        let task = task.abort_handle();
+        Self { task, open }
+    }
+
+    fn is_running(&self) -> bool {
+        self.open.has_changed().is_ok()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// An attempt that is under way. Unless its answer came, the connection ends with it: what the
+/// caller has given up must not be delivered later, and no release may be sent behind it on a
+/// connection of which nobody knows whether it still gets through.
+#[derive(Debug)]
+pub(crate) struct Unanswered<'a>(Option<&'a Link>);
+
+impl<'a> Unanswered<'a> {
+    pub(crate) fn on(link: &'a Link) -> Self {
+        Self(Some(link))
+    }
+
+    pub(crate) fn answered(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(link) = self.0 {
+            link.abort();
+        }
+    }
+}

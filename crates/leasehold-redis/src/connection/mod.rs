@@ -1,0 +1,18 @@
+//! One connection to one server, shared by all callers. The only module that names the `redis`
+//! crate; everything else speaks in [`Command`]s and [`Answer`]s.
+
+mod answer;
+mod command;
+mod connector;
+mod failure;
+mod link;
+mod server;
+mod socket;
+mod tls;
+
+pub(crate) use answer::{Answer, Refusal};
+pub(crate) use command::{Command, Script};
+pub(crate) use connector::Connector;
+pub(crate) use failure::Rights;
+pub(crate) use link::{Link, Unanswered};
+pub(crate) use tls::Tls;

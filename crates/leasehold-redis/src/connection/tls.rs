@@ -1,0 +1,112 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use leasehold::{Error, ErrorKind, background};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+/// How servers prove who they are: by the authorities of one file, or those of the machine.
+pub(crate) struct Tls {
+    given: Option<RootCertStore>,
+    config: OnceLock<Arc<ClientConfig>>,
+}
+
+impl Tls {
+    /// Reads the authorities of `ca`, where one is given.
+    pub(crate) fn new(ca: Option<&Path>) -> Result<Self, Error> {
+        let given = ca.map(authorities).transpose()?;
+        Ok(Self {
+            given,
+            config: OnceLock::new(),
+        })
+    }
+
+    /// Encrypts `stream`, to the server that calls itself `host`.
+    pub(super) async fn wrap(
+        &self,
+        stream: TcpStream,
+        host: &str,
+    ) -> Result<TlsStream<TcpStream>, Error> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            let rule = format!("{host:?} is not a name that a certificate can be for");
+            Error::new(ErrorKind::InvalidInput, rule)
+        })?;
+        let connector = TlsConnector::from(self.config().await?);
+        connector.connect(name, stream).await.map_err(|error| {
+            let inner = error.get_ref();
+            let by_tls =
+                inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
+            let kind = if by_tls {
+                ErrorKind::Refused
+            } else {
+                ErrorKind::Unreachable
+            };
+            Error::new(kind, format!("no TLS connection: {error}")).with_source(error)
+        })
+    }
+
+    async fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        if let Some(config) = self.config.get() {
+            return Ok(config.clone());
+        }
+        let roots = match &self.given {
+            Some(roots) => roots.clone(),
+            None => background::blocking(authorities_of_the_machine).await??,
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::new(ErrorKind::Unsupported, format!("TLS: {error}")))?;
+        let config = builder.with_root_certificates(roots).with_no_client_auth();
+        Ok(self.config.get_or_init(|| Arc::new(config)).clone())
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("given", &self.given.as_ref().map(RootCertStore::len))
+            .finish_non_exhaustive()
+    }
+}
+
+fn authorities(ca: &Path) -> Result<RootCertStore, Error> {
+    let refuse = |what: String| {
+        let rule = format!(
+            "`ca` file {}: {what}; expected PEM certificates",
+            ca.display()
+        );
+        Error::new(ErrorKind::InvalidInput, rule)
+    };
+    let mut roots = RootCertStore::empty();
+    let certificates =
+        CertificateDer::pem_file_iter(ca).map_err(|error| refuse(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+        let added = roots.add(certificate);
+        added.map_err(|error| refuse(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(refuse("no certificate in it".into()));
+    }
+    Ok(roots)
+}
+
+fn authorities_of_the_machine() -> Result<RootCertStore, Error> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "this machine has no list of certificate authorities: install ca-certificates, or \
+             name a file with ?ca=",
+        ));
+    }
+    Ok(roots)
+}

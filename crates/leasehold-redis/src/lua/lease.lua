@@ -1,0 +1,68 @@
+-- What the scripts have in common; it is put in front of each of them.
+--
+-- A lease is one of two things (wire v1, "the lock key"):
+--   exclusive: the lock key holds the owner;
+--   shared:    the lock key holds SHARED, and the owner is in the ZSET of readers, its score the
+--              end of its lease in milliseconds of this server's clock.
+-- The sentinel SHARED keeps out every client that takes the plain key with SET NX, be it ours or
+-- of another library ("Distributed Locks with Redis",
+-- https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
+
+local SHARED = 'leasehold:shared'
+
+-- The counter of fences: one entry of a ZSET, since ZADD GT is "raise to at least" in one command.
+local COUNTER = 'f'
+
+-- How long a counter outlives the last use of its lock: 7 days. No immortal key per lock.
+local REST_MS = 7 * 24 * 60 * 60 * 1000
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Whether the lock key holds value. A key of another type is a lock of another library: it does not.
+local function lock_is(lock, value)
+  local found = redis.pcall('GET', lock)
+  if type(found) ~= 'table' then
+    return found == value
+  end
+  if string.find(found.err, 'WRONGTYPE', 1, true) then
+    return false
+  end
+  -- Any other error, such as a missing right, says nothing about the lock: it is raised again.
+  return redis.call('GET', lock) == value
+end
+
+-- Whether the lease of owner stands at the instant now.
+local function holds(mode, owner, lock, readers, now)
+  if mode == 'exclusive' then
+    return lock_is(lock, owner)
+  end
+  if not lock_is(lock, SHARED) then
+    return false
+  end
+  local ends = redis.call('ZSCORE', readers, owner)
+  return ends and tonumber(ends) >= now
+end
+
+-- Lets the sentinel live exactly as long as the longest lease of a reader, which the ZSET knows.
+-- The scores are instants of this server's clock, as PEXPIREAT wants them.
+local function align_sentinel(lock, readers)
+  local last = redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')
+  if #last == 0 then
+    redis.call('DEL', lock)
+    return
+  end
+  local ends = string.format('%.0f', tonumber(last[2]))
+  redis.call('PEXPIREAT', lock, ends)
+  redis.call('PEXPIREAT', readers, ends)
+end
+
+-- The fence rule: max(counter, proposal) + 1, as text, since Lua would cut it to 14 digits.
+local function next_fence(fence, proposal)
+  redis.call('ZADD', fence, 'GT', proposal, COUNTER)
+  local drawn = redis.call('ZINCRBY', fence, 1, COUNTER)
+  redis.call('PEXPIRE', fence, REST_MS)
+  return drawn
+end

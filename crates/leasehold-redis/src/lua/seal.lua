@@ -1,0 +1,17 @@
+-- The second round of the fence: "if the claim still holds here, let the counter be at least this".
+-- Without the question whether it holds, a later owner could be granted the same fence.
+--
+-- KEYS  1 lock key  2 fence counter  3 readers
+-- ARGV  1 'exclusive' or 'shared'  2 owner  3 fence
+-- Answer  1 sealed, 0 the claim does not hold
+-- Source  Leasehold's fence rule over Redlock, proven in its quorum model
+
+local lock, fence, readers = KEYS[1], KEYS[2], KEYS[3]
+local mode, owner, floor = ARGV[1], ARGV[2], ARGV[3]
+
+if not holds(mode, owner, lock, readers, now_ms()) then
+  return 0
+end
+redis.call('ZADD', fence, 'GT', floor, COUNTER)
+redis.call('PEXPIRE', fence, REST_MS)
+return 1

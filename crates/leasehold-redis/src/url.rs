@@ -1,0 +1,412 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use leasehold::{Error, ErrorKind, Key, MemberId};
+use percent_encoding::percent_decode_str;
+
+/// The address of a server and what a client needs to enter, as a URL says them.
+#[derive(Clone, Debug)]
+pub(crate) struct RedisUrl {
+    pub(crate) address: Address,
+    pub(crate) login: Option<Login>,
+    pub(crate) database: u32,
+    pub(crate) id: MemberId,
+    pub(crate) prefix: String,
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// Where a server listens. Two equal ones are one server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Address {
+    Tcp { host: String, port: u16, tls: bool },
+    Unix(PathBuf),
+}
+
+/// A user and a password.
+#[derive(Clone)]
+pub(crate) struct Login {
+    /// `None` for the server's default user.
+    pub(crate) user: Option<String>,
+    pub(crate) password: String,
+}
+
+/// Shown in every refusal, so that the rule stands beside the value.
+const SHAPE: &str = "redis://[user:password@]host[:port][/database], rediss:// for TLS, \
+     or unix://[user:password@]/path";
+
+const DEFAULT_PORT: u16 = 6379;
+
+/// The longest `?id=` and `?prefix=`, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+
+impl RedisUrl {
+    /// Reads `text` and checks every part of it. Nothing is opened.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let refuse = |rule: &str| {
+            let shown = without_credentials(text);
+            let message = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
+            Error::new(ErrorKind::InvalidInput, message)
+        };
+        Self::read(text).map_err(|rule| refuse(&rule))
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("no scheme")?;
+        let (body, query) = match rest.split_once('?') {
+            Some((body, query)) => (body, Some(query)),
+            None => (rest, None),
+        };
+        let behind_entrance = body.split_once('/').map_or("", |(_, path)| path);
+        if behind_entrance.contains('@') || query.is_some_and(|query| query.contains('@')) {
+            // Perhaps the rest of a password; nothing of it may be shown.
+            return Err(
+                "`@`, `/`, `?` and `:` in a password, a path or a parameter are \
+                 percent-encoded"
+                    .into(),
+            );
+        }
+        let query = Query::read(query.unwrap_or_default())?;
+        let tls = match scheme {
+            "redis" | "valkey" => Some(false),
+            "rediss" | "valkeys" => Some(true),
+            "unix" => None,
+            other => return Err(format!("unknown scheme {other:?}")),
+        };
+        let (entrance, rest) = match body.split_once('/') {
+            Some((entrance, rest)) => (entrance, Some(rest)),
+            None => (body, None),
+        };
+        let (login, place) = match entrance.rsplit_once('@') {
+            Some((login, place)) => (Some(Login::read(login)?), place),
+            None => (None, entrance),
+        };
+        let (address, database) = match tls {
+            Some(tls) => {
+                if query.db.is_some() {
+                    return Err("`db` belongs to unix://; write /database".into());
+                }
+                (tcp_address(place, tls)?, rest.unwrap_or_default())
+            }
+            None => (
+                unix_address(place, rest)?,
+                query.db.as_deref().unwrap_or(""),
+            ),
+        };
+        if query.ca.is_some() && tls != Some(true) {
+            return Err("`ca` is for rediss:// alone".into());
+        }
+        let database = match database {
+            "" => 0,
+            number => number
+                .parse()
+                .map_err(|_| format!("the database {number:?} is not a number"))?,
+        };
+        Ok(Self {
+            id: MemberId::new(query.id.unwrap_or_else(|| address.to_string())),
+            address,
+            login,
+            database,
+            prefix: query.prefix.unwrap_or_default(),
+            ca: query.ca,
+        })
+    }
+}
+
+impl RedisUrl {
+    /// The member for messages: its address, and its id where that is another.
+    pub(crate) fn described(&self) -> String {
+        let address = self.address.to_string();
+        if self.id.as_str() == address {
+            return address;
+        }
+        format!("{address} with the id {}", self.id)
+    }
+}
+
+fn tcp_address(place: &str, tls: bool) -> Result<Address, String> {
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
+            (
+                host,
+                port.strip_prefix(':').or(port.is_empty().then_some("")),
+            )
+        }
+        None => match place.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (place, Some("")),
+        },
+    };
+    let bad_port = || "the port is not a number from 1 to 65535".to_owned();
+    let port = match port.ok_or_else(bad_port)? {
+        "" => DEFAULT_PORT,
+        digits => digits.parse().map_err(|_| bad_port())?,
+    };
+    let plausible = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
+    if host.is_empty() || !host.chars().all(plausible) || port == 0 {
+        return Err(if port == 0 {
+            bad_port()
+        } else {
+            "no host".into()
+        });
+    }
+    if host.contains(':') && !place.starts_with('[') {
+        return Err(
+            "an IPv6 address stands in brackets, and `/`, `?` and `:` in a password \
+             are percent-encoded"
+                .into(),
+        );
+    }
+    let host = host.to_ascii_lowercase();
+    Ok(Address::Tcp { host, port, tls })
+}
+
+fn unix_address(place: &str, path: Option<&str>) -> Result<Address, String> {
+    match path {
+        Some(path) if place.is_empty() && !path.is_empty() => {
+            Ok(Address::Unix(PathBuf::from(format!("/{}", decoded(path)?))))
+        }
+        _ => Err("a Unix socket has an absolute path: three slashes".into()),
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Address {
+    /// Whether both lead to one server, as far as their text tells.
+    pub(crate) fn same_server(&self, other: &Self) -> bool {
+        // One server may listen with and without TLS, but not both on one port.
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Login {
+    fn read(text: &str) -> Result<Self, String> {
+        let (user, password) = text
+            .split_once(':')
+            .ok_or("credentials are user:password@, or :password@ for the default user")?;
+        let user = decoded(user)?;
+        Ok(Self {
+            user: (!user.is_empty()).then_some(user),
+            password: decoded(password)?,
+        })
+    }
+
+    /// The user's name for messages.
+    pub(crate) fn shown(login: Option<&Self>) -> &str {
+        login
+            .and_then(|login| login.user.as_deref())
+            .unwrap_or("default")
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What stands behind the `?`.
+#[derive(Default)]
+struct Query {
+    id: Option<String>,
+    prefix: Option<String>,
+    ca: Option<PathBuf>,
+    db: Option<String>,
+}
+
+impl Query {
+    fn read(text: &str) -> Result<Self, String> {
+        let mut query = Self::default();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decoded(value)?;
+            let known = match name {
+                "id" => query.id.replace(checked_name(name, value)?).is_none(),
+                "prefix" => query.prefix.replace(checked_prefix(value)?).is_none(),
+                "ca" => query.ca.replace(PathBuf::from(value)).is_none(),
+                "db" => query.db.replace(value).is_none(),
+                _ => {
+                    return Err(format!(
+                        "unknown parameter {name:?}: id, prefix, ca and db are known"
+                    ));
+                }
+            };
+            if !known {
+                return Err(format!("the parameter {name:?} stands twice"));
+            }
+        }
+        if query.ca.as_deref().is_some_and(|ca| ca == Path::new("")) {
+            return Err("`ca` names no file".into());
+        }
+        Ok(query)
+    }
+}
+
+fn checked_name(name: &str, value: String) -> Result<String, String> {
+    let fits = !value.is_empty() && value.len() <= NAME_BYTES_MAX;
+    if fits && !value.chars().any(char::is_control) {
+        return Ok(value);
+    }
+    Err(format!(
+        "`{name}` is 1 to {NAME_BYTES_MAX} bytes without control characters, not {value:?}"
+    ))
+}
+
+/// A prefix may not, together with any name, make a key of the library's own.
+fn checked_prefix(value: String) -> Result<String, String> {
+    let value = checked_name("prefix", value)?;
+    let reserved = Key::RESERVED_PREFIX;
+    if value.starts_with(reserved) || reserved.starts_with(&value) {
+        return Err(format!(
+            "`prefix` {value:?} could make keys that begin with {reserved:?}, which is reserved"
+        ));
+    }
+    Ok(value)
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let bytes = percent_decode_str(text).decode_utf8();
+    Ok(bytes
+        .map_err(|_| "a percent-encoded part is not UTF-8")?
+        .into_owned())
+}
+
+/// The URL as it may be shown: whatever stands before the last `@` may be a password, even where
+/// the URL is too broken to tell, and so may an unknown parameter.
+fn without_credentials(text: &str) -> String {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            (format!("{scheme}://"), rest)
+        }
+        _ => (String::new(), text),
+    };
+    match rest.rsplit_once('@') {
+        Some((_, rest)) => {
+            let rest = rest.split('?').next().unwrap_or_default();
+            format!("{scheme}…@{rest}")
+        }
+        None => format!("{scheme}{}", rest.split('?').next().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> RedisUrl {
+        RedisUrl::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refusal(text: &str) -> String {
+        let error = RedisUrl::parse(text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        error.to_string()
+    }
+
+    #[test]
+    fn addresses_of_every_scheme() {
+        for (text, id) in [
+            ("redis://127.0.0.1", "127.0.0.1:6379"),
+            ("valkey://Cache:7000/2", "cache:7000"),
+            ("rediss://db.example:6380/", "db.example:6380"),
+            ("redis://[::1]:7001", "[::1]:7001"),
+            ("redis://[::1]", "[::1]:6379"),
+            ("unix:///run/redis.sock?db=3", "/run/redis.sock"),
+            ("unix://u:p@/run/my%20redis.sock", "/run/my redis.sock"),
+            ("redis://10.0.0.1?id=east", "east"),
+        ] {
+            assert_eq!(parsed(text).id.as_str(), id, "{text}");
+        }
+        assert_eq!(parsed("redis://h/15").database, 15);
+        assert_eq!(parsed("unix:///s?db=3").database, 3);
+        assert_eq!(parsed("redis://h?prefix=app%3A").prefix, "app:");
+        assert_eq!(
+            parsed("rediss://h?ca=/etc/ca.pem").ca,
+            Some("/etc/ca.pem".into())
+        );
+    }
+
+    #[test]
+    fn credentials_are_decoded() {
+        let login = parsed("redis://ann:p%40%2F%3A@h").login.unwrap();
+        assert_eq!(login.user.as_deref(), Some("ann"));
+        assert_eq!(login.password, "p@/:");
+        let login = parsed("redis://:only@h").login.unwrap();
+        assert_eq!((login.user, login.password.as_str()), (None, "only"));
+    }
+
+    #[test]
+    fn each_rule_is_named() {
+        for (text, rule) in [
+            ("", "no scheme"),
+            ("127.0.0.1:6379", "no scheme"),
+            ("http://h", r#"unknown scheme "http""#),
+            ("redis://", "no host"),
+            ("redis://h:0", "1 to 65535"),
+            ("redis://h:99999", "1 to 65535"),
+            ("redis://h:x", "1 to 65535"),
+            ("redis://::1", "brackets"),
+            ("redis://[::1", "without `]`"),
+            ("redis://h/one", r#"database "one" is not a number"#),
+            ("redis://h/-1", r#"database "-1" is not a number"#),
+            ("redis://h?db=1", "write /database"),
+            ("redis://user@h", "user:password@"),
+            ("redis://h?insecure=1", r#"unknown parameter "insecure""#),
+            ("redis://h?id=a&id=b", "stands twice"),
+            ("redis://h?id=", "1 to 128 bytes"),
+            ("redis://h?prefix=leasehold:x", "reserved"),
+            ("redis://h?prefix=lease", "reserved"),
+            ("redis://h?ca=/x", "rediss:// alone"),
+            ("rediss://h?ca=", "names no file"),
+            ("unix://run/redis.sock", "three slashes"),
+            ("unix:///", "three slashes"),
+            ("redis://h?id=%FF", "not UTF-8"),
+        ] {
+            let message = refusal(text);
+            assert!(message.contains(rule), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_refusal_shows_a_password() {
+        for text in [
+            "redis://u:hunter2@h:x",
+            "redis://u:hun/ter2@h",
+            "redis://u:hunter2@",
+            "u:hunter2@h",
+            "http://u:hunter2@h",
+            "redis://h?password=hunter2",
+            "redis://u:hunter2@h?id=a@b&id=c",
+            "redis://u:12/ter2@h",
+            "redis://u:hun?ter2@h",
+            "redis://u:a@hunter2@h:x",
+            "redis://hunter2@h",
+        ] {
+            let message = refusal(text);
+            assert!(!message.contains("ter2"), "{message}");
+        }
+        let debug = format!("{:?}", parsed("redis://ann:hunter2@h"));
+        assert!(
+            debug.contains("ann") && !debug.contains("hunter2"),
+            "{debug}"
+        );
+    }
+
+    #[test]
+    fn one_server_is_recognised_in_other_clothes() {
+        let address = |text: &str| parsed(text).address;
+        assert!(address("redis://H").same_server(&address("rediss://h:6379/3?id=x")));
+        assert!(!address("redis://h").same_server(&address("redis://h:6380")));
+    }
+}

@@ -1,0 +1,240 @@
+//! Connections that break, servers that stand still, callers that go away.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock, within};
+use leasehold::{Claim, Effect, ErrorKind, Member, Release, Renewal, Store};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisServer, Reply, until};
+
+use crate::proxy::parrot;
+use crate::support::{
+    claim, connections, eventually, freed, granted, held, member, refused, released, shared, value,
+};
+
+/// Polls `future` at most `times` and drops it; whether it was done by then.
+async fn polled_at_most(future: impl Future, times: usize) -> bool {
+    let mut future = pin!(future);
+    let mut left = times;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(_) => Poll::Ready(true),
+            // Without it the future would not be polled again before it could go on.
+            Poll::Pending if left == 0 => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_attempt_dropped_at_any_await_point_leaves_nothing_after_its_release() {
+    for make in [claim, shared] {
+        let server = RedisServer::start();
+        let store = member(&server);
+        for polls in 1.. {
+            assert!(polls < 1000, "an attempt ends");
+            let mine = make("deploy");
+            let done = polled_at_most(store.acquire(&mine), polls).await;
+            freed(&store, &mine).await;
+            assert_eq!(value(&server, "deploy"), Reply::Nil, "{polls} polls");
+            until("the old connection is gone", || connections(&server) <= 1);
+            assert_eq!(value(&server, "deploy"), Reply::Nil, "{polls} polls");
+            if done && polls > 3 {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_dropped_after_its_first_steps_on_a_standing_connection_leaves_nothing() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    for polls in 1..=3 {
+        store.health().await.unwrap();
+        let mine = claim("deploy");
+        polled_at_most(store.acquire(&mine), polls).await;
+        freed(&store, &mine).await;
+        until("the old connection is gone", || connections(&server) <= 1);
+        assert_eq!(value(&server, "deploy"), Reply::Nil, "{polls} polls");
+    }
+}
+
+/// Bytes that the kernel received for the server and it has not read.
+fn unread(port: u16) -> u64 {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let unread = table.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, _, state, queues) = (
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+        );
+        let ours = local.ends_with(&format!(":{port:04X}")) && state == "01";
+        let (_, received) = queues.split_once(':')?;
+        ours.then(|| u64::from_str_radix(received, 16).ok())
+            .flatten()
+    });
+    unread.sum()
+}
+
+/// Makes attempts for `claims` at a server that stands still, and drops them once their bytes have
+/// arrived there.
+async fn attempts_dropped_in_the_ice(server: &RedisServer, store: &RedisMember, claims: &[Claim]) {
+    store.health().await.unwrap();
+    server.freeze();
+    {
+        let attempts = claims.iter().map(|claim| store.acquire(claim));
+        let mut attempts = pin!(futures_util::future::join_all(attempts));
+        eventually("the attempts arrive", async || {
+            let now = SystemClock.now();
+            let soon = now + Duration::from_millis(5);
+            let answers = within(&SystemClock, soon, &mut attempts).await;
+            assert!(answers.is_none(), "a frozen server answered");
+            (unread(server.port()) > 0).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_dropped_at_a_frozen_server_leaves_nothing_after_its_release() {
+    for make in [claim, shared] {
+        let server = RedisServer::start();
+        let store = member(&server);
+        let mine = [make("deploy")];
+        attempts_dropped_in_the_ice(&server, &store, &mine).await;
+        server.thaw();
+        freed(&store, &mine[0]).await;
+        until("the old connection is gone", || connections(&server) <= 1);
+        assert_eq!(value(&server, "deploy"), Reply::Nil);
+    }
+}
+
+#[tokio::test]
+async fn releases_sent_before_the_thaw_do_not_overtake_many_attempts() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let long = "x".repeat(400);
+    let claims: Vec<Claim> = (0..200)
+        .map(|number| claim(&format!("{long}{number}")))
+        .collect();
+    attempts_dropped_in_the_ice(&server, &store, &claims).await;
+    let releases = claims.iter().map(|claim| freed(&store, claim));
+    let mut releases = pin!(futures_util::future::join_all(releases));
+    let soon = SystemClock.now() + Duration::from_millis(50);
+    assert!(within(&SystemClock, soon, &mut releases).await.is_none());
+    server.thaw();
+    releases.await;
+    until("the old connection is gone", || connections(&server) <= 1);
+    for claim in &claims {
+        assert_eq!(value(&server, claim.key.as_str()), Reply::Nil);
+    }
+}
+
+#[tokio::test]
+async fn requests_of_others_on_an_aborted_connection_are_unknown() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let kept = claim("kept");
+    let lease = [held(&kept, granted(&store, &kept).await)];
+    server.freeze();
+    let mut renewal = store.renew(&lease);
+    let soon = SystemClock.now() + Duration::from_millis(20);
+    assert!(within(&SystemClock, soon, &mut renewal).await.is_none());
+    polled_at_most(store.acquire(&claim("deploy")), 1).await;
+    let answers = renewal.await;
+    let [Renewal::Unknown(error)] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::Unreachable, Effect::Unknown)
+    );
+    server.thaw();
+    released(&store, &kept).await;
+}
+
+#[tokio::test]
+async fn many_callers_share_one_connection() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let claims: Vec<Claim> = (0..100)
+        .map(|number| claim(&format!("lock {number}")))
+        .collect();
+    let all = claims.iter().map(|claim| granted(&store, claim));
+    futures_util::future::join_all(all).await;
+    assert_eq!(connections(&server), 1);
+    drop(store);
+    let nobody = "the connection ends with the member";
+    eventually(nobody, async || (connections(&server) == 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_dead_server_is_unreachable_until_it_is_back() {
+    let mut server = RedisServer::start();
+    let store = member(&server);
+    let mine = claim("deploy");
+    let lease = [held(&mine, granted(&store, &mine).await)];
+    server.kill();
+    eventually("the connection is refused", async || {
+        let error = refused(&store, &claim("other")).await;
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        (error.effect() == Effect::None).then_some(())
+    })
+    .await;
+    assert!(matches!(
+        store.renew(&lease).await[..],
+        [Renewal::Unknown(_)]
+    ));
+    let error = store.release(&mine).await.unwrap_err();
+    assert!(error.to_string().contains("refused"), "{error}");
+    server.restart();
+    assert_eq!(freed(&store, &mine).await, Release::WasLost);
+    granted(&store, &claim("deploy")).await;
+}
+
+#[tokio::test]
+async fn scripts_come_back_after_the_server_forgot_them() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let flush = || server.command(&["SCRIPT", "FLUSH"]);
+    for mine in [claim("deploy"), shared("deploy")] {
+        flush();
+        let grant = granted(&store, &mine).await;
+        flush();
+        let answers = store.renew(&[held(&mine, grant)]).await;
+        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+        flush();
+        assert_eq!(
+            store.seal(&mine, grant.fence).await.unwrap(),
+            leasehold::Seal::Sealed
+        );
+        flush();
+        released(&store, &mine).await;
+    }
+}
+
+#[tokio::test]
+async fn garbage_is_named_as_such() {
+    for answer in [
+        &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+        b"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
+        b":seven\r\n",
+        b"\0\0\0\0\r\n",
+    ] {
+        let port = parrot(answer).await;
+        let store = RedisMember::new(format!("redis://127.0.0.1:{port}")).unwrap();
+        let error = refused(&store, &claim("deploy")).await;
+        assert_eq!(error.kind(), ErrorKind::Garbled, "{answer:?}: {error}");
+    }
+}

@@ -1,0 +1,13 @@
+//! Against real servers.
+#![allow(missing_docs, reason = "tests name themselves")]
+#![allow(clippy::unwrap_used, reason = "in a test's helpers a failure is the test's failure")]
+
+mod broken;
+mod entrance;
+mod leases;
+mod looks;
+mod old_server;
+mod peers;
+mod proxy;
+mod readers;
+mod support;

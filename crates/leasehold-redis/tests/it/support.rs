@@ -1,0 +1,110 @@
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::clock::{Clock, SystemClock};
+use leasehold::{
+    Attempt, Busy, Claim, ClientInfo, Error, Grant, Held, Key, Mode, Owner, Release, Store,
+};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
+
+pub(crate) static CLIENT: LazyLock<Arc<ClientInfo>> = LazyLock::new(|| {
+    let program = Some("the tests".to_owned());
+    Arc::new(ClientInfo::of_this_process(&Ambient::default(), program))
+});
+
+pub(crate) fn member(server: &RedisServer) -> RedisMember {
+    RedisMember::new(server.url()).unwrap()
+}
+
+/// A claim of a new owner that outlives any test.
+pub(crate) fn claim(name: &str) -> Claim {
+    claim_for(name, Duration::from_secs(60))
+}
+
+pub(crate) fn claim_for(name: &str, ttl: Duration) -> Claim {
+    Claim::new(
+        key(name),
+        Owner::random(CLIENT.id, &SystemEntropy),
+        ttl,
+        SystemClock.wall(),
+        Arc::clone(&CLIENT),
+    )
+}
+
+pub(crate) fn shared(name: &str) -> Claim {
+    claim(name).with_mode(Mode::Shared)
+}
+
+pub(crate) fn key(name: &str) -> Key {
+    Key::new(name).unwrap()
+}
+
+pub(crate) async fn granted(store: &dyn Store, claim: &Claim) -> Grant {
+    match store.acquire(claim).await {
+        Ok(Attempt::Granted(grant)) => grant,
+        other => panic!("{:?} was not granted: {other:?}", claim.key),
+    }
+}
+
+pub(crate) async fn busy(store: &dyn Store, claim: &Claim) -> Busy {
+    match store.acquire(claim).await {
+        Ok(Attempt::Busy(busy)) => busy,
+        other => panic!("{:?} was not busy: {other:?}", claim.key),
+    }
+}
+
+pub(crate) async fn refused(store: &dyn Store, claim: &Claim) -> Error {
+    match store.acquire(claim).await {
+        Err(error) => error,
+        Ok(attempt) => panic!("{:?} was answered {attempt:?}", claim.key),
+    }
+}
+
+pub(crate) async fn released(store: &dyn Store, claim: &Claim) {
+    let answer = store.release(claim).await;
+    assert_eq!(answer.unwrap(), Release::Released, "{:?}", claim.key);
+}
+
+/// Releases until the answer comes, as the quorum does.
+pub(crate) async fn freed(store: &dyn Store, claim: &Claim) -> Release {
+    eventually("the release is answered", async || {
+        store.release(claim).await.ok()
+    })
+    .await
+}
+
+pub(crate) fn held(claim: &Claim, grant: Grant) -> Held {
+    Held {
+        claim: Arc::new(claim.clone()),
+        fence: grant.fence,
+    }
+}
+
+/// Tries again until `look` finds something.
+pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = SystemClock.now() + LIMIT;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        let now = SystemClock.now();
+        assert!(now < end, "{what}: not within {LIMIT:?}");
+        SystemClock
+            .sleep_until(now + Duration::from_millis(5))
+            .await;
+    }
+}
+
+pub(crate) fn value(server: &RedisServer, key: &str) -> Reply {
+    server.command(&["GET", key])
+}
+
+/// How many connections of ours the server has.
+pub(crate) fn connections(server: &RedisServer) -> usize {
+    match server.command(&["CLIENT", "LIST"]) {
+        Reply::Bulk(list) => list.matches(" name=leasehold ").count(),
+        other => panic!("CLIENT LIST: {other:?}"),
+    }
+}
