@@ -1,6 +1,9 @@
 //! Against real servers.
 #![allow(missing_docs, reason = "tests name themselves")]
-#![allow(clippy::unwrap_used, reason = "in a test's helpers a failure is the test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test's helpers a failure is the test's failure"
+)]
 
 mod broken;
 mod entrance;

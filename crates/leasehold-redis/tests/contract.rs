@@ -1,0 +1,97 @@
+//! The contract of stores and members, kept by one server, by one server as a quorum of one, and by
+//! five servers.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use leasehold::{Key, Member, Quorum, Store};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::contract;
+use leasehold_testkit::harness::{Harness, OpenAt, Suite};
+use leasehold_testkit::servers::{RedisServer, RedisSet};
+
+const SUITES: &[Suite] = &[
+    Suite {
+        name: "redis_member",
+        start: || Servers::start(1, open_member),
+        open_at: Some(open_member),
+        is_member: true,
+    },
+    Suite {
+        name: "redis",
+        start: || Servers::start(1, open_store),
+        open_at: Some(open_store),
+        is_member: true,
+    },
+    Suite {
+        name: "redis_quorum",
+        start: || Servers::start(5, open_quorum),
+        open_at: Some(open_quorum),
+        is_member: false,
+    },
+];
+
+const PASSWORD: &str = "contract-secret";
+
+fn main() -> ExitCode {
+    contract::main(SUITES)
+}
+
+#[derive(Debug)]
+struct Servers {
+    set: RedisSet,
+    open_at: OpenAt,
+}
+
+impl Servers {
+    fn start(count: usize, open_at: OpenAt) -> Arc<dyn Harness> {
+        let settings = RedisServer::builder().password(PASSWORD);
+        Arc::new(Self {
+            set: RedisSet::start_each(count, &settings),
+            open_at,
+        })
+    }
+}
+
+fn member(url: &str) -> RedisMember {
+    RedisMember::new(url).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn open_member(address: &str) -> Arc<dyn Store> {
+    Arc::new(member(address))
+}
+
+fn open_store(address: &str) -> Arc<dyn Store> {
+    member(address).into()
+}
+
+fn open_quorum(address: &str) -> Arc<dyn Store> {
+    let quorum = RedisMember::all(address.split(',')).and_then(Quorum::new);
+    quorum.unwrap_or_else(|error| panic!("{error}")).into()
+}
+
+impl Harness for Servers {
+    fn open(&self) -> Arc<dyn Store> {
+        (self.open_at)(&self.address())
+    }
+
+    fn address(&self) -> String {
+        self.set.urls().join(",")
+    }
+
+    fn member(&self) -> Arc<dyn Member> {
+        member(&self.set[0].url()).into()
+    }
+
+    fn forget(&self, key: &Key) {
+        for server in self.set.iter() {
+            let fence = format!("leasehold:fence:0:{{{key}}}:{key}");
+            let readers = format!("leasehold:readers:{{{key}}}:{key}");
+            server.command(&["DEL", key.as_str(), &fence, &readers]);
+        }
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec![PASSWORD.into()]
+    }
+}
