@@ -1,1 +1,56 @@
-//! Placeholder.
+//! Locks between the processes of one machine, without a server: the file store of Leasehold.
+//!
+//! Each lock is a file in one directory, held by `flock(2)`. The kernel frees it when its holder
+//! ends, however it ends; so nothing expires, no lease has to be renewed in time, and no clock
+//! decides who holds a lock. That is a stronger promise than any lease can give.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use leasehold::{Expiry, Store};
+//! use leasehold_file::FileStore;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path().join("locks");
+//! let store: Arc<dyn Store> = FileStore::open(&dir)?.into();
+//! assert_eq!(store.guarantees().expiry, Expiry::WithProcess);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a lock file holds
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0 and 512 | two slots with the fence counter, written in turn, each with a checksum |
+//! | 1024 | the key as text |
+//! | 2048 + 1024 × *n* | who holds it: one record for each holder, true while a lock on the record's first byte is held (`F_OFD_SETLK`) |
+//!
+//! Lock files are never removed: a file keeps the counter of its key. Removing one that nobody
+//! holds is harmless, for the client's wall clock carries the fences on; so is an empty file of
+//! the right name ([`FileStore::lock_file`]), as `flock(1)` makes it. Whoever removes one that
+//! *is* held takes the lock away from its holder, which learns it at its next renewal.
+//!
+//! # Limits
+//!
+//! Linux alone. The directory must lie on a local file system, since over a network `flock`
+//! excludes nobody reliably. A child process that inherits the descriptor (across `fork` without
+//! `exec`) keeps a lock of a parent that died without releasing it.
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod directory;
+mod failure;
+mod file_name;
+mod file_system;
+mod header;
+mod holder_record;
+mod kernel_locks;
+mod lock_file;
+mod options;
+mod range_lock;
+mod store;
+mod survey;
+mod table;
+
+pub use options::FileStoreOptions;
+pub use store::FileStore;

@@ -1,0 +1,198 @@
+//! One attempt to take a lock: everything of it that touches a file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use leasehold::{Busy, Claim, Error, ErrorKind, Fence};
+
+use crate::directory::Directory;
+use crate::failure::failed;
+use crate::header::{self, Counter, Damage};
+use crate::holder_record;
+use crate::lock_file::{self, LockFile, Locking};
+use crate::range_lock;
+use crate::survey;
+
+/// A lock that an attempt took.
+#[derive(Debug)]
+pub(crate) struct HeldLock {
+    pub(crate) lock: LockFile,
+    pub(crate) mode: leasehold::Mode,
+    pub(crate) fence: Fence,
+}
+
+/// How far an attempt got.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Busy(Busy),
+    /// The lock is won, but another shared holder is drawing its fence: go on with [`draw`].
+    Drawing(LockFile),
+    Granted(HeldLock),
+}
+
+/// Begins the attempt of `claim`.
+pub(crate) fn begin(directory: &Directory, claim: &Claim) -> Result<Step, Error> {
+    let path = directory.lock_file(&claim.key);
+    for _ in 0..TRIES {
+        let file = match lock_file::open(&path, directory.mode_of_files()) {
+            Ok(file) => file,
+            // Somebody else made the file in the same moment.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                directory.restore()?;
+                continue;
+            }
+            Err(error) => return Err(failed("open the lock file", &path, error)),
+        };
+        let locking = lock_file::lock(file, &path, claim.mode)
+            .map_err(|error| failed("lock", &path, error))?;
+        match locking {
+            Locking::Won(lock) => return draw(directory, claim, lock),
+            Locking::Busy(file) => return Ok(Step::Busy(Busy::by(survey::first_owner(&file)))),
+            Locking::Replaced => {}
+        }
+    }
+    let message = format!(
+        "{} was removed or replaced {TRIES} times while it was being locked",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::Io, message))
+}
+
+/// Goes on with a lock that is won: draws its fence, and puts it on the disk.
+///
+/// Shared holders are there together, so the counter is under a lock of its own for that time.
+/// It is never waited for here: its holder may be stopped, and this thread could not be.
+pub(crate) fn draw(directory: &Directory, claim: &Claim, lock: LockFile) -> Result<Step, Error> {
+    let failed = |error| failed("lock the counter in", lock.path(), error);
+    if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
+        return Ok(Step::Drawing(lock));
+    }
+    let fence = next_fence(directory, claim, &lock)?;
+    range_lock::unlock(lock.file(), COUNTER_BYTE).map_err(failed)?;
+    Ok(Step::Granted(HeldLock {
+        lock,
+        mode: claim.mode,
+        fence,
+    }))
+}
+
+fn next_fence(directory: &Directory, claim: &Claim, lock: &LockFile) -> Result<Fence, Error> {
+    let (file, path) = (lock.file(), lock.path());
+    let bytes = read_header(file).map_err(|error| failed("read", path, error))?;
+    let counter = header::read(&bytes, &claim.key).map_err(|damage| damaged(path, damage))?;
+    let fence = after(counter, claim, path)?;
+    if counter == Counter::Fresh {
+        // First the name, then the counter: so whoever finds a counter need not ask for the name.
+        let synced = directory.sync();
+        synced.map_err(|error| failed("sync the lock directory", directory.path(), error))?;
+    }
+    let written = take_seat(file, claim, fence)
+        .and_then(|()| write_counter(file, claim, &bytes, counter, fence))
+        .and_then(|()| file.sync_data());
+    written.map_err(|error| failed("write the fence to", path, error))?;
+    Ok(fence)
+}
+
+fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
+    let (counter, proposal) = (counter.value(), claim.proposal.as_micros());
+    let next = counter.max(proposal).checked_add(1).and_then(Fence::new);
+    if let Some(fence) = next.filter(|fence| *fence <= Fence::MAX) {
+        return Ok(fence);
+    }
+    let (kind, message) = if proposal >= Fence::MAX.get() {
+        let message = format!("the wall clock reads {proposal} µs after 1970: no fence is greater");
+        (ErrorKind::InvalidInput, message)
+    } else {
+        let message = format!(
+            "the counter in {} stands at {counter}: no fence is greater. {REMEDY}",
+            path.display()
+        );
+        (ErrorKind::Corrupt, message)
+    };
+    Err(Error::new(kind, message))
+}
+
+/// Writes who holds the lock, and then says by the lock on the record that it is true. The lock on
+/// the counter keeps two shared holders from choosing one seat.
+fn take_seat(file: &File, claim: &Claim, fence: Fence) -> io::Result<()> {
+    for seat in 0..holder_record::SEATS {
+        let offset = holder_record::offset(seat);
+        if !range_lock::is_locked(file, offset)? {
+            file.write_all_at(&holder_record::encode(claim, fence), offset)?;
+            range_lock::try_lock(file, offset)?;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn write_counter(
+    file: &File,
+    claim: &Claim,
+    found: &[u8],
+    counter: Counter,
+    fence: Fence,
+) -> io::Result<()> {
+    if counter == Counter::Fresh {
+        let written = file.write_all_at(&header::fresh(&claim.key, fence.get()), 0);
+        if written.is_err() {
+            // A part of it would look like damage to the next one.
+            let _ = file.set_len(0);
+        }
+        return written;
+    }
+    if header::named_key(found).as_ref() != Some(&claim.key) {
+        file.write_all_at(&header::name(&claim.key), header::NAME_OFFSET as u64)?;
+    }
+    let slot = header::slot(&claim.key, fence.get());
+    file.write_all_at(&slot, counter.next_slot().offset() as u64)
+}
+
+/// The bytes of the header that are there.
+pub(crate) fn read_header(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; header::LENGTH];
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read_at(&mut bytes[length..], length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+fn damaged(path: &Path, damage: Damage) -> Error {
+    let path = path.display();
+    let (kind, message) = match damage {
+        Damage::NoSlot => (
+            ErrorKind::Corrupt,
+            format!(
+                "{path} is damaged, or no lock file: neither of its counters is whole. {REMEDY}"
+            ),
+        ),
+        Damage::OtherKey => (
+            ErrorKind::Corrupt,
+            format!("{path} keeps the counter of another lock: it was renamed or copied. {REMEDY}"),
+        ),
+        Damage::Version(version) => (
+            ErrorKind::Unsupported,
+            format!("{path} has format {version}, of a later version of this program"),
+        ),
+    };
+    Error::new(kind, message)
+}
+
+const REMEDY: &str = "Once nobody holds the lock, remove the file: the next fence then follows \
+                      from the wall clock";
+
+/// Which byte of the file the lock on the counter is on: any that no record begins at.
+const COUNTER_BYTE: u64 = 0;
+
+/// How often a lock file may be removed or made by somebody else during one attempt.
+const TRIES: u32 = 100;

@@ -1,0 +1,211 @@
+//! Which files are held by `flock`, by anybody, without touching them.
+//!
+//! The one way to ask the kernel about a `flock` is to try to take it, and a probe that takes it,
+//! for a moment only, makes somebody else's attempt fail. `/proc/locks` tells without that. It
+//! leaves out the processes of other PID namespaces; of those, the ones that use this library are
+//! found by their records.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+use leasehold::Mode;
+
+/// The locks that `flock(2)` had granted when it was read.
+#[derive(Debug, Default)]
+pub(crate) struct KernelLocks {
+    granted: Vec<Granted>,
+    mounts: Vec<Mount>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Granted {
+    mode: Mode,
+    device: Device,
+    inode: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mount {
+    id: u64,
+    device: Device,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Device {
+    major: u64,
+    minor: u64,
+}
+
+/// How many hold one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) exclusive: usize,
+    pub(crate) shared: usize,
+}
+
+impl KernelLocks {
+    /// Reads the kernel's list. Without `/proc` there is none, and only our own holders are known.
+    pub(crate) fn read() -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self {
+            granted: parse_locks(&text("/proc/locks")),
+            mounts: parse_mounts(&text("/proc/self/mountinfo")),
+        }
+    }
+
+    /// How many hold `file`.
+    pub(crate) fn on(&self, file: &File) -> io::Result<Holding> {
+        let metadata = file.metadata()?;
+        let mut holding = Holding::default();
+        let same_inode = |lock: &&Granted| lock.inode == metadata.ino();
+        if !self.granted.iter().any(|lock| same_inode(&lock)) {
+            return Ok(holding);
+        }
+        let device = self.device(file, metadata.dev());
+        let on_file = self.granted.iter().filter(same_inode);
+        for lock in on_file.filter(|lock| lock.device == device) {
+            match lock.mode {
+                Mode::Exclusive => holding.exclusive += 1,
+                Mode::Shared => holding.shared += 1,
+            }
+        }
+        Ok(holding)
+    }
+
+    /// The device as `/proc/locks` gives it: that of the whole file system. `st_dev` can be another
+    /// one (a subvolume of btrfs has its own), so the mount is asked first.
+    fn device(&self, file: &File, st_dev: u64) -> Device {
+        let description = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
+        let mount = fs::read_to_string(description)
+            .ok()
+            .and_then(|text| parse_mount_id(&text))
+            .and_then(|id| self.mounts.iter().find(|mount| mount.id == id));
+        mount.map_or_else(
+            || Device {
+                major: nix::sys::stat::major(st_dev),
+                minor: nix::sys::stat::minor(st_dev),
+            },
+            |mount| mount.device,
+        )
+    }
+}
+
+/// Lines like `3: FLOCK  ADVISORY  WRITE 7138 fe:00:10027034 0 EOF`, the device in hexadecimal
+/// (`fs/locks.c`, `lock_get_status`); the second word of a line is `->` for one that still waits.
+fn parse_locks(text: &str) -> Vec<Granted> {
+    text.lines().filter_map(parse_lock).collect()
+}
+
+fn parse_lock(line: &str) -> Option<Granted> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    if words.next()? != "FLOCK" {
+        return None;
+    }
+    let mode = match words.nth(1)? {
+        "WRITE" => Mode::Exclusive,
+        "READ" => Mode::Shared,
+        _ => return None,
+    };
+    let mut place = words.nth(1)?.split(':');
+    let mut hexadecimal = || u64::from_str_radix(place.next()?, 16).ok();
+    let device = Device {
+        major: hexadecimal()?,
+        minor: hexadecimal()?,
+    };
+    Some(Granted {
+        mode,
+        device,
+        inode: place.next()?.parse().ok()?,
+    })
+}
+
+/// Lines like `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw`, the device in decimal (proc(5)).
+fn parse_mounts(text: &str) -> Vec<Mount> {
+    let mount = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let id = words.next()?.parse().ok()?;
+        let (major, minor) = words.nth(1)?.split_once(':')?;
+        Some(Mount {
+            id,
+            device: Device {
+                major: major.parse().ok()?,
+                minor: minor.parse().ok()?,
+            },
+        })
+    };
+    text.lines().filter_map(mount).collect()
+}
+
+fn parse_mount_id(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn granted_flocks_are_counted_and_nothing_else() {
+        let text = "1: OFDLCK ADVISORY  WRITE -1 fe:00:10 2048 2048\n\
+                    2: FLOCK  ADVISORY  WRITE 7138 fe:01:10027034 0 EOF\n\
+                    2: -> FLOCK  ADVISORY  WRITE 7139 fe:01:10027034 0 EOF\n\
+                    3: POSIX  ADVISORY  READ 7140 fe:01:11 0 EOF\n\
+                    4: FLOCK  ADVISORY  READ 7141 00:2f:12 0 EOF\n\
+                    5: LEASE  ACTIVE    READ 7142 00:2f:13 0 EOF\n\
+                    garbage\n";
+        let lock = |mode, major, minor, inode| Granted {
+            mode,
+            device: Device { major, minor },
+            inode,
+        };
+        assert_eq!(
+            parse_locks(text),
+            [
+                lock(Mode::Exclusive, 254, 1, 10_027_034),
+                lock(Mode::Shared, 0, 47, 12)
+            ]
+        );
+    }
+
+    #[test]
+    fn mounts_are_read_with_their_device() {
+        let text = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+                    27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n";
+        let mounts = parse_mounts(text);
+        let device = Device {
+            major: 254,
+            minor: 0,
+        };
+        assert_eq!(mounts[1], Mount { id: 27, device });
+        assert_eq!(mounts.len(), 2);
+        assert_eq!(
+            parse_mount_id("pos:\t0\nflags:\t02\nmnt_id:\t27\n"),
+            Some(27)
+        );
+    }
+
+    #[test]
+    fn the_running_kernel_is_understood() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let holding = || KernelLocks::read().on(place.as_file()).unwrap();
+        let (one, two) = (place.reopen().unwrap(), place.reopen().unwrap());
+        assert_eq!(holding(), Holding::default());
+        one.lock_shared().unwrap();
+        two.lock_shared().unwrap();
+        let shared = Holding {
+            exclusive: 0,
+            shared: 2,
+        };
+        assert_eq!(holding(), shared);
+        two.unlock().unwrap();
+        one.lock().unwrap();
+        let exclusive = Holding {
+            exclusive: 1,
+            shared: 0,
+        };
+        assert_eq!(holding(), exclusive);
+    }
+}

@@ -1,0 +1,103 @@
+//! Locks on single bytes of a lock file, owned by the open file description (`F_OFD_SETLK`).
+//!
+//! They live beside the `flock` of the whole file, which they neither see nor disturb, end with
+//! the same description, and, unlike it, can be asked about without being taken.
+
+use std::fs::File;
+use std::io;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+
+/// Takes the byte at `offset`; `false` if another description has it.
+pub(crate) fn try_lock(file: &File, offset: u64) -> io::Result<bool> {
+    match fcntl(
+        file,
+        FcntlArg::F_OFD_SETLK(&range(libc::F_WRLCK, offset, 1)),
+    ) {
+        Ok(_) => Ok(true),
+        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Gives the byte at `offset` back.
+pub(crate) fn unlock(file: &File, offset: u64) -> io::Result<()> {
+    fcntl(
+        file,
+        FcntlArg::F_OFD_SETLK(&range(libc::F_UNLCK, offset, 1)),
+    )?;
+    Ok(())
+}
+
+/// Gives back every byte that this description has.
+pub(crate) fn unlock_all(file: &File) -> io::Result<()> {
+    fcntl(
+        file,
+        FcntlArg::F_OFD_SETLK(&range(libc::F_UNLCK, 0, TO_THE_END)),
+    )?;
+    Ok(())
+}
+
+/// Whether another description has the byte at `offset`.
+pub(crate) fn is_locked(file: &File, offset: u64) -> io::Result<bool> {
+    any_locked(file, offset, 1)
+}
+
+/// Whether another description has any byte from `offset` on.
+pub(crate) fn is_locked_from(file: &File, offset: u64) -> io::Result<bool> {
+    any_locked(file, offset, TO_THE_END)
+}
+
+fn any_locked(file: &File, offset: u64, length: u64) -> io::Result<bool> {
+    let mut asked = range(libc::F_WRLCK, offset, length);
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut asked))?;
+    Ok(i32::from(asked.l_type) != libc::F_UNLCK)
+}
+
+/// A length of zero means all bytes up to the end, however far the file grows.
+const TO_THE_END: u64 = 0;
+
+fn range(kind: i32, offset: u64, length: u64) -> libc::flock {
+    // Kinds are 0 to 2, and offsets stay below the few megabytes of a full lock file.
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: offset as libc::off_t,
+        l_len: length as libc::off_t,
+        l_pid: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_taken_by_description_and_can_be_asked_about() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let (one, two) = (place.reopen().unwrap(), place.reopen().unwrap());
+        assert!(try_lock(&one, 2048).unwrap());
+        assert!(!try_lock(&two, 2048).unwrap());
+        assert!(try_lock(&two, 3072).unwrap());
+        assert!(is_locked(&two, 2048).unwrap() && !is_locked(&one, 2048).unwrap());
+        assert!(is_locked_from(&one, 0).unwrap());
+        unlock(&two, 3072).unwrap();
+        assert!(!is_locked_from(&one, 0).unwrap());
+        unlock_all(&one).unwrap();
+        assert!(!is_locked(&two, 2048).unwrap());
+    }
+
+    /// The design rests on it: the two kinds of lock do not see each other.
+    #[test]
+    fn they_are_independent_of_flock() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let (one, two) = (place.reopen().unwrap(), place.reopen().unwrap());
+        one.try_lock().unwrap();
+        assert!(!is_locked_from(&two, 0).unwrap());
+        assert!(try_lock(&two, 0).unwrap());
+        one.unlock().unwrap();
+        two.try_lock().unwrap();
+    }
+}

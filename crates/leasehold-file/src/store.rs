@@ -1,0 +1,291 @@
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::background::blocking;
+use leasehold::{
+    Attempt, BoxFuture, Claim, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees, Held,
+    Holder, Key, LeaseTerms, LostReason, Order, Owner, Release, Renewal, Sharing, Store, Waiting,
+};
+
+use crate::attempt::{self, HeldLock, Step};
+use crate::directory::Directory;
+use crate::failure::failed;
+use crate::options::FileStoreOptions;
+use crate::survey;
+use crate::table::{ClaimId, Table};
+
+/// Locks between the processes of one machine: a directory of lock files, each held by `flock(2)`.
+///
+/// A lock is free as soon as its holder ends, however it ends; it never expires before. Waiters
+/// are served in no order, and a steady stream of shared holders can keep an exclusive one
+/// waiting. `flock(1)` on [`FileStore::lock_file`] excludes the same locks, both ways.
+///
+/// Fences come from a counter in the lock file, on the disk before a grant is returned. In a
+/// directory in memory (`/run/lock` is one on most systems) they are carried over a restart by
+/// the wall clock, and [`Store::guarantees`] says so.
+///
+/// Clones share what they hold. Dropping the last one frees everything.
+#[derive(Clone, Debug)]
+pub struct FileStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    directory: Arc<Directory>,
+    table: Arc<Table>,
+    ambient: Ambient,
+}
+
+impl FileStore {
+    /// Opens the store in `directory`, which is made if it is missing: for its owner alone, or, if
+    /// that is root, readable by all. No lock file is touched yet.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Unsupported`] if the directory is not known to lie on a local file system.
+    /// - [`ErrorKind::Refused`] if it may not be read and written.
+    /// - [`ErrorKind::InvalidInput`] if it is not a directory.
+    /// - [`ErrorKind::Io`] for any other failure of the operating system.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().open(directory)
+    }
+
+    /// Opens the store that all programs of this user share: for root `/run/lock/leasehold`, for
+    /// others `leasehold/locks` in the user's state directory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileStore::open`]; and [`ErrorKind::Refused`] if others may write to the
+    /// directory, or it is somebody else's.
+    pub fn open_default() -> Result<Self, Error> {
+        Self::options().open_default()
+    }
+
+    /// Options, to open a store with others than the defaults.
+    pub fn options() -> FileStoreOptions {
+        FileStoreOptions::default()
+    }
+
+    /// The file that locks `key`, whether or not it is there: for `flock(1)` and the like.
+    pub fn lock_file(&self, key: &Key) -> PathBuf {
+        self.0.directory.lock_file(key)
+    }
+
+    /// A descriptor of the lock that `owner` holds, or `None` if it holds none.
+    ///
+    /// Whoever has it keeps the lock, also past the end of this process: the kernel frees the lock
+    /// when the last descriptor of it is closed. It is closed on `exec` unless the caller passes it
+    /// on. A release by this store frees the lock for all of them.
+    pub fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
+        let held = self.0.table.held_by(owner)?;
+        let file = held.lock.file().try_clone().ok()?;
+        Some(file.into())
+    }
+
+    pub(crate) fn new(directory: Directory, ambient: Ambient) -> Self {
+        Self(Arc::new(Inner {
+            directory: Arc::new(directory),
+            table: Arc::default(),
+            ambient,
+        }))
+    }
+
+    /// Adds to an error where it happened.
+    fn at(&self, key: &Key) -> impl FnOnce(Error) -> Error {
+        let (key, store) = (key.clone(), self.describe());
+        move |error| error.with_key(&key).with_store(store)
+    }
+
+    async fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
+        let Inner {
+            directory,
+            table,
+            ambient,
+        } = &*self.0;
+        let id = ClaimId::of(claim);
+        let mut turn = table.turn(&id).await;
+        if let Some(fence) = self.still_held(&id, claim).await? {
+            return Ok(Attempt::Granted(Grant::new(fence)));
+        }
+        let give_up = ambient.clock.now() + PATIENCE_WITH_READERS;
+        let mut won = None;
+        loop {
+            let (directory, wanted) = (directory.clone(), claim.clone());
+            let work = move || match won {
+                None => attempt::begin(&directory, &wanted),
+                Some(lock) => attempt::draw(&directory, &wanted, lock),
+            };
+            // If this future is dropped, the work goes on, and its result is dropped, which frees
+            // the lock; only then, by the order within the pair, does a release get its turn.
+            let (step, back) = blocking(move || (work(), turn)).await?;
+            turn = back;
+            match step? {
+                Step::Busy(busy) => return Ok(Attempt::Busy(busy)),
+                Step::Granted(lock) => {
+                    let fence = lock.fence;
+                    table.keep(id, lock);
+                    return Ok(Attempt::Granted(Grant::new(fence)));
+                }
+                Step::Drawing(lock) if ambient.clock.now() < give_up => won = Some(lock),
+                Step::Drawing(lock) => return Err(readers_are_stuck(lock.path())),
+            }
+            let soon = ambient.clock.now() + self.random_pause(PAUSE_OF_READERS);
+            ambient.clock.sleep_until(soon).await;
+        }
+    }
+
+    /// The fence of a claim that holds already: a resend of what was granted.
+    async fn still_held(
+        &self,
+        id: &ClaimId,
+        claim: &Claim,
+    ) -> Result<Option<leasehold::Fence>, Error> {
+        let Some(held) = self.0.table.held(id) else {
+            return Ok(None);
+        };
+        if held.mode != claim.mode {
+            let message = format!(
+                "this attempt holds the lock in {} mode: {} mode needs an attempt of its own",
+                held.mode, claim.mode
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let fence = held.fence;
+        if blocking(move || stands(&held)).await?? {
+            return Ok(Some(fence));
+        }
+        self.0.table.remove(id);
+        Ok(None)
+    }
+
+    async fn free(&self, claim: &Claim) -> Result<Release, Error> {
+        let table = &self.0.table;
+        let id = ClaimId::of(claim);
+        let turn = table.turn(&id).await;
+        let Some(held) = table.remove(&id) else {
+            return Ok(Release::WasLost);
+        };
+        let work = move || {
+            let stood = stands(&held);
+            held.lock.free();
+            (stood, turn)
+        };
+        let (stood, _turn) = blocking(work).await?;
+        Ok(match stood {
+            Ok(false) => Release::WasLost,
+            // It is free in any case, also where the name could not be looked up.
+            Ok(true) | Err(_) => Release::Released,
+        })
+    }
+
+    fn random_pause(&self, span: std::ops::Range<Duration>) -> Duration {
+        let width = (span.end - span.start).as_micros() as u64;
+        span.start + Duration::from_micros(self.0.ambient.entropy.next_u64() % width.max(1))
+    }
+}
+
+impl Store for FileStore {
+    fn describe(&self) -> String {
+        format!("file:{}", self.0.directory.path().display())
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::new(
+            Exclusion::Kernel,
+            self.0.directory.file_system().fencing(),
+            Expiry::WithProcess,
+            Waiting::Polling,
+            Order::Unordered,
+            Sharing::ReadersPreferred,
+        )
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        LeaseTerms::single()
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move { self.attempt(claim).await.map_err(self.at(&claim.key)) })
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        Box::pin(async move {
+            let held: Vec<_> = leases
+                .iter()
+                .map(|lease| self.0.table.held(&ClaimId::of(&lease.claim)))
+                .collect();
+            let looked = blocking(move || held.iter().map(still_stands).collect::<Vec<_>>()).await;
+            match looked {
+                Ok(renewals) => renewals,
+                Err(error) => vec![Renewal::Unknown(error); leases.len()],
+            }
+        })
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        Box::pin(async move { self.free(claim).await.map_err(self.at(&claim.key)) })
+    }
+
+    fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
+        let clock = &self.0.ambient.clock;
+        clock.sleep_until(clock.now() + self.random_pause(PAUSE_OF_WAITERS))
+    }
+
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        Box::pin(async move {
+            let (directory, wanted) = (self.0.directory.clone(), key.clone());
+            let looked = blocking(move || survey::holders(&directory, &wanted)).await;
+            looked.flatten().map_err(self.at(key))
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let (directory, prefix) = (self.0.directory.clone(), prefix.to_owned());
+            let looked = blocking(move || survey::list(&directory, &prefix, limit)).await;
+            looked
+                .flatten()
+                .map_err(|error| error.with_store(self.describe()))
+        })
+    }
+}
+
+impl From<FileStore> for Arc<dyn Store> {
+    fn from(store: FileStore) -> Self {
+        Arc::new(store)
+    }
+}
+
+fn still_stands(held: &Option<Arc<HeldLock>>) -> Renewal {
+    match held.as_deref().map(stands) {
+        Some(Ok(true)) => Renewal::Renewed,
+        Some(Ok(false)) | None => Renewal::Lost(LostReason::Gone),
+        Some(Err(error)) => Renewal::Unknown(error),
+    }
+}
+
+fn stands(held: &HeldLock) -> Result<bool, Error> {
+    let looked: io::Result<bool> = held.lock.stands();
+    looked.map_err(|error| failed("look up the lock file", held.lock.path(), error))
+}
+
+fn readers_are_stuck(path: &Path) -> Error {
+    let message = format!(
+        "another shared holder has been writing its fence to {} for {PATIENCE_WITH_READERS:?}: it \
+         may be stopped",
+        path.display()
+    );
+    Error::new(ErrorKind::Io, message)
+}
+
+const PAUSE_OF_WAITERS: std::ops::Range<Duration> =
+    Duration::from_millis(10)..Duration::from_millis(50);
+
+/// About as long as a disk takes to write one sector through.
+const PAUSE_OF_READERS: std::ops::Range<Duration> =
+    Duration::from_micros(200)..Duration::from_millis(2);
+
+const PATIENCE_WITH_READERS: Duration = Duration::from_secs(30);
