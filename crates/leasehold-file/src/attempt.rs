@@ -122,8 +122,9 @@ fn take_seat(file: &File, claim: &Claim, fence: Fence) -> io::Result<()> {
         let offset = holder_record::offset(seat);
         if !range_lock::is_locked(file, offset)? {
             file.write_all_at(&holder_record::encode(claim, fence), offset)?;
-            range_lock::try_lock(file, offset)?;
-            return Ok(());
+            if range_lock::try_lock(file, offset)? {
+                return Ok(());
+            }
         }
     }
     Ok(())
@@ -137,12 +138,7 @@ fn write_counter(
     fence: Fence,
 ) -> io::Result<()> {
     if counter == Counter::Fresh {
-        let written = file.write_all_at(&header::fresh(&claim.key, fence.get()), 0);
-        if written.is_err() {
-            // A part of it would look like damage to the next one.
-            let _ = file.set_len(0);
-        }
-        return written;
+        return file.write_all_at(&header::fresh(&claim.key, fence.get()), 0);
     }
     if header::named_key(found).as_ref() != Some(&claim.key) {
         file.write_all_at(&header::name(&claim.key), header::NAME_OFFSET as u64)?;

@@ -1,0 +1,77 @@
+use leasehold::{Mode, Release, Store};
+
+use crate::helper::Helper;
+use crate::world::{World, fence, is_busy, wait_for};
+
+#[tokio::test]
+async fn a_killed_process_frees_its_locks_at_once() {
+    let world = World::new();
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let mut helper = Helper::start();
+        let before = helper.take(world.dir.path(), "deploy", mode);
+        assert!(is_busy(
+            world.store.acquire(&world.claim("deploy", 0)).await
+        ));
+        helper.kill();
+        // One attempt: its end was waited for, and the kernel has closed its files by then.
+        let claim = world.claim("deploy", 0);
+        let after = fence(world.store.acquire(&claim).await).get();
+        assert!(after > before, "{after} follows {before}");
+        world.store.release(&claim).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_descriptor_handed_down_keeps_the_lock_past_the_death_of_its_process() {
+    let world = World::new();
+    let mut helper = Helper::start();
+    helper.take(world.dir.path(), "deploy", Mode::Exclusive);
+    let guardian: i32 = helper.ask(&["hand down"]).parse().unwrap();
+    let holder = helper.pid();
+    helper.kill();
+    let still_held = is_busy(world.store.acquire(&world.claim("deploy", 0)).await);
+    let holders = world.store.holders(&crate::world::key("deploy")).await;
+    let guardian = nix::unistd::Pid::from_raw(guardian);
+    nix::sys::signal::kill(guardian, nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert!(still_held);
+    let pids = holders
+        .unwrap()
+        .into_iter()
+        .map(|it| it.client.map(|it| it.pid));
+    assert_eq!(pids.collect::<Vec<_>>(), [Some(holder)]);
+    wait_for(&world.store, &world.claim("deploy", 0)).await;
+}
+
+#[tokio::test]
+async fn a_release_frees_the_lock_although_a_child_has_its_descriptor() {
+    let world = World::new();
+    let (claim, _) = world.take("deploy", 0).await;
+    let descriptor = world.store.descriptor(claim.owner).unwrap();
+    let mut child = std::process::Command::new("sleep")
+        .arg("3600")
+        .stdin(std::fs::File::from(descriptor))
+        .spawn()
+        .unwrap();
+    let released = world.store.release(&claim).await;
+    let next = world.store.acquire(&world.claim("deploy", 0)).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(released.unwrap(), Release::Released);
+    assert!(!is_busy(next));
+    assert!(world.store.descriptor(claim.owner).is_none());
+}
+
+#[tokio::test]
+async fn dropping_the_last_store_frees_everything() {
+    let world = World::new();
+    let other = world.another_store();
+    let clone = other.clone();
+    let claim = world.claim("deploy", 0);
+    fence(other.acquire(&claim).await);
+    drop(other);
+    assert!(is_busy(
+        world.store.acquire(&world.claim("deploy", 0)).await
+    ));
+    drop(clone);
+    fence(world.store.acquire(&world.claim("deploy", 0)).await);
+}

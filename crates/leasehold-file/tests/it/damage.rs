@@ -1,0 +1,145 @@
+use std::fs;
+
+use leasehold::{ErrorKind, Store};
+
+use crate::helper::Helper;
+use crate::world::{World, key};
+
+const SLOTS: [usize; 2] = [0, 512];
+
+#[tokio::test]
+async fn a_torn_slot_falls_back_to_the_other() {
+    for torn in SLOTS {
+        let world = World::new();
+        world.pass("deploy", 1000).await;
+        let last = world.pass("deploy", 0).await;
+        let path = world.lock_file("deploy");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[torn + 20..torn + 56].fill(0xaa);
+        fs::write(&path, &bytes).unwrap();
+        let next = world.pass("deploy", 0).await;
+        // What was torn is the greater counter or the smaller; the one left counts on.
+        let expected = if torn == SLOTS[1] { last } else { last + 1 };
+        assert_eq!(next, expected);
+        assert_eq!(world.pass("deploy", 0).await, next + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_trusted_is_named_and_left_as_it_was() {
+    let world = World::new();
+    world.pass("deploy", 1000).await;
+    world.pass("deploy", 0).await;
+    let path = world.lock_file("deploy");
+    let good = fs::read(&path).unwrap();
+    let mut both_torn = good.clone();
+    for slot in SLOTS {
+        both_torn[slot + 30] ^= 1;
+    }
+    world.pass("other", 5).await;
+    let of_another_key = fs::read(world.lock_file("other")).unwrap();
+    let foreign = b"#!/bin/sh\necho not a lock\n".to_vec();
+    for bytes in [
+        both_torn,
+        of_another_key,
+        foreign,
+        good[..100].repeat(30)[1..].to_vec(),
+    ] {
+        fs::write(&path, &bytes).unwrap();
+        for claim in [world.claim("deploy", 0), world.shared("deploy", 0)] {
+            let error = world.store.acquire(&claim).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert_eq!(error.key(), Some(&key("deploy")));
+            let text = error.to_string();
+            assert!(text.contains(path.to_str().unwrap()), "{text}");
+            assert!(text.contains("remove the file"), "{text}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert!(
+            world
+                .store
+                .holders(&key("deploy"))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+    }
+    fs::write(&path, &good).unwrap();
+    assert_eq!(world.pass("deploy", 0).await, 1003);
+}
+
+#[tokio::test]
+async fn a_folder_or_link_in_place_of_the_file_is_refused() {
+    let world = World::new();
+    let path = world.lock_file("deploy");
+    fs::create_dir(&path).unwrap();
+    let error = world
+        .store
+        .acquire(&world.claim("deploy", 0))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    fs::remove_dir(&path).unwrap();
+    let target = world.dir.path().join("target");
+    std::os::unix::fs::symlink(&target, &path).unwrap();
+    let error = world
+        .store
+        .acquire(&world.claim("deploy", 0))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains(path.to_str().unwrap()),
+        "{error}"
+    );
+    assert!(!target.exists());
+}
+
+/// A limit on the size of files stands for the full disk: the write fails in the same place.
+#[tokio::test]
+async fn a_fence_that_cannot_be_written_is_not_granted_and_harms_nothing() {
+    let world = World::new();
+    let limited = &["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""];
+    for (name, before) in [("new", 0), ("used", 1000)] {
+        if before > 0 {
+            assert_eq!(world.pass(name, before - 1).await, before);
+        }
+        let mut helper = Helper::start_under(limited);
+        for _ in 0..2 {
+            let answer = helper.try_take(world.dir.path(), name, leasehold::Mode::Exclusive);
+            assert!(answer.starts_with("error Io"), "{answer}");
+            assert!(answer.contains("could not write the fence"), "{answer}");
+        }
+        // The process still lives; nothing is held by it, and the counter is where it was.
+        assert_eq!(world.pass(name, 0).await, before + 1);
+    }
+}
+
+/// A file system that is really full.
+#[tokio::test]
+async fn a_full_disk_is_an_io_error_that_names_the_file() {
+    let world = World::new();
+    let dir = world.dir.path().to_str().unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none {dir} && mkdir -m 700 {dir}/locks && \
+         (cat /dev/zero > {dir}/fill; exec \"$0\" \"$@\") 2>&1"
+    );
+    let root = nix::unistd::geteuid().is_root();
+    let unshare: &[&str] = if root {
+        &["unshare", "-m"]
+    } else {
+        &["unshare", "-r", "-m"]
+    };
+    let wrapper: Vec<_> = unshare
+        .iter()
+        .copied()
+        .chain(["sh", "-c", &script])
+        .collect();
+    let mut helper = Helper::start_under(&wrapper);
+    let locks = world.dir.path().join("locks");
+    for _ in 0..2 {
+        let answer = helper.try_take(&locks, "deploy", leasehold::Mode::Exclusive);
+        assert!(answer.starts_with("error Io"), "{answer}");
+        assert!(answer.contains("No space left on device"), "{answer}");
+        assert!(answer.contains(locks.to_str().unwrap()), "{answer}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Another process that takes a lock: this test binary again, told what to do on its stdin.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use leasehold::{Attempt, Mode, Store};
+use leasehold_file::FileStore;
+
+use crate::world;
+
+/// A running helper. Dropping it kills it.
+pub(crate) struct Helper {
+    child: Child,
+    orders: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Helper {
+    pub(crate) fn start() -> Self {
+        Self::start_under(&[])
+    }
+
+    /// Starts it as the last argument of another command.
+    pub(crate) fn start_under(wrapper: &[&str]) -> Self {
+        let myself = std::env::current_exe().unwrap();
+        let own = [
+            "--exact",
+            "helper::helper_process",
+            "--ignored",
+            "--nocapture",
+        ];
+        let mut command = match wrapper {
+            [] => Command::new(&myself),
+            [program, arguments @ ..] => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(&myself);
+                command
+            }
+        };
+        let mut child = command
+            .args(own)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self {
+            child,
+            orders,
+            answers,
+        }
+    }
+
+    /// Gives an order, and returns what it answered.
+    pub(crate) fn ask(&mut self, order: &[&str]) -> String {
+        writeln!(self.orders, "{}", order.join("\t")).unwrap();
+        loop {
+            let line = self.answers.next().expect("the helper has ended").unwrap();
+            // The test harness prints lines of its own, and may begin ours with one.
+            if let Some((_, answer)) = line.split_once(MARK) {
+                return answer.to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self, dir: &Path, name: &str, mode: Mode) -> u64 {
+        let answer = self.try_take(dir, name, mode);
+        let fence = answer.strip_prefix("granted ");
+        fence.unwrap_or_else(|| panic!("{answer}")).parse().unwrap()
+    }
+
+    pub(crate) fn try_take(&mut self, dir: &Path, name: &str, mode: Mode) -> String {
+        self.ask(&["take", dir.to_str().unwrap(), name, &mode.to_string()])
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it with SIGKILL, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "the other process of tests, which start it themselves; alone it does nothing"]
+fn helper_process() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let client = world::client();
+    let mut taken = Vec::new();
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let words: Vec<_> = line.split('\t').collect();
+        let answer = match words[..] {
+            ["take", dir, name, mode] => {
+                let mut claim = world::claim(&client, name, 0);
+                if mode == "shared" {
+                    claim = claim.with_mode(Mode::Shared);
+                }
+                let opened = FileStore::open(dir);
+                match opened.and_then(|store| {
+                    let attempt = runtime.block_on(store.acquire(&claim))?;
+                    taken.push((store, claim));
+                    Ok(attempt)
+                }) {
+                    Ok(Attempt::Granted(grant)) => format!("granted {}", grant.fence),
+                    Ok(Attempt::Busy(_)) => "busy".into(),
+                    Err(error) => format!("error {:?} {error}", error.kind()),
+                }
+            }
+            ["increment", dir, name, file, times] => {
+                let store = FileStore::open(dir).unwrap();
+                let times = times.parse().unwrap();
+                runtime.block_on(increment(&store, &client, name, file.as_ref(), times))
+            }
+            // A child that has the descriptor as its stdin, and lives for a while.
+            ["hand down"] => {
+                let (store, claim) = taken.last().unwrap();
+                let descriptor: OwnedFd = store.descriptor(claim.owner).unwrap();
+                let child = Command::new("sleep")
+                    .arg("3600")
+                    .stdin(File::from(descriptor))
+                    .stdout(Stdio::null())
+                    .spawn();
+                child.unwrap().id().to_string()
+            }
+            ["release"] => {
+                let (store, claim) = taken.pop().unwrap();
+                format!("{:?}", runtime.block_on(store.release(&claim)).unwrap())
+            }
+            _ => panic!("unknown order {line:?}"),
+        };
+        println!("{MARK}{answer}");
+    }
+}
+
+/// Adds one to the number in `file`, `times` times, each under the lock; answers the fences.
+async fn increment(
+    store: &FileStore,
+    client: &Arc<leasehold::ClientInfo>,
+    name: &str,
+    file: &Path,
+    times: u32,
+) -> String {
+    let mut fences = Vec::new();
+    for _ in 0..times {
+        let claim = world::claim(client, name, 0);
+        fences.push(world::wait_for(store, &claim).await.to_string());
+        let number: u64 = std::fs::read_to_string(file).unwrap().parse().unwrap();
+        std::fs::write(file, (number + 1).to_string()).unwrap();
+        store.release(&claim).await.unwrap();
+    }
+    fences.join(" ")
+}
+
+const MARK: &str = "helper answers: ";
