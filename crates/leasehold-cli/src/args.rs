@@ -1,0 +1,249 @@
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::exit_code::ExitCode;
+
+/// Locks for many machines: run a command under a lease, and end it in time if the lease is lost.
+#[derive(Debug, Parser)]
+#[command(
+    name = "leasehold",
+    version,
+    help_expected = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = ExitCode::table(),
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a command while holding a lock.
+    ///
+    /// Waits for the lock NAME, runs CMD, and frees the lock when CMD has ended. If the lock is
+    /// lost before, CMD and all it started are ended (SIGTERM, then SIGKILL) before the lease runs
+    /// out, and the exit code is 76.
+    ///
+    /// CMD runs in a process group of its own, which gets the terminal. Processes that CMD leaves
+    /// behind in the background when it ends by itself are neither waited for nor ended.
+    ///
+    /// CMD finds LEASEHOLD_NAME, LEASEHOLD_FENCE (the fencing token) and LEASEHOLD_MEMBERS (the
+    /// ids of the stores) in its environment.
+    #[command(after_help = ExitCode::table())]
+    Run(RunArgs),
+
+    /// Show who holds a lock.
+    #[command(after_help = ExitCode::table())]
+    Status(StatusArgs),
+
+    /// Print the completions for a shell.
+    Completions {
+        /// The shell they are for.
+        shell: Shell,
+    },
+
+    /// Print the manual page, of the program or of one verb.
+    Man {
+        /// The verb; without it the page of the program.
+        verb: Option<String>,
+    },
+
+    /// Stands between `run` and CMD; not for people.
+    #[command(name = GUARDIAN, hide = true)]
+    Guardian(GuardianArgs),
+}
+
+/// The hidden verb under which the program starts itself a second time.
+pub(crate) const GUARDIAN: &str = "__guardian";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Do not wait: exit with 75 if the lock is held.
+    #[arg(short = 'n', long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+
+    /// Wait at most so long for the lock, like 30s or 1m30s [default: without limit].
+    #[arg(short, long, value_name = "SPAN", value_parser = span)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Share the lock with others that share it; exclude only those that want it alone.
+    #[arg(short, long)]
+    pub(crate) shared: bool,
+
+    /// How long the lease lives without renewal; it is renewed all the time.
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
+    pub(crate) ttl: Duration,
+
+    /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL
+    /// [default: a sixth of the TTL, at most 5s].
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) grace: Option<Duration>,
+
+    /// Hold the lock at most so long, then count it as lost.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) max_hold: Option<Duration>,
+
+    /// The exit code if the lock was not acquired in time.
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
+    pub(crate) busy_code: u8,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print the program's own messages as JSON, one object a line, on stderr.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
+
+    /// The command and its arguments.
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct StoreArgs {
+    /// Where the lock lives: redis://…, rediss://…, unix://… or file:///folder. Several Redis
+    /// addresses, separated by commas, form a quorum. [default: LEASEHOLD_STORE, else
+    /// leasehold.toml in the configuration folder, else files on this machine].
+    #[arg(long, value_name = "URL,URL,…", conflicts_with = "local")]
+    pub(crate) store: Option<String>,
+
+    /// Use the files of this machine and user, whatever is configured.
+    #[arg(long)]
+    pub(crate) local: bool,
+}
+
+/// What the wrapper tells the guardian when it starts it; all that changes later goes through the
+/// pipe.
+#[derive(Debug, Args)]
+pub(crate) struct GuardianArgs {
+    /// The descriptor from which orders are read.
+    #[arg(long)]
+    pub(crate) control: i32,
+
+    /// The descriptor to which reports are written.
+    #[arg(long)]
+    pub(crate) report: i32,
+
+    /// The descriptor that holds the lock, to be kept open.
+    #[arg(long)]
+    pub(crate) keep: Option<i32>,
+
+    /// The first deadline, in nanoseconds since boot.
+    #[arg(long)]
+    pub(crate) deadline: Option<u64>,
+
+    /// Nanoseconds between SIGTERM and SIGKILL.
+    #[arg(long)]
+    pub(crate) grace: u64,
+
+    /// By how many nanoseconds the end must come before the deadline.
+    #[arg(long)]
+    pub(crate) margin: u64,
+
+    /// The guardian of the process group in which this run is nested.
+    #[arg(long)]
+    pub(crate) nested_in: Option<i32>,
+
+    /// The clients that hold locks around CMD.
+    #[arg(long)]
+    pub(crate) chain: String,
+
+    /// Give the terminal to CMD.
+    #[arg(long)]
+    pub(crate) foreground: bool,
+
+    /// The command and its arguments.
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// A span as people write it: `30s`, `1m30s`, `500ms`.
+fn span(text: &str) -> Result<Duration, String> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && text != "0" {
+        return Err(format!("a span needs a unit: write {text}s for seconds"));
+    }
+    humantime::parse_duration(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
+
+    fn run(args: &[&str]) -> Result<RunArgs, clap::Error> {
+        let args = ["leasehold", "run"].iter().chain(args);
+        match Cli::try_parse_from(args)?.verb {
+            Verb::Run(run) => Ok(run),
+            verb => panic!("{verb:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_commands_own_dashes_belong_to_it() {
+        for args in [
+            &["-n", "x", "--", "ls", "-n", "--json"][..],
+            &["-n", "x", "ls", "-n", "--json"],
+            &["x", "-n", "ls", "-n", "--json"],
+            &["x", "-n", "--", "ls", "-n", "--json"],
+        ] {
+            let run = run(args).unwrap();
+            assert!(run.no_wait && !run.json, "{args:?}");
+            assert_eq!(run.name, "x");
+            assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
+        }
+        assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);
+    }
+
+    #[test]
+    fn spans_need_a_unit() {
+        let refused = run(&["-w", "30", "x", "true"]).unwrap_err().to_string();
+        assert!(refused.contains("write 30s"), "{refused}");
+        assert!(refused.contains("'30'"), "{refused}");
+        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().wait;
+        assert_eq!(wait, Some(Duration::from_secs(90)));
+        assert!(run(&["--ttl", "soon", "x", "true"]).is_err());
+    }
+
+    #[test]
+    fn waiting_and_not_waiting_exclude_each_other() {
+        let kind = run(&["-n", "-w", "1s", "x", "true"]).unwrap_err().kind();
+        assert_eq!(kind, ErrorKind::ArgumentConflict);
+        let kind = run(&["--local", "--store", "file:/x", "x", "true"])
+            .unwrap_err()
+            .kind();
+        assert_eq!(kind, ErrorKind::ArgumentConflict);
+    }
+
+    #[test]
+    fn a_command_is_required() {
+        let kind = run(&["x"]).unwrap_err().kind();
+        assert_eq!(kind, ErrorKind::MissingRequiredArgument);
+    }
+}

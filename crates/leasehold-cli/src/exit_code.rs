@@ -1,0 +1,139 @@
+use std::fmt::Write as _;
+use std::process;
+
+use leasehold::{Error, ErrorKind};
+
+/// How the program ends. Every number it can exit with, apart from a command's own, is named here.
+///
+/// The numbers from 64 to 78 are those of `sysexits.h`, the ones from 125 on those of env(1) and
+/// timeout(1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExitCode(u8);
+
+impl ExitCode {
+    pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const USAGE: Self = Self(64);
+    pub(crate) const CORRUPT: Self = Self(65);
+    pub(crate) const UNREACHABLE: Self = Self(69);
+    pub(crate) const IO: Self = Self(74);
+    pub(crate) const BUSY: Self = Self(75);
+    pub(crate) const LOST: Self = Self(76);
+    pub(crate) const REFUSED: Self = Self(77);
+    pub(crate) const FAILURE: Self = Self(125);
+    pub(crate) const NOT_EXECUTABLE: Self = Self(126);
+    pub(crate) const NOT_FOUND: Self = Self(127);
+
+    /// A number that a command ended with, or that the caller chose.
+    pub(crate) const fn of(code: u8) -> Self {
+        Self(code)
+    }
+
+    /// What a shell makes of a death by signal: 128 + n.
+    pub(crate) fn of_signal(signal: i32) -> Self {
+        Self(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+    }
+
+    /// The code that tells `error` apart from the others.
+    pub(crate) fn of_error(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::Unsupported => Self::USAGE,
+            ErrorKind::Busy => Self::BUSY,
+            ErrorKind::NoQuorum => Self::of_members(error),
+            ErrorKind::Unreachable | ErrorKind::Garbled => Self::UNREACHABLE,
+            ErrorKind::Refused => Self::REFUSED,
+            ErrorKind::ForeignLock | ErrorKind::Corrupt => Self::CORRUPT,
+            ErrorKind::Io => Self::IO,
+            ErrorKind::Lost => Self::LOST,
+            _ => Self::FAILURE,
+        }
+    }
+
+    /// No quorum because every member that failed did so in one and the same way (a wrong
+    /// password, say) is that failure; else it is no quorum.
+    fn of_members(error: &Error) -> Self {
+        let mut codes = error.members().iter().map(|m| Self::of_error(&m.error));
+        match codes.next() {
+            Some(first) if codes.all(|code| code == first) => first,
+            _ => Self::UNREACHABLE,
+        }
+    }
+
+    pub(crate) const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The table of `--help` and of the manual page.
+    pub(crate) fn table() -> String {
+        let mut text = String::from("Exit codes:\n");
+        for (code, meaning) in TABLE {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {code:<6} {meaning}");
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+impl From<ExitCode> for process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code.0)
+    }
+}
+
+const TABLE: &[(&str, &str)] = &[
+    ("0-255", "run: the exit code of CMD, exactly"),
+    ("128+n", "CMD, or the wait for the lock, was ended by signal n"),
+    ("64", "usage error, or a value that breaks a rule"),
+    ("65", "damaged lock data, or a foreign kind of lock under the name"),
+    ("69", "no quorum, or the store did not answer"),
+    ("74", "a file or disk failed"),
+    ("75", "not acquired in time (-E changes it)"),
+    ("76", "the lock was lost before CMD ended; CMD was ended"),
+    ("77", "refused by the store (password, access rights)"),
+    ("125", "another failure of leasehold itself"),
+    ("126", "CMD was found but could not be executed"),
+    ("127", "CMD was not found"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::{MemberFailure, MemberId};
+
+    fn no_quorum(kinds: &[ErrorKind]) -> Error {
+        let members = kinds
+            .iter()
+            .map(|kind| MemberFailure::new(MemberId::new("m"), Error::new(*kind, "failed")))
+            .collect();
+        Error::new(ErrorKind::NoQuorum, "no quorum").with_members(members)
+    }
+
+    #[test]
+    fn each_sort_of_error_has_its_code() {
+        let code = |kind| ExitCode::of_error(&Error::new(kind, "failed")).get();
+        assert_eq!(code(ErrorKind::InvalidInput), 64);
+        assert_eq!(code(ErrorKind::Corrupt), 65);
+        assert_eq!(code(ErrorKind::ForeignLock), 65);
+        assert_eq!(code(ErrorKind::Unreachable), 69);
+        assert_eq!(code(ErrorKind::Io), 74);
+        assert_eq!(code(ErrorKind::Busy), 75);
+        assert_eq!(code(ErrorKind::Lost), 76);
+        assert_eq!(code(ErrorKind::Refused), 77);
+        assert_eq!(code(ErrorKind::Closed), 125);
+    }
+
+    #[test]
+    fn a_quorum_that_failed_in_one_way_takes_that_ways_code() {
+        use ErrorKind::{Refused, Unreachable};
+        let code = |kinds: &[ErrorKind]| ExitCode::of_error(&no_quorum(kinds));
+        assert_eq!(code(&[Refused, Refused]), ExitCode::REFUSED);
+        assert_eq!(code(&[Refused, Unreachable]), ExitCode::UNREACHABLE);
+        assert_eq!(code(&[]), ExitCode::UNREACHABLE);
+    }
+
+    #[test]
+    fn signals_count_from_128() {
+        assert_eq!(ExitCode::of_signal(9).get(), 137);
+        assert_eq!(ExitCode::of_signal(64).get(), 192);
+    }
+}
