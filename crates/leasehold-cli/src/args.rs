@@ -79,8 +79,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     pub(crate) ttl: Duration,
 
-    /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL
-    /// [default: a sixth of the TTL, at most 5s].
+    /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL, or
+    /// of the longest hold [default: a sixth of that, at most 5s].
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) grace: Option<Duration>,
 
@@ -176,6 +176,28 @@ pub(crate) struct GuardianArgs {
     /// The command and its arguments.
     #[arg(required = true, last = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+impl Verb {
+    /// Whether the program's own messages are for programs.
+    pub(crate) fn speaks_json(&self) -> bool {
+        match self {
+            Self::Run(args) => args.json,
+            Self::Status(args) => args.json,
+            _ => false,
+        }
+    }
+}
+
+/// Shows what clap made of arguments that name no work: help or version on stdout, or the mistake.
+pub(crate) fn explain(error: &clap::Error) -> ExitCode {
+    // If nobody reads it, there is nobody to tell that either.
+    let _ = error.print();
+    if error.use_stderr() {
+        ExitCode::USAGE
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// A span as people write it: `30s`, `1m30s`, `500ms`.

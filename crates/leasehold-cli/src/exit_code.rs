@@ -82,9 +82,15 @@ impl From<ExitCode> for process::ExitCode {
 
 const TABLE: &[(&str, &str)] = &[
     ("0-255", "run: the exit code of CMD, exactly"),
-    ("128+n", "CMD, or the wait for the lock, was ended by signal n"),
+    (
+        "128+n",
+        "CMD, or the wait for the lock, was ended by signal n",
+    ),
     ("64", "usage error, or a value that breaks a rule"),
-    ("65", "damaged lock data, or a foreign kind of lock under the name"),
+    (
+        "65",
+        "damaged lock data, or a foreign kind of lock under the name",
+    ),
     ("69", "no quorum, or the store did not answer"),
     ("74", "a file or disk failed"),
     ("75", "not acquired in time (-E changes it)"),

@@ -1,2 +1,50 @@
-//! Placeholder.
-fn main() {}
+//! `leasehold run NAME -- CMD`: run a command under a lock, and end it in time if the lock is lost.
+//!
+//! The only crate that prints, reads the environment, decides exit codes and knows all stores.
+
+mod args;
+mod config;
+mod documents;
+mod events;
+mod exit_code;
+mod failure;
+mod holder_text;
+mod message;
+mod output;
+mod run;
+mod status;
+mod store_url;
+
+use std::process;
+
+use clap::Parser as _;
+
+use args::{Cli, Verb};
+use exit_code::ExitCode;
+use failure::Failure;
+use message::Message;
+use output::Output;
+
+fn main() -> process::ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return args::explain(&error).into(),
+    };
+    let output = Output::new(cli.verb.speaks_json());
+    events::Events::show_on(&output);
+    let code = perform(&cli.verb, &output).unwrap_or_else(|failure| {
+        output.say(&Message::Error(&failure));
+        failure.code
+    });
+    code.into()
+}
+
+fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::Run(args) => run::run(args, output),
+        Verb::Status(args) => status::status(args, output),
+        Verb::Completions { shell } => documents::completions(*shell),
+        Verb::Man { verb } => documents::manual(verb.as_deref()),
+        Verb::Guardian(args) => Ok(run::guardian::guard(args)),
+    }
+}

@@ -19,14 +19,16 @@ pub(super) enum Order {
     Signal(i32),
 }
 
-/// From the guardian to the wrapper. The pipe's end without [`Report::Ended`] or
-/// [`Report::NotStarted`] means that the guardian was killed.
+/// From the guardian to the wrapper. The pipe's end without [`Report::Ended`],
+/// [`Report::NotStarted`] or [`Report::TooLate`] means that the guardian was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     /// CMD runs, under this process id.
     Started(i32),
     /// CMD could not be started, for this `errno`.
     NotStarted(i32),
+    /// CMD was not started: the deadline was too near.
+    TooLate,
     /// CMD was stopped by this signal.
     Stopped(i32),
     /// Time is up without a renewal: the processes are being ended.
@@ -71,6 +73,7 @@ impl fmt::Display for Report {
         match self {
             Self::Started(pid) => write!(f, "started {pid}"),
             Self::NotStarted(errno) => write!(f, "not-started {errno}"),
+            Self::TooLate => f.write_str("too-late"),
             Self::Stopped(signal) => write!(f, "stopped {signal}"),
             Self::Ending => f.write_str("ending"),
             Self::Ended(status) => write!(f, "ended {}", status.into_raw()),
@@ -85,6 +88,7 @@ impl FromStr for Report {
         match words(line) {
             ("started", Some(pid)) => number(pid).map(Self::Started),
             ("not-started", Some(errno)) => number(errno).map(Self::NotStarted),
+            ("too-late", None) => Ok(Self::TooLate),
             ("stopped", Some(signal)) => number(signal).map(Self::Stopped),
             ("ending", None) => Ok(Self::Ending),
             ("ended", Some(status)) => {
@@ -123,6 +127,7 @@ mod tests {
         for report in [
             Report::Started(4711),
             Report::NotStarted(2),
+            Report::TooLate,
             Report::Stopped(20),
             Report::Ending,
             Report::Ended(ExitStatus::from_raw(3 << 8)),

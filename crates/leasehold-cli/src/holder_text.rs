@@ -1,0 +1,108 @@
+use std::time::{Duration, SystemTime};
+
+use leasehold::{Holder, Mode};
+use serde_json::{Value, json};
+
+/// A holder in one phrase, for people.
+pub(crate) fn phrase(holder: &Holder) -> String {
+    let mut text = holder.to_string();
+    if let Some(client) = &holder.client {
+        text += &format!(" since {}", timestamp(client.since.as_micros()));
+    }
+    if holder.mode == Mode::Shared {
+        text += ", shared";
+    }
+    if let Some(fence) = holder.fence {
+        text += &format!(", fence {fence}");
+    }
+    if let Some(left) = holder.remaining {
+        text += &format!(", {} left unless renewed", whole_millis(left));
+    }
+    text
+}
+
+/// All holders in one phrase.
+pub(crate) fn phrases(holders: &[Holder]) -> String {
+    let phrases: Vec<String> = holders.iter().map(phrase).collect();
+    phrases.join(" and ")
+}
+
+/// A holder for programs; what is not known is null.
+pub(crate) fn json(holder: &Holder) -> Value {
+    let client = holder.client.as_ref();
+    json!({
+        "mode": holder.mode.to_string(),
+        "owner": holder.owner.map(|owner| owner.to_string()),
+        "host": client.map(|client| &client.host),
+        "pid": client.map(|client| client.pid),
+        "program": client.map(|client| &client.program),
+        "since": client.map(|client| timestamp(client.since.as_micros())),
+        "fence": holder.fence.map(leasehold::Fence::get),
+        "remaining_ms": holder.remaining.map(millis),
+    })
+}
+
+/// A span in milliseconds, as every `_ms` of the JSON messages.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn whole_millis(span: Duration) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_millis(millis(span)))
+}
+
+fn timestamp(micros: u64) -> String {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
+    // A record that was damaged may name a year that has no more than four digits.
+    let latest = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    humantime::format_rfc3339_seconds(time.min(latest)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::ambient::SystemEntropy;
+    use leasehold::clock::WallTime;
+    use leasehold::{ClientId, ClientInfo, Fence};
+
+    fn known() -> Holder {
+        let id = ClientId::random(&SystemEntropy);
+        let since = WallTime::from_micros(1_700_000_000_000_000);
+        let client = ClientInfo::new(id, "host1".into(), 7, "cron".into(), since);
+        let mut holder = Holder::unknown(Mode::Shared);
+        holder.client = Some(client);
+        holder.fence = Fence::new(12);
+        holder.remaining = Some(Duration::from_micros(21_500_900));
+        holder
+    }
+
+    #[test]
+    fn all_that_is_known_is_said() {
+        assert_eq!(
+            phrase(&known()),
+            "cron (pid 7 on host1) since 2023-11-14T22:13:20Z, shared, fence 12, \
+             21s 500ms left unless renewed"
+        );
+        let unknown = Holder::unknown(Mode::Exclusive);
+        assert_eq!(phrase(&unknown), "a client of another library");
+        assert_eq!(
+            phrases(&[unknown.clone(), unknown]),
+            "a client of another library and a client of another library"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_null() {
+        let value = json(&known());
+        assert_eq!(value["pid"], 7);
+        assert_eq!(value["remaining_ms"], 21_500);
+        let value = json(&Holder::unknown(Mode::Exclusive));
+        assert_eq!(value["mode"], "exclusive");
+        assert!(value["host"].is_null() && value["fence"].is_null());
+    }
+
+    #[test]
+    fn a_damaged_date_is_shown_all_the_same() {
+        assert_eq!(timestamp(u64::MAX), "9999-12-31T23:59:59Z");
+    }
+}

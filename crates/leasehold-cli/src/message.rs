@@ -1,0 +1,130 @@
+use std::time::Duration;
+
+use leasehold::{Fence, Holder};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::holder_text;
+
+/// Something the program itself has to say. Text for people, or an object for programs.
+#[derive(Debug)]
+pub(crate) enum Message<'a> {
+    /// The lock is machine-local by default.
+    Notice(&'a str),
+    /// Something is not as it should be, and the program goes on.
+    Warning(&'a str),
+    /// Somebody else holds the lock, as far as is known.
+    Waiting {
+        lock: &'a str,
+        holders: &'a [Holder],
+        so_far: Duration,
+    },
+    /// The lock is held from now on.
+    Acquired {
+        lock: &'a str,
+        fence: Fence,
+        store: &'a str,
+        after: Duration,
+    },
+    /// The lock is lost, or will be in a moment; the command is being ended.
+    Lost { lock: &'a str, reason: &'a str },
+    /// Why the program ends.
+    Error(&'a Failure),
+}
+
+impl Message<'_> {
+    /// One line for people; `None` where silence says as much.
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Self::Notice(text) => Some((*text).into()),
+            Self::Warning(text) => Some(format!("warning: {text}")),
+            Self::Waiting {
+                lock,
+                holders,
+                so_far,
+            } => Some(waiting(lock, holders, *so_far)),
+            Self::Acquired { .. } => None,
+            Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
+            Self::Error(failure) => Some(failure.to_string()),
+        }
+    }
+
+    /// One object for programs, with `event` saying which.
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::Notice(text) => json!({"event": "notice", "message": text}),
+            Self::Warning(text) => json!({"event": "warning", "message": text}),
+            Self::Waiting {
+                lock,
+                holders,
+                so_far,
+            } => json!({
+                "event": "waiting",
+                "lock": lock,
+                "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+                "waited_ms": holder_text::millis(*so_far),
+            }),
+            Self::Acquired {
+                lock,
+                fence,
+                store,
+                after,
+            } => json!({
+                "event": "acquired",
+                "lock": lock,
+                "fence": fence.get(),
+                "store": store,
+                "waited_ms": holder_text::millis(*after),
+            }),
+            Self::Lost { lock, reason } => {
+                json!({"event": "lost", "lock": lock, "reason": reason})
+            }
+            Self::Error(failure) => json!({
+                "event": "error",
+                "message": failure.to_string(),
+                "exit_code": failure.code.get(),
+            }),
+        }
+    }
+}
+
+/// The state of a wait in one line.
+fn waiting(lock: &str, holders: &[Holder], so_far: Duration) -> String {
+    let held = if holders.is_empty() {
+        String::new()
+    } else {
+        format!(", held by {}", holder_text::phrases(holders))
+    };
+    let so_far = match so_far.as_secs() {
+        0 => String::new(),
+        secs => {
+            let span = humantime::format_duration(Duration::from_secs(secs));
+            format!(" for {span}")
+        }
+    };
+    format!("waiting{so_far} for lock {lock:?}{held}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::Mode;
+
+    #[test]
+    fn a_wait_says_how_long_and_for_whom() {
+        let holders = [Holder::unknown(Mode::Exclusive)];
+        let message = Message::Waiting {
+            lock: "deploy",
+            holders: &holders,
+            so_far: Duration::from_millis(61_900),
+        };
+        assert_eq!(
+            message.text().unwrap(),
+            r#"waiting for 1m 1s for lock "deploy", held by a client of another library"#
+        );
+        assert_eq!(message.json()["waited_ms"], 61_900);
+        assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
+        let first = waiting("deploy", &[], Duration::ZERO);
+        assert_eq!(first, r#"waiting for lock "deploy""#);
+    }
+}

@@ -1,0 +1,217 @@
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+/// Everything a guardian answers for: the process group that CMD leads, and whatever descends from
+/// the guardian.
+///
+/// A process that leaves the group is still found as a descendant: the guardian is a subreaper, so
+/// an orphan below it becomes its child.
+#[derive(Debug)]
+pub(super) struct Family {
+    root: Pid,
+    /// CMD's own group; `None` in a nested run, where the group belongs to the outer one.
+    group: Option<Pid>,
+    /// Children of the root that were there before it guarded anything: those of a shell that
+    /// became this program by exec.
+    strangers: Vec<Pid>,
+}
+
+impl Family {
+    /// A family that has no member yet.
+    pub(super) fn below(root: Pid) -> io::Result<Self> {
+        let children = table()?
+            .into_iter()
+            .filter(|process| process.parent == root);
+        Ok(Self {
+            root,
+            group: None,
+            strangers: children.map(|process| process.pid).collect(),
+        })
+    }
+
+    /// CMD leads `group`.
+    pub(super) fn set_group(&mut self, group: Pid) {
+        self.group = Some(group);
+    }
+
+    /// Sends `signal` to every member that lives.
+    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+        if let Some(group) = self.group {
+            // ESRCH: nobody is left in it. EPERM: nobody whom we may signal is.
+            let _ = killpg(group, signal);
+        }
+        for process in self.survivors()? {
+            if Some(process.group) != self.group {
+                let _ = kill(process.pid, signal);
+            }
+        }
+        Ok(())
+    }
+
+    /// The members that have not ended.
+    pub(super) fn survivors(&self) -> io::Result<Vec<Process>> {
+        let table = table()?;
+        let below = descendants(&table, self.root, &self.strangers);
+        Ok(table
+            .into_iter()
+            .filter(|process| process.is_alive() && process.pid != self.root)
+            .filter(|process| below.contains(&process.pid) || Some(process.group) == self.group)
+            .collect())
+    }
+
+    /// Lets go of the adopted children that have ended, all but `kept`.
+    pub(super) fn reap_orphans(&self, kept: Option<Pid>) -> io::Result<()> {
+        for process in table()? {
+            let adopted = process.parent == self.root && Some(process.pid) != kept;
+            if adopted && process.state == b'Z' {
+                match waitpid(process.pid, Some(WaitPidFlag::WNOHANG)) {
+                    Ok(_) | Err(Errno::ECHILD) => {}
+                    // Killed by a real-time signal, which has no name: reaped all the same.
+                    Err(Errno::EINVAL) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One line of the system's table of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) parent: Pid,
+    pub(super) group: Pid,
+    state: u8,
+    threads: u32,
+}
+
+impl Process {
+    /// Reads the line of `pid`; `None` if there is no such process.
+    pub(super) fn find(pid: Pid) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// A process whose first thread ended while others go on shows as a zombie too.
+    fn is_alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X') || self.threads > 1
+    }
+
+    /// Reads a line of `/proc/<pid>/stat`. The name of the program stands in parentheses and may
+    /// contain anything, parentheses too.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let open = stat.iter().position(|b| *b == b'(')?;
+        let close = stat.iter().rposition(|b| *b == b')')?;
+        let pid = number(stat.get(..open)?)?;
+        let mut fields = stat
+            .get(close + 1..)?
+            .split(u8::is_ascii_whitespace)
+            .filter(|field| !field.is_empty());
+        let state = *fields.next()?.first()?;
+        let parent = number(fields.next()?)?;
+        let group = number(fields.next()?)?;
+        let threads = number(fields.nth(FIELDS_UP_TO_THREADS)?)?;
+        Some(Self {
+            pid: Pid::from_raw(pid),
+            parent: Pid::from_raw(parent),
+            group: Pid::from_raw(group),
+            state,
+            threads: threads.cast_unsigned(),
+        })
+    }
+}
+
+/// session, tty, tpgid, flags, four counters of faults, four of time, priority, nice.
+const FIELDS_UP_TO_THREADS: usize = 14;
+
+fn number(text: &[u8]) -> Option<i32> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+/// All processes that this one can see.
+pub(super) fn table() -> io::Result<Vec<Process>> {
+    let mut table = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
+        // One that ended since the directory was read is no longer of interest.
+        table.extend(pid.map(Pid::from_raw).and_then(Process::find));
+    }
+    Ok(table)
+}
+
+/// The ids of all processes in `table` that descend from `root`, but not by way of `strangers`.
+fn descendants(table: &[Process], root: Pid, strangers: &[Pid]) -> HashSet<Pid> {
+    let mut found = HashSet::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in table.iter().filter(|process| process.parent == parent) {
+            if !strangers.contains(&child.pid) && found.insert(child.pid) {
+                parents.push(child.pid);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32) -> Process {
+        Process {
+            pid: Pid::from_raw(pid),
+            parent: Pid::from_raw(parent),
+            group: Pid::from_raw(1),
+            state: b'S',
+            threads: 1,
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_whatever_the_program_is_called() {
+        let line = b"71 (a) b (c) Z 70 69 5 34816 71 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 1 1\n";
+        let parsed = Process::parse(line).unwrap();
+        assert_eq!(parsed.pid, Pid::from_raw(71));
+        assert_eq!(parsed.parent, Pid::from_raw(70));
+        assert_eq!(parsed.group, Pid::from_raw(69));
+        assert_eq!((parsed.state, parsed.threads), (b'Z', 3));
+        assert!(parsed.is_alive(), "other threads go on");
+        assert_eq!(Process::parse(b"71 (cut"), None);
+        assert_eq!(Process::parse(b"71 (cut) S 1"), None);
+    }
+
+    #[test]
+    fn this_process_finds_itself() {
+        let own = Process::find(Pid::this()).unwrap();
+        assert_eq!(own.parent, Pid::parent());
+        assert!(own.is_alive() && own.threads >= 1);
+        assert!(
+            table()
+                .unwrap()
+                .iter()
+                .any(|process| process.pid == own.pid)
+        );
+    }
+
+    #[test]
+    fn descendants_are_found_at_any_depth_and_strangers_are_not() {
+        let table = [
+            process(5, 4),
+            process(4, 2),
+            process(3, 1),
+            process(2, 1),
+            process(9, 8),
+            process(7, 6),
+            process(6, 2),
+        ];
+        let found = descendants(&table, Pid::from_raw(2), &[Pid::from_raw(6)]);
+        assert_eq!(found, HashSet::from([Pid::from_raw(4), Pid::from_raw(5)]));
+    }
+}

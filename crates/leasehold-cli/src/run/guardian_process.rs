@@ -1,0 +1,103 @@
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::unistd::{Pid, pipe2};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::unix::pipe;
+
+use crate::args::GUARDIAN;
+use crate::run::protocol::{Order, Report};
+
+/// The guardian as the wrapper sees it: a child process and two pipes.
+#[derive(Debug)]
+pub(super) struct GuardianProcess {
+    control: pipe::Sender,
+    reports: Lines<BufReader<pipe::Receiver>>,
+}
+
+/// What the guardian is to do.
+#[derive(Debug)]
+pub(super) struct Duty<'a> {
+    pub(super) command: &'a [OsString],
+    pub(super) environment: Vec<(&'static str, String)>,
+    pub(super) deadline: Option<BootInstant>,
+    pub(super) grace: Duration,
+    pub(super) margin: Duration,
+    /// The descriptor that holds the lock.
+    pub(super) lock: Option<OwnedFd>,
+    pub(super) nested_in: Option<Pid>,
+    pub(super) chain: String,
+    pub(super) foreground: bool,
+}
+
+impl GuardianProcess {
+    /// Starts the guardian, which starts the command. Must be called inside a tokio runtime.
+    pub(super) fn start(duty: Duty<'_>) -> io::Result<Self> {
+        let (control_reader, control_writer) = pipe2(OFlag::O_CLOEXEC)?;
+        let (report_reader, report_writer) = pipe2(OFlag::O_CLOEXEC)?;
+        // The program itself, also if its file was replaced meanwhile.
+        let mut guardian = Command::new("/proc/self/exe");
+        guardian
+            .arg0("leasehold")
+            .arg(GUARDIAN)
+            .arg(format!("--control={}", pass_on(&control_reader)?))
+            .arg(format!("--report={}", pass_on(&report_writer)?))
+            .arg(format!("--grace={}", nanos(duty.grace)))
+            .arg(format!("--margin={}", nanos(duty.margin)))
+            .arg(format!("--chain={}", duty.chain));
+        if let Some(lock) = &duty.lock {
+            guardian.arg(format!("--keep={}", pass_on(lock)?));
+        }
+        if let Some(deadline) = duty.deadline {
+            guardian.arg(format!("--deadline={}", deadline.as_nanos()));
+        }
+        if duty.foreground {
+            guardian.arg("--foreground");
+        }
+        match duty.nested_in {
+            Some(outer) => guardian.arg(format!("--nested-in={outer}")),
+            None => guardian.process_group(0),
+        };
+        guardian
+            .arg("--")
+            .args(duty.command)
+            .envs(duty.environment)
+            .stdin(Stdio::inherit());
+        drop(guardian.spawn()?);
+        Ok(Self {
+            control: pipe::Sender::from_owned_fd(control_writer)?,
+            reports: BufReader::new(pipe::Receiver::from_owned_fd(report_reader)?).lines(),
+        })
+    }
+
+    /// Sends an order. Never blocks: a guardian that does not read is stopped or gone, and the
+    /// latter is noticed by its reports.
+    pub(super) fn tell(&self, order: Order) {
+        let _ = self.control.try_write(format!("{order}\n").as_bytes());
+    }
+
+    /// The next report; `None` once the guardian is gone.
+    ///
+    /// Cancel safe: a report is taken only when it is returned.
+    pub(super) async fn next(&mut self) -> Option<Report> {
+        let line = self.reports.next_line().await.ok()??;
+        // One that cannot be read counts as the end, and so as a guardian that failed.
+        line.parse().ok()
+    }
+}
+
+/// Leaves `fd` open in the processes started from now on, and says its number.
+fn pass_on(fd: &OwnedFd) -> io::Result<i32> {
+    fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok(fd.as_raw_fd())
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,132 @@
+use std::fs;
+use std::io;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tokio::io::unix::AsyncFd;
+
+/// The signals the wrapper reads instead of being interrupted by them: those it passes on to CMD.
+///
+/// They are blocked in every thread, for they are blocked before the first one is started. What
+/// was ignored when the program started (as by nohup) stays ignored.
+#[derive(Debug)]
+pub(super) struct Signals(AsyncFd<SignalFd>);
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrived {
+    pub(super) number: i32,
+    /// Who sent it; `None` if it was the kernel, as for the keys of a terminal.
+    pub(super) sender: Option<i32>,
+}
+
+impl Signals {
+    /// Blocks the signals. Call it before any thread is started, outside of a runtime.
+    pub(super) fn block() -> io::Result<SignalFd> {
+        let ignored = ignored_signals(&fs::read_to_string("/proc/self/status")?);
+        let mut read = SigSet::empty();
+        for signal in PASSED_ON {
+            if ignored & (1 << (signal as i32 - 1)) == 0 {
+                read.add(signal);
+            }
+        }
+        let mut blocked = read;
+        // Taking the terminal back from the background must not stop the wrapper.
+        blocked.add(Signal::SIGTTOU);
+        blocked.thread_block()?;
+        Ok(SignalFd::with_flags(
+            &read,
+            SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+        )?)
+    }
+
+    /// Reads the signals that were blocked. Must be called inside a tokio runtime.
+    #[allow(
+        deprecated,
+        reason = "its successor is unsafe, for types that give away a descriptor they do not own: \
+                  a SignalFd owns its descriptor for as long as it lives"
+    )]
+    pub(super) fn new(signals: SignalFd) -> io::Result<Self> {
+        AsyncFd::new(signals).map(Self)
+    }
+
+    /// The next signal.
+    ///
+    /// Cancel safe: a signal is taken only when it is returned.
+    pub(super) async fn next(&self) -> io::Result<Arrived> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            match self.0.get_ref().read_signal()? {
+                Some(info) => {
+                    return Ok(Arrived {
+                        number: i32::try_from(info.ssi_signo).unwrap_or(0),
+                        sender: (info.ssi_code <= 0).then_some(info.ssi_pid.cast_signed()),
+                    });
+                }
+                None => ready.clear_ready(),
+            }
+        }
+    }
+}
+
+impl Arrived {
+    /// Whether it asks the program to end.
+    pub(super) fn ends(self) -> bool {
+        [
+            Signal::SIGHUP,
+            Signal::SIGINT,
+            Signal::SIGQUIT,
+            Signal::SIGTERM,
+        ]
+        .iter()
+        .any(|signal| *signal as i32 == self.number)
+    }
+
+    pub(super) fn is_stop(self) -> bool {
+        self.number == Signal::SIGTSTP as i32
+    }
+}
+
+const PASSED_ON: [Signal; 9] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+];
+
+/// The set of ignored signals in the text of `/proc/<pid>/status`; bit n - 1 is signal n.
+fn ignored_signals(status: &str) -> u64 {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_status() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert_eq!(ignored_signals(status), 0x1001);
+        assert_eq!(ignored_signals("Name:\tx\n"), 0);
+    }
+
+    #[test]
+    fn only_the_ending_signals_end() {
+        let arrived = |signal| Arrived {
+            number: signal as i32,
+            sender: None,
+        };
+        assert!(arrived(Signal::SIGTERM).ends() && arrived(Signal::SIGHUP).ends());
+        assert!(!arrived(Signal::SIGWINCH).ends() && !arrived(Signal::SIGTSTP).ends());
+        assert!(arrived(Signal::SIGTSTP).is_stop());
+    }
+}

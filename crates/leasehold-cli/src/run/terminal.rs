@@ -1,0 +1,101 @@
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::OwnedFd;
+
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+
+use crate::run::descendants::{self, Process};
+
+/// The terminal that the program was started from, and who has it.
+///
+/// CMD runs in a group of its own, and only the foreground group may read a terminal. So with a
+/// terminal on stdin CMD's group is made the foreground group from the beginning; if the program
+/// shares its own group with others (`leasehold run x -- make | less`), only once CMD was stopped
+/// because it wanted the terminal.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    tty: File,
+    own_group: Pid,
+}
+
+impl Terminal {
+    /// The terminal, if there is one.
+    pub(super) fn open() -> Option<Self> {
+        let tty = File::options().read(true).write(true).open("/dev/tty");
+        Some(Self {
+            tty: tty.ok()?,
+            own_group: getpgrp(),
+        })
+    }
+
+    /// Whether CMD is to have the terminal from the beginning.
+    pub(super) fn is_for_the_command(&self) -> bool {
+        io::stdin().is_terminal() && self.is_ours() && !self.has_siblings()
+    }
+
+    /// Makes `group` the foreground group if the program's own one is.
+    pub(super) fn give_to(&self, group: Pid) -> bool {
+        self.is_ours() && tcsetpgrp(&self.tty, group).is_ok()
+    }
+
+    /// Whether `group` is the foreground group.
+    pub(super) fn is_with(&self, group: Pid) -> bool {
+        tcgetpgrp(&self.tty) == Ok(group)
+    }
+
+    /// Makes the program's own group the foreground group again, if `group` still is.
+    pub(super) fn take_back_from(&self, group: Pid) {
+        if self.is_with(group) {
+            // A terminal that was hung up belongs to nobody.
+            let _ = tcsetpgrp(&self.tty, self.own_group);
+        }
+    }
+
+    /// The terminal itself, to be handed to the foreground by somebody else.
+    pub(super) fn into_fd(self) -> OwnedFd {
+        self.tty.into()
+    }
+
+    fn is_ours(&self) -> bool {
+        self.is_with(self.own_group)
+    }
+
+    /// Whether others of the same job, a pipeline, may want the terminal too. A parent in the same
+    /// group, a script, only waits for us.
+    fn has_siblings(&self) -> bool {
+        let Ok(table) = descendants::table() else {
+            return false;
+        };
+        let ancestors = ancestors(&table, Pid::this());
+        table
+            .iter()
+            .any(|process| process.group == self.own_group && !ancestors.contains(&process.pid))
+    }
+}
+
+/// `pid` and everything above it.
+fn ancestors(table: &[Process], pid: Pid) -> Vec<Pid> {
+    let mut line = vec![pid];
+    let mut next = pid;
+    while let Some(process) = table.iter().find(|process| process.pid == next) {
+        if line.contains(&process.parent) {
+            break;
+        }
+        next = process.parent;
+        line.push(next);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_ancestors_begins_here_and_ends_at_the_top() {
+        let table = descendants::table().unwrap();
+        let line = ancestors(&table, Pid::this());
+        assert_eq!(line[..2], [Pid::this(), Pid::parent()]);
+        assert_eq!(line.last(), Some(&Pid::from_raw(0)));
+    }
+}
