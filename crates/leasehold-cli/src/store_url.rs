@@ -1,37 +1,231 @@
 //! The only list of stores.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use leasehold::{Client, Owner, Store};
+use leasehold::{Client, Owner, Quorum, Store};
+use leasehold_file::FileStore;
+use leasehold_redis::RedisMember;
 
-use crate::config::Choice;
+use crate::config::{Addresses, Choice};
 use crate::failure::Failure;
+use crate::message::Message;
 use crate::output::Output;
 
-/// A store that was chosen and whose address makes sense. Nothing was sent to it yet.
+/// A store that was chosen, and whose addresses make sense. Nothing was sent to it yet.
 #[derive(Debug)]
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
+    /// The file store once more, for what only it can do.
+    files: Option<FileStore>,
+    members: Vec<String>,
+    /// What the user should know about the choice.
+    remark: Option<Remark>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Remark {
+    /// Nobody chose it.
+    MachineLocal,
+    /// A number of members that is worse than the next smaller one.
+    EvenCount(usize),
 }
 
 impl OpenStore {
     pub(crate) fn open(choice: &Choice) -> Result<Self, Failure> {
-        let _ = choice;
+        match choice {
+            Choice::Local => Ok(Self::files(FileStore::open_default()?, None)),
+            Choice::Unsaid => Ok(Self::files(
+                FileStore::open_default()?,
+                Some(Remark::MachineLocal),
+            )),
+            Choice::Stores(addresses) => Self::at(addresses).map_err(|failure| {
+                Failure::new(failure.code, format!("{}: {failure}", addresses.source))
+            }),
+        }
+    }
+
+    fn at(addresses: &Addresses) -> Result<Self, Failure> {
+        match addresses.urls.as_slice() {
+            [url] if is_file(url) => {
+                if addresses.clock_tolerance.is_some() {
+                    return Err(Failure::usage(
+                        "clock_tolerance belongs to several servers: the file store has one clock",
+                    ));
+                }
+                open_files(url).map(|files| Self::files(files, None))
+            }
+            urls if urls.iter().any(|url| is_file(url)) => Err(Failure::usage(
+                "a file store cannot be one of several: it is a store of its own",
+            )),
+            urls => Self::redis(urls, addresses),
+        }
+    }
+
+    fn files(files: FileStore, remark: Option<Remark>) -> Self {
+        let store: Arc<dyn Store> = files.clone().into();
+        Self {
+            members: vec![store.describe()],
+            store,
+            files: Some(files),
+            remark,
+        }
+    }
+
+    fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
+        let mut quorum = Quorum::new(RedisMember::all(urls)?)?;
+        if let Some(tolerance) = addresses.clock_tolerance {
+            quorum = quorum.clock_tolerance(tolerance);
+        }
+        let members = quorum.member_ids().map(ToString::to_string).collect();
         Ok(Self {
-            store: Arc::new(leasehold::MemoryStore::new()),
+            members,
+            store: quorum.into(),
+            files: None,
+            remark: (urls.len() % 2 == 0).then_some(Remark::EvenCount(urls.len())),
         })
     }
-    pub(crate) fn speak_up(&self, _output: &Output) {}
+
+    /// Says what the user should know about the choice.
+    pub(crate) fn speak_up(&self, output: &Output) {
+        match self.remark {
+            None => {}
+            Some(Remark::MachineLocal) => output.say(&Message::Notice(
+                "no store is configured: this lock is for this machine and user only \
+                 (--local says that this is meant)",
+            )),
+            Some(Remark::EvenCount(count)) => {
+                let text = format!(
+                    "{count} stores bear the loss of {} of them, and {} would do so too: \
+                     take an odd number from three on",
+                    (count - 1) / 2,
+                    count - 1
+                );
+                output.say(&Message::Warning(&text));
+            }
+        }
+    }
+
+    /// A client of the store, with a thread of its own.
     pub(crate) fn client(&self) -> Client {
         Client::builder(Arc::clone(&self.store))
             .program("leasehold")
             .build()
     }
+
+    /// The ids of the members, without credentials.
     pub(crate) fn members(&self) -> String {
-        String::new()
+        self.members.join(",")
     }
-    pub(crate) fn descriptor(&self, _owner: Owner) -> Option<OwnedFd> {
-        None
+
+    /// The descriptor that holds the lock, where the kernel does.
+    pub(crate) fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
+        self.files.as_ref()?.descriptor(owner)
+    }
+}
+
+fn is_file(url: &str) -> bool {
+    url.starts_with(FILE)
+}
+
+/// `file:/folder` or `file:///folder`, both with an absolute path, and `?unsafe_fs=1` behind it.
+fn open_files(url: &str) -> Result<FileStore, Failure> {
+    let (path, unsafe_fs) = file_path(url)?;
+    let options = FileStore::options().unsafe_fs(unsafe_fs);
+    Ok(options.open(path)?)
+}
+
+fn file_path(url: &str) -> Result<(PathBuf, bool), Failure> {
+    let refuse = |rule: &str| {
+        Failure::usage(format!(
+            "store URL {url:?}: {rule}; expected file:///folder or file:///folder?unsafe_fs=1"
+        ))
+    };
+    let rest = url.strip_prefix(FILE).unwrap_or(url);
+    let (path, query) = match rest.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (rest, None),
+    };
+    let unsafe_fs = match query {
+        None | Some("unsafe_fs=0") => false,
+        Some("unsafe_fs=1") => true,
+        Some(_) => return Err(refuse("unknown parameter")),
+    };
+    let path = match path.strip_prefix("//") {
+        // A host between the slashes would mean another machine.
+        Some(path) if !path.starts_with('/') => return Err(refuse("a host")),
+        Some(path) => path,
+        None => path,
+    };
+    if !path.starts_with('/') {
+        return Err(refuse("the folder is not absolute"));
+    }
+    if path.contains('%') {
+        return Err(refuse("the folder is written as it is, without %"));
+    }
+    Ok((path.into(), unsafe_fs))
+}
+
+const FILE: &str = "file:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit_code::ExitCode;
+
+    fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
+        OpenStore::open(&Choice::Stores(Addresses {
+            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+            clock_tolerance: None,
+            source: "--store".into(),
+        }))
+    }
+
+    fn refusal(urls: &[&str]) -> String {
+        let failure = open(urls).unwrap_err();
+        assert_eq!(failure.code, ExitCode::USAGE, "{failure}");
+        failure.to_string()
+    }
+
+    #[test]
+    fn folders_are_absolute_and_on_this_machine() {
+        let path = |url| file_path(url).unwrap();
+        assert_eq!(path("file:/a/b"), ("/a/b".into(), false));
+        assert_eq!(path("file:///a/b?unsafe_fs=1"), ("/a/b".into(), true));
+        for url in ["file:a", "file://host/a", "file:", "file:/a?x=1", "file:/a%20b"] {
+            let text = refusal(&[url]);
+            assert!(text.starts_with("--store: ") && text.contains(url), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quorum_is_of_servers() {
+        let text = refusal(&["redis://a", "file:/b"]);
+        assert!(text.contains("store of its own"), "{text}");
+        let text = refusal(&["redis://a", "redis://a:6379"]);
+        assert!(text.contains("a:6379") && text.contains("twice"), "{text}");
+        let many: Vec<String> = (0..32).map(|n| format!("redis://host{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(refusal(&many).contains("31"));
+    }
+
+    #[test]
+    fn an_address_that_makes_no_sense_is_named_without_its_password() {
+        let text = refusal(&["mysql://user:secret@host"]);
+        assert!(text.contains("mysql") && !text.contains("secret"), "{text}");
+        let text = refusal(&["redis://:secret@host:99999"]);
+        assert!(text.contains("port") && !text.contains("secret"), "{text}");
+        assert!(refusal(&["somewhere"]).contains("somewhere"));
+    }
+
+    #[test]
+    fn members_are_named_without_credentials() {
+        let store = open(&["redis://u:pw@a", "redis://b:7000", "redis://c?id=third"]).unwrap();
+        assert_eq!(store.members(), "a:6379,b:7000,third");
+        assert_eq!(store.remark, None);
+        assert_eq!(open(&["redis://a"]).unwrap().remark, None);
+        let four = ["redis://a", "redis://b", "redis://c", "redis://d"];
+        assert_eq!(open(&four).unwrap().remark, Some(Remark::EvenCount(4)));
     }
 }
