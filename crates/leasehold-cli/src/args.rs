@@ -52,13 +52,10 @@ pub(crate) enum Verb {
         /// The verb; without it the page of the program.
         verb: Option<String>,
     },
-
-    /// Stands between `run` and CMD; not for people.
-    #[command(name = GUARDIAN, hide = true)]
-    Guardian(GuardianArgs),
 }
 
-/// The hidden verb under which the program starts itself a second time.
+/// The verb under which the program starts itself a second time. It stands apart from the others,
+/// so that neither help nor completions nor the manual know it.
 pub(crate) const GUARDIAN: &str = "__guardian";
 
 #[derive(Debug, Args)]
@@ -135,7 +132,8 @@ pub(crate) struct StoreArgs {
 
 /// What the wrapper tells the guardian when it starts it; all that changes later goes through the
 /// pipe.
-#[derive(Debug, Args)]
+#[derive(Debug, Parser)]
+#[command(name = GUARDIAN)]
 pub(crate) struct GuardianArgs {
     /// The descriptor from which orders are read.
     #[arg(long)]
@@ -176,6 +174,15 @@ pub(crate) struct GuardianArgs {
     /// The command and its arguments.
     #[arg(required = true, last = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+impl GuardianArgs {
+    /// The arguments, if the program was started as a guardian.
+    pub(crate) fn of_this_process() -> Option<Result<Self, clap::Error>> {
+        let mut args = std::env::args_os().skip(1).peekable();
+        let is_guardian = args.peek().is_some_and(|verb| verb == GUARDIAN);
+        is_guardian.then(|| Self::try_parse_from(args))
+    }
 }
 
 impl Verb {

@@ -36,15 +36,11 @@ pub(crate) fn manual(verb: Option<&str>) -> Result<ExitCode, Failure> {
 fn page_of(program: &Command, verb: &str) -> Result<Command, Failure> {
     let found = program
         .get_subcommands()
-        .find(|command| command.get_name() == verb && !command.is_hide_set());
+        .find(|command| command.get_name() == verb);
     match found {
         Some(command) => Ok(command.clone()),
         None => {
-            let names: Vec<_> = program
-                .get_subcommands()
-                .filter(|command| !command.is_hide_set())
-                .map(Command::get_name)
-                .collect();
+            let names: Vec<_> = program.get_subcommands().map(Command::get_name).collect();
             let text = format!("there is no verb {verb:?}: one of {}", names.join(", "));
             Err(Failure::usage(text))
         }

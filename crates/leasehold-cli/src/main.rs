@@ -19,13 +19,19 @@ use std::process;
 
 use clap::Parser as _;
 
-use args::{Cli, Verb};
+use args::{Cli, GuardianArgs, Verb};
 use exit_code::ExitCode;
 use failure::Failure;
 use message::Message;
 use output::Output;
+use run::guardian::guard;
 
 fn main() -> process::ExitCode {
+    if let Some(guardian) = GuardianArgs::of_this_process() {
+        return guardian
+            .map_or_else(|error| args::explain(&error), |args| guard(&args))
+            .into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return args::explain(&error).into(),
@@ -45,6 +51,5 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Status(args) => status::status(args, output),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
-        Verb::Guardian(args) => Ok(run::guardian::guard(args)),
     }
 }

@@ -193,9 +193,18 @@ mod tests {
         let path = |url| file_path(url).unwrap();
         assert_eq!(path("file:/a/b"), ("/a/b".into(), false));
         assert_eq!(path("file:///a/b?unsafe_fs=1"), ("/a/b".into(), true));
-        for url in ["file:a", "file://host/a", "file:", "file:/a?x=1", "file:/a%20b"] {
+        for url in [
+            "file:a",
+            "file://host/a",
+            "file:",
+            "file:/a?x=1",
+            "file:/a%20b",
+        ] {
             let text = refusal(&[url]);
-            assert!(text.starts_with("--store: ") && text.contains(url), "{text}");
+            assert!(
+                text.starts_with("--store: ") && text.contains(url),
+                "{text}"
+            );
         }
     }
 

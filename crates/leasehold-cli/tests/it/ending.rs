@@ -1,0 +1,138 @@
+use leasehold::clock::{Clock as _, SystemClock};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::harness::{Running, Sandbox};
+use crate::processes::{guardian_of, parent_and_group, signal, state, until_gone};
+
+/// A command that ignores SIGTERM, with a child of its own, and a grandchild in a group of its own
+/// whose parent is gone; each leaves its id in a file.
+const STUBBORN: &str = r#"
+trap "" TERM INT HUP
+sh -c 'echo $$ > child; sleep 1000' &
+setsid sh -c 'sh -c "echo \$\$ > orphan; exec sleep 1000" & while [ ! -s orphan ]; do :; done' &
+wait $!
+echo $$ > command
+while :; do sleep 1000; done
+"#;
+
+fn stubborn(sandbox: &Sandbox, options: &[&str]) -> (Running, [i32; 3]) {
+    let command = ["x", "--", "sh", "-c", STUBBORN];
+    let args: Vec<&str> = ["run"]
+        .iter()
+        .chain(options)
+        .chain(&command)
+        .copied()
+        .collect();
+    let run = sandbox.start(&args);
+    let processes = ["command", "child", "orphan"].map(|name| sandbox.pid_in(name));
+    (run, processes)
+}
+
+#[test]
+fn a_killed_wrapper_takes_the_command_along_and_the_next_gets_in_after_it() {
+    let sandbox = Sandbox::new();
+    let (run, processes) = stubborn(&sandbox, &["--grace", "300ms"]);
+    let script = format!(
+        "for p in {} {} {}; do test ! -e /proc/$p || grep -q 'State:.Z' /proc/$p/status || exit 1; done",
+        processes[0], processes[1], processes[2]
+    );
+    run.signal(Signal::SIGKILL);
+    // Whoever gets the lock next must find nobody of them alive.
+    let next = sandbox.run(&["run", "-w", "25s", "x", "--", "sh", "-c", &script]);
+    assert_eq!(next.code(), 0, "{next:?}");
+    processes.into_iter().for_each(until_gone);
+}
+
+#[test]
+fn a_command_that_obeys_sigterm_is_given_the_chance() {
+    let sandbox = Sandbox::new();
+    let script =
+        "trap 'echo tidy > tidied; exit' TERM; echo $$ > pid; while :; do sleep 0.02; done";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let command = sandbox.pid_in("pid");
+    run.signal(Signal::SIGKILL);
+    assert_eq!(sandbox.line_in("tidied"), "tidy");
+    until_gone(command);
+    assert_eq!(sandbox.run(&["run", "-w", "25s", "x", "true"]).code(), 0);
+}
+
+#[test]
+fn killing_the_whole_job_of_the_wrapper_still_ends_the_command() {
+    use std::os::unix::process::CommandExt as _;
+    let sandbox = Sandbox::new();
+    let mut job = sandbox.leasehold();
+    job.args(["run", "x", "--", "sh", "-c", "echo $$ > pid; sleep 1000"]);
+    job.process_group(0);
+    let run = sandbox.spawn(job);
+    let command = sandbox.pid_in("pid");
+    killpg(Pid::from_raw(run.pid()), Signal::SIGKILL).unwrap();
+    until_gone(command);
+    assert_eq!(sandbox.run(&["run", "-w", "25s", "x", "true"]).code(), 0);
+}
+
+#[test]
+fn killing_wrapper_and_guardian_together_still_ends_the_command() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(&[
+        "run",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "echo $$ > pid; exec sleep 1000",
+    ]);
+    let command = sandbox.pid_in("pid");
+    let guardian = guardian_of(command);
+    // Stopped first, so that neither can react to the other's death.
+    run.signal(Signal::SIGSTOP);
+    signal(guardian, Signal::SIGSTOP);
+    run.signal(Signal::SIGKILL);
+    signal(guardian, Signal::SIGKILL);
+    until_gone(command);
+}
+
+#[test]
+fn a_killed_guardian_is_125_and_nobody_is_left() {
+    let sandbox = Sandbox::new();
+    let (run, processes) = stubborn(&sandbox, &[]);
+    signal(guardian_of(processes[0]), Signal::SIGKILL);
+    run.wait().fails(125, &["guardian"]);
+    assert_eq!(processes.map(state), [None; 3]);
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn the_guardian_stands_beside_the_commands_group() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > pid; sleep 1000"]);
+    let command = sandbox.pid_in("pid");
+    let guardian = guardian_of(command);
+    let (_, wrappers_group) = parent_and_group(run.pid());
+    assert_eq!(parent_and_group(command).1, command);
+    assert_eq!(parent_and_group(guardian), (run.pid(), guardian));
+    assert_ne!(wrappers_group, guardian);
+}
+
+#[test]
+fn the_longest_hold_ends_a_stubborn_command_in_time_with_76() {
+    let sandbox = Sandbox::new();
+    let began = SystemClock.now();
+    let (run, processes) = stubborn(&sandbox, &["--max-hold", "3s"]);
+    let ended = run.wait();
+    let held = SystemClock.now().since(began);
+    ended.fails(76, &[r#"lost lock "x": the longest time it may be held"#]);
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert_eq!(processes.map(state), [None; 3]);
+    assert!(held.as_millis() >= 2_400, "not before grace: {held:?}");
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn a_lock_file_that_was_removed_is_a_lost_lock() {
+    let sandbox = Sandbox::new();
+    let (run, processes) = stubborn(&sandbox, &["--ttl", "900ms"]);
+    std::fs::remove_dir_all(sandbox.path("locks")).unwrap();
+    run.wait().fails(76, &[r#"lost lock "x""#]);
+    assert_eq!(processes.map(state), [None; 3]);
+}

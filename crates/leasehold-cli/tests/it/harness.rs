@@ -1,0 +1,203 @@
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::processes;
+
+/// A folder of its own for a test: for locks, for files, and as the user's home.
+pub(crate) struct Sandbox {
+    dir: TempDir,
+    started: AtomicU32,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            dir: TempDir::with_prefix("leasehold-cli-").unwrap(),
+            started: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The address of the sandbox's file store.
+    pub(crate) fn store(&self) -> String {
+        format!("file://{}", self.path("locks").display())
+    }
+
+    /// The program, with nothing in its environment but what the sandbox says.
+    pub(crate) fn leasehold(&self) -> Command {
+        let mut command = self.without_store();
+        command.env("LEASEHOLD_STORE", self.store());
+        command
+    }
+
+    /// The same, with no store configured.
+    pub(crate) fn without_store(&self) -> Command {
+        let mut command = Command::new(PROGRAM);
+        self.furnish(&mut command);
+        command
+    }
+
+    /// Gives `command` the sandbox's environment and no stdin.
+    pub(crate) fn furnish(&self, command: &mut Command) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.path("home"))
+            .env("BOX", self.dir.path())
+            .env("LEASEHOLD", PROGRAM)
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null());
+    }
+
+    /// Runs `leasehold` with `args` to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ended {
+        self.start(args).wait()
+    }
+
+    /// Starts `leasehold` with `args`.
+    pub(crate) fn start<S: AsRef<OsStr>>(&self, args: &[S]) -> Running {
+        let mut command = self.leasehold();
+        command.args(args);
+        self.spawn(command)
+    }
+
+    /// Starts `command` with its output in files of the sandbox.
+    pub(crate) fn spawn(&self, mut command: Command) -> Running {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let stdout = self.path(&format!("stdout-{number}"));
+        let stderr = self.path(&format!("stderr-{number}"));
+        let child = command
+            .stdout(File::create(&stdout).unwrap())
+            .stderr(File::create(&stderr).unwrap())
+            .spawn()
+            .unwrap();
+        Running {
+            child: Some(child),
+            stdout,
+            stderr,
+        }
+    }
+
+    /// Waits until the file `name` holds a whole line, and returns it.
+    #[track_caller]
+    pub(crate) fn line_in(&self, name: &str) -> String {
+        let path = self.path(name);
+        let mut text = String::new();
+        until(&format!("a line in {name}"), || {
+            text = fs::read_to_string(&path).unwrap_or_default();
+            text.ends_with('\n')
+        });
+        text.trim_end().to_owned()
+    }
+
+    /// What the file `name` holds by now, without the end of its last line.
+    pub(crate) fn line_in_if_any(&self, name: &str) -> String {
+        read(&self.path(name)).trim_end().to_owned()
+    }
+
+    /// Waits until a process wrote its id to the file `name`, and returns it.
+    #[track_caller]
+    pub(crate) fn pid_in(&self, name: &str) -> i32 {
+        self.line_in(name).parse().unwrap()
+    }
+
+    /// Whether nobody holds `lock`, as `status` tells.
+    pub(crate) fn is_free(&self, lock: &str) -> bool {
+        let status = self.run(&["status", lock]);
+        assert_eq!(status.code(), 0, "{}", status.stderr);
+        status.stdout == format!("{lock}: free\n")
+    }
+}
+
+/// A program that was started; killed if the test ends before it.
+pub(crate) struct Running {
+    child: Option<Child>,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.as_ref().unwrap().id().cast_signed()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        processes::signal(self.pid(), signal);
+    }
+
+    /// Waits until `text` stands in what it wrote to stderr.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        until(&format!("{text:?} on stderr"), || {
+            read(&self.stderr).contains(text)
+        });
+    }
+
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Ended {
+        let mut child = self.child.take().unwrap();
+        let mut status = None;
+        until("the end of the program", || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        Ended {
+            status: status.unwrap(),
+            stdout: read(&self.stdout),
+            stderr: read(&self.stderr),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A program that ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn code(&self) -> i32 {
+        match self.status.code() {
+            Some(code) => code,
+            None => panic!("ended by a signal: {self:?}"),
+        }
+    }
+
+    /// Asserts the exit code and that each of `parts` stands on stderr.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code(), code, "{self:?}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "no {part:?} in {self:?}");
+        }
+    }
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");

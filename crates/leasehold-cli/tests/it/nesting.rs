@@ -1,0 +1,139 @@
+use nix::sys::signal::Signal;
+
+use crate::harness::Sandbox;
+use crate::processes::{parent_and_group, until_gone, until_running, until_stopped};
+
+#[test]
+fn the_command_finds_lock_fence_and_members_in_its_environment() {
+    let sandbox = Sandbox::new();
+    let script = "echo $LEASEHOLD_NAME $LEASEHOLD_MEMBERS $LEASEHOLD_STORE; echo $LEASEHOLD_FENCE";
+    let fence = || -> u64 {
+        let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
+        let store = sandbox.store();
+        let members = format!("file:{}", sandbox.path("locks").display());
+        let (first, second) = ended.stdout.trim_end().split_once('\n').unwrap();
+        assert_eq!(first, format!("x {members} {store}"));
+        second.parse().unwrap()
+    };
+    let (first, second) = (fence(), fence());
+    assert!(first < second, "{first} {second}");
+}
+
+#[test]
+fn a_nested_run_sees_its_own_variables_and_stays_in_the_group() {
+    let sandbox = Sandbox::new();
+    let inner = "echo $LEASEHOLD_NAME; cut -d' ' -f5 /proc/self/stat";
+    let script = format!(
+        "echo $$; echo $LEASEHOLD_NAME; \"$LEASEHOLD\" run inner -- sh -c \"{}\"; exit $?",
+        inner.replace('$', "\\$")
+    );
+    let ended = sandbox.run(&["run", "outer", "--", "sh", "-c", &script]);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    assert_eq!(lines, [lines[0], "outer", "inner", lines[0]], "{ended:?}");
+}
+
+#[test]
+fn the_same_lock_again_is_refused_and_names_its_holder() {
+    let sandbox = Sandbox::new();
+    let script = r#""$LEASEHOLD" run inner -- "$LEASEHOLD" run outer -- true; echo code-$?"#;
+    let run = sandbox.start(&["run", "outer", "--", "sh", "-c", script]);
+    let pid = run.pid();
+    let ended = run.wait();
+    ended.fails(
+        0,
+        &[&format!(
+            "lock \"outer\" is held around this command, by leasehold (pid {pid} on "
+        )],
+    );
+    assert_eq!(ended.stdout, "code-64\n");
+}
+
+#[test]
+fn shared_within_shared_is_no_deadlock() {
+    let sandbox = Sandbox::new();
+    let script = r#""$LEASEHOLD" run -s x -- true && ! "$LEASEHOLD" run x -- true"#;
+    let ended = sandbox.run(&["run", "-s", "x", "--", "sh", "-c", script]);
+    ended.fails(0, &["held around this command"]);
+}
+
+#[test]
+fn killing_the_inner_wrapper_ends_only_the_inner_command() {
+    let sandbox = Sandbox::new();
+    let inner = "trap '' TERM; echo $$ > inner; while :; do sleep 0.02; done";
+    let script = format!(
+        "\"$LEASEHOLD\" run --grace 100ms inner -- sh -c \"{}\" & echo $! > wrapper; wait $!; \
+         \"$LEASEHOLD\" run -w 25s inner -- true; echo code-$?",
+        inner.replace('$', "\\$")
+    );
+    let run = sandbox.start(&["run", "outer", "--", "sh", "-c", &script]);
+    let (wrapper, command) = (sandbox.pid_in("wrapper"), sandbox.pid_in("inner"));
+    crate::processes::signal(wrapper, Signal::SIGKILL);
+    let ended = run.wait();
+    assert_eq!((ended.code(), &*ended.stdout), (0, "code-0\n"), "{ended:?}");
+    until_gone(command);
+}
+
+#[test]
+fn killing_the_outer_wrapper_ends_all_of_them() {
+    let sandbox = Sandbox::new();
+    let inner = "trap '' TERM; echo $$ > inner; while :; do sleep 0.02; done";
+    let script = format!(
+        "\"$LEASEHOLD\" run inner -- sh -c \"{}\"",
+        inner.replace('$', "\\$")
+    );
+    let run = sandbox.start(&[
+        "run", "--grace", "200ms", "outer", "--", "sh", "-c", &script,
+    ]);
+    let command = sandbox.pid_in("inner");
+    run.signal(Signal::SIGKILL);
+    let next = sandbox.run(&["run", "-w", "25s", "outer", "true"]);
+    assert_eq!(next.code(), 0);
+    until_gone(command);
+    assert_eq!(
+        sandbox.run(&["run", "-w", "25s", "inner", "true"]).code(),
+        0
+    );
+}
+
+#[test]
+fn a_stop_reaches_through_both_and_so_does_the_continuing() {
+    let sandbox = Sandbox::new();
+    let inner = "echo $$ > inner; while [ ! -e go ]; do sleep 0.02; done; exit 6";
+    let script = format!(
+        "\"$LEASEHOLD\" run inner -- sh -c \"{}\"; exit $?",
+        inner.replace('$', "\\$")
+    );
+    let run = sandbox.start(&["run", "outer", "--", "sh", "-c", &script]);
+    let command = sandbox.pid_in("inner");
+    let (inner_guardian, _) = parent_and_group(command);
+    let (inner_wrapper, _) = parent_and_group(inner_guardian);
+    run.signal(Signal::SIGTSTP);
+    for process in [command, inner_wrapper, run.pid()] {
+        until_stopped(process);
+    }
+    run.signal(Signal::SIGCONT);
+    for process in [run.pid(), inner_wrapper, command] {
+        until_running(process);
+    }
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(run.wait().code(), 6);
+}
+
+#[test]
+fn a_signal_to_the_outer_wrapper_reaches_the_inner_command_once() {
+    let sandbox = Sandbox::new();
+    let inner = "trap 'echo usr1 >> got' USR1; echo $$ > inner; \
+                 while [ ! -e go ]; do sleep 0.02; done; cat got";
+    let script = format!(
+        "trap '' USR2; trap : USR1; \"$LEASEHOLD\" run inner -- sh -c \"{}\" & \
+         while :; do wait $! && break; done",
+        inner.replace('$', "\\$")
+    );
+    let run = sandbox.start(&["run", "outer", "--", "sh", "-c", &script]);
+    sandbox.pid_in("inner");
+    run.signal(Signal::SIGUSR1);
+    sandbox.line_in("got");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(run.wait().stdout, "usr1\n");
+}

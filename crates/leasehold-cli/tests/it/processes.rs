@@ -1,0 +1,53 @@
+use std::fs;
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The letter of a process's state; `None` if it is gone, which a zombie is too.
+pub(crate) fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let state = stat.rsplit_once(") ")?.1.chars().next()?;
+    (state != 'Z').then_some(state)
+}
+
+/// The id of a process's parent and of its group.
+pub(crate) fn parent_and_group(pid: i32) -> (i32, i32) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let mut fields = stat.rsplit_once(") ").unwrap().1.split(' ').skip(1);
+    let mut next = || fields.next().unwrap().parse().unwrap();
+    (next(), next())
+}
+
+/// The guardian of a command that was started by `run`.
+pub(crate) fn guardian_of(command: i32) -> i32 {
+    let (guardian, _) = parent_and_group(command);
+    let arguments = fs::read_to_string(format!("/proc/{guardian}/cmdline")).unwrap();
+    assert!(arguments.contains("__guardian"), "{arguments:?}");
+    guardian
+}
+
+#[track_caller]
+pub(crate) fn until_gone(pid: i32) {
+    until(&format!("the end of process {pid}"), || {
+        state(pid).is_none()
+    });
+}
+
+#[track_caller]
+pub(crate) fn until_stopped(pid: i32) {
+    until(&format!("process {pid} is stopped"), || {
+        state(pid) == Some('T')
+    });
+}
+
+#[track_caller]
+pub(crate) fn until_running(pid: i32) {
+    until(&format!("process {pid} goes on"), || {
+        state(pid).is_some_and(|state| state != 'T')
+    });
+}
+
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).unwrap();
+}

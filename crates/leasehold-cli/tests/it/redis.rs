@@ -1,0 +1,280 @@
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
+use nix::sys::signal::Signal;
+
+use crate::harness::{Ended, Running, Sandbox};
+use crate::processes::{state, until_gone, until_stopped};
+
+/// A command with a child; neither ends on SIGTERM.
+const STUBBORN: &str = r#"
+trap "" TERM
+sh -c 'echo $$ > child; while :; do sleep 1000; done' &
+echo $$ > command
+while :; do sleep 1000; done
+"#;
+
+fn start(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Running {
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", urls.join(","));
+    command.args(args);
+    sandbox.spawn(command)
+}
+
+fn run(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Ended {
+    start(sandbox, urls, args).wait()
+}
+
+fn stubborn(sandbox: &Sandbox, urls: &[String], ttl: &str) -> (Running, [i32; 2]) {
+    let run = start(
+        sandbox,
+        urls,
+        &["run", "--ttl", ttl, "x", "--", "sh", "-c", STUBBORN],
+    );
+    let processes = ["command", "child"].map(|name| sandbox.pid_in(name));
+    (run, processes)
+}
+
+/// The latest deadline that a lease of six seconds can have whose renewals end now.
+fn latest_deadline() -> BootInstant {
+    SystemClock.now() + Duration::from_millis(6_000 - 600)
+}
+
+#[track_caller]
+fn assert_gone_before(deadline: BootInstant, processes: [i32; 2]) {
+    processes.into_iter().for_each(until_gone);
+    let late = SystemClock.now().since(deadline);
+    assert!(late.is_zero(), "gone {late:?} after the deadline");
+}
+
+#[test]
+fn a_frozen_server_is_a_lost_lease_and_the_group_is_gone_before_its_deadline() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    server.freeze();
+    assert_gone_before(latest_deadline(), processes);
+    let ended = run.wait();
+    ended.fails(76, &[r#"lost lock "x": no renewal was confirmed"#]);
+    server.thaw();
+}
+
+#[test]
+fn a_dead_server_is_a_lost_lease_too() {
+    let sandbox = Sandbox::new();
+    let mut server = RedisServer::start();
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    server.kill();
+    assert_gone_before(latest_deadline(), processes);
+    run.wait().fails(76, &[r#"lost lock "x""#]);
+}
+
+#[test]
+fn a_lease_that_was_deleted_is_lost_at_the_next_renewal() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    server.command(&["DEL", "x"]);
+    assert_gone_before(latest_deadline(), processes);
+    run.wait()
+        .fails(76, &[r#"lost lock "x": the lease vanished"#]);
+}
+
+#[test]
+fn a_lease_is_renewed_for_as_long_as_the_command_runs() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
+    let began = SystemClock.now();
+    let args = ["run", "--ttl", "500ms", "x", "--", "sh", "-c", script];
+    let holder = start(&sandbox, &[server.url()], &args);
+    sandbox.pid_in("pid");
+    until("four times its TTL", || {
+        SystemClock.now().since(began) > Duration::from_secs(2)
+    });
+    let busy = run(&sandbox, &[server.url()], &["run", "-n", "x", "true"]);
+    busy.fails(75, &["held by"]);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    let ended = holder.wait();
+    assert_eq!((ended.code(), &*ended.stderr), (3, ""));
+    assert_eq!(
+        run(&sandbox, &[server.url()], &["run", "-n", "x", "true"]).code(),
+        0
+    );
+}
+
+#[test]
+fn a_stopped_command_is_ended_before_its_lease() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    run.signal(Signal::SIGTSTP);
+    until_stopped(run.pid());
+    assert_gone_before(latest_deadline(), processes);
+    run.signal(Signal::SIGCONT);
+    run.wait().fails(76, &[r#"lost lock "x""#]);
+}
+
+#[test]
+fn a_killed_wrapper_takes_the_command_along_and_the_lock_is_free_within_the_ttl() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (holder, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    holder.signal(Signal::SIGKILL);
+    let deadline = latest_deadline();
+    assert_gone_before(deadline, processes);
+    let next = run(
+        &sandbox,
+        &[server.url()],
+        &["run", "-w", "25s", "x", "true"],
+    );
+    assert_eq!(next.code(), 0, "{next:?}");
+}
+
+#[test]
+fn two_frozen_of_five_change_nothing_but_log_lines() {
+    let sandbox = Sandbox::new();
+    let servers = RedisSet::start(5);
+    servers[1].freeze();
+    servers[3].freeze();
+    let script = "echo $LEASEHOLD_MEMBERS; echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done";
+    let args = ["run", "--ttl", "6s", "x", "--", "sh", "-c", script];
+    let holder = start(&sandbox, &servers.urls(), &args);
+    sandbox.pid_in("pid");
+    for frozen in [1, 3] {
+        holder.says(&format!("127.0.0.1:{}", servers[frozen].port()));
+    }
+    let busy = run(&sandbox, &servers.urls(), &["run", "-n", "x", "true"]);
+    assert_eq!(busy.code(), 75, "{busy:?}");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    let ended = holder.wait();
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    let members: Vec<String> = servers
+        .iter()
+        .map(|s| format!("127.0.0.1:{}", s.port()))
+        .collect();
+    assert_eq!(ended.stdout.trim_end(), members.join(","));
+}
+
+#[test]
+fn a_majority_that_freezes_is_a_lost_lease() {
+    let sandbox = Sandbox::new();
+    let servers = RedisSet::start(5);
+    let (run, processes) = stubborn(&sandbox, &servers.urls(), "6s");
+    for index in [0, 2, 4] {
+        servers[index].freeze();
+    }
+    assert_gone_before(latest_deadline(), processes);
+    run.wait().fails(76, &[r#"lost lock "x""#]);
+}
+
+#[test]
+fn three_dead_of_five_are_69_within_the_wait_and_each_is_named() {
+    let sandbox = Sandbox::new();
+    let mut servers = RedisSet::start(5);
+    for index in [0, 2, 4] {
+        servers[index].kill();
+    }
+    let dead: Vec<String> = [0, 2, 4]
+        .iter()
+        .map(|index| format!("127.0.0.1:{}", servers[*index].port()))
+        .collect();
+    let dead: Vec<&str> = dead.iter().map(String::as_str).collect();
+    let began = SystemClock.now();
+    let ended = run(
+        &sandbox,
+        &servers.urls(),
+        &["run", "-w", "2s", "x", "touch", "ran"],
+    );
+    let took = SystemClock.now().since(began);
+    ended.fails(69, &dead);
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    let ended = run(
+        &sandbox,
+        &servers.urls(),
+        &["run", "-n", "x", "touch", "ran"],
+    );
+    ended.fails(69, &dead);
+    assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn log_lines_are_objects_for_programs() {
+    let sandbox = Sandbox::new();
+    let mut servers = RedisSet::start(3);
+    servers[2].kill();
+    let ended = run(
+        &sandbox,
+        &servers.urls(),
+        &["run", "--json", "x", "sleep", "0.5"],
+    );
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    let dead = format!("127.0.0.1:{}", servers[2].port());
+    let named = ended.stderr.lines().any(|line| {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        value["event"] == "warning" && value["message"].as_str().unwrap().contains(&dead)
+    });
+    assert!(named, "{ended:?}");
+}
+
+#[test]
+fn a_wrong_password_is_77_and_never_shown() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::builder().password("right").start();
+    let wrong = format!("redis://:secret@127.0.0.1:{}", server.port());
+    let ended = run(
+        &sandbox,
+        std::slice::from_ref(&wrong),
+        &["run", "x", "touch", "ran"],
+    );
+    ended.fails(77, &[&format!("127.0.0.1:{}", server.port())]);
+    assert!(!ended.stderr.contains("secret"), "{ended:?}");
+    run(&sandbox, &[wrong], &["status", "x"]).fails(77, &[]);
+    let script = "echo $LEASEHOLD_MEMBERS";
+    let ended = run(
+        &sandbox,
+        &[server.url()],
+        &["run", "x", "--", "sh", "-c", script],
+    );
+    assert_eq!(ended.stdout, format!("127.0.0.1:{}\n", server.port()));
+}
+
+#[test]
+fn a_lock_of_another_kind_under_the_name_is_65() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    server.command(&["HSET", "x", "field", "1"]);
+    let ended = run(&sandbox, &[server.url()], &["run", "x", "touch", "ran"]);
+    ended.fails(65, &["x"]);
+    assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn a_token_of_another_library_is_a_holder() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    server.command(&["SET", "x", "token-of-redis-py", "NX", "PX", "60000"]);
+    let busy = run(&sandbox, &[server.url()], &["run", "-n", "x", "true"]);
+    busy.fails(75, &["held by a client of another library"]);
+    let status = run(&sandbox, &[server.url()], &["status", "x"]);
+    assert!(status.stdout.contains("left unless renewed"), "{status:?}");
+}
+
+#[test]
+fn status_names_who_holds_a_lease_where_and_how_long() {
+    let sandbox = Sandbox::new();
+    let servers = RedisSet::start(3);
+    let (holder, processes) = stubborn(&sandbox, &servers.urls(), "6s");
+    let mut status = String::new();
+    let known = format!("held by leasehold (pid {} on ", holder.pid());
+    // Who a client is may be written a moment after its lock.
+    until("the status names the holder", || {
+        status = run(&sandbox, &servers.urls(), &["status", "x"]).stdout;
+        status.contains(&known)
+    });
+    assert!(status.contains("left unless renewed"), "{status}");
+    holder.signal(Signal::SIGKILL);
+    processes.into_iter().for_each(until_gone);
+    assert!(processes.map(state).iter().all(Option::is_none));
+}

@@ -1,0 +1,115 @@
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+
+use crate::harness::Sandbox;
+use crate::processes::{state, until_gone, until_running, until_stopped};
+
+#[test]
+fn signals_are_passed_on_to_the_command() {
+    let sandbox = Sandbox::new();
+    let script = r#"
+        for signal in HUP INT QUIT USR1 USR2 ALRM WINCH; do trap "echo $signal >> got" $signal; done
+        trap 'exit 5' TERM
+        echo $$ > pid
+        while :; do sleep 0.02; done"#;
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    sandbox.pid_in("pid");
+    for signal in [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+        Signal::SIGALRM,
+        Signal::SIGWINCH,
+    ] {
+        run.signal(signal);
+        let name = signal.as_str().trim_start_matches("SIG");
+        until(&format!("{name} arrives"), || {
+            sandbox.line_in_if_any("got").ends_with(name)
+        });
+    }
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.wait().code(), 5);
+}
+
+#[test]
+fn a_signal_reaches_the_whole_group_and_the_commands_end_is_told() {
+    let sandbox = Sandbox::new();
+    let script = "sh -c 'echo $$ > child; exec sleep 1000' & echo $$ > pid; wait";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let (command, child) = (sandbox.pid_in("pid"), sandbox.pid_in("child"));
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.wait().code(), 143);
+    until_gone(command);
+    until_gone(child);
+}
+
+#[test]
+fn a_stop_stops_both_and_they_go_on_together() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let command = sandbox.pid_in("pid");
+    run.signal(Signal::SIGTSTP);
+    until_stopped(command);
+    until_stopped(run.pid());
+    run.signal(Signal::SIGCONT);
+    until_running(run.pid());
+    until_running(command);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(run.wait().code(), 3);
+}
+
+#[test]
+fn a_command_that_somebody_else_stops_and_continues_takes_the_wrapper_along() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let command = sandbox.pid_in("pid");
+    crate::processes::signal(command, Signal::SIGSTOP);
+    until_stopped(run.pid());
+    crate::processes::signal(command, Signal::SIGCONT);
+    until_running(run.pid());
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(run.wait().code(), 3);
+}
+
+#[test]
+fn a_stopped_command_of_a_killed_wrapper_is_ended_too() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ > pid; while :; do sleep 0.02; done";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let command = sandbox.pid_in("pid");
+    run.signal(Signal::SIGTSTP);
+    until_stopped(run.pid());
+    run.signal(Signal::SIGKILL);
+    until_gone(command);
+}
+
+#[test]
+fn what_was_ignored_stays_ignored() {
+    let sandbox = Sandbox::new();
+    let mut command = std::process::Command::new("sh");
+    sandbox.furnish(&mut command);
+    command.env("LEASEHOLD_STORE", sandbox.store());
+    let script = "trap '' HUP; exec \"$LEASEHOLD\" run x -- sh -c \
+                  'echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done'";
+    let run = {
+        command.args(["-c", script]);
+        sandbox.spawn(command)
+    };
+    let command = sandbox.pid_in("pid");
+    run.signal(Signal::SIGHUP);
+    crate::processes::signal(command, Signal::SIGHUP);
+    assert!(state(command).is_some());
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(run.wait().code(), 0);
+}
+
+#[test]
+fn the_command_starts_with_no_signal_blocked() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(&["run", "x", "--", "grep", "SigBlk", "/proc/self/status"]);
+    assert_eq!(ended.stdout.trim_end(), "SigBlk:\t0000000000000000");
+}

@@ -1,0 +1,204 @@
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+
+use crate::harness::{PROGRAM, Sandbox};
+use crate::processes::{parent_and_group, signal, until_gone, until_running, until_stopped};
+use crate::pty::OnTerminal;
+
+const CTRL_C: &str = "\x03";
+const CTRL_Z: &str = "\x1a";
+
+#[test]
+fn a_reader_of_the_terminal_can_read_it() {
+    let sandbox = Sandbox::new();
+    let script = "echo ready; read answer; echo got-$answer; exit 4";
+    let mut terminal =
+        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    terminal.shows("ready");
+    terminal.types("forty\n");
+    terminal.shows("got-forty");
+    assert_eq!(terminal.exit_code(), 4);
+}
+
+#[test]
+fn the_commands_group_has_the_terminal_from_its_first_instruction() {
+    let sandbox = Sandbox::new();
+    // Field 8 of its line is the group that has the terminal, field 5 its own group.
+    let script = "cut -d' ' -f5,8 /proc/self/stat";
+    let mut terminal =
+        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    terminal.shows("\r\n");
+    assert_eq!(terminal.exit_code(), 0);
+    let sandbox = Sandbox::new();
+    let script = "set -- $(cut -d' ' -f5,8 /proc/self/stat); test $1 = $2";
+    let terminal = OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn the_interrupt_key_reaches_the_command_once() {
+    let sandbox = Sandbox::new();
+    let script = "trap 'echo interrupted >> got' INT; echo ready; \
+                  while [ ! -e go ]; do sleep 0.02; done; cat got";
+    let mut terminal =
+        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    terminal.shows("ready");
+    terminal.types(CTRL_C);
+    assert_eq!(sandbox.line_in("got"), "interrupted");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(sandbox.line_in("got"), "interrupted");
+}
+
+#[test]
+fn a_command_interrupted_by_the_key_is_130() {
+    let sandbox = Sandbox::new();
+    let script = "echo ready; exec sleep 1000";
+    let mut terminal =
+        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    terminal.shows("ready");
+    terminal.types(CTRL_C);
+    assert_eq!(terminal.exit_code(), 130);
+}
+
+#[test]
+fn the_stop_key_stops_both_and_the_shell_takes_over_until_fg() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("$LEASEHOLD run x -- sh -c 'echo $$ > pid; echo ready; read a; echo got-$a'\n");
+    shell.shows("ready");
+    let command = sandbox.pid_in("pid");
+    let (guardian, group) = parent_and_group(command);
+    let (wrapper, _) = parent_and_group(guardian);
+    assert_eq!(shell.foreground(), group);
+    shell.types(CTRL_Z);
+    shell.shows("Stopped");
+    until_stopped(command);
+    until_stopped(wrapper);
+    shell.types("echo shell-$((2+2)); $LEASEHOLD run -n x true; echo code-$?\n");
+    shell.shows("shell-4");
+    shell.shows("code-75");
+    shell.types("fg\n");
+    until_running(command);
+    until("the command has the terminal again", || {
+        shell.foreground() == group
+    });
+    shell.types("again\n");
+    shell.shows("got-again");
+    shell.types("echo shell-$((3+3))\n");
+    shell.shows("shell-6");
+    shell.types("exit\n");
+    assert_eq!(shell.exit_code(), 0);
+}
+
+#[test]
+fn a_job_that_is_stopped_twice_and_continued_in_the_background_ends_well() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    let script = "echo $$ > pid; echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 3";
+    shell.types(&format!("$LEASEHOLD run x -- sh -c '{script}'\n"));
+    shell.shows("ready");
+    let command = sandbox.pid_in("pid");
+    for _ in 0..2 {
+        shell.types(CTRL_Z);
+        shell.shows("Stopped");
+        until_stopped(command);
+        shell.types("fg\n");
+        until_running(command);
+        until("the command has the terminal", || {
+            shell.foreground() == command
+        });
+    }
+    shell.types(CTRL_Z);
+    shell.shows("Stopped");
+    shell.types("bg; echo shell-$((4+4))\n");
+    shell.shows("shell-8");
+    until_running(command);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    shell.types("wait %1; echo code-$?\n");
+    shell.shows("code-3");
+}
+
+#[test]
+fn a_job_in_the_background_stops_when_it_wants_the_terminal() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("$LEASEHOLD run x -- sh -c 'echo $$ > pid; read a; echo got-$a' &\n");
+    let command = sandbox.pid_in("pid");
+    until_stopped(command);
+    let (guardian, _) = parent_and_group(command);
+    until_stopped(parent_and_group(guardian).0);
+    shell.types("fg\n");
+    until("the command has the terminal", || {
+        shell.foreground() == command
+    });
+    shell.types("late\n");
+    shell.shows("got-late");
+}
+
+#[test]
+fn a_pipeline_keeps_the_terminal_until_the_command_wants_it() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types(
+        "$LEASEHOLD run x -- sh -c 'echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; \
+         read a; echo got-$a' | cat\n",
+    );
+    let command = sandbox.pid_in("pid");
+    assert_ne!(shell.foreground(), command, "cat may want it too");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    until("the command has the terminal", || {
+        shell.foreground() == command
+    });
+    shell.types("piped\n");
+    shell.shows("got-piped");
+    shell.types("echo shell-$((5+5))\n");
+    shell.shows("shell-10");
+}
+
+#[test]
+fn the_shell_goes_on_after_a_killed_job() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("$LEASEHOLD run x -- sh -c 'echo $$ > pid; echo ready; read a'\n");
+    shell.shows("ready");
+    let command = sandbox.pid_in("pid");
+    let (guardian, _) = parent_and_group(command);
+    signal(parent_and_group(guardian).0, Signal::SIGKILL);
+    shell.shows("Killed");
+    until_gone(command);
+    shell.types("echo shell-$((6+6))\n");
+    shell.shows("shell-12");
+}
+
+#[test]
+fn the_status_line_is_shown_refreshed_and_wiped() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done";
+    let first = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    sandbox.pid_in("pid");
+    let mut terminal = OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "echo", "mine"]);
+    let holder = format!("held by leasehold (pid {} on", first.pid());
+    terminal.shows(r#"waiting for lock "x""#);
+    terminal.shows(&holder);
+    terminal.shows("\r\x1b[K");
+    terminal.shows("waiting for 1s for lock");
+    assert!(!terminal.screen().contains('\n'), "it stays one line");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    terminal.shows("\r\x1b[Kmine");
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(first.wait().code(), 0);
+}
+
+#[test]
+fn the_interrupt_key_ends_a_wait() {
+    let sandbox = Sandbox::new();
+    let first = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > pid; sleep 1000"]);
+    sandbox.pid_in("pid");
+    let mut terminal = OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "true"]);
+    terminal.shows("waiting");
+    assert!(terminal.pid() > 0);
+    terminal.types(CTRL_C);
+    assert_eq!(terminal.exit_code(), 130);
+    drop(first);
+}

@@ -1,0 +1,131 @@
+use leasehold::clock::{Clock as _, SystemClock};
+use nix::sys::signal::Signal;
+
+use crate::harness::{Running, Sandbox};
+use crate::processes;
+
+/// Holds `lock` until the file `go` is there.
+fn hold(sandbox: &Sandbox, options: &[&str], lock: &str) -> Running {
+    let script = "echo $$ > held; while [ ! -e go ]; do sleep 0.02; done; echo done > first";
+    let command = [lock, "--", "sh", "-c", script];
+    let args: Vec<&str> = ["run"]
+        .iter()
+        .chain(options)
+        .chain(&command)
+        .copied()
+        .collect();
+    let holder = sandbox.start(&args);
+    sandbox.pid_in("held");
+    holder
+}
+
+fn let_go(sandbox: &Sandbox) {
+    std::fs::write(sandbox.path("go"), "").unwrap();
+}
+
+#[test]
+fn one_waits_says_for_whom_and_then_runs() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, &[], "deploy");
+    let second = sandbox.start(&["run", "deploy", "--", "sh", "-c", "cat first"]);
+    let holder = format!("held by leasehold (pid {} on ", first.pid());
+    second.says(&holder);
+    let_go(&sandbox);
+    assert_eq!(first.wait().code(), 0);
+    let second = second.wait();
+    assert_eq!((second.code(), &*second.stdout), (0, "done\n"));
+    assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
+}
+
+#[test]
+fn not_waiting_is_75_at_once_and_another_code_if_asked() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, &[], "deploy");
+    let busy = sandbox.run(&["run", "-n", "deploy", "touch", "second"]);
+    busy.fails(
+        75,
+        &[
+            "deploy",
+            &format!("is held by leasehold (pid {}", first.pid()),
+        ],
+    );
+    let busy = sandbox.run(&["run", "-n", "-E", "9", "deploy", "touch", "second"]);
+    assert_eq!(busy.code(), 9);
+    assert!(!sandbox.path("second").exists());
+    let other = sandbox.run(&["run", "-n", "other", "true"]);
+    assert_eq!(other.code(), 0, "another lock is another lock");
+}
+
+#[test]
+fn a_wait_ends_when_it_was_said_to() {
+    let sandbox = Sandbox::new();
+    let _first = hold(&sandbox, &[], "deploy");
+    let began = SystemClock.now();
+    let busy = sandbox.run(&["run", "-w", "700ms", "deploy", "touch", "second"]);
+    let waited = SystemClock.now().since(began);
+    busy.fails(75, &["held by leasehold", "after waiting 700ms"]);
+    assert!(waited.as_millis() >= 700, "{waited:?}");
+    assert!(!sandbox.path("second").exists());
+}
+
+#[test]
+fn those_who_share_run_together_and_keep_others_out() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, &["-s"], "deploy");
+    assert_eq!(
+        sandbox.run(&["run", "-n", "-s", "deploy", "true"]).code(),
+        0
+    );
+    sandbox
+        .run(&["run", "-n", "deploy", "true"])
+        .fails(75, &["shared"]);
+    let_go(&sandbox);
+    assert_eq!(first.wait().code(), 0);
+    assert_eq!(sandbox.run(&["run", "-n", "deploy", "true"]).code(), 0);
+}
+
+#[test]
+fn a_signal_ends_a_wait_and_leaves_nothing_behind() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, &[], "deploy");
+    for (signal, code) in [
+        (Signal::SIGINT, 130),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
+        let second = sandbox.start(&["run", "deploy", "touch", "second"]);
+        second.says("waiting");
+        second.signal(signal);
+        assert_eq!(second.wait().code(), code);
+    }
+    let_go(&sandbox);
+    assert_eq!(first.wait().code(), 0);
+    assert!(!sandbox.path("second").exists());
+    assert!(sandbox.is_free("deploy"));
+}
+
+#[test]
+fn a_waiter_that_is_stopped_goes_on_waiting_afterwards() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, &[], "deploy");
+    let second = sandbox.start(&["run", "deploy", "true"]);
+    second.says("waiting");
+    second.signal(Signal::SIGTSTP);
+    processes::until_stopped(second.pid());
+    second.signal(Signal::SIGCONT);
+    let_go(&sandbox);
+    assert_eq!(first.wait().code(), 0);
+    assert_eq!(second.wait().code(), 0);
+}
+
+#[test]
+fn what_the_command_leaves_in_the_background_is_left_alone() {
+    let sandbox = Sandbox::new();
+    let script = "sh -c 'echo $$ > pid; exec sleep 1000' >&- 2>&- & while [ ! -s pid ]; do :; done";
+    let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
+    assert_eq!(ended.code(), 0);
+    let left = sandbox.pid_in("pid");
+    assert!(processes::state(left).is_some());
+    assert!(sandbox.is_free("x"));
+    processes::signal(left, Signal::SIGKILL);
+}
