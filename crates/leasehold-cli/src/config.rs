@@ -258,7 +258,10 @@ mod tests {
         };
         let system = PathBuf::from("/etc/leasehold/leasehold.toml");
         let user = PathBuf::from("/home/u/.config/leasehold/leasehold.toml");
-        assert_eq!(environment(None, None).files(), [system.clone()]);
+        assert_eq!(
+            environment(None, None).files(),
+            std::slice::from_ref(&system)
+        );
         let files = environment(None, Some("/home/u")).files();
         assert_eq!(files, [user, system.clone()]);
         // A relative path would mean the current folder.

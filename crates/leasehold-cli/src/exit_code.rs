@@ -1,7 +1,9 @@
 use std::fmt::Write as _;
-use std::process;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{self, ExitStatus};
 
 use leasehold::{Error, ErrorKind};
+use nix::errno::Errno;
 
 /// How the program ends. Every number it can exit with, apart from a command's own, is named here.
 ///
@@ -31,6 +33,25 @@ impl ExitCode {
     /// What a shell makes of a death by signal: 128 + n.
     pub(crate) fn of_signal(signal: i32) -> Self {
         Self(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+    }
+
+    /// The code of a command that ended with `status`.
+    pub(crate) fn of_command(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, Some(signal)) => Self::of_signal(signal),
+            (None, None) => Self::FAILURE,
+        }
+    }
+
+    /// The code of a command that could not be started.
+    pub(crate) fn of_start(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOENT => Self::NOT_FOUND,
+            // No room for one more process: nothing that is wrong with the command.
+            Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE => Self::FAILURE,
+            _ => Self::NOT_EXECUTABLE,
+        }
     }
 
     /// The code that tells `error` apart from the others.
@@ -138,8 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn signals_count_from_128() {
-        assert_eq!(ExitCode::of_signal(9).get(), 137);
-        assert_eq!(ExitCode::of_signal(64).get(), 192);
+    fn the_commands_end_becomes_the_programs_own() {
+        let code = |raw| ExitCode::of_command(ExitStatus::from_raw(raw)).get();
+        assert_eq!(code(0), 0);
+        assert_eq!(code(200 << 8), 200);
+        assert_eq!(code(15), 143);
+        assert_eq!(code(64), 192, "real-time signals too");
+        assert_eq!(code(11 | 0x80), 139, "with a core dump too");
+    }
+
+    #[test]
+    fn a_command_that_cannot_start_is_told_apart_from_a_machine_that_cannot() {
+        assert_eq!(ExitCode::of_start(Errno::ENOENT), ExitCode::NOT_FOUND);
+        assert_eq!(ExitCode::of_start(Errno::EACCES), ExitCode::NOT_EXECUTABLE);
+        assert_eq!(ExitCode::of_start(Errno::ENOTDIR), ExitCode::NOT_EXECUTABLE);
+        assert_eq!(ExitCode::of_start(Errno::EAGAIN), ExitCode::FAILURE);
     }
 }

@@ -83,7 +83,10 @@ impl OpenStore {
             members,
             store: quorum.into(),
             files: None,
-            remark: (urls.len() % 2 == 0).then_some(Remark::EvenCount(urls.len())),
+            remark: urls
+                .len()
+                .is_multiple_of(2)
+                .then_some(Remark::EvenCount(urls.len())),
         })
     }
 

@@ -12,7 +12,7 @@
 //! descriptor open, so that the kernel frees the lock only once everything it guards is gone.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
@@ -33,6 +33,7 @@ use crate::exit_code::ExitCode;
 use crate::run::descendants::Family;
 use crate::run::ending::{Ending, Step};
 use crate::run::nesting::{self, Nesting};
+use crate::run::orders::Orders;
 use crate::run::protocol::{Order, Report};
 use crate::run::raw;
 use crate::run::terminal::Terminal;
@@ -48,7 +49,7 @@ pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
 }
 
 fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
-    let control = File::from(raw::adopt(args.control)?);
+    let orders = Orders::new(File::from(raw::adopt(args.control)?));
     let mut report = File::from(raw::adopt(args.report)?);
     let lock = args.keep.map(raw::adopt).transpose()?;
     SigSet::all().thread_block()?;
@@ -82,8 +83,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         family.set_group(group);
     }
     let mut guardian = Guardian {
-        control: Some(control),
-        unread: Vec::new(),
+        orders,
         report,
         signals,
         timer,
@@ -93,7 +93,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         family,
         ending,
         lost: false,
-        stopped: false,
+        stop: Stop::None,
         _lock: lock,
     };
     guardian.report(Report::Started(pid.as_raw()));
@@ -120,10 +120,7 @@ fn command(args: &GuardianArgs) -> Command {
 }
 
 struct Guardian {
-    /// `None` once the wrapper is gone.
-    control: Option<File>,
-    /// The beginning of an order whose end was not read yet.
-    unread: Vec<u8>,
+    orders: Orders,
     report: File,
     signals: SignalFd,
     timer: TimerFd,
@@ -136,17 +133,26 @@ struct Guardian {
     ending: Ending,
     /// The lock is lost, or the wrapper gone.
     lost: bool,
-    stopped: bool,
+    stop: Stop,
     _lock: Option<OwnedFd>,
+}
+
+/// What the wrapper makes of a stop of the command. It stops itself when it hears of it, and that
+/// takes a while; so a wake-up is repeated until the wrapper shows that it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// It heard of none since it last went on.
+    None,
+    /// It was told, and did not go on yet.
+    Told,
+    /// It was told, but there is no reason to stay stopped any more.
+    Over,
 }
 
 impl Guardian {
     fn watch_to_the_end(&mut self) -> ExitCode {
-        match self.watch() {
-            Ok(status) => {
-                self.report(Report::Ended(status));
-                ExitCode::SUCCESS
-            }
+        match self.watch().and_then(|status| self.say_goodbye(status)) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(_) => {
                 // It cannot watch any longer, so nothing may be left to watch over.
                 let _ = self.family.signal(Signal::SIGKILL);
@@ -174,11 +180,33 @@ impl Guardian {
                 self.family.signal(Signal::SIGKILL)?;
                 wake = Some(SystemClock.now() + KILL_AGAIN);
             }
+            if self.stop == Stop::Over {
+                self.wake_the_wrapper();
+                let again = SystemClock.now() + WAKE_AGAIN;
+                wake = Some(wake.map_or(again, |wake| wake.min(again)));
+            }
             if self.is_over()? {
                 return self.child.wait();
             }
             self.sleep_until(wake)?;
             self.notice_stops()?;
+        }
+    }
+
+    /// Tells the wrapper how it ended; one that is stopped cannot hear it.
+    fn say_goodbye(&mut self, status: ExitStatus) -> io::Result<()> {
+        self.report(Report::Ended(status));
+        while self.stop != Stop::None && self.orders.are_open() {
+            self.wake_the_wrapper();
+            self.sleep_until(Some(SystemClock.now() + WAKE_AGAIN))?;
+        }
+        Ok(())
+    }
+
+    fn wake_the_wrapper(&self) {
+        // As long as it has the pipe open it lives, and is the parent.
+        if self.orders.are_open() {
+            let _ = kill(getppid(), Signal::SIGCONT);
         }
     }
 
@@ -223,9 +251,11 @@ impl Guardian {
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.timer.as_fd(), PollFlags::POLLIN),
         ];
-        if let Some(control) = &self.control {
-            sources.push(PollFd::new(control.as_fd(), PollFlags::POLLIN));
-        }
+        sources.extend(
+            self.orders
+                .fd()
+                .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
+        );
         match poll(&mut sources, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -233,33 +263,8 @@ impl Guardian {
         let ordered = sources.get(2).and_then(PollFd::any) == Some(true);
         while self.signals.read_signal()?.is_some() {}
         if ordered {
-            self.read_orders()?;
-        }
-        Ok(())
-    }
-
-    fn read_orders(&mut self) -> io::Result<()> {
-        let Some(control) = &mut self.control else {
-            return Ok(());
-        };
-        let mut chunk = [0; 4096];
-        let length = match control.read(&mut chunk) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            outcome => outcome?,
-        };
-        if length == 0 {
-            self.control = None;
-            self.lost = true;
-            return Ok(());
-        }
-        self.unread.extend_from_slice(&chunk[..length]);
-        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.unread.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line);
-            match line.trim_end().parse() {
-                Ok(order) => self.obey(order),
-                // A wrapper that talks nonsense cannot be trusted to keep the lock.
-                Err(_) => self.lost = true,
+            for order in self.orders.take()? {
+                self.obey(order);
             }
         }
         Ok(())
@@ -273,6 +278,9 @@ impl Guardian {
                 let Ok(signal) = Signal::try_from(number) else {
                     return;
                 };
+                if signal == Signal::SIGCONT {
+                    self.stop = Stop::None;
+                }
                 // Whoever has ended meanwhile needs no signal.
                 let _ = match self.group {
                     Some(group) => killpg(group, signal),
@@ -289,14 +297,13 @@ impl Guardian {
         loop {
             match waitid(Id::Pid(self.pid), changed) {
                 Ok(WaitStatus::Stopped(_, signal)) => {
-                    self.stopped = true;
+                    self.stop = Stop::Told;
                     self.report(Report::Stopped(signal as i32));
                 }
                 Ok(WaitStatus::Continued(_)) => {
-                    if self.stopped && self.control.is_some() {
-                        let _ = kill(getppid(), Signal::SIGCONT);
+                    if self.stop == Stop::Told {
+                        self.stop = Stop::Over;
                     }
-                    self.stopped = false;
                 }
                 Ok(_) | Err(Errno::ECHILD) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
@@ -312,3 +319,5 @@ impl Guardian {
 
 /// How long to wait for the victims of SIGKILL before it is sent to whoever is left.
 const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// How long the wrapper may take to show that it goes on before it is woken again.
+const WAKE_AGAIN: Duration = Duration::from_millis(50);

@@ -5,7 +5,9 @@ pub(crate) mod guardian;
 mod descendants;
 mod ending;
 mod guardian_process;
+mod job_control;
 mod nesting;
+mod orders;
 mod protocol;
 mod raw;
 mod signals;
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 use leasehold::Mode;
 use nix::sys::prctl;
+use nix::sys::signal::Signal;
 
 use crate::args::RunArgs;
 use crate::config::{self, Environment};
@@ -26,7 +29,7 @@ use crate::output::Output;
 use crate::run::nesting::Nesting;
 use crate::run::signals::Signals;
 use crate::run::waiting::{Request, Wait};
-use crate::run::wrapper::{Job, Wrapper};
+use crate::run::wrapper::{End, Job, Wrapper};
 use crate::status::runtime;
 use crate::store_url::OpenStore;
 
@@ -43,7 +46,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     store.speak_up(output);
     let nesting = Nesting::of_this_process();
     let client = store.client();
-    runtime()?.block_on(async {
+    let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked).map_err(failed)?;
         let request = Request {
             client: &client,
@@ -55,7 +58,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         };
         let guard = match request.acquire(&signals).await? {
             Wait::Held(guard) => guard,
-            Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
+            Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         };
         let job = Job {
             args,
@@ -69,7 +72,16 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         let wrapper = Wrapper::start(guard, job, &signals, output)
             .map_err(|error| Failure::of("cannot start the guardian", &error))?;
         wrapper.supervise().await
-    })
+    })?;
+    // Waits for releases under way.
+    drop(client);
+    match end {
+        End::With(code) => Ok(code),
+        End::Interrupted => {
+            job_control::die_of_the_interrupt();
+            Ok(ExitCode::of_signal(Signal::SIGINT as i32))
+        }
+    }
 }
 
 fn lock(args: &RunArgs, client: &leasehold::Client) -> leasehold::Lock {

@@ -43,12 +43,15 @@ impl Terminal {
         tcgetpgrp(&self.tty) == Ok(group)
     }
 
-    /// Makes the program's own group the foreground group again, if `group` still is.
-    pub(super) fn take_back_from(&self, group: Pid) {
-        if self.is_with(group) {
+    /// Makes the program's own group the foreground group again, if `group` still is; says whether
+    /// it was.
+    pub(super) fn take_back_from(&self, group: Pid) -> bool {
+        let was_with = self.is_with(group);
+        if was_with {
             // A terminal that was hung up belongs to nobody.
             let _ = tcsetpgrp(&self.tty, self.own_group);
         }
+        was_with
     }
 
     /// The terminal itself, to be handed to the foreground by somebody else.

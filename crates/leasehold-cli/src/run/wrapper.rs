@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::{Ended, Guard, LostReason};
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::args::RunArgs;
@@ -17,9 +17,9 @@ use crate::message::Message;
 use crate::output::Output;
 use crate::run::descendants::Family;
 use crate::run::guardian_process::{Duty, GuardianProcess};
+use crate::run::job_control::JobControl;
 use crate::run::protocol::{Order, Report};
 use crate::run::signals::{Arrived, Signals};
-use crate::run::terminal::Terminal;
 
 /// What is to be run under the lock, and how.
 #[derive(Debug)]
@@ -46,10 +46,7 @@ pub(super) struct Wrapper<'a> {
     output: &'a Output,
     args: &'a RunArgs,
     family: Family,
-    /// `None` in a nested run: the terminal is the outer one's business.
-    terminal: Option<Terminal>,
-    /// Whether the command is to have the terminal when this program has it.
-    wants_terminal: bool,
+    job_control: JobControl,
     outer: Option<Pid>,
     command: Option<Pid>,
     /// The last deadline the guardian was told.
@@ -65,6 +62,38 @@ enum Outcome {
     GuardianGone,
 }
 
+/// How a run ended.
+pub(super) enum End {
+    With(ExitCode),
+    /// The interrupt key ended the command.
+    Interrupted,
+}
+
+impl Outcome {
+    fn into_end(self, args: &RunArgs, had_terminal: bool) -> Result<End, Failure> {
+        match self {
+            Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
+            Self::Ended(status) => Ok(End::With(ExitCode::of_command(status))),
+            Self::TooLate => Ok(End::With(ExitCode::LOST)),
+            Self::NotStarted(errno) => {
+                let program = args.command.first().cloned().unwrap_or_default();
+                Err(Failure::new(
+                    ExitCode::of_start(errno),
+                    format!("cannot run {program:?}: {}", errno.desc()),
+                ))
+            }
+            Self::GuardianGone => Err(Failure::new(
+                ExitCode::FAILURE,
+                "the guardian was killed: the command was killed too",
+            )),
+        }
+    }
+}
+
+fn is_interrupt(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::SIGINT as i32)
+}
+
 impl<'a> Wrapper<'a> {
     /// Starts the guardian and with it the command. On failure the lock is freed.
     pub(super) fn start(
@@ -74,11 +103,7 @@ impl<'a> Wrapper<'a> {
         output: &'a Output,
     ) -> io::Result<Self> {
         let family = Family::below(Pid::this())?;
-        let terminal = match job.outer {
-            Some(_) => None,
-            None => Terminal::open(),
-        };
-        let wants_terminal = terminal.as_ref().is_some_and(Terminal::is_for_the_command);
+        let job_control = JobControl::new(job.outer.is_some());
         let deadline = guard.deadline();
         let guardian = GuardianProcess::start(Duty {
             command: &job.args.command,
@@ -93,7 +118,7 @@ impl<'a> Wrapper<'a> {
             lock: job.descriptor,
             nested_in: job.outer,
             chain: job.chain,
-            foreground: wants_terminal,
+            foreground: job_control.begins_in_the_foreground(),
         })?;
         Ok(Self {
             guard,
@@ -102,8 +127,7 @@ impl<'a> Wrapper<'a> {
             output,
             args: job.args,
             family,
-            terminal,
-            wants_terminal,
+            job_control,
             outer: job.outer,
             command: None,
             deadline,
@@ -112,11 +136,11 @@ impl<'a> Wrapper<'a> {
     }
 
     /// Stays until the command has ended, and frees the lock.
-    pub(super) async fn supervise(mut self) -> Result<ExitCode, Failure> {
+    pub(super) async fn supervise(mut self) -> Result<End, Failure> {
         let outcome = self.watch().await?;
-        if let (Some(terminal), Some(group)) = (&self.terminal, self.command) {
-            terminal.take_back_from(group);
-        }
+        let had_terminal = self
+            .command
+            .is_some_and(|group| self.job_control.take_back_from(group));
         if let Outcome::GuardianGone = outcome {
             self.end_the_orphans().await?;
         }
@@ -130,25 +154,9 @@ impl<'a> Wrapper<'a> {
             self.lost = true;
         }
         if self.lost {
-            return Ok(ExitCode::LOST);
+            return Ok(End::With(ExitCode::LOST));
         }
-        let program = self.args.command.first().map(|c| c.to_string_lossy());
-        match outcome {
-            Outcome::Ended(status) => Ok(code_of(status)),
-            Outcome::NotStarted(errno) => Err(Failure::new(
-                code_of_start(errno),
-                format!(
-                    "cannot run {:?}: {}",
-                    program.unwrap_or_default(),
-                    errno.desc()
-                ),
-            )),
-            Outcome::TooLate => Ok(ExitCode::LOST),
-            Outcome::GuardianGone => Err(Failure::new(
-                ExitCode::FAILURE,
-                "the guardian was killed: the command was killed too",
-            )),
-        }
+        outcome.into_end(self.args, had_terminal)
     }
 
     async fn watch(&mut self) -> Result<Outcome, Failure> {
@@ -205,35 +213,20 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    /// The command was stopped: stop too, so that the shell takes over, and go on with it.
+    /// The command was stopped: stops too, and goes on with it unless the lock was lost meanwhile.
     fn stop(&mut self, signal: i32) -> Result<(), Failure> {
-        let wanted_terminal = [Signal::SIGTTIN, Signal::SIGTTOU]
-            .iter()
-            .any(|wanted| *wanted as i32 == signal);
-        self.wants_terminal |= wanted_terminal;
-        if !(wanted_terminal && self.hand_over_terminal()) {
-            if let (Some(terminal), Some(group)) = (&self.terminal, self.command) {
-                terminal.take_back_from(group);
-            }
-            raise(Signal::SIGSTOP).map_err(|errno| Failure::of("cannot stop", &errno))?;
-            // Here the program goes on, perhaps a day later.
-        }
+        let Some(group) = self.command else {
+            return Ok(());
+        };
+        self.job_control
+            .stop_with(group, signal)
+            .map_err(|error| Failure::of("cannot stop", &error))?;
         if self.guard.is_valid() {
-            if self.wants_terminal {
-                self.hand_over_terminal();
-            }
+            self.job_control.go_on_with(group);
             self.guardian.tell(Order::Signal(Signal::SIGCONT as i32));
         }
         // Else the loss, which is announced next, ends the command.
         Ok(())
-    }
-
-    /// Lets the command have the terminal, and says whether it has it.
-    fn hand_over_terminal(&self) -> bool {
-        match (&self.terminal, self.command) {
-            (Some(terminal), Some(group)) => terminal.give_to(group) || terminal.is_with(group),
-            _ => false,
-        }
     }
 
     /// Why the guardian began to end the command though nobody told it that the lock was lost.
@@ -294,48 +287,8 @@ async fn free(guard: Guard, output: &Output) -> Option<Ended> {
     }
 }
 
-fn code_of(status: ExitStatus) -> ExitCode {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => ExitCode::of(u8::try_from(code).unwrap_or(u8::MAX)),
-        (None, Some(signal)) => ExitCode::of_signal(signal),
-        (None, None) => ExitCode::FAILURE,
-    }
-}
-
-fn code_of_start(errno: Errno) -> ExitCode {
-    match errno {
-        Errno::ENOENT => ExitCode::NOT_FOUND,
-        // No room for one more process: nothing that is wrong with the command.
-        Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE => ExitCode::FAILURE,
-        _ => ExitCode::NOT_EXECUTABLE,
-    }
-}
-
 const NO_RENEWAL: &str = "no renewal was confirmed, and its deadline is near";
 const HELD_TOO_LONG: &str = "the longest time it may be held is nearly over";
 /// How long the end of the program waits for the lock to be freed.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);
 const KILL_AGAIN: Duration = Duration::from_millis(20);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_commands_end_becomes_the_programs_own() {
-        let code = |raw| code_of(ExitStatus::from_raw(raw)).get();
-        assert_eq!(code(0), 0);
-        assert_eq!(code(200 << 8), 200);
-        assert_eq!(code(15), 143);
-        assert_eq!(code(64), 192, "real-time signals too");
-        assert_eq!(code(11 | 0x80), 139, "with a core dump too");
-    }
-
-    #[test]
-    fn a_command_that_cannot_start_is_told_apart_from_a_machine_that_cannot() {
-        assert_eq!(code_of_start(Errno::ENOENT), ExitCode::NOT_FOUND);
-        assert_eq!(code_of_start(Errno::EACCES), ExitCode::NOT_EXECUTABLE);
-        assert_eq!(code_of_start(Errno::ENOTDIR), ExitCode::NOT_EXECUTABLE);
-        assert_eq!(code_of_start(Errno::EAGAIN), ExitCode::FAILURE);
-    }
-}

@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use leasehold::clock::{Clock as _, SystemClock};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -100,6 +102,24 @@ fn a_killed_guardian_is_125_and_nobody_is_left() {
     run.wait().fails(125, &["guardian"]);
     assert_eq!(processes.map(state), [None; 3]);
     assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn a_killed_guardian_costs_no_stranger_its_life() {
+    let sandbox = Sandbox::new();
+    let mut shell = Command::new("sh");
+    sandbox.furnish(&mut shell);
+    // The shell becomes the wrapper, and its child the wrapper's.
+    let script = "sleep 1000 & echo $! > stranger; \
+                  exec \"$LEASEHOLD\" run x -- sh -c 'echo $$ > pid; sleep 1000'";
+    shell.env("LEASEHOLD_STORE", sandbox.store());
+    shell.args(["-c", script]);
+    let run = sandbox.spawn(shell);
+    let (stranger, command) = (sandbox.pid_in("stranger"), sandbox.pid_in("pid"));
+    signal(guardian_of(command), Signal::SIGKILL);
+    run.wait().fails(125, &["guardian"]);
+    assert!(state(command).is_none() && state(stranger).is_some());
+    signal(stranger, Signal::SIGKILL);
 }
 
 #[test]

@@ -1,4 +1,8 @@
 //! The command line, run as its users run it: real processes, signals, terminals and servers.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a panic is how a test fails"
+)]
 
 mod bad_input;
 mod documents;

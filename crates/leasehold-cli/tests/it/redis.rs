@@ -105,14 +105,13 @@ fn a_lease_is_renewed_for_as_long_as_the_command_runs() {
 }
 
 #[test]
-fn a_stopped_command_is_ended_before_its_lease() {
+fn a_stopped_command_is_ended_before_its_lease_and_the_wrapper_wakes_to_say_so() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
     run.signal(Signal::SIGTSTP);
     until_stopped(run.pid());
     assert_gone_before(latest_deadline(), processes);
-    run.signal(Signal::SIGCONT);
     run.wait().fails(76, &[r#"lost lock "x""#]);
 }
 

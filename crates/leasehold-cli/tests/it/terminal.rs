@@ -51,14 +51,63 @@ fn the_interrupt_key_reaches_the_command_once() {
 }
 
 #[test]
-fn a_command_interrupted_by_the_key_is_130() {
+fn a_command_interrupted_by_the_key_is_130_to_the_shell() {
     let sandbox = Sandbox::new();
-    let script = "echo ready; exec sleep 1000";
-    let mut terminal =
-        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("$LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'\n");
+    shell.shows("ready");
+    shell.types(CTRL_C);
+    shell.types("echo code-$?\n");
+    shell.shows("code-130");
+}
+
+#[test]
+fn the_interrupt_key_ends_a_script_too_and_not_only_one_of_its_commands() {
+    let sandbox = Sandbox::new();
+    let script = "while :; do $LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'; done";
+    for shell in ["bash", "dash"] {
+        let mut terminal = OnTerminal::start(&sandbox, &["bash", "--norc", "-i"]);
+        terminal.types("stty -echo\n");
+        terminal.types(&format!("{shell} -c \"{script}\"\n"));
+        terminal.shows("ready\r\n");
+        terminal.types(CTRL_C);
+        terminal.types("echo code-$?\n");
+        terminal.shows("code-130");
+    }
+}
+
+#[test]
+fn the_stop_key_stops_a_script_too_and_not_only_its_command() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    let script = "$LEASEHOLD run x -- sh -c 'echo ready; read a; echo got-\\$a'; echo after";
+    shell.types(&format!("sh -c \"{script}\"\n"));
+    shell.shows("ready");
+    shell.types(CTRL_Z);
+    shell.shows("Stopped");
+    shell.types("echo shell-$((2+2))\n");
+    shell.shows("shell-4");
+    shell.types("fg\n");
+    shell.types("on\n");
+    shell.shows("got-on");
+    shell.shows("after");
+}
+
+#[test]
+fn the_interrupt_key_reaches_a_nested_command_once() {
+    let sandbox = Sandbox::new();
+    let inner = "trap 'echo interrupted >> got' INT; echo ready; \
+                 while [ ! -e go ]; do sleep 0.02; done; cat got";
+    let arguments = [
+        PROGRAM, "run", "outer", "--", PROGRAM, "run", "inner", "--", "sh", "-c", inner,
+    ];
+    let mut terminal = OnTerminal::start(&sandbox, &arguments);
     terminal.shows("ready");
     terminal.types(CTRL_C);
-    assert_eq!(terminal.exit_code(), 130);
+    assert_eq!(sandbox.line_in("got"), "interrupted");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(sandbox.line_in("got"), "interrupted");
 }
 
 #[test]
