@@ -13,3 +13,8 @@ mod worker;
 
 pub use faulty::{Call, Fault, FaultyMember};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
+
+/// The README's examples are compiled as tests of this crate, which may know all stores.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

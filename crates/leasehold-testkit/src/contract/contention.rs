@@ -41,8 +41,8 @@ pub(crate) async fn a1_64_contenders_count_exactly(scene: &Scene) {
 }
 
 pub(crate) async fn a1_processes_count_exactly_with_growing_fences(scene: &Scene) {
-    const PROCESSES: u32 = 4;
-    const SECTIONS: u32 = 25;
+    const PROCESSES: u32 = 8;
+    const SECTIONS: u32 = 200;
     let (address, key) = (scene.harness.address(), scene.key());
     let folder = tempfile::tempdir().expect("a folder");
     let counter = folder.path().join("counter");

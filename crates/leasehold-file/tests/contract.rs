@@ -1,0 +1,50 @@
+//! The contract, kept by the file store.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use leasehold::{Key, Member, Store};
+use leasehold_file::FileStore;
+use leasehold_testkit::contract;
+use leasehold_testkit::harness::{Harness, Suite};
+use tempfile::TempDir;
+
+fn main() -> ExitCode {
+    contract::main(&[Suite {
+        name: "file",
+        start: || Arc::new(Folder(tempfile::tempdir().expect("a folder"))),
+        open_at: Some(|address| open(Path::new(address))),
+        is_member: false,
+    }])
+}
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    FileStore::open(folder).expect("a folder of locks").into()
+}
+
+#[derive(Debug)]
+struct Folder(TempDir);
+
+impl Harness for Folder {
+    fn open(&self) -> Arc<dyn Store> {
+        open(self.0.path())
+    }
+
+    fn address(&self) -> String {
+        self.0.path().to_str().expect("a path in UTF-8").to_owned()
+    }
+
+    fn member(&self) -> Arc<dyn Member> {
+        panic!("a file store is no member of a quorum")
+    }
+
+    fn forget(&self, key: &Key) {
+        let store = FileStore::open(self.0.path()).expect("a folder of locks");
+        std::fs::remove_file(store.lock_file(key)).expect("a lock file");
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
