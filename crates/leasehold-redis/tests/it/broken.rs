@@ -8,9 +8,9 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{Claim, Effect, ErrorKind, Member, Release, Renewal, Store};
 use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::{RedisServer, Reply, until};
+use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
-use crate::proxy::parrot;
+use crate::proxy::{End, SlowNetwork, parrot};
 use crate::support::{
     claim, connections, eventually, freed, granted, held, member, refused, released, shared, value,
 };
@@ -87,23 +87,18 @@ fn unread(port: u16) -> u64 {
     unread.sum()
 }
 
-/// Makes attempts for `claims` at a server that stands still, and drops them once their bytes have
-/// arrived there.
-async fn attempts_dropped_in_the_ice(server: &RedisServer, store: &RedisMember, claims: &[Claim]) {
+/// Makes an attempt at a server that stands still, and drops it once its bytes have arrived there.
+async fn attempt_dropped_in_the_ice(server: &RedisServer, store: &RedisMember, claim: &Claim) {
     store.health().await.unwrap();
     server.freeze();
-    {
-        let attempts = claims.iter().map(|claim| store.acquire(claim));
-        let mut attempts = pin!(futures_util::future::join_all(attempts));
-        eventually("the attempts arrive", async || {
-            let now = SystemClock.now();
-            let soon = now + Duration::from_millis(5);
-            let answers = within(&SystemClock, soon, &mut attempts).await;
-            assert!(answers.is_none(), "a frozen server answered");
-            (unread(server.port()) > 0).then_some(())
-        })
-        .await;
-    }
+    let mut attempt = store.acquire(claim);
+    eventually("the attempt arrives", async || {
+        let soon = SystemClock.now() + Duration::from_millis(5);
+        let answer = within(&SystemClock, soon, &mut attempt).await;
+        assert!(answer.is_none(), "a frozen server answered");
+        (unread(server.port()) > 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -111,24 +106,58 @@ async fn an_attempt_dropped_at_a_frozen_server_leaves_nothing_after_its_release(
     for make in [claim, shared] {
         let server = RedisServer::start();
         let store = member(&server);
-        let mine = [make("deploy")];
-        attempts_dropped_in_the_ice(&server, &store, &mine).await;
+        let mine = make("deploy");
+        attempt_dropped_in_the_ice(&server, &store, &mine).await;
         server.thaw();
-        freed(&store, &mine[0]).await;
+        freed(&store, &mine).await;
         until("the old connection is gone", || connections(&server) <= 1);
         assert_eq!(value(&server, "deploy"), Reply::Nil);
     }
 }
 
 #[tokio::test]
-async fn releases_sent_before_the_thaw_do_not_overtake_many_attempts() {
+async fn an_attempt_that_arrives_after_its_release_finds_its_connection_closed() {
     let server = RedisServer::start();
-    let store = member(&server);
-    let long = "x".repeat(400);
+    let mut network = SlowNetwork::to(server.port()).await;
+    let store = RedisMember::new(format!("redis://127.0.0.1:{}", network.port)).unwrap();
+    store.health().await.unwrap();
+    network.hold();
+    let mine = claim("deploy");
+    {
+        let mut attempt = store.acquire(&mine);
+        eventually("the attempt is on its way", async || {
+            let soon = SystemClock.now() + Duration::from_millis(5);
+            let answer = within(&SystemClock, soon, &mut attempt).await;
+            assert!(
+                answer.is_none(),
+                "an attempt was answered that never arrived"
+            );
+            (network.held() > 0).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(freed(&store, &mine).await, Release::WasLost);
+    assert_eq!(network.deliver().await, End::Aborted);
+    assert_eq!(value(&server, "deploy"), Reply::Nil);
+}
+
+#[tokio::test]
+async fn releases_sent_before_the_thaw_do_not_overtake_their_attempts() {
+    let server = RedisServer::builder().unix().start();
+    let store = RedisMember::new(format!("unix://{}", server.socket().display())).unwrap();
     let claims: Vec<Claim> = (0..200)
-        .map(|number| claim(&format!("{long}{number}")))
+        .map(|number| claim(&format!("lock {number}")))
         .collect();
-    attempts_dropped_in_the_ice(&server, &store, &claims).await;
+    // The server knows the script by now, so that nothing delays the releases.
+    store.release(&claims[0]).await.unwrap();
+    server.freeze();
+    {
+        let attempts = claims.iter().map(|claim| store.acquire(claim));
+        let attempts = futures_util::future::join_all(attempts);
+        // However much gets out within this time, the test must hold.
+        let soon = SystemClock.now() + Duration::from_millis(100);
+        assert!(within(&SystemClock, soon, attempts).await.is_none());
+    }
     let releases = claims.iter().map(|claim| freed(&store, claim));
     let mut releases = pin!(futures_util::future::join_all(releases));
     let soon = SystemClock.now() + Duration::from_millis(50);
@@ -152,7 +181,8 @@ async fn requests_of_others_on_an_aborted_connection_are_unknown() {
     let soon = SystemClock.now() + Duration::from_millis(20);
     assert!(within(&SystemClock, soon, &mut renewal).await.is_none());
     polled_at_most(store.acquire(&claim("deploy")), 1).await;
-    let answers = renewal.await;
+    let end = SystemClock.now() + LIMIT;
+    let answers = within(&SystemClock, end, renewal).await.unwrap();
     let [Renewal::Unknown(error)] = answers.as_slice() else {
         panic!("{answers:?}")
     };

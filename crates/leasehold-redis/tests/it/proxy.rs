@@ -4,6 +4,7 @@ use std::sync::Arc;
 use leasehold::background;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What a proxy does with the bytes that come from the server.
 pub(crate) type Rewrite = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
@@ -54,4 +55,104 @@ pub(crate) async fn parrot(answer: &'static [u8]) -> u16 {
         }
     });
     own
+}
+
+/// How a connection ended: in order, all data delivered, or thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Closed,
+    Aborted,
+}
+
+/// A network that can hold back what is sent on its first connection, and deliver it when that
+/// connection is long closed on the sender's side: nothing tells the server of the close.
+pub(crate) struct SlowNetwork {
+    pub(crate) port: u16,
+    holding: watch::Sender<bool>,
+    held: watch::Receiver<usize>,
+    delivered: watch::Receiver<Option<End>>,
+}
+
+impl SlowNetwork {
+    pub(crate) async fn to(port: u16) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let (holding, hold) = watch::channel(false);
+        let (holds, held) = watch::channel(0);
+        let (delivers, delivered) = watch::channel(None);
+        background::spawn(async move {
+            let (first, _) = listener.accept().await.unwrap();
+            background::spawn(hold_back(first, port, hold, holds, delivers));
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+                    .await
+                    .unwrap();
+                background::spawn(async move {
+                    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                });
+            }
+        });
+        Self {
+            port: own,
+            holding,
+            held,
+            delivered,
+        }
+    }
+
+    /// From now on nothing that is sent on the first connection arrives.
+    pub(crate) fn hold(&self) {
+        self.holding.send_replace(true);
+    }
+
+    /// How many bytes are on the way.
+    pub(crate) fn held(&self) -> usize {
+        *self.held.borrow()
+    }
+
+    /// Lets all of it arrive, and returns when the server has taken it or thrown it away: how the
+    /// sender's side of the connection had ended.
+    pub(crate) async fn deliver(&mut self) -> End {
+        self.holding.send_replace(false);
+        let delivered = self.delivered.wait_for(Option::is_some).await;
+        delivered.unwrap().unwrap()
+    }
+}
+
+async fn hold_back(
+    client: TcpStream,
+    port: u16,
+    mut hold: watch::Receiver<bool>,
+    holds: watch::Sender<usize>,
+    delivers: watch::Sender<Option<End>>,
+) {
+    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.unwrap().into_split();
+    let answers = background::spawn(async move {
+        let _ = tokio::io::copy(&mut from_server, &mut to_client).await;
+        // The client is gone, but the server goes on talking to whoever it takes for the client.
+        while matches!(from_server.read(&mut [0; 4096]).await, Ok(1..)) {}
+    });
+    let mut on_the_way = Vec::new();
+    let mut buffer = vec![0; 4096];
+    let end = loop {
+        let count = match from_client.read(&mut buffer).await {
+            Ok(0) => break End::Closed,
+            Ok(count) => count,
+            Err(_) => break End::Aborted,
+        };
+        on_the_way.extend_from_slice(&buffer[..count]);
+        if !*hold.borrow() {
+            to_server.write_all(&on_the_way).await.unwrap();
+            on_the_way.clear();
+        }
+        holds.send_replace(on_the_way.len());
+    };
+    hold.wait_for(|holding| !holding).await.unwrap();
+    // The server may have closed the connection, and then it refuses.
+    let _ = to_server.write_all(&on_the_way).await;
+    let _ = to_server.shutdown().await;
+    answers.await.unwrap();
+    delivers.send_replace(Some(end));
 }

@@ -2,7 +2,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use leasehold::ambient::{Ambient, SystemEntropy};
-use leasehold::clock::{Clock, SystemClock};
+use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
     Attempt, Busy, Claim, ClientInfo, Error, Grant, Held, Key, Mode, Owner, Release, Store,
 };
@@ -70,7 +70,10 @@ pub(crate) async fn released(store: &dyn Store, claim: &Claim) {
 /// Releases until the answer comes, as the quorum does.
 pub(crate) async fn freed(store: &dyn Store, claim: &Claim) -> Release {
     eventually("the release is answered", async || {
-        store.release(claim).await.ok()
+        let limit = SystemClock.now() + Duration::from_secs(5);
+        within(&SystemClock, limit, store.release(claim))
+            .await?
+            .ok()
     })
     .await
 }
