@@ -1,8 +1,15 @@
-use std::fmt;
-use std::path::{Path, PathBuf};
+mod address;
+mod query;
 
-use leasehold::{Error, ErrorKind, Key, MemberId};
+use std::fmt;
+use std::path::PathBuf;
+
+use leasehold::{Error, ErrorKind, MemberId};
 use percent_encoding::percent_decode_str;
+
+pub(crate) use address::Address;
+use address::{tcp_address, unix_address};
+use query::Query;
 
 /// The address of a server and what a client needs to enter, as a URL says them.
 #[derive(Clone, Debug)]
@@ -13,13 +20,6 @@ pub(crate) struct RedisUrl {
     pub(crate) id: MemberId,
     pub(crate) prefix: String,
     pub(crate) ca: Option<PathBuf>,
-}
-
-/// Where a server listens. Two equal ones are one server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Address {
-    Tcp { host: String, port: u16, tls: bool },
-    Unix(PathBuf),
 }
 
 /// A user and a password.
@@ -33,11 +33,6 @@ pub(crate) struct Login {
 /// Shown in every refusal, so that the rule stands beside the value.
 const SHAPE: &str = "redis://[user:password@]host[:port][/database], rediss:// for TLS, \
      or unix://[user:password@]/path";
-
-const DEFAULT_PORT: u16 = 6379;
-
-/// The longest `?id=` and `?prefix=`, in bytes.
-const NAME_BYTES_MAX: usize = 128;
 
 impl RedisUrl {
     /// Reads `text` and checks every part of it. Nothing is opened.
@@ -123,71 +118,6 @@ impl RedisUrl {
     }
 }
 
-fn tcp_address(place: &str, tls: bool) -> Result<Address, String> {
-    let (host, port) = match place.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
-            (
-                host,
-                port.strip_prefix(':').or(port.is_empty().then_some("")),
-            )
-        }
-        None => match place.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (place, Some("")),
-        },
-    };
-    let bad_port = || "the port is not a number from 1 to 65535".to_owned();
-    let port = match port.ok_or_else(bad_port)? {
-        "" => DEFAULT_PORT,
-        digits => digits.parse().map_err(|_| bad_port())?,
-    };
-    let plausible = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
-    if host.is_empty() || !host.chars().all(plausible) || port == 0 {
-        return Err(if port == 0 {
-            bad_port()
-        } else {
-            "no host".into()
-        });
-    }
-    if host.contains(':') && !place.starts_with('[') {
-        return Err(
-            "an IPv6 address stands in brackets, and `/`, `?` and `:` in a password \
-             are percent-encoded"
-                .into(),
-        );
-    }
-    let host = host.to_ascii_lowercase();
-    Ok(Address::Tcp { host, port, tls })
-}
-
-fn unix_address(place: &str, path: Option<&str>) -> Result<Address, String> {
-    match path {
-        Some(path) if place.is_empty() && !path.is_empty() => {
-            Ok(Address::Unix(PathBuf::from(format!("/{}", decoded(path)?))))
-        }
-        _ => Err("a Unix socket has an absolute path: three slashes".into()),
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
-            Self::Unix(path) => path.display().fmt(f),
-        }
-    }
-}
-
-impl Address {
-    /// Whether both lead to one server, as far as their text tells.
-    pub(crate) fn same_server(&self, other: &Self) -> bool {
-        // One server may listen with and without TLS, but not both on one port.
-        self.to_string() == other.to_string()
-    }
-}
-
 impl Login {
     fn read(text: &str) -> Result<Self, String> {
         let (user, password) = text
@@ -214,65 +144,6 @@ impl fmt::Debug for Login {
             .field("user", &self.user)
             .finish_non_exhaustive()
     }
-}
-
-/// What stands behind the `?`.
-#[derive(Default)]
-struct Query {
-    id: Option<String>,
-    prefix: Option<String>,
-    ca: Option<PathBuf>,
-    db: Option<String>,
-}
-
-impl Query {
-    fn read(text: &str) -> Result<Self, String> {
-        let mut query = Self::default();
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decoded(value)?;
-            let known = match name {
-                "id" => query.id.replace(checked_name(name, value)?).is_none(),
-                "prefix" => query.prefix.replace(checked_prefix(value)?).is_none(),
-                "ca" => query.ca.replace(PathBuf::from(value)).is_none(),
-                "db" => query.db.replace(value).is_none(),
-                _ => {
-                    return Err(format!(
-                        "unknown parameter {name:?}: id, prefix, ca and db are known"
-                    ));
-                }
-            };
-            if !known {
-                return Err(format!("the parameter {name:?} stands twice"));
-            }
-        }
-        if query.ca.as_deref().is_some_and(|ca| ca == Path::new("")) {
-            return Err("`ca` names no file".into());
-        }
-        Ok(query)
-    }
-}
-
-fn checked_name(name: &str, value: String) -> Result<String, String> {
-    let fits = !value.is_empty() && value.len() <= NAME_BYTES_MAX;
-    if fits && !value.chars().any(char::is_control) {
-        return Ok(value);
-    }
-    Err(format!(
-        "`{name}` is 1 to {NAME_BYTES_MAX} bytes without control characters, not {value:?}"
-    ))
-}
-
-/// A prefix may not, together with any name, make a key of the library's own.
-fn checked_prefix(value: String) -> Result<String, String> {
-    let value = checked_name("prefix", value)?;
-    let reserved = Key::RESERVED_PREFIX;
-    if value.starts_with(reserved) || reserved.starts_with(&value) {
-        return Err(format!(
-            "`prefix` {value:?} could make keys that begin with {reserved:?}, which is reserved"
-        ));
-    }
-    Ok(value)
 }
 
 fn decoded(text: &str) -> Result<String, String> {

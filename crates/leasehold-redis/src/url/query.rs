@@ -1,0 +1,67 @@
+use std::path::{Path, PathBuf};
+
+use leasehold::Key;
+
+use super::decoded;
+
+/// The longest `?id=` and `?prefix=`, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+
+/// What stands behind the `?`.
+#[derive(Default)]
+pub(super) struct Query {
+    pub(super) id: Option<String>,
+    pub(super) prefix: Option<String>,
+    pub(super) ca: Option<PathBuf>,
+    pub(super) db: Option<String>,
+}
+
+impl Query {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let mut query = Self::default();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decoded(value)?;
+            let known = match name {
+                "id" => query.id.replace(checked_name(name, value)?).is_none(),
+                "prefix" => query.prefix.replace(checked_prefix(value)?).is_none(),
+                "ca" => query.ca.replace(PathBuf::from(value)).is_none(),
+                "db" => query.db.replace(value).is_none(),
+                _ => {
+                    return Err(format!(
+                        "unknown parameter {name:?}: id, prefix, ca and db are known"
+                    ));
+                }
+            };
+            if !known {
+                return Err(format!("the parameter {name:?} stands twice"));
+            }
+        }
+        if query.ca.as_deref().is_some_and(|ca| ca == Path::new("")) {
+            return Err("`ca` names no file".into());
+        }
+        Ok(query)
+    }
+}
+
+fn checked_name(name: &str, value: String) -> Result<String, String> {
+    let fits = !value.is_empty() && value.len() <= NAME_BYTES_MAX;
+    if fits && !value.chars().any(char::is_control) {
+        return Ok(value);
+    }
+    Err(format!(
+        "`{name}` is 1 to {NAME_BYTES_MAX} bytes without control characters, not {value:?}"
+    ))
+}
+
+/// A prefix may not, together with any name, make a key of the library's own.
+fn checked_prefix(value: String) -> Result<String, String> {
+    let value = checked_name("prefix", value)?;
+    let reserved = Key::RESERVED_PREFIX;
+    if value.starts_with(reserved) || reserved.starts_with(&value) {
+        return Err(format!(
+            "`prefix` {value:?} could make keys that begin with {reserved:?}, which is reserved"
+        ));
+    }
+    Ok(value)
+}
