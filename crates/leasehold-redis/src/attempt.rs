@@ -5,7 +5,7 @@ use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode};
 
 use crate::connection::{Answer, Command, Link, Refusal, Unanswered};
 use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_SHARED, RIGHTS};
-use crate::wire::{COUNTER, LockValue, Records};
+use crate::wire::{COUNTER, LockValue, REST_MS, Records};
 
 /// What one attempt came to, before a foreign lock was looked at more closely.
 #[derive(Debug)]
@@ -83,6 +83,12 @@ fn plain_attempt(records: &Records, claim: &Claim) -> Vec<Command> {
             .arg(&records.fence)
             .arg("1")
             .arg(COUNTER),
+        // A holder that crashes, and an attempt that is refused by another library's lock, reach no
+        // script that would set the rest time. NX: where it is set, this is nothing.
+        Command::new("PEXPIRE")
+            .arg(&records.fence)
+            .number(REST_MS)
+            .arg("NX"),
         Command::new("TIME"),
     ]
 }
@@ -107,7 +113,7 @@ async fn run_script(
 }
 
 fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
-    let [set, raised, drawn, time, ..] = answers else {
+    let [set, raised, drawn, _rest, time, ..] = answers else {
         return Verdict::Failed(garbled("an attempt"));
     };
     let clock = read_time(time);

@@ -8,6 +8,9 @@ pub(crate) const SHARED: &str = "leasehold:shared";
 /// The entry of the fence counter; `lua/lease.lua` has it too.
 pub(crate) const COUNTER: &str = "f";
 
+/// How long a counter outlives the last use of its lock; `lua/lease.lua` has it too.
+pub(crate) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
 /// The records of one lock, all in one slot of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Records {
@@ -85,6 +88,15 @@ mod tests {
         assert_eq!(tagged.fence, "leasehold:fence:0:{user7}:app:{user7}/cart");
         assert_eq!(hash_tag("a{}b{c}"), "a{}b{c}");
         assert_eq!(hash_tag("a{b"), "a{b");
+    }
+
+    #[test]
+    fn the_scripts_use_the_same_words() {
+        let lua = include_str!("lua/lease.lua");
+        assert!(lua.contains(&format!("local SHARED = '{SHARED}'\n")));
+        assert!(lua.contains(&format!("local COUNTER = '{COUNTER}'\n")));
+        assert!(lua.contains("local REST_MS = 7 * 24 * 60 * 60 * 1000\n"));
+        assert_eq!(REST_MS, 604_800_000);
     }
 
     #[test]

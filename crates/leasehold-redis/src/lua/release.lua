@@ -1,5 +1,5 @@
--- Frees the lock where this very owner holds it, and sets the rest time of the fence counter,
--- which the acquire without a script leaves open: every attempt ends here.
+-- Frees the lock where this very owner holds it, and lets the rest time of the fence counter begin
+-- anew.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers
 -- ARGV  1 'exclusive' or 'shared'  2 owner

@@ -214,6 +214,23 @@ async fn after_a_release_nothing_stays_for_ever() {
 }
 
 #[tokio::test]
+async fn neither_a_crash_nor_a_refusal_leaves_a_counter_for_ever() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    server.command(&["SET", "foreign", "token"]);
+    busy(&store, &claim("foreign")).await;
+    granted(&store, &claim("crashed")).await;
+    for name in ["foreign", "crashed"] {
+        let fence = format!("leasehold:fence:0:{{{name}}}:{name}");
+        let left = server.command(&["PTTL", &fence]);
+        assert!(
+            matches!(left, Reply::Integer(left) if left > 0),
+            "{name}: {left:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn prefix_and_hash_tag_lead_to_the_right_keys() {
     let server = RedisServer::start();
     let url = format!("{}?prefix=app:", server.url());
