@@ -1,9 +1,11 @@
 //! Taking the lock: what is sent, and what the answers mean.
 
+use std::time::Duration;
+
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode};
 
-use crate::connection::{Answer, Command, Link, Refusal, Unanswered};
+use crate::connection::{Answer, Command, Link, Refusal, Unanswered, read_time, wall_time};
 use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_SHARED, RIGHTS};
 use crate::wire::{COUNTER, LockValue, REST_MS, Records};
 
@@ -17,22 +19,33 @@ enum Verdict {
 }
 
 /// Milliseconds for PX: a TTL of zero would delete the key.
-pub(crate) fn milliseconds(ttl: std::time::Duration) -> u64 {
+pub(crate) fn milliseconds(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Refuses what the counter could not hold exactly.
-pub(crate) fn check(claim: &Claim) -> Result<(), Error> {
-    let proposal = claim.proposal.as_micros();
-    if proposal < Fence::MAX.get() {
-        return Ok(());
+/// Refuses a proposal that would lead fences astray, before anything of it is sent.
+fn check(claim: &Claim, server_clock: Option<WallTime>) -> Result<(), Error> {
+    let proposal = claim.proposal;
+    let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
+    if proposal.as_micros() >= Fence::MAX.get() {
+        return refuse(format!(
+            "the client's wall clock says {} µs since 1970: at most {} fit into a fence",
+            proposal.as_micros(),
+            Fence::MAX
+        ));
     }
-    let rule = format!(
-        "the client's wall clock says {proposal} µs since 1970: at most {} fit into a fence",
-        Fence::MAX
-    );
-    Err(Error::new(ErrorKind::InvalidInput, rule))
+    let apart = server_clock.map_or(Duration::ZERO, |clock| clock.distance(proposal));
+    if apart > CLOCKS_APART_MAX {
+        return refuse(format!(
+            "this machine's clock and the server's are {:.1} days apart: at most 1 is allowed, \
+             since fences follow the clock",
+            apart.as_secs_f64() / CLOCKS_APART_MAX.as_secs_f64()
+        ));
+    }
+    Ok(())
 }
+
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Makes one attempt on `link`.
 pub(crate) async fn acquire(
@@ -41,6 +54,7 @@ pub(crate) async fn acquire(
     claim: &Claim,
     now: BootInstant,
 ) -> Result<Attempt, Error> {
+    check(claim, link.server_clock(now))?;
     let introduction = link.introduction(&claim.client, now);
     let unanswered = Unanswered::on(link);
     let verdict = if claim.mode == Mode::Exclusive && link.facts().set_nx_get {
@@ -191,21 +205,6 @@ fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
     })
 }
 
-pub(crate) fn read_time(answer: &Answer) -> Option<WallTime> {
-    match answer.as_list() {
-        Some([seconds, micros]) => wall_time(seconds, micros),
-        _ => None,
-    }
-}
-
-fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
-    let number = |answer: &Answer| answer.as_text()?.parse::<u64>().ok();
-    let micros_since_1970 = number(seconds)?
-        .checked_mul(1_000_000)?
-        .checked_add(number(micros)?)?;
-    Some(WallTime::from_micros(micros_since_1970))
-}
-
 /// Another library's lock of another type is under the key, or one of our records is damaged: the
 /// type of the lock key tells.
 async fn foreign_lock(link: &Link, records: &Records) -> Result<Attempt, Error> {
@@ -247,15 +246,5 @@ mod tests {
             assert_eq!(read(damaged).unwrap_err().kind(), ErrorKind::Corrupt);
         }
         assert_eq!(read("many").unwrap_err().kind(), ErrorKind::Garbled);
-    }
-
-    #[test]
-    fn the_servers_time_is_read_to_the_microsecond() {
-        let time = Answer::List(vec![text("1763637400"), text("7")]);
-        assert_eq!(
-            read_time(&time),
-            Some(WallTime::from_micros(1_763_637_400_000_007))
-        );
-        assert_eq!(read_time(&Answer::Nil), None);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::{ClientId, ClientInfo, Error, Holder, Key, Mode, Owner};
 
-use crate::attempt::{garbled, read_time};
-use crate::connection::{Answer, Command, Link, Refusal, Rights};
+use crate::attempt::garbled;
+use crate::connection::{Answer, Command, Link, Refusal, Rights, read_time};
 use crate::wire::{LockValue, Records, client_record};
 
 const LOOK_RIGHTS: Rights = Rights("+get +mget +pttl +time +zrange +hgetall +scan");

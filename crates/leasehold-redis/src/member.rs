@@ -8,8 +8,8 @@ use leasehold::{
     Sharing, Store, Waiting,
 };
 
-use crate::attempt::{self, garbled, read_time};
-use crate::connection::{Answer, Command, Connector, Link, Rights, Tls};
+use crate::attempt::{self, garbled};
+use crate::connection::{Answer, Command, Connector, Link, Rights, Tls, read_time};
 use crate::url::RedisUrl;
 use crate::wire::Records;
 use crate::{lease, look};
@@ -121,7 +121,6 @@ impl RedisMember {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt, Error> {
-        attempt::check(claim)?;
         let records = self.records(&claim.key);
         let link = self.link().await?;
         attempt::acquire(&link, &records, claim, self.ambient.clock.now()).await

@@ -1,3 +1,4 @@
+use leasehold::clock::WallTime;
 use redis::Value;
 
 /// What a server answered to one command, of what the commands of this crate can be answered.
@@ -76,5 +77,41 @@ impl Answer {
             Self::Integer(number) => Some(*number),
             _ => None,
         }
+    }
+}
+
+/// The answer to TIME.
+pub(crate) fn read_time(answer: &Answer) -> Option<WallTime> {
+    match answer.as_list() {
+        Some([seconds, micros]) => wall_time(seconds, micros),
+        _ => None,
+    }
+}
+
+/// The wall clock as TIME tells it, in two parts.
+pub(crate) fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
+    let number = |answer: &Answer| answer.as_text()?.parse::<u64>().ok();
+    let micros_since_1970 = number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)?;
+    Some(WallTime::from_micros(micros_since_1970))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Answer {
+        Answer::Text(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn the_servers_time_is_read_to_the_microsecond() {
+        let time = Answer::List(vec![text("1763637400"), text("7")]);
+        assert_eq!(
+            read_time(&time),
+            Some(WallTime::from_micros(1_763_637_400_000_007))
+        );
+        assert_eq!(read_time(&Answer::Nil), None);
     }
 }

@@ -140,7 +140,7 @@ impl Connector {
         let setup = self.setup();
         let opened = MultiplexedConnection::new_with_config(&setup, stream, config).await;
         let (connection, driver) = opened.map_err(|error| connection_error(&error, &user))?;
-        let link = Link::start(connection, driver, user, self.url.database).await?;
+        let link = Link::start(connection, driver, user, self.url.database, &*self.clock).await?;
         if let Some(previous) = &previous {
             link.forget(previous).await?;
         }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
+use leasehold::clock::{BootInstant, Clock, WallTime};
 use leasehold::{ClientId, ClientInfo, Error, ErrorKind, background};
 use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::answer::Answer;
+use super::answer::{Answer, read_time};
 use super::command::{Command, Script};
 use super::failure::{Rights, connection_error};
 use super::server::ServerFacts;
@@ -24,6 +24,8 @@ pub(crate) struct Link {
     aborted: AtomicBool,
     user: String,
     facts: ServerFacts,
+    /// What the server's wall clock showed, and when: where it may be asked.
+    clock_at_start: Option<(WallTime, BootInstant)>,
     /// The number under which the server knows this connection, where it may be asked for.
     number: Option<i64>,
     introduced: Mutex<HashMap<ClientId, BootInstant>>,
@@ -40,6 +42,7 @@ impl Link {
         driver: impl Future<Output = ()> + Send + 'static,
         user: String,
         database: u32,
+        clock: &dyn Clock,
     ) -> Result<Self, Error> {
         let driver = Driver::start(driver);
         // Alone, since the library forgets what was wrong with an answer to several commands.
@@ -58,11 +61,16 @@ impl Link {
             Command::new("INFO").arg("server"),
             Command::new("INFO").arg("replication"),
             Command::new("INFO").arg("cluster"),
+            Command::new("TIME"),
         ];
         let answers = exchange(&connection, questions, &user).await?;
+        let [number, facts @ .., time] = answers.as_slice() else {
+            return Err(Error::new(ErrorKind::Garbled, "no answers"));
+        };
         Ok(Self {
-            facts: ServerFacts::from_answers(&answers[1..], &user)?,
-            number: answers[0].as_integer(),
+            facts: ServerFacts::from_answers(facts, &user)?,
+            number: number.as_integer(),
+            clock_at_start: read_time(time).map(|time| (time, clock.now())),
             connection,
             driver,
             aborted: AtomicBool::new(false),
@@ -74,6 +82,16 @@ impl Link {
     /// What the server said about itself.
     pub(crate) fn facts(&self) -> &ServerFacts {
         &self.facts
+    }
+
+    /// What the server's wall clock shows at `now`, unless it was set since the connection began:
+    /// good enough to tell days apart.
+    pub(crate) fn server_clock(&self, now: BootInstant) -> Option<WallTime> {
+        let (then, at) = self.clock_at_start?;
+        let micros = u64::try_from(now.since(at).as_micros()).unwrap_or(u64::MAX);
+        Some(WallTime::from_micros(
+            then.as_micros().saturating_add(micros),
+        ))
     }
 
     /// The name of the user, for messages.

@@ -10,7 +10,7 @@ mod server;
 mod socket;
 mod tls;
 
-pub(crate) use answer::{Answer, Refusal};
+pub(crate) use answer::{Answer, Refusal, read_time, wall_time};
 pub(crate) use command::{Command, Script};
 pub(crate) use connector::Connector;
 pub(crate) use failure::Rights;

@@ -1,5 +1,6 @@
 //! Who may enter, and who cannot be a member.
 
+use leasehold::clock::WallTime;
 use leasehold::{Effect, Error, ErrorKind, Member, Renewal, Store};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
@@ -282,4 +283,27 @@ async fn keys_that_a_user_may_not_use_are_named() {
             assert!(error.to_string().contains("leasehold:*"), "{error}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_client_clock_more_than_a_day_off_is_refused_and_changes_nothing() {
+    const DAY: u64 = 24 * 60 * 60 * 1_000_000;
+    let server = RedisServer::start();
+    let member = member(&server);
+    let right = claim("x").proposal.as_micros();
+    for wrong in [right - DAY - DAY / 8, right + 400 * DAY, 5] {
+        let mut claim = claim("x");
+        claim.proposal = WallTime::from_micros(wrong);
+        let error = refused(&member, &claim).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(error.effect(), Effect::None);
+        assert!(
+            error.to_string().contains("days apart: at most 1"),
+            "{error}"
+        );
+    }
+    assert_eq!(server.command(&["DBSIZE"]), Reply::Integer(0));
+    let mut claim = claim("x");
+    claim.proposal = WallTime::from_micros(right - DAY / 2);
+    granted(&member, &claim).await;
 }
