@@ -4,9 +4,7 @@ use leasehold::clock::{Clock, SystemClock, WallTime};
 use leasehold::{ErrorKind, Fence, LostReason, Member, Release, Renewal, Seal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{
-    busy, claim, claim_for, eventually, granted, held, member, refused, released, value,
-};
+use crate::support::{busy, claim, eventually, granted, held, member, refused, released, value};
 
 #[tokio::test]
 async fn one_owner_holds_and_the_next_gets_it_after_the_release() {
@@ -95,24 +93,6 @@ async fn seal_raises_the_counter_for_the_holder_alone() {
     released(&store, &mine).await;
     assert_eq!(store.seal(&mine, far).await.unwrap(), Seal::NotHeld);
     assert!(granted(&store, &other).await.fence > far);
-}
-
-#[tokio::test]
-async fn a_renewed_lease_outlives_its_first_ttl_and_another_one_does_not() {
-    let server = RedisServer::start();
-    let store = member(&server);
-    let ttl = Duration::from_secs(3);
-    let (kept, left) = (claim_for("kept", ttl), claim_for("left", ttl));
-    let sent = SystemClock.now();
-    let lease = held(&kept, granted(&store, &kept).await);
-    granted(&store, &left).await;
-    while SystemClock.now() < sent + ttl * 2 {
-        let answers = store.renew(std::slice::from_ref(&lease)).await;
-        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
-        SystemClock.sleep_until(SystemClock.now() + ttl / 20).await;
-    }
-    assert_eq!(value(&server, "kept"), Reply::Bulk(kept.owner.to_string()));
-    granted(&store, &claim("left")).await;
 }
 
 #[tokio::test]
