@@ -35,6 +35,8 @@ fn refusal(own: &str, dependency: &Dependency) -> Option<String> {
         ("leasehold", "leasehold-testkit", Kind::Dev) => None,
         ("leasehold", _, _) => Some(format!("the core knows no store, and so not {name}")),
         (_, "leasehold", _) => None,
+        // It compiles the README's examples, which belong to no crate alone.
+        ("leasehold-testkit", _, Kind::Dev) => None,
         ("leasehold-testkit", _, _) => {
             Some(format!("the testkit serves {name}, not depends on it"))
         }
