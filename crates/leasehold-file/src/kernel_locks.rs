@@ -4,24 +4,31 @@
 //! for a moment only, makes somebody else's attempt fail. `/proc/locks` tells without that. It
 //! leaves out the processes of other PID namespaces; of those, the ones that use this library are
 //! found by their records.
+//!
+//! The kernel hands that list out a page at a time. If it changes between two pages, an entry can
+//! stand there twice or not at all; so a list of several pages is read three times, what any of
+//! the readings shows is there, and a process that shows up more than once counts once.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use leasehold::Mode;
 
 /// The locks that `flock(2)` had granted when it was read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KernelLocks {
-    granted: Vec<Granted>,
+    granted: HashSet<Granted>,
     mounts: Vec<Mount>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Granted {
     mode: Mode,
+    /// As this process sees it: another number where the holder has a PID namespace of its own.
+    pid: u64,
     device: Device,
     inode: u64,
 }
@@ -32,13 +39,13 @@ struct Mount {
     device: Device,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Device {
     major: u64,
     minor: u64,
 }
 
-/// How many hold one file.
+/// How many processes hold one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub(crate) exclusive: usize,
@@ -48,14 +55,22 @@ pub(crate) struct Holding {
 impl KernelLocks {
     /// Reads the kernel's list. Without `/proc` there is none, and only our own holders are known.
     pub(crate) fn read() -> Self {
-        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let mut granted = HashSet::new();
+        for _ in 0..READINGS {
+            let Ok(list) = List::read() else { break };
+            granted.extend(parse_locks(&list.text));
+            if list.is_one_page {
+                break;
+            }
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Self {
-            granted: parse_locks(&text("/proc/locks")),
-            mounts: parse_mounts(&text("/proc/self/mountinfo")),
+            granted,
+            mounts: parse_mounts(&mounts),
         }
     }
 
-    /// How many hold `file`.
+    /// How many processes hold `file`.
     pub(crate) fn on(&self, file: &File) -> io::Result<Holding> {
         let metadata = file.metadata()?;
         let mut holding = Holding::default();
@@ -92,10 +107,42 @@ impl KernelLocks {
     }
 }
 
+/// What `/proc/locks` said.
+struct List {
+    text: String,
+    /// All of it came in one answer, at one moment.
+    is_one_page: bool,
+}
+
+impl List {
+    fn read() -> io::Result<Self> {
+        let mut file = File::open("/proc/locks")?;
+        let mut bytes = Vec::new();
+        let mut answers = 0;
+        // An answer is as long as the buffer, but no longer than a page, or one entry.
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            answers += 1;
+        }
+        Ok(Self {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            is_one_page: answers <= 1,
+        })
+    }
+}
+
+const READINGS: usize = 3;
+
 /// Lines like `3: FLOCK  ADVISORY  WRITE 7138 fe:00:10027034 0 EOF`, the device in hexadecimal
 /// (`fs/locks.c`, `lock_get_status`); the second word of a line is `->` for one that still waits.
-fn parse_locks(text: &str) -> Vec<Granted> {
-    text.lines().filter_map(parse_lock).collect()
+fn parse_locks(text: &str) -> impl Iterator<Item = Granted> {
+    text.lines().filter_map(parse_lock)
 }
 
 fn parse_lock(line: &str) -> Option<Granted> {
@@ -108,7 +155,8 @@ fn parse_lock(line: &str) -> Option<Granted> {
         "READ" => Mode::Shared,
         _ => return None,
     };
-    let mut place = words.nth(1)?.split(':');
+    let pid = words.next()?.parse().ok()?;
+    let mut place = words.next()?.split(':');
     let mut hexadecimal = || u64::from_str_radix(place.next()?, 16).ok();
     let device = Device {
         major: hexadecimal()?,
@@ -116,6 +164,7 @@ fn parse_lock(line: &str) -> Option<Granted> {
     };
     Some(Granted {
         mode,
+        pid,
         device,
         inode: place.next()?.parse().ok()?,
     })
@@ -156,16 +205,17 @@ mod tests {
                     4: FLOCK  ADVISORY  READ 7141 00:2f:12 0 EOF\n\
                     5: LEASE  ACTIVE    READ 7142 00:2f:13 0 EOF\n\
                     garbage\n";
-        let lock = |mode, major, minor, inode| Granted {
+        let lock = |mode, pid, major, minor, inode| Granted {
             mode,
+            pid,
             device: Device { major, minor },
             inode,
         };
         assert_eq!(
-            parse_locks(text),
+            parse_locks(text).collect::<Vec<_>>(),
             [
-                lock(Mode::Exclusive, 254, 1, 10_027_034),
-                lock(Mode::Shared, 0, 47, 12)
+                lock(Mode::Exclusive, 7138, 254, 1, 10_027_034),
+                lock(Mode::Shared, 7141, 0, 47, 12)
             ]
         );
     }
@@ -188,6 +238,21 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_many_pages_is_read_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: Vec<_> = (0..300)
+            .map(|number| {
+                let file = File::create(dir.path().join(number.to_string())).unwrap();
+                file.lock().unwrap();
+                file
+            })
+            .collect();
+        let kernel = KernelLocks::read();
+        let held = |file: &&File| kernel.on(file).unwrap().exclusive == 1;
+        assert_eq!(files.iter().filter(held).count(), files.len());
+    }
+
+    #[test]
     fn the_running_kernel_is_understood() {
         let place = tempfile::NamedTempFile::new().unwrap();
         let holding = || KernelLocks::read().on(place.as_file()).unwrap();
@@ -197,9 +262,9 @@ mod tests {
         two.lock_shared().unwrap();
         let shared = Holding {
             exclusive: 0,
-            shared: 2,
+            shared: 1,
         };
-        assert_eq!(holding(), shared);
+        assert_eq!(holding(), shared, "one process");
         two.unlock().unwrap();
         one.lock().unwrap();
         let exclusive = Holding {

@@ -1,5 +1,6 @@
 //! Who holds what, for people: looks, and never touches a lock.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -59,11 +60,18 @@ fn of_file(file: &File) -> io::Result<Vec<Holder>> {
     }
     let Holding { exclusive, shared } = KernelLocks::read().on(file)?;
     for (mode, held) in [(Mode::Exclusive, exclusive), (Mode::Shared, shared)] {
-        let known = holders.iter().filter(|holder| holder.mode == mode).count();
-        let others = held.saturating_sub(known);
+        let others = held.saturating_sub(processes(&holders, mode));
         holders.extend(std::iter::repeat_n(Holder::unknown(mode), others));
     }
     Ok(holders)
+}
+
+/// How many processes there are among `holders` in `mode`.
+fn processes(holders: &[Holder], mode: Mode) -> usize {
+    let in_mode = holders.iter().filter(|holder| holder.mode == mode);
+    let clients = in_mode.filter_map(|holder| holder.client.as_ref());
+    let distinct: HashSet<_> = clients.map(|client| (&client.host, client.pid)).collect();
+    distinct.len()
 }
 
 /// The record of `seat`, if it is true.
