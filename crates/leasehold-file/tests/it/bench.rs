@@ -8,6 +8,7 @@ use crate::world;
 /// Prints how many times a second a free lock can be taken and given back, on the disk with the
 /// build's target folder and in memory.
 #[tokio::test]
+// tidy: it measures, and has nothing to be wrong about.
 #[ignore = "measures; run it by name with --ignored --nocapture"]
 async fn acquire_and_release_per_second() {
     const CYCLES: u32 = 2000;

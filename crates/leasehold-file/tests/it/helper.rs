@@ -98,6 +98,7 @@ impl Drop for Helper {
 }
 
 #[test]
+// tidy: it is run by every test that starts a `Helper`.
 #[ignore = "the other process of tests, which start it themselves; alone it does nothing"]
 fn helper_process() {
     let runtime = tokio::runtime::Builder::new_current_thread()
