@@ -27,12 +27,7 @@ impl Helper {
     /// Starts it as the last argument of another command.
     pub(crate) fn start_under(wrapper: &[&str]) -> Self {
         let myself = std::env::current_exe().unwrap();
-        let own = [
-            "--exact",
-            "helper::helper_process",
-            "--ignored",
-            "--nocapture",
-        ];
+        let own = ["--exact", "helper::a_helper_obeys", "--nocapture"];
         let mut command = match wrapper {
             [] => Command::new(&myself),
             [program, arguments @ ..] => {
@@ -43,6 +38,7 @@ impl Helper {
         };
         let mut child = command
             .args(own)
+            .env(ROLE, "helper")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -97,10 +93,23 @@ impl Drop for Helper {
     }
 }
 
+/// A test, and the way into the other process: in there, it is the helper.
 #[test]
-// tidy: it is run by every test that starts a `Helper`.
-#[ignore = "the other process of tests, which start it themselves; alone it does nothing"]
-fn helper_process() {
+fn a_helper_obeys() {
+    if std::env::var_os(ROLE).is_some() {
+        return obey();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut helper = Helper::start();
+    assert!(helper.take(dir.path(), "deploy", Mode::Exclusive) > 0);
+    assert_eq!(
+        helper.try_take(dir.path(), "deploy", Mode::Exclusive),
+        "busy"
+    );
+}
+
+#[expect(clippy::print_stdout, reason = "it answers through a pipe")]
+fn obey() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -172,4 +181,6 @@ async fn increment(
     fences.join(" ")
 }
 
+/// Set in the other process.
+const ROLE: &str = "LEASEHOLD_TEST_ROLE";
 const MARK: &str = "helper answers: ";

@@ -5,7 +5,6 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod bench;
 mod contention;
 mod crash;
 mod damage;
