@@ -39,6 +39,10 @@ impl Harness for Folder {
         panic!("a file store is no member of a quorum")
     }
 
+    fn places(&self) -> Vec<Arc<dyn Store>> {
+        vec![self.open()]
+    }
+
     fn forget(&self, key: &Key) {
         let store = FileStore::open(self.0.path()).expect("a folder of locks");
         std::fs::remove_file(store.lock_file(key)).expect("a lock file");

@@ -83,6 +83,10 @@ impl Harness for Servers {
         member(&self.set[0].url()).into()
     }
 
+    fn places(&self) -> Vec<Arc<dyn Store>> {
+        self.set.urls().iter().map(|url| open_member(url)).collect()
+    }
+
     fn forget(&self, key: &Key) {
         for server in self.set.iter() {
             let fence = format!("leasehold:fence:0:{{{key}}}:{key}");

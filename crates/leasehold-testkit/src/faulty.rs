@@ -158,6 +158,10 @@ impl Store for FaultyMember {
         Box::pin(async move { asking.await? })
     }
 
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        self.inner.settle()
+    }
+
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         self.inner.wait(claim)
     }

@@ -20,6 +20,9 @@ pub trait Harness: Debug + Send + Sync {
     /// The locks as a member of a quorum.
     fn member(&self) -> Arc<dyn Member>;
 
+    /// The places that grant the locks, one by one: the members of a quorum, or the store itself.
+    fn places(&self) -> Vec<Arc<dyn Store>>;
+
     /// Removes every trace of `key` behind the store's back, its fence counter too.
     fn forget(&self, key: &Key);
 

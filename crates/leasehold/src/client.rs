@@ -294,10 +294,12 @@ impl Drop for ClientCore {
         }
         self.last_words.close();
         let last_words = self.last_words.clone();
+        let store = Arc::clone(&self.store);
         if let Some(Ok(mut engine)) = engine {
-            engine
-                .background
-                .stop(async move { last_words.wait().await });
+            engine.background.stop(async move {
+                last_words.wait().await;
+                store.settle().await;
+            });
         }
     }
 }

@@ -121,6 +121,11 @@ impl Error {
         self.0.effect
     }
 
+    /// What went wrong, without the lock and the store that it happened to.
+    pub fn reason(&self) -> &str {
+        &self.0.message
+    }
+
     /// The store that failed, without credentials.
     pub fn store(&self) -> Option<&str> {
         self.0.store.as_deref()

@@ -218,6 +218,11 @@ impl Store for MemoryStore {
         })
     }
 
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        // A release is over when it is answered.
+        Box::pin(std::future::ready(()))
+    }
+
     fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
         Box::pin(self.ambient.poll_pause())
     }

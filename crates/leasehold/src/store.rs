@@ -91,6 +91,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; a lease may then be freed or stand until its TTL.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
 
+    /// Resolves once everything that earlier calls left to be freed in the background has been
+    /// tried: what a client waits for before it ends.
+    ///
+    /// # Contract
+    ///
+    /// - **F4** Afterwards nothing that was released is held anywhere that answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn settle(&self) -> BoxFuture<'_, ()>;
+
     /// Resolves when another attempt for `claim`, which was just answered `Busy`, is worth making.
     ///
     /// # Contract

@@ -61,6 +61,13 @@ impl Harness for Memory {
         Arc::new(self.members[0].clone())
     }
 
+    fn places(&self) -> Vec<Arc<dyn Store>> {
+        self.members
+            .iter()
+            .map(|member| Arc::new(member.clone()) as Arc<dyn Store>)
+            .collect()
+    }
+
     fn forget(&self, key: &Key) {
         for member in &self.members {
             member.forget(key);

@@ -115,6 +115,7 @@ const CHECKS: &[Check] = checks! {
         f1_a_dropped_guard_frees_the_lock,
         f1_the_last_share_frees_the_lock,
         f2_a_stale_release_touches_nobody,
+        f4_what_was_released_is_free_everywhere_once_settled,
     }
     wait, Nothing::{
         w1_waiting_is_no_busy_loop,

@@ -70,3 +70,18 @@ pub(crate) async fn f2_a_stale_release_touches_nobody(scene: &Scene) {
     assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
     released(&other, &holder).await;
 }
+
+pub(crate) async fn f4_what_was_released_is_free_everywhere_once_settled(scene: &Scene) {
+    let (store, places) = (scene.open(), scene.harness.places());
+    for _ in 0..10 {
+        let key = scene.key();
+        let claim = scene.claim(&key, LONG);
+        granted(&store, &claim).await;
+        released(&store, &claim).await;
+        store.settle().await;
+        for place in &places {
+            let holders = place.holders(&key).await.expect("an answer");
+            assert!(holders.is_empty(), "{}: {holders:?}", place.describe());
+        }
+    }
+}

@@ -132,6 +132,8 @@ impl Ballot {
         self.votes.iter().filter(|vote| vote.is_none()).count()
     }
 
+    /// The claim cannot be granted any more; why is not known before either so many members have
+    /// answered that it is busy, or so many have failed that nobody knows.
     fn refusal(&self, needed: usize) -> Step {
         let failed = self
             .votes
@@ -139,10 +141,13 @@ impl Ballot {
             .zip(&self.seals)
             .filter(|(vote, seal)| **vote == Some(Vote::Failed) || **seal == SealState::Failed)
             .count();
-        if self.votes.len() - failed < needed {
+        let members = self.votes.len();
+        if members - failed < needed {
             Step::NoQuorum
-        } else {
+        } else if members - failed - self.pending() >= needed {
             Step::Busy
+        } else {
+            Step::Wait
         }
     }
 }
@@ -238,6 +243,30 @@ mod tests {
         dead.vote(1, Vote::Failed);
         dead.vote(2, Vote::Failed);
         assert_eq!(dead.vote(3, Vote::Failed), Step::NoQuorum);
+    }
+
+    #[test]
+    fn busy_members_beside_silent_ones_are_not_busy_before_the_silent_ones_are_known() {
+        let mut ballot = Ballot::new(5);
+        ballot.vote(0, Vote::Busy);
+        ballot.vote(1, Vote::Busy);
+        assert_eq!(
+            ballot.vote(2, Vote::Failed),
+            Step::Wait,
+            "no majority has answered"
+        );
+        assert_eq!(ballot.vote(3, Vote::Failed), Step::Wait);
+        assert_eq!(ballot.vote(4, Vote::Failed), Step::NoQuorum);
+
+        let mut ballot = Ballot::new(5);
+        ballot.vote(0, Vote::Busy);
+        ballot.vote(1, Vote::Busy);
+        ballot.vote(2, Vote::Failed);
+        assert_eq!(
+            ballot.vote(3, granted(1)),
+            Step::Busy,
+            "three of five have answered"
+        );
     }
 
     #[test]

@@ -130,10 +130,7 @@ impl<'a> Election<'a> {
                 Some(Err(error)) if error.effect() == Effect::None => continue,
                 Some(Err(_)) | None => None,
             };
-            let freeing = Arc::clone(link).free(Arc::clone(&self.claim), self.limit, |_| {
-                drop(held);
-            });
-            background::spawn(freeing);
+            link.start_freeing(&self.claim, self.limit, |_| drop(held));
         }
         drop(done);
         // Resolves once every sender is dropped: each member that granted has answered.

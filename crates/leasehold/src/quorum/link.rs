@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 
 use crate::BoxFuture;
 use crate::ambient::Ambient;
@@ -27,6 +28,8 @@ pub(crate) struct Link {
     member: Arc<dyn Member>,
     ambient: Ambient,
     state: Mutex<LinkState>,
+    /// Releases that have not been tried yet.
+    untried: TaskTracker,
 }
 
 #[derive(Debug, Default)]
@@ -63,10 +66,14 @@ pub(crate) struct Announced(#[expect(dead_code, reason = "held for its drop")] w
 
 impl Link {
     pub(crate) fn new(member: Arc<dyn Member>, ambient: Ambient) -> Arc<Self> {
+        let untried = TaskTracker::new();
+        // It only counts; closed, it can be waited for whenever it is empty.
+        untried.close();
         Arc::new(Self {
             member,
             ambient,
             state: Mutex::default(),
+            untried,
         })
     }
 
@@ -139,10 +146,34 @@ impl Link {
             .await
     }
 
+    /// Resolves once every release so far has been tried here, or after [`SETTLE_MAX`] on a member
+    /// that seems not to answer: the end of a program does not wait for it.
+    pub(crate) async fn settle(&self) {
+        if self.heard().is_ok() {
+            let clock = &*self.ambient.clock;
+            let _ = clock::within(clock, clock.now() + SETTLE_MAX, self.untried.wait()).await;
+        }
+    }
+
+    /// Frees the claim in the background, as [`free`](Self::free) does.
+    pub(crate) fn start_freeing(
+        self: &Arc<Self>,
+        claim: &Arc<Claim>,
+        limit: Duration,
+        first: impl FnOnce(Result<Release, Error>) + Send + 'static,
+    ) {
+        let untried = self.untried.token();
+        let first = move |outcome| {
+            first(outcome);
+            drop(untried);
+        };
+        background::spawn(Arc::clone(self).free(Arc::clone(claim), limit, first));
+    }
+
     /// Frees the claim here, after its own attempt has been answered. Where the attempt was never
     /// answered the release is repeated: until it gets through, and once more before the TTL is
     /// over, as the attempt may take effect that late. `first` hears of the first try.
-    pub(crate) async fn free(
+    async fn free(
         self: Arc<Self>,
         claim: Arc<Claim>,
         limit: Duration,
@@ -239,7 +270,7 @@ impl Link {
         match error {
             Some(error) if !state.failing => {
                 state.failing = true;
-                tracing::warn!(%member, %error, "member does not count");
+                tracing::warn!(%member, reason = error.reason(), "member does not count");
             }
             None if state.failing => {
                 state.failing = false;
@@ -303,6 +334,8 @@ fn unanswered(text: impl Into<String>) -> Error {
 /// For people who look: they would rather wait a moment than see nothing.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 const LIST_LIMIT: Duration = Duration::from_secs(10);
+
+const SETTLE_MAX: Duration = Duration::from_millis(100);
 
 const PROBE_PAUSE: Duration = Duration::from_millis(200);
 const PROBE_LIMIT: Duration = Duration::from_secs(1);

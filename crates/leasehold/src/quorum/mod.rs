@@ -13,6 +13,8 @@ mod views;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use crate::BoxFuture;
 use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Release, Renewal};
@@ -221,6 +223,12 @@ impl Store for Quorum {
             claim,
             self.member_limit(claim.ttl),
         ))
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            join_all(self.links.iter().map(|link| link.settle())).await;
+        })
     }
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {

@@ -99,7 +99,7 @@ pub(crate) async fn release(
         let first = move |outcome| {
             let _ = outbox.send((id, outcome));
         };
-        background::spawn(Arc::clone(link).free(Arc::clone(&claim), limit, first));
+        link.start_freeing(&claim, limit, first);
     }
     drop(outbox);
     let mut tally = Tally::new(links.len());

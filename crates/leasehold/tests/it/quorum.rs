@@ -210,11 +210,7 @@ async fn members_that_disagree_on_the_counter_are_sealed() {
     let far = leasehold::Fence::new(first_fence.get() + 1_000_000_000_000).unwrap();
     {
         use leasehold::{Member, Store};
-        let ambient = &scene.ambient;
-        let info = leasehold::ClientInfo::of_this_process(ambient, None);
-        let owner = leasehold::Owner::random(info.id, &*ambient.entropy);
-        let key = leasehold::Key::new("x").unwrap();
-        let claim = leasehold::Claim::new(key, owner, TTL, ambient.clock.wall(), info.into());
+        let claim = scene.claim("x");
         scene.members[0].acquire(&claim).await.unwrap();
         scene.members[0].seal(&claim, far).await.unwrap();
         scene.members[0].release(&claim).await.unwrap();
@@ -270,4 +266,35 @@ async fn sets_that_make_no_sense_are_refused() {
     let many: Vec<String> = (0..32).map(|n| n.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert!(refusal(&many).contains("32 members: at most 31"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn settling_waits_for_releases_that_can_be_answered_and_not_for_the_dead() {
+    use leasehold::Store;
+    let scene = Scene::quorum(5);
+    let quorum = scene.store();
+    scene.members[3].set(Fault::Slow(Duration::from_millis(40)));
+    let claim = scene.claim("x");
+    quorum.acquire(&claim).await.unwrap();
+    quorum.release(&claim).await.unwrap();
+    let asked = scene.now();
+    quorum.settle().await;
+    assert!(scene.now() > asked, "a slow member is waited for");
+    assert!(
+        scene.members[3]
+            .holders(&claim.key)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    scene.members[4].set(Fault::Frozen);
+    let claim = scene.claim("y");
+    quorum.acquire(&claim).await.unwrap();
+    quorum.release(&claim).await.unwrap();
+    let asked = scene.now();
+    quorum.settle().await;
+    assert!(
+        scene.now().since(asked) <= Duration::from_millis(100),
+        "a frozen one is not"
+    );
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
-use leasehold::{Client, Member, MemoryStore, Quorum};
+use leasehold::{Claim, Client, ClientInfo, Key, Member, MemoryStore, Owner, Quorum};
 use leasehold_testkit::{Call, FaultyMember, virtual_ambient};
 
 /// A client on virtual time, and the members behind it.
@@ -46,6 +46,19 @@ impl Scene {
     /// Another client of the same members, with links of its own.
     pub(crate) fn other_client(&self) -> Client {
         client(quorum_of(&self.members, &self.ambient), &self.ambient)
+    }
+
+    /// The quorum without a client.
+    pub(crate) fn store(&self) -> Quorum {
+        quorum_of(&self.members, &self.ambient)
+    }
+
+    /// A claim of nobody's client.
+    pub(crate) fn claim(&self, name: &str) -> Claim {
+        let info = ClientInfo::of_this_process(&self.ambient, None);
+        let owner = Owner::random(info.id, &*self.ambient.entropy);
+        let key = Key::new(name).expect("a valid name");
+        Claim::new(key, owner, TTL, self.ambient.clock.wall(), info.into())
     }
 
     pub(crate) fn now(&self) -> BootInstant {
