@@ -32,7 +32,10 @@ impl Subscriber for Events {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        self.output.say(&Message::Warning(&line.text()));
+        // A loss has a message of its own, which says what becomes of the command.
+        if line.message != LOSS {
+            self.output.say(&Message::Warning(&line.text()));
+        }
     }
 
     // Spans are not enabled, so that nothing below is ever called with one.
@@ -81,3 +84,6 @@ impl Visit for Line {
         self.record_debug(field, &format_args!("{value}"));
     }
 }
+
+/// What the keeper reports when a guard is lost.
+const LOSS: &str = "lost";

@@ -122,7 +122,7 @@ fn grace(args: &RunArgs) -> Result<Duration, Failure> {
 
 /// By how much SIGKILL comes before the deadline: what it takes until the last process is gone.
 fn margin(args: &RunArgs) -> Duration {
-    (shortest_hold(args) / 30).min(Duration::from_millis(200))
+    (shortest_hold(args) / 30).min(Duration::from_secs(1))
 }
 
 /// How long the command has from the grant to the first deadline, roughly.

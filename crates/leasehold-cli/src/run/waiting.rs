@@ -107,6 +107,14 @@ impl Request<'_> {
                 holders: &holders,
                 so_far: SystemClock.now().since(began),
             };
+            // Granted while the question was under way: the answer to the wish comes next.
+            let is_ours = |owner: Owner| owner.client() == self.client.id();
+            if holders
+                .iter()
+                .any(|holder| holder.owner.is_some_and(is_ours))
+            {
+                return pending().await;
+            }
             let owners: Vec<_> = holders.iter().map(|holder| holder.owner).collect();
             if terminal {
                 self.output.show_status(&message);

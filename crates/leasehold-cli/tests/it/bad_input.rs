@@ -86,12 +86,16 @@ fn a_lock_folder_on_a_file_system_that_is_not_local() {
 fn a_lock_folder_that_may_not_be_written_is_77() {
     let sandbox = Sandbox::new();
     let open = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(sandbox.path("."), open.clone()).unwrap();
+    fs::set_permissions(sandbox.path("."), open).unwrap();
     fs::create_dir(sandbox.path("locks")).unwrap();
     fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o555)).unwrap();
     // For root every folder can be written: become somebody else, who needs a copy to execute.
-    fs::copy(PROGRAM, sandbox.path("leasehold")).unwrap();
-    fs::set_permissions(sandbox.path("leasehold"), open).unwrap();
+    // Not by this process: what it has open for writing cannot be executed while another test
+    // starts a process, which has it open too for a moment.
+    let mut copy = Command::new("install");
+    copy.args(["-m", "755", PROGRAM])
+        .arg(sandbox.path("leasehold"));
+    assert!(copy.status().unwrap().success());
     let mut command = if nix::unistd::geteuid().is_root() {
         let mut command = Command::new("setpriv");
         command.args([

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
 use crate::processes;
@@ -101,6 +103,11 @@ impl Sandbox {
         text.trim_end().to_owned()
     }
 
+    /// The lines that the file `name` holds by now.
+    pub(crate) fn lines_in(&self, name: &str) -> Vec<String> {
+        read(&self.path(name)).lines().map(Into::into).collect()
+    }
+
     /// What the file `name` holds by now, without the end of its last line.
     pub(crate) fn line_in_if_any(&self, name: &str) -> String {
         read(&self.path(name)).trim_end().to_owned()
@@ -110,6 +117,18 @@ impl Sandbox {
     #[track_caller]
     pub(crate) fn pid_in(&self, name: &str) -> i32 {
         self.line_in(name).parse().unwrap()
+    }
+
+    /// Makes a gate: a command that reads a line from the file `name` waits there, until it is
+    /// opened. Unlike a loop around `sleep` it starts no processes, and can so be stopped at any
+    /// time: a shell that is just starting one is not, before that one runs (vfork).
+    pub(crate) fn gate(&self, name: &str) {
+        mkfifo(&self.path(name), Mode::S_IRWXU).unwrap();
+    }
+
+    /// Lets whoever waits, or will wait, at the gate pass.
+    pub(crate) fn open_gate(&self, name: &str) {
+        fs::write(self.path(name), "\n").unwrap();
     }
 
     /// Whether nobody holds `lock`, as `status` tells.
@@ -201,3 +220,12 @@ fn read(path: &Path) -> String {
 }
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
+
+/// A command that notes each INT and USR1 it receives in `got`, and ends on USR2.
+pub(crate) const COUNTER: &str = "
+    trap 'echo INT >> got' INT
+    trap 'echo USR1 >> got' USR1
+    sleep 1000 & sleep=$!
+    trap 'kill $sleep; exit 0' USR2
+    echo $$ > pid
+    while :; do wait $sleep; done";

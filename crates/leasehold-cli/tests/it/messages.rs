@@ -44,7 +44,7 @@ fn every_line_is_an_object_that_says_what_happened() {
 #[test]
 fn a_loss_and_a_mistake_are_objects_too() {
     let sandbox = Sandbox::new();
-    let lost = sandbox.run(&["run", "--json", "--max-hold", "600ms", "x", "sleep", "1000"]);
+    let lost = sandbox.run(&["run", "--json", "--max-hold", "3s", "x", "sleep", "1000"]);
     assert_eq!(lost.code(), 76);
     let lost = events(&lost);
     assert_eq!(lost[1]["event"], "lost");

@@ -1,6 +1,7 @@
+use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::harness::Sandbox;
+use crate::harness::{COUNTER, Sandbox};
 use crate::processes::{parent_and_group, until_gone, until_running, until_stopped};
 
 #[test]
@@ -99,7 +100,8 @@ fn killing_the_outer_wrapper_ends_all_of_them() {
 #[test]
 fn a_stop_reaches_through_both_and_so_does_the_continuing() {
     let sandbox = Sandbox::new();
-    let inner = "echo $$ > inner; while [ ! -e go ]; do sleep 0.02; done; exit 6";
+    sandbox.gate("go");
+    let inner = "echo $$ > inner; read go < go; exit 6";
     let script = format!(
         "\"$LEASEHOLD\" run inner -- sh -c \"{}\"; exit $?",
         inner.replace('$', "\\$")
@@ -116,24 +118,29 @@ fn a_stop_reaches_through_both_and_so_does_the_continuing() {
     for process in [run.pid(), inner_wrapper, command] {
         until_running(process);
     }
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.open_gate("go");
     assert_eq!(run.wait().code(), 6);
 }
 
 #[test]
 fn a_signal_to_the_outer_wrapper_reaches_the_inner_command_once() {
     let sandbox = Sandbox::new();
-    let inner = "trap 'echo usr1 >> got' USR1; echo $$ > inner; \
-                 while [ ! -e go ]; do sleep 0.02; done; cat got";
-    let script = format!(
-        "trap '' USR2; trap : USR1; \"$LEASEHOLD\" run inner -- sh -c \"{}\" & \
-         while :; do wait $! && break; done",
-        inner.replace('$', "\\$")
-    );
-    let run = sandbox.start(&["run", "outer", "--", "sh", "-c", &script]);
-    sandbox.pid_in("inner");
-    run.signal(Signal::SIGUSR1);
-    sandbox.line_in("got");
-    std::fs::write(sandbox.path("go"), "").unwrap();
-    assert_eq!(run.wait().stdout, "usr1\n");
+    let outer = "trap : USR1; \"$LEASEHOLD\" run inner -- sh -c \"$COUNTER\" & \
+                 while :; do wait $! && exit 0; done";
+    let mut command = sandbox.leasehold();
+    command.env("COUNTER", COUNTER);
+    command.args(["run", "outer", "--", "sh", "-c", outer]);
+    let run = sandbox.spawn(command);
+    let command = sandbox.pid_in("pid");
+    let (guardian, _) = parent_and_group(command);
+    for number in 1..=5 {
+        run.signal(Signal::SIGUSR1);
+        until("the signal arrives", || {
+            sandbox.lines_in("got").len() >= number
+        });
+    }
+    // What the inner wrapper passes on comes in order: a second signal would come before this.
+    crate::processes::signal(parent_and_group(guardian).0, Signal::SIGUSR2);
+    assert_eq!(run.wait().code(), 0);
+    assert_eq!(sandbox.lines_in("got"), ["USR1"; 5]);
 }

@@ -7,10 +7,12 @@ use nix::sys::signal::Signal;
 use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::{state, until_gone, until_stopped};
 
-/// A command with a child; neither ends on SIGTERM.
+/// A command with a child; neither ends on SIGTERM, and the child notes the time since boot again
+/// and again.
 const STUBBORN: &str = r#"
 trap "" TERM
-sh -c 'echo $$ > child; while :; do sleep 1000; done' &
+sh -c 'echo $$ > child
+    while :; do cut -d" " -f1 /proc/uptime > next && mv next beat; sleep 0.05; done' &
 echo $$ > command
 while :; do sleep 1000; done
 "#;
@@ -36,25 +38,29 @@ fn stubborn(sandbox: &Sandbox, urls: &[String], ttl: &str) -> (Running, [i32; 2]
     (run, processes)
 }
 
-/// The latest deadline that a lease of six seconds can have whose renewals end now.
+/// The latest deadline that a lease of fifteen seconds can have whose renewals end now.
 fn latest_deadline() -> BootInstant {
-    SystemClock.now() + Duration::from_millis(6_000 - 600)
+    SystemClock.now() + Duration::from_millis(15_000 - 1_500)
 }
 
+/// Waits until the processes are gone, and asserts that none of them did anything after `deadline`.
+/// When they are *seen* to be gone does not count: the machine may be busy.
 #[track_caller]
-fn assert_gone_before(deadline: BootInstant, processes: [i32; 2]) {
+fn assert_gone_before(sandbox: &Sandbox, deadline: BootInstant, processes: [i32; 2]) {
     processes.into_iter().for_each(until_gone);
-    let late = SystemClock.now().since(deadline);
-    assert!(late.is_zero(), "gone {late:?} after the deadline");
+    let beat: f64 = sandbox.line_in("beat").parse().unwrap();
+    let beat = Duration::from_secs_f64(beat);
+    let deadline = deadline.since(BootInstant::from_nanos(0));
+    assert!(beat < deadline, "{beat:?} is after {deadline:?}");
 }
 
 #[test]
 fn a_frozen_server_is_a_lost_lease_and_the_group_is_gone_before_its_deadline() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
-    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "15s");
     server.freeze();
-    assert_gone_before(latest_deadline(), processes);
+    assert_gone_before(&sandbox, latest_deadline(), processes);
     let ended = run.wait();
     ended.fails(76, &[r#"lost lock "x": no renewal was confirmed"#]);
     server.thaw();
@@ -64,9 +70,9 @@ fn a_frozen_server_is_a_lost_lease_and_the_group_is_gone_before_its_deadline() {
 fn a_dead_server_is_a_lost_lease_too() {
     let sandbox = Sandbox::new();
     let mut server = RedisServer::start();
-    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "3s");
     server.kill();
-    assert_gone_before(latest_deadline(), processes);
+    processes.into_iter().for_each(until_gone);
     run.wait().fails(76, &[r#"lost lock "x""#]);
 }
 
@@ -74,9 +80,9 @@ fn a_dead_server_is_a_lost_lease_too() {
 fn a_lease_that_was_deleted_is_lost_at_the_next_renewal() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
-    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "3s");
     server.command(&["DEL", "x"]);
-    assert_gone_before(latest_deadline(), processes);
+    processes.into_iter().for_each(until_gone);
     run.wait()
         .fails(76, &[r#"lost lock "x": the lease vanished"#]);
 }
@@ -87,11 +93,11 @@ fn a_lease_is_renewed_for_as_long_as_the_command_runs() {
     let server = RedisServer::start();
     let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
     let began = SystemClock.now();
-    let args = ["run", "--ttl", "500ms", "x", "--", "sh", "-c", script];
+    let args = ["run", "--ttl", "4s", "x", "--", "sh", "-c", script];
     let holder = start(&sandbox, &[server.url()], &args);
     sandbox.pid_in("pid");
-    until("four times its TTL", || {
-        SystemClock.now().since(began) > Duration::from_secs(2)
+    until("twice its TTL", || {
+        SystemClock.now().since(began) > Duration::from_secs(8)
     });
     let busy = run(&sandbox, &[server.url()], &["run", "-n", "x", "true"]);
     busy.fails(75, &["held by"]);
@@ -108,10 +114,10 @@ fn a_lease_is_renewed_for_as_long_as_the_command_runs() {
 fn a_stopped_command_is_ended_before_its_lease_and_the_wrapper_wakes_to_say_so() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
-    let (run, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    let (run, processes) = stubborn(&sandbox, &[server.url()], "15s");
     run.signal(Signal::SIGTSTP);
     until_stopped(run.pid());
-    assert_gone_before(latest_deadline(), processes);
+    assert_gone_before(&sandbox, latest_deadline(), processes);
     run.wait().fails(76, &[r#"lost lock "x""#]);
 }
 
@@ -119,10 +125,9 @@ fn a_stopped_command_is_ended_before_its_lease_and_the_wrapper_wakes_to_say_so()
 fn a_killed_wrapper_takes_the_command_along_and_the_lock_is_free_within_the_ttl() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
-    let (holder, processes) = stubborn(&sandbox, &[server.url()], "6s");
+    let (holder, processes) = stubborn(&sandbox, &[server.url()], "15s");
     holder.signal(Signal::SIGKILL);
-    let deadline = latest_deadline();
-    assert_gone_before(deadline, processes);
+    assert_gone_before(&sandbox, latest_deadline(), processes);
     let next = run(
         &sandbox,
         &[server.url()],
@@ -160,11 +165,11 @@ fn two_frozen_of_five_change_nothing_but_log_lines() {
 fn a_majority_that_freezes_is_a_lost_lease() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(5);
-    let (run, processes) = stubborn(&sandbox, &servers.urls(), "6s");
+    let (run, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     for index in [0, 2, 4] {
         servers[index].freeze();
     }
-    assert_gone_before(latest_deadline(), processes);
+    assert_gone_before(&sandbox, latest_deadline(), processes);
     run.wait().fails(76, &[r#"lost lock "x""#]);
 }
 
@@ -188,7 +193,7 @@ fn three_dead_of_five_are_69_within_the_wait_and_each_is_named() {
     );
     let took = SystemClock.now().since(began);
     ended.fails(69, &dead);
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
     let ended = run(
         &sandbox,
         &servers.urls(),
@@ -264,7 +269,7 @@ fn a_token_of_another_library_is_a_holder() {
 fn status_names_who_holds_a_lease_where_and_how_long() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(3);
-    let (holder, processes) = stubborn(&sandbox, &servers.urls(), "6s");
+    let (holder, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     let mut status = String::new();
     let known = format!("held by leasehold (pid {} on ", holder.pid());
     // Who a client is may be written a moment after its lock.

@@ -48,7 +48,8 @@ fn a_signal_reaches_the_whole_group_and_the_commands_end_is_told() {
 #[test]
 fn a_stop_stops_both_and_they_go_on_together() {
     let sandbox = Sandbox::new();
-    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
+    sandbox.gate("go");
+    let script = "echo $$ > pid; read go < go; exit 3";
     let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
     let command = sandbox.pid_in("pid");
     run.signal(Signal::SIGTSTP);
@@ -57,28 +58,30 @@ fn a_stop_stops_both_and_they_go_on_together() {
     run.signal(Signal::SIGCONT);
     until_running(run.pid());
     until_running(command);
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.open_gate("go");
     assert_eq!(run.wait().code(), 3);
 }
 
 #[test]
 fn a_command_that_somebody_else_stops_and_continues_takes_the_wrapper_along() {
     let sandbox = Sandbox::new();
-    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
+    sandbox.gate("go");
+    let script = "echo $$ > pid; read go < go; exit 3";
     let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
     let command = sandbox.pid_in("pid");
     crate::processes::signal(command, Signal::SIGSTOP);
     until_stopped(run.pid());
     crate::processes::signal(command, Signal::SIGCONT);
     until_running(run.pid());
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.open_gate("go");
     assert_eq!(run.wait().code(), 3);
 }
 
 #[test]
 fn a_stopped_command_of_a_killed_wrapper_is_ended_too() {
     let sandbox = Sandbox::new();
-    let script = "echo $$ > pid; while :; do sleep 0.02; done";
+    sandbox.gate("go");
+    let script = "echo $$ > pid; read go < go";
     let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
     let command = sandbox.pid_in("pid");
     run.signal(Signal::SIGTSTP);

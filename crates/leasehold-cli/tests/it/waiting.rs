@@ -61,10 +61,10 @@ fn a_wait_ends_when_it_was_said_to() {
     let sandbox = Sandbox::new();
     let _first = hold(&sandbox, &[], "deploy");
     let began = SystemClock.now();
-    let busy = sandbox.run(&["run", "-w", "700ms", "deploy", "touch", "second"]);
+    let busy = sandbox.run(&["run", "-w", "2s", "deploy", "touch", "second"]);
     let waited = SystemClock.now().since(began);
-    busy.fails(75, &["held by leasehold", "after waiting 700ms"]);
-    assert!(waited.as_millis() >= 700, "{waited:?}");
+    busy.fails(75, &["held by leasehold", "after waiting 2s"]);
+    assert!(waited.as_secs() >= 2, "{waited:?}");
     assert!(!sandbox.path("second").exists());
 }
 
@@ -102,6 +102,22 @@ fn a_signal_ends_a_wait_and_leaves_nothing_behind() {
     assert_eq!(first.wait().code(), 0);
     assert!(!sandbox.path("second").exists());
     assert!(sandbox.is_free("deploy"));
+}
+
+#[test]
+fn an_ignored_signal_does_not_end_a_wait() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, &[], "deploy");
+    let mut shell = std::process::Command::new("sh");
+    sandbox.furnish(&mut shell);
+    shell.env("LEASEHOLD_STORE", sandbox.store());
+    shell.args(["-c", "trap '' HUP; exec \"$LEASEHOLD\" run deploy true"]);
+    let second = sandbox.spawn(shell);
+    second.says("waiting");
+    second.signal(Signal::SIGHUP);
+    let_go(&sandbox);
+    assert_eq!(first.wait().code(), 0);
+    assert_eq!(second.wait().code(), 0);
 }
 
 #[test]
