@@ -5,6 +5,9 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::message::Message;
+use crate::output::Output;
 
 /// Locks for many machines: run a command under a lease, and end it in time if the lease is lost.
 #[derive(Debug, Parser)]
@@ -14,7 +17,7 @@ use crate::exit_code::ExitCode;
     help_expected = true,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = ExitCode::table(),
+    after_help = postscript(),
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -32,13 +35,19 @@ pub(crate) enum Verb {
     /// CMD runs in a process group of its own, which gets the terminal. Processes that CMD leaves
     /// behind in the background when it ends by itself are neither waited for nor ended.
     ///
+    /// While CMD is stopped, as by Ctrl-Z, nobody renews a lease: then CMD is ended before the lease
+    /// runs out. A lock that is a file has no end, and CMD may stay stopped.
+    ///
     /// CMD finds LEASEHOLD_NAME, LEASEHOLD_FENCE (the fencing token) and LEASEHOLD_MEMBERS (the
     /// ids of the stores) in its environment.
-    #[command(after_help = ExitCode::table())]
+    #[command(
+        after_help = postscript(),
+        override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>..."
+    )]
     Run(RunArgs),
 
     /// Show who holds a lock.
-    #[command(after_help = ExitCode::table())]
+    #[command(after_help = postscript())]
     Status(StatusArgs),
 
     /// Print the completions for a shell.
@@ -198,6 +207,14 @@ impl Verb {
 
 /// Shows what clap made of arguments that name no work: help or version on stdout, or the mistake.
 pub(crate) fn explain(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && asks_for_json(std::env::args_os()) {
+        let text = error.render().to_string();
+        let paragraph = text.split("\n\n").next().unwrap_or_default();
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let failure = Failure::usage(line.trim_start_matches("error: "));
+        Output::new(true).say(&Message::Error(&failure));
+        return failure.code;
+    }
     // If nobody reads it, there is nobody to tell that either.
     let _ = error.print();
     if error.use_stderr() {
@@ -206,6 +223,26 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         ExitCode::SUCCESS
     }
 }
+
+/// Whether `--json` stands among the program's own arguments, as far as that can be told of
+/// arguments that make no sense.
+fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
+    args.take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json")
+}
+
+/// What stands below the options in help and manual.
+fn postscript() -> String {
+    format!("{ENVIRONMENT}\n{}", ExitCode::table())
+}
+
+const ENVIRONMENT: &str = "\
+Environment:
+  LEASEHOLD_STORE          where the lock lives, as --store says it
+  LEASEHOLD_REQUIRE_STORE  1: an error where no store is configured
+  LEASEHOLD_CONFIG         the configuration file, in place of leasehold.toml in
+                           $XDG_CONFIG_HOME/leasehold and /etc/leasehold
+";
 
 /// A span as people write it: `30s`, `1m30s`, `500ms`.
 fn span(text: &str) -> Result<Duration, String> {

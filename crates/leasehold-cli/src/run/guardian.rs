@@ -222,7 +222,6 @@ impl Guardian {
     /// Whether CMD ended by itself; or, once the ending has begun, whether nobody is left.
     fn is_over(&self) -> io::Result<bool> {
         if self.ending.has_begun() {
-            self.family.reap_orphans(Some(self.pid))?;
             return Ok(self.family.survivors()?.is_empty());
         }
         let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
@@ -261,7 +260,10 @@ impl Guardian {
             Err(errno) => return Err(errno.into()),
         }
         let ordered = sources.get(2).and_then(PollFd::any) == Some(true);
-        while self.signals.read_signal()?.is_some() {}
+        if self.signals.read_signal()?.is_some() {
+            // Orphans below come to this process, which lives as long as the command.
+            self.family.reap_orphans(Some(self.pid))?;
+        }
         if ordered {
             for order in self.orders.take()? {
                 self.obey(order);

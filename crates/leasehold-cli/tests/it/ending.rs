@@ -1,6 +1,7 @@
 use std::process::Command;
 
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -120,6 +121,24 @@ fn a_killed_guardian_costs_no_stranger_its_life() {
     run.wait().fails(125, &["guardian"]);
     assert!(state(command).is_none() && state(stranger).is_some());
     signal(stranger, Signal::SIGKILL);
+}
+
+#[test]
+fn orphans_of_a_command_that_runs_on_leave_no_zombies() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("go");
+    let script =
+        "for n in 1 2 3; do sh -c 'sh -c \"echo \\$\\$ >> orphans\" &'; done; read go < go";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    until("three orphans", || sandbox.lines_in("orphans").len() == 3);
+    for orphan in sandbox.lines_in("orphans") {
+        // A zombie is still there.
+        until("the orphan is reaped", || {
+            !std::path::Path::new("/proc").join(&orphan).exists()
+        });
+    }
+    sandbox.open_gate("go");
+    assert_eq!(run.wait().code(), 0);
 }
 
 #[test]

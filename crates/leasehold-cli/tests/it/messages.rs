@@ -51,6 +51,12 @@ fn a_loss_and_a_mistake_are_objects_too() {
     assert!(lost[1]["reason"].as_str().unwrap().contains("longest"));
     let wrong = sandbox.run(&["run", "--json", "--store", "x:y", "x", "true"]);
     assert_eq!(events(&wrong)[0]["exit_code"], 64);
+    let wrong = sandbox.run(&["run", "--json", "--ttl", "5", "x", "true"]);
+    let wrong = events(&wrong);
+    assert_eq!((wrong.len(), &wrong[0]["exit_code"]), (1, &64.into()));
+    assert!(wrong[0]["message"].as_str().unwrap().contains("write 5s"));
+    let plain = sandbox.run(&["run", "--ttl", "5", "x", "--", "true", "--json"]);
+    plain.fails(64, &["error: "]);
 }
 
 #[test]

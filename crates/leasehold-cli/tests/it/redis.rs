@@ -197,7 +197,7 @@ fn three_dead_of_five_are_69_within_the_wait_and_each_is_named() {
     let ended = run(
         &sandbox,
         &servers.urls(),
-        &["run", "-n", "x", "touch", "ran"],
+        &["run", "-n", "y", "touch", "ran"],
     );
     ended.fails(69, &dead);
     assert!(!sandbox.path("ran").exists());
