@@ -8,6 +8,7 @@ mod ca;
 mod child;
 mod ports;
 mod redis_builder;
+mod redis_py;
 mod redis_server;
 mod redis_set;
 mod resp;
@@ -15,6 +16,7 @@ mod until;
 
 pub use ca::TestCa;
 pub use redis_builder::RedisBuilder;
+pub use redis_py::RedisPy;
 pub use redis_server::RedisServer;
 pub use redis_set::RedisSet;
 pub use resp::{Reply, RespConnection};

@@ -1,0 +1,81 @@
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// redis-py on the other side of a lock: its `Lock`, in a process of its own.
+#[derive(Debug)]
+pub struct RedisPy {
+    process: Child,
+    questions: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+/// Names the Python that has the `redis` module, where it is not the one of `cargo xtask test`.
+const PYTHON: &str = "LEASEHOLD_TEST_PYTHON";
+
+impl RedisPy {
+    /// Connects redis-py to the server on `port`.
+    ///
+    /// # Panics
+    ///
+    /// Without redis-py, saying how to get it.
+    pub fn start(port: u16) -> Self {
+        let python = python();
+        let has_module = Command::new(&python).args(["-c", "import redis"]).output();
+        assert!(
+            has_module.is_ok_and(|output| output.status.success()),
+            "{} cannot `import redis`, and this test needs redis-py: run `cargo xtask test`, or \
+             `python3 -m venv target/test-venv && target/test-venv/bin/pip install redis`, or set \
+             {PYTHON} to a Python that has it",
+            python.display()
+        );
+        let mut process = Command::new(python)
+            .args(["-c", include_str!("redis_py.py")])
+            .arg(port.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the Python that was just asked");
+        let questions = process.stdin.take().expect("a pipe");
+        let answers = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        Self {
+            process,
+            questions,
+            answers,
+        }
+    }
+
+    /// Asks once for the lock `name`, with a timeout of a minute; whether it was acquired.
+    pub fn acquire(&mut self, name: &str) -> bool {
+        self.ask(&format!("acquire {name}")) == "True"
+    }
+
+    /// Releases the lock `name` that it acquired.
+    pub fn release(&mut self, name: &str) {
+        assert_eq!(self.ask(&format!("release {name}")), "True");
+    }
+
+    fn ask(&mut self, question: &str) -> String {
+        writeln!(self.questions, "{question}").expect("redis-py is there");
+        self.answers
+            .next()
+            .expect("redis-py is there")
+            .expect("an answer")
+    }
+}
+
+impl Drop for RedisPy {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn python() -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "a test's way to its peer")]
+    let named = std::env::var_os(PYTHON);
+    named.map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-venv/bin/python"),
+        PathBuf::from,
+    )
+}
