@@ -83,8 +83,9 @@ fn a_lease_that_was_deleted_is_lost_at_the_next_renewal() {
     let (run, processes) = stubborn(&sandbox, &[server.url()], "3s");
     server.command(&["DEL", "x"]);
     processes.into_iter().for_each(until_gone);
-    run.wait()
-        .fails(76, &[r#"lost lock "x": the lease vanished"#]);
+    let ended = run.wait();
+    ended.fails(76, &[r#"lost lock "x": the lease vanished"#]);
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
 }
 
 #[test]
