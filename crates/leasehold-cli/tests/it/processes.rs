@@ -2,7 +2,7 @@ use std::fs;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getsid};
 
 /// The letter of a process's state; `None` if it is gone, which a zombie is too.
 pub(crate) fn state(pid: i32) -> Option<char> {
@@ -46,6 +46,21 @@ pub(crate) fn until_running(pid: i32) {
     until(&format!("process {pid} goes on"), || {
         state(pid).is_some_and(|state| state != 'T')
     });
+}
+
+/// Kills every process of the session that `leader` began.
+pub(crate) fn kill_session(leader: i32) {
+    for entry in fs::read_dir("/proc").unwrap() {
+        let name = entry.unwrap().file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let pid = Pid::from_raw(pid);
+        if getsid(Some(pid)) == Ok(Pid::from_raw(leader)) {
+            // Whoever has ended meanwhile need not be killed.
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
 }
 
 pub(crate) fn signal(pid: i32, signal: Signal) {

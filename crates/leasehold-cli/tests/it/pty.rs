@@ -9,6 +9,7 @@ use nix::pty::openpty;
 use nix::unistd::tcgetpgrp;
 
 use crate::harness::Sandbox;
+use crate::processes;
 
 /// A program on a terminal of its own, which is its controlling terminal.
 pub(crate) struct OnTerminal {
@@ -53,7 +54,7 @@ impl OnTerminal {
         terminal
     }
 
-    pub(crate) fn pid(&self) -> i32 {
+    fn pid(&self) -> i32 {
         self.child.id().cast_signed()
     }
 
@@ -116,7 +117,7 @@ impl OnTerminal {
 
 impl Drop for OnTerminal {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        processes::kill_session(self.pid());
         let _ = self.child.wait();
     }
 }
