@@ -41,6 +41,8 @@ pub(crate) struct Acquisition {
 enum Setback {
     Busy(Busy),
     Failed(Error),
+    /// The caller's wait was over, or the caller gone, before there was an answer.
+    CutOff,
 }
 
 /// What ends an acquisition from outside.
@@ -74,22 +76,25 @@ impl Acquisition {
         let limits = Limits { dropped, end };
         let mut failures = 0;
         let mut last_answer = began;
+        // What is told when the wait ends in the middle of an attempt, which itself says nothing.
+        let mut last = Setback::CutOff;
         loop {
             let (claim, sent) = self.claim(&limits);
-            let setback = match self.attempt(&claim, sent, &limits).await {
+            match self.attempt(&claim, sent, &limits).await {
                 Ok(guard) => return Ok(Some(guard)),
-                Err(setback) => setback,
-            };
+                Err(Setback::CutOff) => return self.give_up(last, began),
+                Err(setback) => last = setback,
+            }
             let now = self.client.now();
-            if matches!(setback, Setback::Busy(_)) {
+            if matches!(last, Setback::Busy(_)) {
                 failures = 0;
                 last_answer = now;
             }
-            if limits.dropped.is_cancelled() || !self.goes_on(&setback, last_answer, now, &limits) {
-                return self.give_up(setback, began);
+            if !self.goes_on(&last, last_answer, now, &limits) {
+                return self.give_up(last, began);
             }
             let pause = async {
-                if let Setback::Busy(_) = setback {
+                if let Setback::Busy(_) = last {
                     self.client.store.wait(&claim).await;
                 } else {
                     let random = self.client.ambient.entropy.next_u64();
@@ -98,7 +103,7 @@ impl Acquisition {
                 }
             };
             if limits.bound(&self.client, pause).await.is_none() {
-                return self.give_up(setback, began);
+                return self.give_up(last, began);
             }
             failures = failures.saturating_add(1);
         }
@@ -134,7 +139,7 @@ impl Acquisition {
                     free(&client, &claim).await;
                 }
             });
-            return Err(Setback::Failed(no_answer_in_the_wait(&self.client)));
+            return Err(Setback::CutOff);
         };
         if may_hold(&answer) && answer.is_err() {
             let (client, claim) = (Arc::clone(&self.client), Arc::clone(claim));
@@ -180,6 +185,7 @@ impl Acquisition {
         let in_time = limits.end.is_none_or(|end| now < end);
         match setback {
             Setback::Busy(_) => in_time,
+            Setback::CutOff => false,
             Setback::Failed(error) if !error.is_retryable() => false,
             Setback::Failed(_) => match wait {
                 Some(_) => in_time,
@@ -201,6 +207,7 @@ impl Acquisition {
                 Err(Error::new(ErrorKind::Busy, text).with_key(&self.key))
             }
             (Setback::Failed(error), _) => Err(error.with_key(&self.key)),
+            (Setback::CutOff, _) => Err(no_answer_in_the_wait(&self.client).with_key(&self.key)),
         }
     }
 }

@@ -237,3 +237,29 @@ async fn readers_share_and_keep_a_writer_out() {
     drop(readers);
     assert!(scene.client.lock("x").wait(TTL).acquire().await.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_ends_in_the_middle_of_an_attempt_tells_the_answer_before() {
+    let scene = Scene::single();
+    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    let lock = scene.client.lock("x").wait(Duration::from_secs(3));
+    let waiting = leasehold::background::spawn(lock.acquire());
+    scene.pass(Duration::from_secs(2)).await;
+    scene.members[0].set(Fault::Frozen);
+    let asked = scene.now();
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(error.is_busy(), "{error}");
+    assert!(scene.now().since(asked) < Duration::from_secs(2));
+    let error = scene
+        .client
+        .lock("x")
+        .wait(Duration::from_millis(1))
+        .acquire()
+        .await
+        .unwrap_err();
+    assert!(
+        error.is_unreachable(),
+        "the only attempt was not answered: {error}"
+    );
+    scene.members[0].set(Fault::None);
+}
