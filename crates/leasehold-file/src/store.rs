@@ -132,7 +132,8 @@ impl FileStore {
                 Step::Drawing(lock) if ambient.clock.now() < give_up => won = Some(lock),
                 Step::Drawing(lock) => return Err(readers_are_stuck(lock.path())),
             }
-            let soon = ambient.clock.now() + self.random_pause(PAUSE_OF_READERS);
+            let [least, most] = PAUSE_OF_READERS;
+            let soon = ambient.clock.now() + ambient.random_span(least, most);
             ambient.clock.sleep_until(soon).await;
         }
     }
@@ -179,11 +180,6 @@ impl FileStore {
             // It is free in any case, also where the name could not be looked up.
             Ok(true) | Err(_) => Release::Released,
         })
-    }
-
-    fn random_pause(&self, span: std::ops::Range<Duration>) -> Duration {
-        let width = (span.end - span.start).as_micros() as u64;
-        span.start + Duration::from_micros(self.0.ambient.entropy.next_u64() % width.max(1))
     }
 }
 
@@ -235,8 +231,7 @@ impl Store for FileStore {
     }
 
     fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        let clock = &self.0.ambient.clock;
-        clock.sleep_until(clock.now() + self.random_pause(PAUSE_OF_WAITERS))
+        Box::pin(self.0.ambient.poll_pause())
     }
 
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
@@ -286,11 +281,7 @@ fn readers_are_stuck(path: &Path) -> Error {
     Error::new(ErrorKind::Io, message)
 }
 
-const PAUSE_OF_WAITERS: std::ops::Range<Duration> =
-    Duration::from_millis(10)..Duration::from_millis(50);
-
 /// About as long as a disk takes to write one sector through.
-const PAUSE_OF_READERS: std::ops::Range<Duration> =
-    Duration::from_micros(200)..Duration::from_millis(2);
+const PAUSE_OF_READERS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
 const PATIENCE_WITH_READERS: Duration = Duration::from_secs(30);
