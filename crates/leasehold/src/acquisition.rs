@@ -1,5 +1,5 @@
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -7,7 +7,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::attempt::{Attempt, Busy, Grant};
 use crate::backoff;
 use crate::claim::{Claim, Mode};
-use crate::client::ClientCore;
+use crate::client_context::ClientContext;
+use crate::client_core::ClientCore;
 use crate::clock::{self, BootInstant};
 use crate::error::{Effect, Error, ErrorKind};
 use crate::guarantees::Expiry;
@@ -29,7 +30,9 @@ pub(crate) enum Patience {
 /// One call of `acquire` or `try_acquire`: attempts and the waits between them, run on the
 /// background thread. The caller's future only waits for the outcome; dropping it is noticed here.
 pub(crate) struct Acquisition {
-    pub(crate) client: Arc<ClientCore>,
+    pub(crate) context: Arc<ClientContext>,
+    /// Only for the guard: an attempt must not keep alive the client that waits for it.
+    pub(crate) client: Weak<ClientCore>,
     pub(crate) key: Key,
     pub(crate) mode: Mode,
     pub(crate) ttl: Duration,
@@ -55,10 +58,10 @@ struct Limits {
 impl Acquisition {
     pub(crate) fn start(
         self,
+        client: &ClientCore,
     ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
         let dropped = CancellationToken::new();
         let alive: DropGuard = dropped.clone().drop_guard();
-        let client = Arc::clone(&self.client);
         let running = client.run(Box::pin(self.run(dropped)))?;
         Ok(async move {
             let outcome = running.await;
@@ -68,7 +71,7 @@ impl Acquisition {
     }
 
     async fn run(self, dropped: CancellationToken) -> Result<Option<Guard>, Error> {
-        let began = self.client.now();
+        let began = self.context.now();
         let end = match self.patience {
             Patience::OneAttempt => None,
             Patience::Wait(span) => span.map(|span| began + span),
@@ -85,7 +88,7 @@ impl Acquisition {
                 Err(Setback::CutOff) => return self.give_up(last, began),
                 Err(setback) => last = setback,
             }
-            let now = self.client.now();
+            let now = self.context.now();
             if matches!(last, Setback::Busy(_)) {
                 failures = 0;
                 last_answer = now;
@@ -95,14 +98,14 @@ impl Acquisition {
             }
             let pause = async {
                 if let Setback::Busy(_) = last {
-                    self.client.store.wait(&claim).await;
+                    self.context.store.wait(&claim).await;
                 } else {
-                    let random = self.client.ambient.entropy.next_u64();
+                    let random = self.context.ambient.entropy.next_u64();
                     let until = now + backoff::pause_after(failures, random);
-                    self.client.ambient.clock.sleep_until(until).await;
+                    self.context.ambient.clock.sleep_until(until).await;
                 }
             };
-            if limits.bound(&self.client, pause).await.is_none() {
+            if limits.bound(&self.context, pause).await.is_none() {
                 return self.give_up(last, began);
             }
             failures = failures.saturating_add(1);
@@ -111,9 +114,9 @@ impl Acquisition {
 
     /// A claim with a fresh owner, and the instant from which its lease counts.
     fn claim(&self, limits: &Limits) -> (Arc<Claim>, BootInstant) {
-        let ambient = &self.client.ambient;
+        let ambient = &self.context.ambient;
         let sent = ambient.clock.now();
-        let info = &self.client.info;
+        let info = &self.context.info;
         let owner = Owner::random(info.id, &*ambient.entropy);
         let wall = ambient.clock.wall();
         let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
@@ -130,33 +133,39 @@ impl Acquisition {
         sent: BootInstant,
         limits: &Limits,
     ) -> Result<Guard, Setback> {
-        let mut asking = Box::pin(ask(Arc::clone(&self.client), Arc::clone(claim), sent));
-        let Some(answer) = limits.bound(&self.client, &mut asking).await else {
+        let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
+        let Some(answer) = limits.bound(&self.context, &mut asking).await else {
             // The caller is gone, but the request is on its way: see it through, then free it.
-            let (client, claim) = (Arc::clone(&self.client), Arc::clone(claim));
-            self.client.clean_up(async move {
+            let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
+            self.context.clean_up(async move {
                 if may_hold(&asking.await) {
-                    free(&client, &claim).await;
+                    free(&context, &claim).await;
                 }
             });
             return Err(Setback::CutOff);
         };
-        if may_hold(&answer) && answer.is_err() {
-            let (client, claim) = (Arc::clone(&self.client), Arc::clone(claim));
-            self.client
-                .clean_up(async move { free(&client, &claim).await });
+        let guard = match &answer {
+            Ok(Attempt::Granted(grant)) => self.guard(claim, sent, *grant),
+            _ => None,
+        };
+        if guard.is_none() && may_hold(&answer) {
+            let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
+            self.context
+                .clean_up(async move { free(&context, &claim).await });
         }
         match answer {
-            Ok(Attempt::Granted(grant)) => Ok(self.guard(claim, sent, grant)),
+            Ok(Attempt::Granted(_)) => guard.ok_or(Setback::CutOff),
             Ok(Attempt::Busy(busy)) => Err(Setback::Busy(busy)),
             Err(error) => Err(Setback::Failed(error)),
         }
     }
 
-    fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, grant: Grant) -> Guard {
-        let client = &self.client;
-        let margin = match client.store.guarantees().expiry {
-            Expiry::Lease => Some(client.store.terms().margin(self.ttl)),
+    /// `None` if the client is gone.
+    fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, grant: Grant) -> Option<Guard> {
+        let client = self.client.upgrade()?;
+        let store = &self.context.store;
+        let margin = match store.guarantees().expiry {
+            Expiry::Lease => Some(store.terms().margin(self.ttl)),
             Expiry::WithProcess => None,
         };
         let times = LeaseTimes {
@@ -164,12 +173,15 @@ impl Acquisition {
             margin,
             max_hold: self.max_hold,
         };
-        let spread = client.ambient.random_span(Duration::ZERO, self.ttl / 30);
+        let spread = self
+            .context
+            .ambient
+            .random_span(Duration::ZERO, self.ttl / 30);
         let lease = Lease::granted(times, sent, spread);
         let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
         let tenure = Arc::new(tenure);
         client.keep(&tenure);
-        Guard::new(tenure, Arc::clone(client))
+        Some(Guard::new(tenure, client))
     }
 
     fn goes_on(
@@ -202,23 +214,23 @@ impl Acquisition {
                     Some(owner) => format!("client {}", owner.client()),
                     None => "somebody else".into(),
                 };
-                let waited = self.client.now().since(began);
+                let waited = self.context.now().since(began);
                 let text = format!("still held by {holder} after {waited:.1?}");
                 Err(Error::new(ErrorKind::Busy, text).with_key(&self.key))
             }
             (Setback::Failed(error), _) => Err(error.with_key(&self.key)),
-            (Setback::CutOff, _) => Err(no_answer_in_the_wait(&self.client).with_key(&self.key)),
+            (Setback::CutOff, _) => Err(no_answer_in_the_wait(&self.context).with_key(&self.key)),
         }
     }
 }
 
 impl Limits {
     /// Runs `work` until it ends, the caller's wait is over, or the caller is gone.
-    async fn bound<F: Future>(&self, client: &ClientCore, work: F) -> Option<F::Output> {
+    async fn bound<F: Future>(&self, context: &ClientContext, work: F) -> Option<F::Output> {
         let end = async {
             match self.end {
                 // Stores keep the limit themselves and then say why; this is for those that hang.
-                Some(end) => client.ambient.clock.sleep_until(end + GRACE).await,
+                Some(end) => context.ambient.clock.sleep_until(end + GRACE).await,
                 None => std::future::pending().await,
             }
         };
@@ -234,12 +246,12 @@ impl Limits {
 /// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
 /// thrown away: too little of the lease would be left.
 async fn ask(
-    client: Arc<ClientCore>,
+    context: Arc<ClientContext>,
     claim: Arc<Claim>,
     sent: BootInstant,
 ) -> Result<Attempt, Error> {
-    let asking = client.store.acquire(&claim);
-    if client.store.guarantees().expiry == Expiry::WithProcess {
+    let asking = context.store.acquire(&claim);
+    if context.store.guarantees().expiry == Expiry::WithProcess {
         return asking.await;
     }
     let limit = sent + (claim.ttl / 3).min(Claim::LIMIT_MAX);
@@ -249,12 +261,12 @@ async fn ask(
             (claim.ttl / 3).min(Claim::LIMIT_MAX)
         );
         Error::new(ErrorKind::Unreachable, text)
-            .with_store(client.store.describe())
+            .with_store(context.store.describe())
             .with_unknown_effect()
     };
-    match clock::within(&*client.ambient.clock, limit, asking).await {
+    match clock::within(&*context.ambient.clock, limit, asking).await {
         None => Err(too_late()),
-        Some(Ok(Attempt::Granted(_))) if client.now() >= sent + claim.ttl / 3 => Err(too_late()),
+        Some(Ok(Attempt::Granted(_))) if context.now() >= sent + claim.ttl / 3 => Err(too_late()),
         Some(answer) => answer,
     }
 }
@@ -267,14 +279,14 @@ fn may_hold(answer: &Result<Attempt, Error>) -> bool {
     }
 }
 
-async fn free(client: &ClientCore, claim: &Claim) {
-    let outcome = client.store.release(claim).await;
+async fn free(context: &ClientContext, claim: &Claim) {
+    let outcome = context.store.release(claim).await;
     tracing::debug!(key = %claim.key, ?outcome, "freed an attempt that was not used");
 }
 
-fn no_answer_in_the_wait(client: &ClientCore) -> Error {
+fn no_answer_in_the_wait(context: &ClientContext) -> Error {
     Error::new(ErrorKind::Unreachable, "no answer within the wait")
-        .with_store(client.store.describe())
+        .with_store(context.store.describe())
         .with_unknown_effect()
 }
 

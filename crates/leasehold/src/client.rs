@@ -1,26 +1,17 @@
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::mpsc;
-use tokio_util::task::TaskTracker;
-
-use crate::BoxFuture;
 use crate::ambient::Ambient;
-use crate::attempt::Release;
 use crate::background::Background;
-use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind};
+use crate::client_context::ClientContext;
+use crate::client_core::ClientCore;
+use crate::error::Error;
 use crate::guarantees::Guarantees;
-use crate::guard::forked;
 use crate::holder::{ClientInfo, Holder};
-use crate::keeper::{Keeper, Order};
 use crate::key::Key;
 use crate::lock::Lock;
 use crate::owner::ClientId;
 use crate::store::Store;
-use crate::tenure::Tenure;
 
 /// One process's way to its locks: a store, a thread of its own, and the keeper that renews.
 ///
@@ -28,7 +19,7 @@ use crate::tenure::Tenure;
 /// thread, the connections and the identity belong to it. Calls work on any executor.
 ///
 /// Dropping the last clone, guards included, waits up to 500 ms for releases under way. A client
-/// is of no use in a forked child: there every call answers [`ErrorKind::Forked`].
+/// is of no use in a forked child: there every call answers [`ErrorKind::Forked`](crate::ErrorKind::Forked).
 ///
 /// # Examples
 ///
@@ -79,7 +70,7 @@ impl Client {
     /// May be dropped at any time.
     pub async fn holders(&self, name: impl AsRef<str>) -> Result<Vec<Holder>, Error> {
         let key = Key::new(name)?;
-        let store = Arc::clone(&self.core.store);
+        let store = Arc::clone(&self.core.context.store);
         self.core
             .run(Box::pin(async move { store.holders(&key).await }))?
             .await?
@@ -96,7 +87,7 @@ impl Client {
     /// May be dropped at any time.
     pub async fn list(&self, prefix: impl Into<String>, limit: usize) -> Result<Vec<Key>, Error> {
         let prefix = prefix.into();
-        let store = Arc::clone(&self.core.store);
+        let store = Arc::clone(&self.core.context.store);
         self.core
             .run(Box::pin(async move { store.list(&prefix, limit).await }))?
             .await?
@@ -104,17 +95,17 @@ impl Client {
 
     /// The client's random identity; every owner it draws begins with it.
     pub fn id(&self) -> ClientId {
-        self.core.info.id
+        self.core.context.info.id
     }
 
     /// What the store promises.
     pub fn guarantees(&self) -> Guarantees {
-        self.core.store.guarantees()
+        self.core.context.store.guarantees()
     }
 
     /// The store in a few words, without credentials.
     pub fn describe(&self) -> String {
-        self.core.store.describe()
+        self.core.context.store.describe()
     }
 }
 
@@ -169,145 +160,10 @@ impl ClientBuilder {
         } else {
             Background::start()
         };
-        let engine = background.map(|background| {
-            let (orders, inbox) = mpsc::unbounded_channel();
-            let keeper = Keeper::new(Arc::clone(&self.store), self.ambient.clone(), inbox);
-            background.spawn(keeper.run());
-            Engine { background, orders }
-        });
-        let info = Arc::new(ClientInfo::of_this_process(&self.ambient, self.program));
+        let info = ClientInfo::of_this_process(&self.ambient, self.program);
+        let context = ClientContext::new(self.store, self.ambient, info);
         Client {
-            core: Arc::new(ClientCore {
-                store: self.store,
-                ambient: self.ambient,
-                info,
-                engine: Some(engine),
-                last_words: TaskTracker::new(),
-                tenures: AtomicU64::new(0),
-            }),
+            core: Arc::new(ClientCore::start(context, background)),
         }
-    }
-}
-
-/// What a client's locks and guards share.
-pub(crate) struct ClientCore {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) ambient: Ambient,
-    pub(crate) info: Arc<ClientInfo>,
-    /// `None` only while it is being dropped.
-    engine: Option<Result<Engine, Error>>,
-    /// Releases and clean-ups under way: what dropping the client waits for.
-    last_words: TaskTracker,
-    tenures: AtomicU64,
-}
-
-/// The thread, and the way to the keeper that runs on it.
-struct Engine {
-    background: Background,
-    orders: mpsc::UnboundedSender<Order>,
-}
-
-impl ClientCore {
-    pub(crate) fn now(&self) -> BootInstant {
-        self.ambient.clock.now()
-    }
-
-    pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.info.pid
-    }
-
-    fn engine(&self) -> Result<&Engine, Error> {
-        if self.is_forked() {
-            return Err(forked());
-        }
-        match &self.engine {
-            Some(engine) => engine.as_ref().map_err(Clone::clone),
-            None => Err(Error::new(ErrorKind::Closed, "the client is being dropped")),
-        }
-    }
-
-    pub(crate) fn background(&self) -> Result<&Background, Error> {
-        Ok(&self.engine()?.background)
-    }
-
-    /// Runs `task` to its end on the background thread, whatever becomes of the future returned.
-    pub(crate) fn run<T: Send + 'static>(
-        &self,
-        task: BoxFuture<'static, T>,
-    ) -> Result<impl Future<Output = Result<T, Error>> + Send + use<T>, Error> {
-        Ok(self.background()?.run(task))
-    }
-
-    /// As [`run`](Self::run), for work that a client still finishes when it is dropped.
-    pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
-        if let Ok(background) = self.background() {
-            background.spawn(self.last_words.track_future(task));
-        }
-    }
-
-    pub(crate) fn next_tenure(&self) -> u64 {
-        self.tenures.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn keep(&self, tenure: &Arc<Tenure>) {
-        self.order(Order::Keep(Arc::clone(tenure)));
-    }
-
-    fn order(&self, order: Order) {
-        if let Ok(engine) = self.engine() {
-            // Without a keeper the thread has ended, and the deadline ends each guard.
-            let _ = engine.orders.send(order);
-        }
-    }
-
-    /// Stops renewing and frees the lock, on the background thread.
-    pub(crate) fn free(
-        &self,
-        tenure: &Tenure,
-    ) -> impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<> {
-        self.order(Order::Forget(tenure.id));
-        let store = Arc::clone(&self.store);
-        let claim = Arc::clone(&tenure.claim);
-        let release = self.last_words.track_future(async move {
-            let outcome = store.release(&claim).await;
-            tracing::debug!(key = %claim.key, ?outcome, "release");
-            outcome
-        });
-        let running = self.run(Box::pin(release));
-        async move {
-            match running {
-                Ok(running) => running.await,
-                Err(error) => Err(error),
-            }
-        }
-    }
-}
-
-impl Drop for ClientCore {
-    fn drop(&mut self) {
-        let engine = self.engine.take();
-        if self.is_forked() {
-            // The child has a copy of the memory but none of the threads, and any of their mutexes
-            // may be locked for ever: it leaves them alone.
-            std::mem::forget(engine);
-            return;
-        }
-        self.last_words.close();
-        let last_words = self.last_words.clone();
-        let store = Arc::clone(&self.store);
-        if let Some(Ok(mut engine)) = engine {
-            engine.background.stop(async move {
-                last_words.wait().await;
-                store.settle().await;
-            });
-        }
-    }
-}
-
-impl fmt::Debug for ClientCore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientCore")
-            .field("id", &self.info.id)
-            .finish_non_exhaustive()
     }
 }

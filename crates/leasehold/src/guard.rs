@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{LostReason, Release};
-use crate::client::ClientCore;
+use crate::client_core::ClientCore;
 use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;

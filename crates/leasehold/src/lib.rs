@@ -71,6 +71,8 @@ mod attempt;
 mod backoff;
 mod claim;
 mod client;
+mod client_context;
+mod client_core;
 mod error;
 mod fence;
 mod guarantees;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::acquisition::{Acquisition, Patience};
 use crate::claim::Mode;
-use crate::client::ClientCore;
+use crate::client_core::ClientCore;
 use crate::error::{Error, ErrorKind};
 use crate::guarantees::Sharing;
 use crate::guard::Guard;
@@ -125,18 +125,19 @@ impl Lock {
         let key = self.key.clone()?;
         self.check().map_err(|error| error.with_key(&key))?;
         Acquisition {
-            client: Arc::clone(&self.client),
+            context: Arc::clone(&self.client.context),
+            client: Arc::downgrade(&self.client),
             key,
             mode: self.mode,
             ttl: self.ttl,
             max_hold: self.max_hold,
             patience,
         }
-        .start()
+        .start(&self.client)
     }
 
     fn check(&self) -> Result<(), Error> {
-        let store = &self.client.store;
+        let store = &self.client.context.store;
         let guarantees = store.guarantees();
         // Also where leases do not expire: the same settings then work on every store.
         let terms = store.terms();

@@ -1,0 +1,48 @@
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio_util::task::TaskTracker;
+
+use crate::ambient::Ambient;
+use crate::background;
+use crate::clock::BootInstant;
+use crate::holder::ClientInfo;
+use crate::store::Store;
+
+/// What a client's tasks in the background work with. Unlike the client's core it does not keep the
+/// client alive: the client waits for them when it is dropped.
+#[derive(Debug)]
+pub(crate) struct ClientContext {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ambient: Ambient,
+    pub(crate) info: Arc<ClientInfo>,
+    /// Attempts, releases and clean-ups under way.
+    pub(crate) last_words: TaskTracker,
+}
+
+impl ClientContext {
+    pub(crate) fn new(store: Arc<dyn Store>, ambient: Ambient, info: ClientInfo) -> Self {
+        Self {
+            store,
+            ambient,
+            info: Arc::new(info),
+            last_words: TaskTracker::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> BootInstant {
+        self.ambient.clock.now()
+    }
+
+    /// Starts, on the background thread, work that a client still finishes when it is dropped.
+    pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
+        background::spawn(self.last_words.track_future(task));
+    }
+
+    /// Resolves once all that is under way is over, and the store has tried what it left to do.
+    pub(crate) async fn finish(&self) {
+        self.last_words.close();
+        self.last_words.wait().await;
+        self.store.settle().await;
+    }
+}

@@ -1,0 +1,142 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::mpsc;
+
+use crate::BoxFuture;
+use crate::attempt::Release;
+use crate::background::Background;
+use crate::client_context::ClientContext;
+use crate::clock::BootInstant;
+use crate::error::{Error, ErrorKind};
+use crate::guard::forked;
+use crate::keeper::{Keeper, Order};
+use crate::tenure::Tenure;
+
+/// What a client's locks and guards share.
+pub(crate) struct ClientCore {
+    pub(crate) context: Arc<ClientContext>,
+    /// `None` only while it is being dropped.
+    engine: Option<Result<Engine, Error>>,
+    tenures: AtomicU64,
+}
+
+/// The thread, and the way to the keeper that runs on it.
+struct Engine {
+    background: Background,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+impl ClientCore {
+    /// Starts the keeper in the background, if there is one.
+    pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
+        let engine = background.map(|background| {
+            let (orders, inbox) = mpsc::unbounded_channel();
+            let keeper = Keeper::new(Arc::clone(&context.store), context.ambient.clone(), inbox);
+            background.spawn(keeper.run());
+            Engine { background, orders }
+        });
+        Self {
+            context: Arc::new(context),
+            engine: Some(engine),
+            tenures: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn now(&self) -> BootInstant {
+        self.context.now()
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.context.info.pid
+    }
+
+    fn engine(&self) -> Result<&Engine, Error> {
+        if self.is_forked() {
+            return Err(forked());
+        }
+        match &self.engine {
+            Some(engine) => engine.as_ref().map_err(Clone::clone),
+            None => Err(Error::new(ErrorKind::Closed, "the client is being dropped")),
+        }
+    }
+
+    fn background(&self) -> Result<&Background, Error> {
+        Ok(&self.engine()?.background)
+    }
+
+    /// Runs `task` to its end on the background thread, whatever becomes of the future returned. A
+    /// client that is dropped waits for it; so it must not keep the client alive.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        task: BoxFuture<'static, T>,
+    ) -> Result<impl Future<Output = Result<T, Error>> + Send + use<T>, Error> {
+        Ok(self
+            .background()?
+            .run(Box::pin(self.context.last_words.track_future(task))))
+    }
+
+    pub(crate) fn next_tenure(&self) -> u64 {
+        self.tenures.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn keep(&self, tenure: &Arc<Tenure>) {
+        self.order(Order::Keep(Arc::clone(tenure)));
+    }
+
+    fn order(&self, order: Order) {
+        if let Ok(engine) = self.engine() {
+            // Without a keeper the thread has ended, and the deadline ends each guard.
+            let _ = engine.orders.send(order);
+        }
+    }
+
+    /// Stops renewing and frees the lock, on the background thread.
+    pub(crate) fn free(
+        &self,
+        tenure: &Tenure,
+    ) -> impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<> {
+        self.order(Order::Forget(tenure.id));
+        let store = Arc::clone(&self.context.store);
+        let claim = Arc::clone(&tenure.claim);
+        let running = self.run(Box::pin(async move {
+            let outcome = store.release(&claim).await;
+            tracing::debug!(key = %claim.key, ?outcome, "release");
+            outcome
+        }));
+        async move {
+            match running {
+                Ok(running) => running.await,
+                Err(error) => Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for ClientCore {
+    fn drop(&mut self) {
+        let engine = self.engine.take();
+        if self.is_forked() {
+            // The child has a copy of the memory but none of the threads, and any of their mutexes
+            // may be locked for ever: it leaves them alone.
+            std::mem::forget(engine);
+            return;
+        }
+        let context = Arc::clone(&self.context);
+        if let Some(Ok(mut engine)) = engine {
+            engine.background.stop(async move {
+                context.finish().await;
+            });
+        }
+    }
+}
+
+impl fmt::Debug for ClientCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientCore")
+            .field("id", &self.context.info.id)
+            .finish_non_exhaustive()
+    }
+}
