@@ -5,3 +5,4 @@ mod keeping;
 mod quorum;
 mod scene;
 mod sending;
+mod storm;

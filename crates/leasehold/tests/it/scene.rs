@@ -33,7 +33,11 @@ impl Scene {
     }
 
     pub(crate) fn quorum(count: usize) -> Self {
-        let ambient = virtual_ambient(count as u64);
+        Self::quorum_of_seed(count, 1)
+    }
+
+    pub(crate) fn quorum_of_seed(count: usize, seed: u64) -> Self {
+        let ambient = virtual_ambient(seed);
         let members: Vec<_> = (0..count).map(|n| member(n, &ambient)).collect();
         let client = client(quorum_of(&members, &ambient), &ambient);
         Self {
