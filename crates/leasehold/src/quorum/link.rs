@@ -1,4 +1,3 @@
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Member, Seal};
 use crate::owner::Owner;
+use crate::quorum::traces::{Freeing, Traces};
 
 /// The quorum's way to one member: a limit on every request, silence remembered, and attempts
 /// followed up until they are freed.
@@ -37,27 +37,13 @@ struct LinkState {
     silent: Option<Silence>,
     /// Whether the last request failed, so that a failure is logged once and not each time.
     failing: bool,
-    /// What is known of attempts that were not simply granted or refused here.
-    attempts: HashMap<Owner, Trace>,
+    traces: Traces,
 }
 
 #[derive(Clone, Debug)]
 struct Silence {
     since: BootInstant,
     error: Error,
-}
-
-/// What an attempt may have left at this member.
-#[derive(Clone, Debug)]
-enum Trace {
-    /// Asked, not answered yet; the channel closes with the answer.
-    Asking(watch::Receiver<()>),
-    /// Nothing was sent, so nothing need be freed.
-    NotAsked,
-    /// No answer came: the request may take effect at any time until its TTL.
-    Doubtful,
-    /// Being freed already.
-    Freeing,
 }
 
 /// An attempt that was announced; dropping it says that it was answered, or never will be.
@@ -84,7 +70,7 @@ impl Link {
     /// Notes that `owner` is about to ask here, so that a release that comes next waits for it.
     pub(crate) fn announce(&self, owner: Owner) -> Announced {
         let (answered, asking) = watch::channel(());
-        self.state().attempts.insert(owner, Trace::Asking(asking));
+        self.state().traces.asking(owner, asking);
         Announced(answered)
     }
 
@@ -96,20 +82,14 @@ impl Link {
         announced: Announced,
     ) -> Result<Attempt, Error> {
         if let Err(silent) = self.heard() {
-            self.state().attempts.insert(claim.owner, Trace::NotAsked);
+            self.state().traces.not_asked(claim.owner);
             return Err(silent);
         }
         let answer = self.request(limit, self.member.acquire(claim)).await;
         let doubtful = answer
             .as_ref()
             .is_err_and(|error| error.effect() == Effect::Unknown);
-        let mut state = self.state();
-        if doubtful {
-            state.attempts.insert(claim.owner, Trace::Doubtful);
-        } else {
-            state.attempts.remove(&claim.owner);
-        }
-        drop(state);
+        self.state().traces.answered(claim.owner, doubtful);
         drop(announced);
         answer
     }
@@ -179,22 +159,30 @@ impl Link {
         limit: Duration,
         first: impl FnOnce(Result<Release, Error>) + Send,
     ) {
-        let doubtful = match self.wait_for_attempt(claim.owner).await {
-            Trace::Freeing => {
-                return first(Err(
-                    unanswered("is being freed already").with_unknown_effect()
-                ));
+        let doubtful = loop {
+            let next = self.state().traces.begin_freeing(claim.owner);
+            match next {
+                Freeing::Begin { doubtful } => break doubtful,
+                Freeing::NotNeeded => return first(Ok(Release::WasLost)),
+                Freeing::AlreadyBegun => {
+                    let begun = unanswered("is being freed already");
+                    return first(Err(begun.with_unknown_effect()));
+                }
+                Freeing::AfterAnswer(mut answered) => {
+                    // Never sent to: it fails when the attempt drops the sender, being over.
+                    let _ = answered.changed().await;
+                }
             }
-            Trace::NotAsked => return first(Ok(Release::WasLost)),
-            Trace::Doubtful => true,
-            Trace::Asking(_) => false,
         };
         let clock = &self.ambient.clock;
         let end = clock.now() + claim.ttl;
-        let outcome = self.request(limit, self.member.release(&claim)).await;
+        let outcome = match self.heard() {
+            Ok(()) => self.request(limit, self.member.release(&claim)).await,
+            Err(silent) => Err(silent),
+        };
         let mut answered = outcome.is_ok();
         first(outcome);
-        while !answered && clock.now() < end && self.may_follow_up() {
+        while !answered && clock.now() < end && self.state().traces.may_follow_up() {
             let pause = self
                 .ambient
                 .random_span(FOLLOW_UP_PAUSE / 2, FOLLOW_UP_PAUSE);
@@ -206,44 +194,11 @@ impl Link {
                     .is_ok();
             }
         }
-        if doubtful && self.may_follow_up() {
+        if doubtful && self.state().traces.may_follow_up() {
             clock.sleep_until(end - claim.ttl / 10).await;
             let _ = self.request(limit, self.member.release(&claim)).await;
         }
-        self.state().attempts.remove(&claim.owner);
-    }
-
-    /// Waits until the owner's attempt here has ended, and takes over what it left.
-    /// [`Trace::Asking`] stands for one that was answered, or that this link never saw.
-    async fn wait_for_attempt(&self, owner: Owner) -> Trace {
-        loop {
-            let mut asking = {
-                let mut state = self.state();
-                match state.attempts.get(&owner) {
-                    Some(Trace::Asking(asking)) => asking.clone(),
-                    Some(Trace::NotAsked) => {
-                        state.attempts.remove(&owner);
-                        return Trace::NotAsked;
-                    }
-                    Some(Trace::Freeing) => return Trace::Freeing,
-                    Some(Trace::Doubtful) => {
-                        state.attempts.insert(owner, Trace::Freeing);
-                        return Trace::Doubtful;
-                    }
-                    None => {
-                        state.attempts.insert(owner, Trace::Freeing);
-                        return Trace::Asking(watch::channel(()).1);
-                    }
-                }
-            };
-            // Never sent to: it fails when the attempt drops the sender, having been answered.
-            let _ = asking.changed().await;
-        }
-    }
-
-    /// Attempts that are followed up are bounded: beyond, the TTL frees them.
-    fn may_follow_up(&self) -> bool {
-        self.state().attempts.len() <= FOLLOW_UP_MAX
+        self.state().traces.freed(claim.owner);
     }
 
     async fn request<T>(
@@ -340,4 +295,3 @@ const SETTLE_MAX: Duration = Duration::from_millis(100);
 const PROBE_PAUSE: Duration = Duration::from_millis(200);
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(500);
-const FOLLOW_UP_MAX: usize = 4096;

@@ -8,6 +8,7 @@ mod election;
 mod link;
 mod rounds;
 mod tally;
+mod traces;
 mod views;
 
 use std::sync::Arc;

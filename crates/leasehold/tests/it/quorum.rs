@@ -298,3 +298,27 @@ async fn settling_waits_for_releases_that_can_be_answered_and_not_for_the_dead()
         "a frozen one is not"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_member_is_sent_nothing_however_long_others_try() {
+    let scene = Scene::quorum(5);
+    for frozen in 0..3 {
+        scene.members[frozen].set(Fault::Frozen);
+    }
+    let wait = Duration::from_secs(60);
+    let error = scene
+        .client
+        .lock("x")
+        .wait(wait)
+        .acquire()
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
+    let attempts = scene.count(4, |call| matches!(call, Call::Acquire(_)));
+    assert!(
+        attempts > 100,
+        "{attempts} attempts at a member that answers"
+    );
+    let sent = scene.members[0].calls().len();
+    assert!(sent < 10, "{sent} requests at a member that does not");
+}
