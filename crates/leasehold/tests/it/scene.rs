@@ -4,7 +4,7 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
 use leasehold::{Claim, Client, ClientInfo, Key, Member, MemoryStore, Owner, Quorum};
-use leasehold_testkit::{Call, FaultyMember, virtual_ambient};
+use leasehold_testkit::{Call, FaultyMember, StoppedWallClock, virtual_ambient};
 
 /// A client on virtual time, and the members behind it.
 pub(crate) struct Scene {
@@ -50,6 +50,12 @@ impl Scene {
     /// Another client of the same members, with links of its own.
     pub(crate) fn other_client(&self) -> Client {
         client(quorum_of(&self.members, &self.ambient), &self.ambient)
+    }
+
+    /// Another client, on a machine whose wall clock stands still.
+    pub(crate) fn client_without_wall_clock(&self) -> Client {
+        let ambient = StoppedWallClock::ambient(&self.ambient);
+        client(quorum_of(&self.members, &ambient), &ambient)
     }
 
     /// The quorum without a client.
