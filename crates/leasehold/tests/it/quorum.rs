@@ -322,3 +322,26 @@ async fn a_silent_member_is_sent_nothing_however_long_others_try() {
     let sent = scene.members[0].calls().len();
     assert!(sent < 10, "{sent} requests at a member that does not");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_could_not_be_sealed_on_a_majority_is_no_grant() {
+    let scene = Scene::quorum(3);
+    let ahead = scene.claim("x");
+    let fence = leasehold::Fence::new(ahead.proposal.as_micros() + 1_000_000_000).unwrap();
+    {
+        use leasehold::{Member, Store};
+        scene.members[0].acquire(&ahead).await.unwrap();
+        scene.members[0].seal(&ahead, fence).await.unwrap();
+        scene.members[0].release(&ahead).await.unwrap();
+    }
+    scene.members[2].set(Fault::Unreachable);
+    // Its far greater fence comes when the member that must seal it is gone.
+    scene.members[0].set(Fault::Slow(Duration::from_millis(100)));
+    let attempt = leasehold::background::spawn(scene.client.lock("x").try_acquire());
+    scene.pass(Duration::from_millis(50)).await;
+    scene.members[1].set(Fault::Unreachable);
+    let error = attempt.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
+    let seals = scene.count(1, |call| matches!(call, Call::Seal(..)));
+    assert_eq!(seals, 1, "it was asked to");
+}
