@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::BoxFuture;
 use crate::ambient::Ambient;
-use crate::attempt::Renewal;
+use crate::attempt::{LostReason, Renewal};
 use crate::background;
 use crate::claim::{Claim, Held};
 use crate::clock::{self, BootInstant};
@@ -80,13 +81,14 @@ impl Keeper {
             };
             tokio::select! {
                 biased;
+                // First: neither a flood of orders nor of answers may delay a deadline.
+                () = alarm => self.on_time(),
                 order = self.orders.recv() => match order {
                     Some(Order::Keep(tenure)) => self.keep(tenure),
                     Some(Order::Forget(id)) => self.forget(id),
                     None => return,
                 },
                 Some(batch) = self.renewals.next() => self.settle(batch),
-                () = alarm => self.on_time(),
             }
         }
     }
@@ -152,18 +154,14 @@ impl Keeper {
             };
             if let Err(reason) = kept.tenure.check(now) {
                 self.drop_lost(id, reason);
-            } else if !kept.renewing
-                && kept
-                    .tenure
-                    .renew_at()
-                    .is_some_and(|at| at <= now + BATCH_WINDOW)
-            {
+                continue;
+            }
+            let renew_at = kept.tenure.renew_at();
+            if !kept.renewing && renew_at.is_some_and(|at| at <= now + BATCH_WINDOW) {
                 kept.renewing = true;
                 renewable.push((id, kept.tenure.held()));
-                self.schedule(id);
-            } else {
-                self.schedule(id);
             }
+            self.schedule(id);
         }
         for batch in renewable.chunks(BATCH_MAX) {
             self.renew(now, batch);
@@ -226,7 +224,7 @@ impl Keeper {
         }
     }
 
-    fn drop_lost(&mut self, id: u64, reason: crate::LostReason) {
+    fn drop_lost(&mut self, id: u64, reason: LostReason) {
         if let Some(kept) = self.kept.get(&id) {
             tracing::warn!(key = %kept.tenure.claim.key, %reason, "lost");
         }
@@ -242,7 +240,7 @@ fn all_unknown(ids: &[u64], kind: ErrorKind, message: &str) -> Vec<Renewal> {
 }
 
 /// Renewals due so close together are sent as one batch.
-const BATCH_WINDOW: std::time::Duration = std::time::Duration::from_millis(20);
+const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// So many leases are renewed by one message at most.
 const BATCH_MAX: usize = 128;

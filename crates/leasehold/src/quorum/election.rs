@@ -53,6 +53,7 @@ impl<'a> Election<'a> {
             let announced = link.announce(claim.owner);
             background::spawn(async move {
                 let vote = link.acquire(&claim, limit, announced).await;
+                // Nobody hears it once the ballot is decided.
                 let _ = outbox.send(News::Voted(index, vote));
             });
         }

@@ -46,9 +46,22 @@ struct Silence {
     error: Error,
 }
 
-/// An attempt that was announced; dropping it says that it was answered, or never will be.
+/// An attempt that was announced. Dropped without an answer, as when the member's code panics, it
+/// leaves behind that nobody knows how far it got.
 #[derive(Debug)]
-pub(crate) struct Announced(#[expect(dead_code, reason = "held for its drop")] watch::Sender<()>);
+pub(crate) struct Announced {
+    link: Arc<Link>,
+    owner: Owner,
+    doubtful: bool,
+    /// Closed last, so that whoever waits for the answer finds what it left.
+    _answered: watch::Sender<()>,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.link.state().traces.answered(self.owner, self.doubtful);
+    }
+}
 
 impl Link {
     pub(crate) fn new(member: Arc<dyn Member>, ambient: Ambient) -> Arc<Self> {
@@ -68,10 +81,15 @@ impl Link {
     }
 
     /// Notes that `owner` is about to ask here, so that a release that comes next waits for it.
-    pub(crate) fn announce(&self, owner: Owner) -> Announced {
+    pub(crate) fn announce(self: &Arc<Self>, owner: Owner) -> Announced {
         let (answered, asking) = watch::channel(());
         self.state().traces.asking(owner, asking);
-        Announced(answered)
+        Announced {
+            link: Arc::clone(self),
+            owner,
+            doubtful: true,
+            _answered: answered,
+        }
     }
 
     /// Asks the member to grant the claim, whose owner was announced.
@@ -79,18 +97,17 @@ impl Link {
         self: &Arc<Self>,
         claim: &Claim,
         limit: Duration,
-        announced: Announced,
+        mut announced: Announced,
     ) -> Result<Attempt, Error> {
         if let Err(silent) = self.heard() {
+            announced.doubtful = false;
             self.state().traces.not_asked(claim.owner);
             return Err(silent);
         }
         let answer = self.request(limit, self.member.acquire(claim)).await;
-        let doubtful = answer
+        announced.doubtful = answer
             .as_ref()
             .is_err_and(|error| error.effect() == Effect::Unknown);
-        self.state().traces.answered(claim.owner, doubtful);
-        drop(announced);
         answer
     }
 

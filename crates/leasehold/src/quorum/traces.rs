@@ -43,7 +43,6 @@ impl Traces {
     }
 
     pub(crate) fn not_asked(&mut self, owner: Owner) {
-        self.attempts.remove(&owner);
         if self.not_asked.len() == NOT_ASKED_MAX {
             self.not_asked.pop_front();
         }
@@ -122,6 +121,7 @@ mod tests {
         for owner in &owners {
             traces.asking(*owner, watch::channel(()).1);
             traces.not_asked(*owner);
+            traces.answered(*owner, false);
         }
         assert!(matches!(
             traces.begin_freeing(owners[4999]),

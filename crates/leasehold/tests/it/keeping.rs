@@ -34,6 +34,7 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on() {
         "{renewals} renewals in ten minutes"
     );
     assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    let renewals = scene.count(0, is_renewal);
     scene.pass(TTL).await;
     assert_eq!(
         scene.count(0, is_renewal),

@@ -345,3 +345,18 @@ async fn a_fence_that_could_not_be_sealed_on_a_majority_is_no_grant() {
     let seals = scene.count(1, |call| matches!(call, Call::Seal(..)));
     assert_eq!(seals, 1, "it was asked to");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_breaks_off_is_one_that_failed_and_is_freed_all_the_same() {
+    let scene = Scene::quorum(3);
+    scene.members[0].set(Fault::Panics);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::None);
+    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    scene.pass(TTL).await;
+    let freed = scene.count(0, |call| matches!(call, Call::Release(_)));
+    assert_eq!(
+        freed, 2,
+        "at once, and once more: nobody knows how far it had got"
+    );
+}
