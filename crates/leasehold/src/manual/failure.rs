@@ -11,6 +11,7 @@
 //! | an answer is lost on the way | the attempt is freed: its connection is aborted, and the release repeated until it gets through, and once more before the TTL is over |
 //! | two clients split the votes | both free what they got and try again after a random pause |
 //! | the caller drops its future | the attempt is seen through in the background and freed |
+//! | somebody removes the file of a held lock | the next one makes a new file and enters; the holder is told when its keeper looks next, within a third of the TTL |
 //! | the process forks | the child's copies of client and guard are `Forked` |
 //!
 //! # What is assumed
