@@ -4,8 +4,8 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background;
 use leasehold::{
-    Attempt, BoxFuture, Claim, Error, ErrorKind, Fence, Guarantees, Health, Held, Holder, Key,
-    LeaseTerms, Member, MemberId, Release, Renewal, Seal, Store,
+    Attempt, BoxFuture, CardEdit, Claim, Error, ErrorKind, Fence, Guarantees, Held, Holder, Key,
+    LeaseTerms, Life, Member, MemberId, Presence, Release, Renewal, Sampled, Seal, Store,
 };
 use tokio::sync::watch;
 
@@ -47,6 +47,8 @@ pub enum Call {
     Release(Claim),
     /// `seal`.
     Seal(Claim, Fence),
+    /// `heal`, one per lease.
+    Heal(Claim),
 }
 
 impl FaultyMember {
@@ -72,6 +74,14 @@ impl FaultyMember {
 
     fn note(&self, call: Call) {
         lock(&self.calls).push(call);
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(Arc<dyn Member>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let asking = self.through(request);
+        Box::pin(async move { asking.await? })
     }
 
     fn through<T: Send + 'static>(
@@ -185,17 +195,47 @@ impl Member for FaultyMember {
         self.inner.id()
     }
 
-    fn seal<'a>(&'a self, claim: &'a Claim, fence: Fence) -> BoxFuture<'a, Result<Seal, Error>> {
+    fn seal<'a>(
+        &'a self,
+        claim: &'a Claim,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>> {
         self.note(Call::Seal(claim.clone(), fence));
         let claim = claim.clone();
-        let asking =
-            self.through(move |inner| Box::pin(async move { inner.seal(&claim, fence).await }));
-        Box::pin(async move { asking.await? })
+        self.ask(move |inner| Box::pin(async move { inner.seal(&claim, fence).await }))
     }
 
-    fn health(&self) -> BoxFuture<'_, Result<Health, Error>> {
-        let asking = self.through(|inner| Box::pin(async move { inner.health().await }));
-        Box::pin(async move { asking.await? })
+    fn renew_sampled<'a>(
+        &'a self,
+        leases: &'a [Held],
+    ) -> BoxFuture<'a, Result<Sampled<Vec<Renewal>>, Error>> {
+        for held in leases {
+            self.note(Call::Renew((*held.claim).clone()));
+        }
+        let leases = leases.to_vec();
+        self.ask(move |inner| Box::pin(async move { inner.renew_sampled(&leases).await }))
+    }
+
+    fn heal<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Result<(), Error>> {
+        for held in leases {
+            self.note(Call::Heal((*held.claim).clone()));
+        }
+        let leases = leases.to_vec();
+        self.ask(move |inner| Box::pin(async move { inner.heal(&leases).await }))
+    }
+
+    fn presence(&self) -> BoxFuture<'_, Result<Presence, Error>> {
+        self.ask(|inner| Box::pin(async move { inner.presence().await }))
+    }
+
+    fn write_card<'a>(&'a self, edit: &'a CardEdit) -> BoxFuture<'a, Result<bool, Error>> {
+        let edit = edit.clone();
+        self.ask(move |inner| Box::pin(async move { inner.write_card(&edit).await }))
+    }
+
+    fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>> {
+        let seen = seen.to_vec();
+        self.ask(move |inner| Box::pin(async move { inner.witness(&seen).await }))
     }
 }
 

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct VirtualClock {
     start: Instant,
+    /// In nanoseconds.
+    stood_still: AtomicU64,
 }
 
 impl VirtualClock {
@@ -23,6 +25,7 @@ impl VirtualClock {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
+            stood_still: AtomicU64::new(0),
         }
     }
 
@@ -46,7 +49,7 @@ const WALL_START_MICROS: u64 = 1_795_000_000_000_000;
 
 impl Clock for VirtualClock {
     fn now(&self) -> BootInstant {
-        BOOTED + self.elapsed()
+        BOOTED + self.elapsed() + Duration::from_nanos(self.stood_still.load(Ordering::Relaxed))
     }
 
     fn wall(&self) -> WallTime {
@@ -58,6 +61,11 @@ impl Clock for VirtualClock {
         #[expect(clippy::disallowed_methods, reason = "this is a clock")]
         let sleep = tokio::time::sleep(left);
         Box::pin(sleep)
+    }
+
+    fn stood_still(&self, span: Duration) {
+        self.stood_still
+            .fetch_add(span.as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -90,6 +98,10 @@ impl Clock for StoppedWallClock {
 
     fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
         self.inner.sleep_until(deadline)
+    }
+
+    fn stood_still(&self, span: Duration) {
+        self.inner.stood_still(span);
     }
 }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::attempt::{Attempt, Busy, Grant};
+use crate::attempt::{Attempt, Busy};
 use crate::backoff;
 use crate::claim::{Claim, Mode};
 use crate::client_context::ClientContext;
 use crate::client_core::ClientCore;
 use crate::clock::{self, BootInstant};
 use crate::error::{Effect, Error, ErrorKind};
+use crate::fence::Fence;
 use crate::guarantees::Expiry;
 use crate::guard::Guard;
 use crate::key::Key;
@@ -145,7 +146,7 @@ impl Acquisition {
             return Err(Setback::CutOff);
         };
         let guard = match &answer {
-            Ok(Attempt::Granted(grant)) => self.guard(claim, sent, *grant),
+            Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant.fence),
             _ => None,
         };
         if guard.is_none() && may_hold(&answer) {
@@ -161,7 +162,7 @@ impl Acquisition {
     }
 
     /// `None` if the client is gone.
-    fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, grant: Grant) -> Option<Guard> {
+    fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, fence: Fence) -> Option<Guard> {
         let client = self.client.upgrade()?;
         let store = &self.context.store;
         let margin = match store.guarantees().expiry {
@@ -178,7 +179,7 @@ impl Acquisition {
             .ambient
             .random_span(Duration::ZERO, self.ttl / 30);
         let lease = Lease::granted(times, sent, spread);
-        let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
+        let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), fence, lease);
         let tenure = Arc::new(tenure);
         client.keep(&tenure);
         Some(Guard::new(tenure, client))

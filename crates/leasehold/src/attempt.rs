@@ -1,9 +1,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::clock::WallTime;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::member::Sample;
 use crate::owner::Owner;
 
 /// What a store answers to a claim. Busy is an answer like any other, not an error.
@@ -16,31 +16,34 @@ pub enum Attempt {
 }
 
 /// The claim holds at the store from some moment between asking and this answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
     /// Greater than every fence granted for this key before.
     pub fence: Fence,
-    /// The store's own wall clock, where it told it.
-    pub clock: Option<WallTime>,
+    /// What the member showed beside it, where the store is one.
+    pub sample: Option<Sample>,
 }
 
 impl Grant {
     /// A grant with `fence`.
     pub fn new(fence: Fence) -> Self {
-        Self { fence, clock: None }
+        Self {
+            fence,
+            sample: None,
+        }
     }
 
-    /// The same grant, with the store's clock.
+    /// The same grant, with what the member showed beside it.
     #[must_use]
-    pub fn at(mut self, clock: WallTime) -> Self {
-        self.clock = Some(clock);
+    pub fn with_sample(mut self, sample: Sample) -> Self {
+        self.sample = Some(sample);
         self
     }
 }
 
 /// What a refused attempt learned in passing; each part only where it cost nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Busy {
     /// The attempt that holds the lock; `None` if unknown or of another library.
@@ -49,8 +52,8 @@ pub struct Busy {
     pub remaining: Option<Duration>,
     /// The place of this claim in the queue, 1 being next.
     pub place: Option<u64>,
-    /// The store's own wall clock, where it told it.
-    pub clock: Option<WallTime>,
+    /// What the member showed beside it, where the store is one.
+    pub sample: Option<Sample>,
 }
 
 impl Busy {
@@ -62,10 +65,10 @@ impl Busy {
         }
     }
 
-    /// The same answer, with the store's clock.
+    /// The same answer, with what the member showed beside it.
     #[must_use]
-    pub fn at(mut self, clock: WallTime) -> Self {
-        self.clock = Some(clock);
+    pub fn with_sample(mut self, sample: Sample) -> Self {
+        self.sample = Some(sample);
         self
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::BoxFuture;
@@ -92,6 +93,11 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Resolves once [`Clock::now`] has reached `deadline`, also if the machine slept meanwhile.
     /// Must be polled on the background thread (or, in tests, inside a tokio runtime).
     fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()>;
+
+    /// The machine was found to have stood still, this clock with it, for as long as `span`: from
+    /// now on [`Clock::now`] is ahead by that much, so that whatever ends at an instant ends that
+    /// much sooner. A paused virtual machine finds out only by the clocks of others.
+    fn stood_still(&self, span: Duration);
 }
 
 /// Runs `future` until `deadline` at the latest; `None` if the deadline came first.
@@ -115,6 +121,10 @@ pub async fn within<F: Future>(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+/// By how much, in nanoseconds, the machine is known to have stood still unnoticed by its own
+/// clock. One for the process, as there is one machine.
+static STOOD_STILL: AtomicU64 = AtomicU64::new(0);
+
 /// Timers of the runtime stand still during suspend; so a long sleep is cut into ticks, and the
 /// clock is read again after each. This is how late a deadline may fire after waking up.
 const TICK: Duration = Duration::from_millis(250);
@@ -122,7 +132,8 @@ const TICK: Duration = Duration::from_millis(250);
 impl Clock for SystemClock {
     fn now(&self) -> BootInstant {
         let since_boot = read(nix::time::ClockId::CLOCK_BOOTTIME);
-        BootInstant(u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX))
+        let nanos = u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX);
+        BootInstant(nanos.saturating_add(STOOD_STILL.load(Ordering::Acquire)))
     }
 
     fn wall(&self) -> WallTime {
@@ -141,6 +152,11 @@ impl Clock for SystemClock {
                 tokio::time::sleep(left.min(TICK)).await;
             }
         })
+    }
+
+    fn stood_still(&self, span: Duration) {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        STOOD_STILL.fetch_add(nanos, Ordering::AcqRel);
     }
 }
 

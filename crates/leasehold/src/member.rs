@@ -1,15 +1,18 @@
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::BoxFuture;
-use crate::claim::Claim;
+use crate::attempt::Renewal;
+use crate::card::{Card, CardEdit, Life, Mark, RunId};
+use crate::claim::{Claim, Held};
 use crate::clock::WallTime;
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::store::Store;
 
-/// A store that can be one of a quorum's members: it adds the second round of the fence, and says
-/// how it is.
+/// A store that can be one of a quorum's members: it adds the second round of the fence, what the
+/// quorum needs to know before it counts an answer, and healing.
 ///
 /// # Contract
 ///
@@ -17,6 +20,15 @@ use crate::store::Store;
 ///
 /// - **M1** `seal` raises the counter to at least the fence if, and only if, the claim holds there.
 /// - **M2** A sealed fence is never granted again: every later grant of the key is greater.
+/// - **M3** A sample's incarnation is that of the data that gave the answer: it changes whenever
+///   the member restarted, lost its card, or had its life or its set written anew, and at no other
+///   time. `presence` has the same incarnation while nothing of that happened.
+/// - **M4** `write_card` writes all of the edit if the expected mark stands, else nothing; afterwards
+///   `presence` shows it.
+/// - **M5** `witness` notes the time of a life that it did not know, and whether it had known
+///   another one; a life that it knows changes nothing.
+/// - **M6** `heal` puts an exclusive lease back where the key is free, raising the counter to its
+///   fence, and changes nothing elsewhere.
 pub trait Member: Store {
     /// The name under which the set knows this member; without credentials.
     fn id(&self) -> &MemberId;
@@ -31,10 +43,72 @@ pub trait Member: Store {
     /// # Cancel safety
     ///
     /// May be dropped at any time; the counter may or may not have been raised.
-    fn seal<'a>(&'a self, claim: &'a Claim, fence: Fence) -> BoxFuture<'a, Result<Seal, Error>>;
+    fn seal<'a>(
+        &'a self,
+        claim: &'a Claim,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>>;
 
-    /// Whether the member answers, and how it is. Also the probe of one that had gone silent.
-    fn health(&self) -> BoxFuture<'_, Result<Health, Error>>;
+    /// [`Store::renew`], with a sample.
+    ///
+    /// # Errors
+    ///
+    /// If no answer came for any of the leases; each may or may not have been renewed.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Store::renew`].
+    fn renew_sampled<'a>(
+        &'a self,
+        leases: &'a [Held],
+    ) -> BoxFuture<'a, Result<Sampled<Vec<Renewal>>, Error>>;
+
+    /// Puts exclusive leases back where their keys are free, each for its whole TTL.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to ask or to understand the answer; each lease may or may not have been put
+    /// back.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. A `release` of the same claim afterwards leaves nothing held.
+    fn heal<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// How the member is, freshly asked, its card with it. Also the probe of one that had gone
+    /// silent.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to ask or to understand the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn presence(&self) -> BoxFuture<'_, Result<Presence, Error>>;
+
+    /// Writes on the member's card. `false` if the expected mark does not stand any more.
+    ///
+    /// # Errors
+    ///
+    /// Any failure; the card may or may not have been written.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the card may or may not have been written, never in part.
+    fn write_card<'a>(&'a self, edit: &'a CardEdit) -> BoxFuture<'a, Result<bool, Error>>;
+
+    /// Tells the member the lives of others, for it to remember when it first heard of them. A
+    /// member without a card remembers nothing.
+    ///
+    /// # Errors
+    ///
+    /// Any failure; some or all may have been noted.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; some or all may have been noted.
+    fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>>;
 }
 
 /// What a member answers to [`Member::seal`].
@@ -46,18 +120,77 @@ pub enum Seal {
     NotHeld,
 }
 
-/// How a member is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Health {
-    /// Its wall clock.
-    pub clock: Option<WallTime>,
+/// An answer, and what the member showed of itself beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampled<T> {
+    /// The answer.
+    pub answer: T,
+    /// What else the member showed.
+    pub sample: Sample,
 }
 
-impl Health {
-    /// A member whose wall clock shows `clock`.
-    pub fn at(clock: WallTime) -> Self {
-        Self { clock: Some(clock) }
+/// What a member shows of itself with every answer: which data gave it, and what time it was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Its wall clock, read while it answered.
+    pub clock: WallTime,
+    /// The data that gave the answer.
+    pub incarnation: Incarnation,
+}
+
+/// One run of a member, and the card that stood in it. Answers of different incarnations may come
+/// from different data.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Incarnation(Arc<str>);
+
+impl Incarnation {
+    /// The incarnation of this run and the card with this mark.
+    pub fn new(run: &RunId, mark: Option<&Mark>) -> Self {
+        Self(format!("{run}/{}", mark.map_or("", Mark::as_str)).into())
+    }
+}
+
+impl fmt::Debug for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Incarnation({})", self.0)
+    }
+}
+
+/// How a member is, by its own word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Presence {
+    /// The run of the server.
+    pub run: RunId,
+    /// Its wall clock.
+    pub clock: WallTime,
+    /// How long it has been running, by its wall clock; [`Duration::MAX`] for one that cannot have
+    /// run before.
+    pub uptime: Duration,
+    /// Whether it keeps across a restart all that it acknowledged.
+    pub durable: bool,
+    /// Why it can be no member, if so: in words, such as that it evicts keys.
+    pub unfit: Option<String>,
+    /// Its card, if it has one.
+    pub card: Option<Card>,
+}
+
+impl Presence {
+    /// A member in this run, without a card; not durable, and fit.
+    pub fn new(run: RunId, clock: WallTime, uptime: Duration) -> Self {
+        Self {
+            run,
+            clock,
+            uptime,
+            durable: false,
+            unfit: None,
+            card: None,
+        }
+    }
+
+    /// The incarnation that answers show while nothing changes.
+    pub fn incarnation(&self) -> Incarnation {
+        Incarnation::new(&self.run, self.card.as_ref().map(Card::mark).as_ref())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::attempt::{Attempt, Release, Renewal};
 use crate::claim::{Claim, Held};
 use crate::error::Error;
 use crate::guarantees::{Guarantees, LeaseTerms};
+use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
 
@@ -131,4 +132,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// - **H2** Lists exactly the held keys with the prefix, taken literally.
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>>;
+
+    /// How the members are that this store consists of, each freshly asked; empty for a store
+    /// without members. For people and monitoring.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }

@@ -68,7 +68,7 @@ impl<'a> Election<'a> {
             match self.take_in(news) {
                 Step::Wait => {}
                 Step::Seal(fence, members) => self.seal(fence, members),
-                Step::Won(fence) => return Ok(Attempt::Granted(self.grant(fence))),
+                Step::Won(fence) => return Ok(Attempt::Granted(Grant::new(fence))),
                 Step::Busy => {
                     self.free_everywhere().await;
                     return Ok(Attempt::Busy(self.busy()));
@@ -138,25 +138,6 @@ impl<'a> Election<'a> {
         let _ = freed.recv().await;
     }
 
-    fn grant(&self, fence: Fence) -> Grant {
-        let clocks = self
-            .votes
-            .iter()
-            .flatten()
-            .flatten()
-            .filter_map(|attempt| match attempt {
-                Attempt::Granted(grant) => grant.clock,
-                Attempt::Busy(busy) => busy.clock,
-            });
-        let mut clocks: Vec<_> = clocks.collect();
-        clocks.sort_unstable();
-        let lower_median = clocks.len().checked_sub(1).map(|last| clocks[last / 2]);
-        match lower_median {
-            Some(clock) => Grant::new(fence).at(clock),
-            None => Grant::new(fence),
-        }
-    }
-
     /// The refusal that the most members gave, which is the holder if anybody is.
     fn busy(&self) -> Busy {
         let refusals: Vec<Busy> = self
@@ -164,15 +145,15 @@ impl<'a> Election<'a> {
             .iter()
             .flatten()
             .filter_map(|vote| match vote {
-                Ok(Attempt::Busy(busy)) => Some(*busy),
+                Ok(Attempt::Busy(busy)) => Some(busy.clone()),
                 _ => None,
             })
             .collect();
         let weight = |busy: &Busy| refusals.iter().filter(|b| b.holder == busy.holder).count();
         refusals
             .iter()
-            .copied()
-            .max_by_key(weight)
+            .max_by_key(|busy| weight(busy))
+            .cloned()
             .unwrap_or_default()
     }
 

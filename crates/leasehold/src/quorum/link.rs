@@ -118,7 +118,8 @@ impl Link {
         limit: Duration,
     ) -> Result<Seal, Error> {
         self.heard()?;
-        self.request(limit, self.member.seal(claim, fence)).await
+        let sealed = self.request(limit, self.member.seal(claim, fence)).await;
+        sealed.map(|sampled| sampled.answer)
     }
 
     pub(crate) async fn renew(
@@ -289,7 +290,7 @@ async fn probe(link: Weak<Link>) {
         let pause = link.ambient.random_span(PROBE_PAUSE / 2, PROBE_PAUSE);
         clock.sleep_until(clock.now() + pause).await;
         let end = clock.now() + PROBE_LIMIT;
-        if let Some(Ok(_)) = clock::within(&**clock, end, link.member.health()).await {
+        if let Some(Ok(_)) = clock::within(&**clock, end, link.member.presence()).await {
             let mut state = link.state();
             state.silent = None;
             state.failing = false;

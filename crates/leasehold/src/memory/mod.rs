@@ -1,21 +1,25 @@
-use std::collections::BTreeMap;
+mod data;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::BoxFuture;
 use crate::ambient::Ambient;
-use crate::attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
-use crate::claim::{Claim, Held, Mode};
-use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind};
+use crate::attempt::{Attempt, Busy, Grant, Release, Renewal};
+use crate::card::{CardEdit, Life};
+use crate::claim::{Claim, Held};
+use crate::clock::{BootInstant, WallTime};
+use crate::error::Error;
 use crate::fence::Fence;
 use crate::guarantees::{
     Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
 use crate::holder::Holder;
 use crate::key::Key;
-use crate::member::{Health, Member, MemberId, Seal};
+use crate::member::{Member, MemberId, Presence, Sampled, Seal};
 use crate::store::Store;
+use data::{Data, Slot};
 
 /// A store within one process: the reference of the contract, for tests, examples and quorums in
 /// simulations.
@@ -33,22 +37,7 @@ use crate::store::Store;
 pub struct MemoryStore {
     id: MemberId,
     ambient: Ambient,
-    slots: Arc<Mutex<BTreeMap<Key, Slot>>>,
-}
-
-/// All that is known of one key.
-#[derive(Debug, Default)]
-struct Slot {
-    /// The greatest fence ever granted or sealed. Outlives every lease.
-    counter: u64,
-    leases: Vec<Lease>,
-}
-
-#[derive(Debug)]
-struct Lease {
-    claim: Claim,
-    fence: Fence,
-    end: BootInstant,
+    data: Arc<Mutex<Data>>,
 }
 
 impl MemoryStore {
@@ -59,100 +48,79 @@ impl MemoryStore {
 
     /// An empty store called `id`, which takes time and chance from `ambient`.
     pub fn member(id: impl Into<String>, ambient: Ambient) -> Self {
+        let data = Data::new(&*ambient.entropy);
         Self {
             id: MemberId::new(id),
             ambient,
-            slots: Arc::default(),
+            data: Arc::new(Mutex::new(data)),
         }
     }
 
-    /// Forgets everything, counters too: what a server without persistence does when it restarts.
+    /// Forgets everything, counters and card too, as a server that is told FLUSHALL.
     pub fn forget_everything(&self) {
-        self.slots().clear();
+        self.data().forget();
     }
 
     /// Forgets one key, its counter too.
     pub fn forget(&self, key: &Key) {
-        self.slots().remove(key);
+        self.data().slots.remove(key);
     }
 
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<Key, Slot>> {
+    /// Begins a new run, as a server that is restarted: with all its data, or with none.
+    pub fn restart(&self, with_data: bool) {
+        let now = self.ambient.clock.now();
+        let mut data = self.data();
+        data.restart(now, &*self.ambient.entropy);
+        if !with_data {
+            data.forget();
+        }
+    }
+
+    /// Says from now on that it keeps, or does not keep, its data across restarts.
+    pub fn claim_durable(&self, durable: bool) {
+        self.data().durable = durable;
+    }
+
+    fn data(&self) -> MutexGuard<'_, Data> {
         // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `change` on the slot of `key`, from which expired leases are gone.
+    /// Runs `change` on the slot of `key`.
     fn with_slot<T>(&self, key: &Key, change: impl FnOnce(&mut Slot, BootInstant) -> T) -> T {
         let now = self.ambient.clock.now();
-        let mut slots = self.slots();
-        let slot = slots.entry(key.clone()).or_default();
-        slot.leases.retain(|lease| now < lease.end);
-        change(slot, now)
+        change(self.data().slot(key, now), now)
+    }
+
+    fn wall(&self) -> WallTime {
+        self.ambient.clock.wall()
+    }
+
+    fn sampled<T>(&self, answer: T) -> Sampled<T> {
+        let sample = self.data().sample(self.wall());
+        Sampled { answer, sample }
     }
 
     fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
-        let clock = self.ambient.clock.wall();
-        self.with_slot(&claim.key, |slot, now| {
-            if let Some(own) = slot
-                .leases
-                .iter()
-                .find(|lease| lease.claim.owner == claim.owner)
-            {
-                return Ok(Attempt::Granted(Grant::new(own.fence).at(clock)));
-            }
-            let blocking = slot
-                .leases
-                .iter()
-                .find(|lease| claim.mode == Mode::Exclusive || lease.claim.mode == Mode::Exclusive);
-            if let Some(lease) = blocking {
-                let mut busy = Busy::by(Some(lease.claim.owner)).at(clock);
-                busy.remaining = Some(lease.end.since(now));
-                return Ok(Attempt::Busy(busy));
-            }
-            let fence = slot.next_fence(claim)?;
-            slot.leases.push(Lease {
-                claim: claim.clone(),
-                fence,
-                end: now + claim.ttl,
-            });
-            Ok(Attempt::Granted(Grant::new(fence).at(clock)))
-        })
+        let (now, mut data) = (self.ambient.clock.now(), self.data());
+        let sample = data.sample(self.wall());
+        let slot = data.slot(&claim.key, now);
+        if let Some(own) = slot.lease_of(claim) {
+            return Ok(Attempt::Granted(Grant::new(own.fence).with_sample(sample)));
+        }
+        if let Some(lease) = slot.blocking(claim) {
+            let mut busy = Busy::by(Some(lease.claim.owner)).with_sample(sample);
+            busy.remaining = Some(lease.end.since(now));
+            return Ok(Attempt::Busy(busy));
+        }
+        let fence = slot.grant(claim, now)?;
+        Ok(Attempt::Granted(Grant::new(fence).with_sample(sample)))
     }
 
-    fn renewal(&self, held: &Held) -> Renewal {
-        self.with_slot(&held.claim.key, |slot, now| {
-            if let Some(lease) = slot.lease_of(&held.claim) {
-                lease.end = lease.end.max(now + held.claim.ttl);
-                Renewal::Renewed
-            } else if slot.leases.is_empty() {
-                Renewal::Lost(LostReason::Gone)
-            } else {
-                Renewal::Lost(LostReason::Taken)
-            }
-        })
-    }
-}
-
-impl Slot {
-    fn lease_of(&mut self, claim: &Claim) -> Option<&mut Lease> {
-        self.leases
-            .iter_mut()
-            .find(|lease| lease.claim.owner == claim.owner)
-    }
-
-    fn next_fence(&mut self, claim: &Claim) -> Result<Fence, Error> {
-        let next = self
-            .counter
-            .max(claim.proposal.as_micros())
-            .saturating_add(1);
-        let fence = Fence::new(next)
-            .filter(|fence| *fence <= Fence::MAX)
-            .ok_or_else(|| {
-                let text = format!("fence {next} is out of bounds: at most {}", Fence::MAX);
-                Error::new(ErrorKind::Corrupt, text).with_key(&claim.key)
-            })?;
-        self.counter = next;
-        Ok(fence)
+    fn renewals(&self, leases: &[Held]) -> Vec<Renewal> {
+        let renewal =
+            |held: &Held| self.with_slot(&held.claim.key, |slot, now| slot.renew(&held.claim, now));
+        leases.iter().map(renewal).collect()
     }
 }
 
@@ -201,7 +169,7 @@ impl Store for MemoryStore {
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(async move { leases.iter().map(|held| self.renewal(held)).collect() })
+        Box::pin(async move { self.renewals(leases) })
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
@@ -239,23 +207,13 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let now = self.ambient.clock.now();
             let held = |slot: &Slot| slot.leases.iter().any(|lease| now < lease.end);
-            let slots = self.slots();
-            let keys = slots
+            let data = self.data();
+            let keys = data
+                .slots
                 .iter()
                 .filter(|(key, slot)| key.as_str().starts_with(prefix) && held(slot));
             Ok(keys.map(|(key, _)| key.clone()).take(limit).collect())
         })
-    }
-}
-
-impl Lease {
-    fn holder(&self, now: BootInstant) -> Holder {
-        let mut holder = Holder::unknown(self.claim.mode);
-        holder.owner = Some(self.claim.owner);
-        holder.client = Some((*self.claim.client).clone());
-        holder.fence = Some(self.fence);
-        holder.remaining = Some(self.end.since(now));
-        holder
     }
 }
 
@@ -264,19 +222,60 @@ impl Member for MemoryStore {
         &self.id
     }
 
-    fn seal<'a>(&'a self, claim: &'a Claim, fence: Fence) -> BoxFuture<'a, Result<Seal, Error>> {
+    fn seal<'a>(
+        &'a self,
+        claim: &'a Claim,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>> {
         Box::pin(async move {
-            Ok(self.with_slot(&claim.key, |slot, _| {
+            let answer = self.with_slot(&claim.key, |slot, _| {
                 if slot.lease_of(claim).is_none() {
                     return Seal::NotHeld;
                 }
                 slot.counter = slot.counter.max(fence.get());
                 Seal::Sealed
-            }))
+            });
+            Ok(self.sampled(answer))
         })
     }
 
-    fn health(&self) -> BoxFuture<'_, Result<Health, Error>> {
-        Box::pin(async move { Ok(Health::at(self.ambient.clock.wall())) })
+    fn renew_sampled<'a>(
+        &'a self,
+        leases: &'a [Held],
+    ) -> BoxFuture<'a, Result<Sampled<Vec<Renewal>>, Error>> {
+        Box::pin(async move { Ok(self.sampled(self.renewals(leases))) })
+    }
+
+    fn heal<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            for held in leases {
+                self.with_slot(&held.claim.key, |slot, now| slot.heal(held, now));
+            }
+            Ok(())
+        })
+    }
+
+    fn presence(&self) -> BoxFuture<'_, Result<Presence, Error>> {
+        Box::pin(async move {
+            let (now, clock, data) = (self.ambient.clock.now(), self.wall(), self.data());
+            let uptime = data
+                .restarted
+                .map_or(Duration::MAX, |start| now.since(start));
+            let mut presence = Presence::new(data.run.clone(), clock, uptime);
+            presence.durable = data.durable;
+            presence.card = data.card.clone();
+            Ok(presence)
+        })
+    }
+
+    fn write_card<'a>(&'a self, edit: &'a CardEdit) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move { Ok(self.data().write_card(edit, self.wall())) })
+    }
+
+    fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            self.data().witness(seen, self.wall());
+            Ok(())
+        })
     }
 }

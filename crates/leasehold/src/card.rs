@@ -1,0 +1,235 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ambient::Entropy;
+use crate::clock::WallTime;
+use crate::member::MemberId;
+
+/// A set: its members, and the limits that all its clients agree on. Written on every member's
+/// [`Card`], so that clients whose own sets differ are found out.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemberSet {
+    /// The members, sorted.
+    pub ids: Vec<MemberId>,
+    /// The longest TTL of any lease; so long a member must wait that may have forgotten some.
+    pub max_ttl: Duration,
+    /// By how much the members' clocks may differ.
+    pub clock_tolerance: Duration,
+}
+
+impl MemberSet {
+    /// The set of `ids`, in any order, with these limits. Both are kept in whole milliseconds.
+    pub fn new(
+        ids: impl IntoIterator<Item = MemberId>,
+        max_ttl: Duration,
+        clock_tolerance: Duration,
+    ) -> Self {
+        let whole = |span: Duration| Duration::from_millis(span.as_millis() as u64);
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort();
+        Self {
+            ids,
+            max_ttl: whole(max_ttl),
+            clock_tolerance: whole(clock_tolerance),
+        }
+    }
+}
+
+impl fmt::Display for MemberSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<_> = self.ids.iter().map(MemberId::as_str).collect();
+        write!(
+            f,
+            "{} (max_ttl {:?}, clock_tolerance {:?})",
+            ids.join(","),
+            self.max_ttl,
+            self.clock_tolerance
+        )
+    }
+}
+
+impl fmt::Debug for MemberSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemberSet({self})")
+    }
+}
+
+/// The random name of one span in which a member forgets nothing. A member that may have lost
+/// leases or counters begins a new life; one that restarts with all its data goes on in the old.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Life(u64);
+
+impl Life {
+    /// Draws the name of a new life.
+    pub fn random(entropy: &dyn Entropy) -> Self {
+        Self(entropy.next_u64())
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u64::from_str_radix(text, 16).ok()?;
+        hex.then_some(Self(number))
+    }
+}
+
+impl fmt::Display for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Life({self})")
+    }
+}
+
+/// What tells one run of a server from the next: drawn anew at each start.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(Arc<str>);
+
+impl RunId {
+    /// The run called `text`.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(text.as_ref().into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
+    }
+}
+
+/// The short text by which every answer shows which card stood at the member: it changes with the
+/// member's life and with the set.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Mark(Arc<str>);
+
+impl Mark {
+    /// The mark of a card with this life and generation.
+    pub fn of(life: Life, generation: u64) -> Self {
+        Self(format!("{life}.{generation}").into())
+    }
+
+    /// The mark as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark({})", self.0)
+    }
+}
+
+/// What a member knows about its set, and about the other members.
+///
+/// Written by clients: the member only keeps it, and loses it with everything else it may lose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Card {
+    /// The set that the member belongs to.
+    pub set: MemberSet,
+    /// Counts the changes of the set, from 1.
+    pub generation: u64,
+    /// When the set was last changed, by the member's clock.
+    pub changed: WallTime,
+    /// The member's life.
+    pub life: Life,
+    /// When that life began, by the member's clock.
+    pub since: WallTime,
+    /// The run of the server in which the card was last confirmed.
+    pub run: RunId,
+    /// Whether the server was durable whenever a client looked during that run.
+    pub durable: bool,
+    /// The lives of the other members, as far as this one was told.
+    pub sightings: BTreeMap<MemberId, Sighting>,
+}
+
+impl Card {
+    /// The card's mark.
+    pub fn mark(&self) -> Mark {
+        Mark::of(self.life, self.generation)
+    }
+}
+
+/// What a member witnesses of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The life in which it was last seen.
+    pub life: Life,
+    /// When the witness first heard of that life, by the witness's clock.
+    pub at: WallTime,
+    /// Whether the witness had known an earlier life: then this one began shortly before `at`.
+    pub changed: bool,
+}
+
+/// What is to be written on a member's card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardEdit {
+    /// The card's mark as it was read; nothing is written unless it still stands. `None`: there is
+    /// no card.
+    pub expected: Option<Mark>,
+    /// The set, and its generation. If the generation differs from the one that stood, the member
+    /// writes its own clock to [`Card::changed`].
+    pub set: MemberSet,
+    /// See [`Card::generation`].
+    pub generation: u64,
+    /// The run in which this is written.
+    pub run: RunId,
+    /// See [`Card::durable`].
+    pub durable: bool,
+    /// The life that the member is in.
+    pub life: Life,
+    /// How long that life has lasted: [`Card::since`] becomes the member's clock less this. `None`
+    /// leaves it as it is.
+    pub age: Option<Duration>,
+    /// Lives of other members, as [`Member::witness`](crate::Member::witness) takes them.
+    pub seen: Vec<(MemberId, Life)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ambient::SystemEntropy;
+
+    #[test]
+    fn sets_are_compared_whatever_the_order_of_their_members() {
+        let set = |ids: &[&str]| {
+            let ids = ids.iter().map(|id| MemberId::new(*id));
+            MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250))
+        };
+        assert_eq!(set(&["b", "a"]), set(&["a", "b"]));
+        assert_ne!(set(&["a", "b"]), set(&["a", "b", "c"]));
+        assert_eq!(
+            set(&["b", "a"]).to_string(),
+            "a,b (max_ttl 60s, clock_tolerance 250ms)"
+        );
+    }
+
+    #[test]
+    fn a_life_is_read_as_it_was_written() {
+        let life = Life::random(&SystemEntropy);
+        assert_eq!(Life::parse(&life.to_string()), Some(life));
+        for wrong in ["", "12", "+123456789abcdef", "123456789abcdefg"] {
+            assert_eq!(Life::parse(wrong), None);
+        }
+    }
+}
