@@ -36,6 +36,9 @@ pub enum ErrorKind {
     Busy,
     /// Too few members answered to decide; [`Error::members`] has the reason of each.
     NoQuorum,
+    /// The member answered, but its answers do not count at present: it may have forgotten leases,
+    /// or its clock is wrong.
+    Untrusted,
     /// The store, or this one member, did not answer.
     Unreachable,
     /// The store answered that this client may not: wrong password, missing right, read-only.
@@ -83,6 +86,12 @@ impl Error {
     #[must_use]
     pub fn with_unknown_effect(self) -> Self {
         self.edit(|inner| inner.effect = Effect::Unknown)
+    }
+
+    /// The same error, its request having had no effect.
+    #[must_use]
+    pub fn without_effect(self) -> Self {
+        self.edit(|inner| inner.effect = Effect::None)
     }
 
     /// The same error, naming the store (without credentials) unless it names one already.
@@ -155,7 +164,10 @@ impl Error {
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.0.kind,
-            ErrorKind::NoQuorum | ErrorKind::Unreachable | ErrorKind::Garbled
+            ErrorKind::NoQuorum
+                | ErrorKind::Untrusted
+                | ErrorKind::Unreachable
+                | ErrorKind::Garbled
         )
     }
 

@@ -106,7 +106,7 @@ pub use lock::Lock;
 pub use member::{Incarnation, Member, MemberFailure, MemberId, Presence, Sample, Sampled, Seal};
 pub use memory::MemoryStore;
 pub use owner::{ClientId, NotAnOwner, Owner};
-pub use quorum::Quorum;
+pub use quorum::{Quorum, TrustRules};
 pub use store::Store;
 
 /// A boxed future, as the methods of [`Store`] return it, so that a store can be `dyn`.

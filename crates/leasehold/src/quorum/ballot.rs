@@ -38,6 +38,8 @@ pub(crate) enum Step {
 pub(crate) struct Ballot {
     votes: Vec<Option<Vote>>,
     seals: Vec<SealState>,
+    /// Whose grants count, at the last step.
+    counting: Vec<bool>,
     /// Fixed once a majority has granted the claim: the greatest fence among that majority.
     fence: Option<Fence>,
 }
@@ -61,32 +63,39 @@ impl Ballot {
         Self {
             votes: vec![None; members],
             seals: vec![SealState::NotAsked; members],
+            counting: vec![false; members],
             fence: None,
         }
     }
 
     /// Takes in one member's vote. The first one stays.
-    pub(crate) fn vote(&mut self, member: usize, vote: Vote) -> Step {
+    pub(crate) fn vote(&mut self, member: usize, vote: Vote) {
         let place = &mut self.votes[member];
         if place.is_none() {
             *place = Some(vote);
         }
-        self.step()
     }
 
-    /// Takes in whether a member, asked to, sealed the fence.
-    pub(crate) fn seal(&mut self, member: usize, sealed: bool) -> Step {
+    /// Takes in whether a member, asked to, sealed the fence, and counts with that answer.
+    pub(crate) fn seal(&mut self, member: usize, sealed: bool) {
         self.seals[member] = if sealed {
             SealState::Stands
         } else {
             SealState::Failed
         };
-        self.step()
     }
 
-    fn step(&mut self) -> Step {
+    /// What follows, where only the grants of members count that `counts` says yes to: as of now,
+    /// since one answer may throw doubt on another.
+    pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
         let needed = majority(self.votes.len());
-        let grants = self.votes.iter().filter_map(granted).collect::<Vec<_>>();
+        self.counting = (0..self.votes.len())
+            .map(|member| granted(&self.votes[member]).is_some() && counts(member))
+            .collect();
+        let grants: Vec<Fence> = self
+            .counted()
+            .filter_map(|member| granted(&self.votes[member]))
+            .collect();
         if self.fence.is_none() && grants.len() >= needed {
             self.fence = grants.iter().max().copied();
         }
@@ -99,11 +108,11 @@ impl Ballot {
 
     fn second_round(&mut self, fence: Fence, needed: usize) -> Step {
         let mut to_ask = Vec::new();
-        for (member, vote) in self.votes.iter().enumerate() {
-            let Some(answer) = granted(vote) else {
+        for member in 0..self.votes.len() {
+            let Some(answer) = granted(&self.votes[member]) else {
                 continue;
             };
-            if self.seals[member] != SealState::NotAsked {
+            if !self.counting[member] || self.seals[member] != SealState::NotAsked {
                 continue;
             }
             // A member that answered exactly the fence has sealed it without being asked.
@@ -115,7 +124,10 @@ impl Ballot {
                 to_ask.push(member);
             }
         }
-        let count = |state| self.seals.iter().filter(|seal| **seal == state).count();
+        let count = |state| {
+            let seals = self.counted().map(|member| self.seals[member]);
+            seals.filter(|seal| *seal == state).count()
+        };
         let standing = count(SealState::Stands);
         if standing >= needed {
             Step::Won(fence)
@@ -128,6 +140,10 @@ impl Ballot {
         }
     }
 
+    fn counted(&self) -> impl Iterator<Item = usize> {
+        (0..self.votes.len()).filter(|member| self.counting[*member])
+    }
+
     fn pending(&self) -> usize {
         self.votes.iter().filter(|vote| vote.is_none()).count()
     }
@@ -135,13 +151,16 @@ impl Ballot {
     /// The claim cannot be granted any more; why is not known before either so many members have
     /// answered that it is busy, or so many have failed that nobody knows.
     fn refusal(&self, needed: usize) -> Step {
-        let failed = self
-            .votes
-            .iter()
-            .zip(&self.seals)
-            .filter(|(vote, seal)| **vote == Some(Vote::Failed) || **seal == SealState::Failed)
-            .count();
         let members = self.votes.len();
+        let failed = (0..members)
+            .filter(|member| match self.votes[*member] {
+                Some(Vote::Failed) => true,
+                Some(Vote::Granted(_)) => {
+                    !self.counting[*member] || self.seals[*member] == SealState::Failed
+                }
+                Some(Vote::Busy) | None => false,
+            })
+            .count();
         if members - failed < needed {
             Step::NoQuorum
         } else if members - failed - self.pending() >= needed {
@@ -171,9 +190,61 @@ mod tests {
         Vote::Granted(fence(value))
     }
 
+    /// A ballot of members that all count, but for one.
+    struct Booth(Ballot, Option<usize>);
+
+    impl Booth {
+        fn new(members: usize) -> Self {
+            Self(Ballot::new(members), None)
+        }
+
+        fn without(members: usize, distrusted: usize) -> Self {
+            Self(Ballot::new(members), Some(distrusted))
+        }
+
+        fn vote(&mut self, member: usize, vote: Vote) -> Step {
+            self.0.vote(member, vote);
+            self.step()
+        }
+
+        fn seal(&mut self, member: usize, sealed: bool) -> Step {
+            self.0.seal(member, sealed);
+            self.step()
+        }
+
+        fn step(&mut self) -> Step {
+            let out = self.1;
+            self.0.step(|member| Some(member) != out)
+        }
+    }
+
+    #[test]
+    fn a_grant_that_does_not_count_neither_wins_nor_seals_nor_makes_the_lock_busy() {
+        let mut ballot = Booth::without(3, 1);
+        assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
+        assert_eq!(ballot.vote(1, granted(9)), Step::Wait);
+        assert_eq!(ballot.vote(2, Vote::Failed), Step::NoQuorum);
+
+        let mut ballot = Booth::without(3, 1);
+        ballot.vote(1, granted(12));
+        ballot.vote(0, granted(7));
+        assert_eq!(ballot.vote(2, granted(9)), Step::Seal(fence(9), vec![0]));
+        assert_eq!(ballot.seal(0, true), Step::Won(fence(9)));
+    }
+
+    #[test]
+    fn a_member_that_falls_into_doubt_takes_its_grant_back() {
+        let mut ballot = Booth::new(3);
+        ballot.vote(0, granted(7));
+        assert_eq!(ballot.vote(1, granted(9)), Step::Seal(fence(9), vec![0]));
+        ballot.1 = Some(1);
+        assert_eq!(ballot.seal(0, true), Step::Wait);
+        assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
+    }
+
     #[test]
     fn a_majority_with_one_fence_wins_in_one_round_without_stragglers() {
-        let mut ballot = Ballot::new(5);
+        let mut ballot = Booth::new(5);
         assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
         assert_eq!(ballot.vote(3, granted(9)), Step::Wait);
         assert_eq!(ballot.vote(1, granted(9)), Step::Won(fence(9)));
@@ -181,7 +252,7 @@ mod tests {
 
     #[test]
     fn different_fences_are_sealed_where_they_are_lower() {
-        let mut ballot = Ballot::new(3);
+        let mut ballot = Booth::new(3);
         assert_eq!(ballot.vote(0, granted(7)), Step::Wait);
         assert_eq!(ballot.vote(1, granted(9)), Step::Seal(fence(9), vec![0]));
         assert_eq!(ballot.seal(0, true), Step::Won(fence(9)));
@@ -189,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_straggler_that_answers_exactly_the_fence_seals_it_too() {
-        let mut ballot = Ballot::new(3);
+        let mut ballot = Booth::new(3);
         ballot.vote(0, granted(7));
         assert_eq!(ballot.vote(1, granted(9)), Step::Seal(fence(9), vec![0]));
         assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
@@ -197,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_greater_straggler_does_not_move_a_fence_that_stands_but_can_seal_it() {
-        let mut ballot = Ballot::new(3);
+        let mut ballot = Booth::new(3);
         ballot.vote(0, granted(7));
         ballot.vote(1, granted(9));
         assert_eq!(ballot.vote(2, granted(12)), Step::Seal(fence(9), vec![2]));
@@ -207,7 +278,7 @@ mod tests {
 
     #[test]
     fn without_a_majority_that_sealed_nothing_is_granted() {
-        let mut ballot = Ballot::new(3);
+        let mut ballot = Booth::new(3);
         ballot.vote(0, granted(7));
         ballot.vote(1, granted(9));
         assert_eq!(
@@ -220,7 +291,7 @@ mod tests {
 
     #[test]
     fn busy_is_decided_as_soon_as_a_majority_cannot_be_had() {
-        let mut ballot = Ballot::new(5);
+        let mut ballot = Booth::new(5);
         ballot.vote(0, Vote::Busy);
         ballot.vote(1, granted(3));
         assert_eq!(ballot.vote(2, Vote::Busy), Step::Wait);
@@ -229,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_split_vote_is_busy_and_dead_members_are_not() {
-        let mut split = Ballot::new(3);
+        let mut split = Booth::new(3);
         split.vote(0, granted(3));
         split.vote(1, Vote::Busy);
         assert_eq!(
@@ -238,7 +309,7 @@ mod tests {
             "two of three answered"
         );
 
-        let mut dead = Ballot::new(5);
+        let mut dead = Booth::new(5);
         dead.vote(0, granted(3));
         dead.vote(1, Vote::Failed);
         dead.vote(2, Vote::Failed);
@@ -247,7 +318,7 @@ mod tests {
 
     #[test]
     fn busy_members_beside_silent_ones_are_not_busy_before_the_silent_ones_are_known() {
-        let mut ballot = Ballot::new(5);
+        let mut ballot = Booth::new(5);
         ballot.vote(0, Vote::Busy);
         ballot.vote(1, Vote::Busy);
         assert_eq!(
@@ -258,7 +329,7 @@ mod tests {
         assert_eq!(ballot.vote(3, Vote::Failed), Step::Wait);
         assert_eq!(ballot.vote(4, Vote::Failed), Step::NoQuorum);
 
-        let mut ballot = Ballot::new(5);
+        let mut ballot = Booth::new(5);
         ballot.vote(0, Vote::Busy);
         ballot.vote(1, Vote::Busy);
         ballot.vote(2, Vote::Failed);
@@ -271,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_second_vote_of_the_same_member_counts_for_nothing() {
-        let mut ballot = Ballot::new(3);
+        let mut ballot = Booth::new(3);
         assert_eq!(ballot.vote(0, granted(3)), Step::Wait);
         assert_eq!(ballot.vote(0, granted(3)), Step::Wait);
         assert_eq!(ballot.vote(0, Vote::Busy), Step::Wait);
@@ -280,8 +351,8 @@ mod tests {
 
     #[test]
     fn a_quorum_of_one_decides_alone() {
-        assert_eq!(Ballot::new(1).vote(0, granted(3)), Step::Won(fence(3)));
-        assert_eq!(Ballot::new(1).vote(0, Vote::Busy), Step::Busy);
-        assert_eq!(Ballot::new(1).vote(0, Vote::Failed), Step::NoQuorum);
+        assert_eq!(Booth::new(1).vote(0, granted(3)), Step::Won(fence(3)));
+        assert_eq!(Booth::new(1).vote(0, Vote::Busy), Step::Busy);
+        assert_eq!(Booth::new(1).vote(0, Vote::Failed), Step::NoQuorum);
     }
 }

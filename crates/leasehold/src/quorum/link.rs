@@ -14,9 +14,11 @@ use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::holder::Holder;
 use crate::key::Key;
-use crate::member::{Member, Seal};
+use crate::member::{Incarnation, Member, MemberFailure, Sampled, Seal};
 use crate::owner::Owner;
+use crate::quorum::roster::Roster;
 use crate::quorum::traces::{Freeing, Traces};
+use crate::quorum::trust::Distrust;
 
 /// The quorum's way to one member: a limit on every request, silence remembered, and attempts
 /// followed up until they are freed.
@@ -25,8 +27,13 @@ use crate::quorum::traces::{Freeing, Traces};
 /// fail at once, so that it costs neither time nor memory.
 #[derive(Debug)]
 pub(crate) struct Link {
+    /// The member's place in the roster.
+    place: usize,
     member: Arc<dyn Member>,
+    roster: Arc<Roster>,
     ambient: Ambient,
+    /// Held while the member is asked how it is for the first time.
+    meeting: tokio::sync::Mutex<()>,
     state: Mutex<LinkState>,
     /// Releases that have not been tried yet.
     untried: TaskTracker,
@@ -44,6 +51,15 @@ struct LinkState {
 struct Silence {
     since: BootInstant,
     error: Error,
+}
+
+/// An answer, with what decides whether it counts.
+#[derive(Debug)]
+pub(crate) struct Dated<T> {
+    pub(crate) answer: T,
+    /// When it was asked for.
+    sent: BootInstant,
+    incarnation: Option<Incarnation>,
 }
 
 /// An attempt that was announced. Dropped without an answer, as when the member's code panics, it
@@ -64,13 +80,16 @@ impl Drop for Announced {
 }
 
 impl Link {
-    pub(crate) fn new(member: Arc<dyn Member>, ambient: Ambient) -> Arc<Self> {
+    pub(crate) fn new(place: usize, roster: Arc<Roster>, ambient: Ambient) -> Arc<Self> {
         let untried = TaskTracker::new();
         // It only counts; closed, it can be waited for whenever it is empty.
         untried.close();
         Arc::new(Self {
-            member,
+            place,
+            member: Arc::clone(&roster.members()[place]),
+            roster,
             ambient,
+            meeting: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             untried,
         })
@@ -92,23 +111,38 @@ impl Link {
         }
     }
 
-    /// Asks the member to grant the claim, whose owner was announced.
+    /// Asks the member to grant the claim, whose owner was announced; before, how it is, if that
+    /// is not known yet.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         claim: &Claim,
         limit: Duration,
         mut announced: Announced,
-    ) -> Result<Attempt, Error> {
-        if let Err(silent) = self.heard() {
+    ) -> Result<Dated<Attempt>, Error> {
+        if let Err(obstacle) = self.may_ask(limit).await {
             announced.doubtful = false;
             self.state().traces.not_asked(claim.owner);
-            return Err(silent);
+            return Err(obstacle);
         }
+        let sent = self.ambient.clock.now();
         let answer = self.request(limit, self.member.acquire(claim)).await;
         announced.doubtful = answer
             .as_ref()
             .is_err_and(|error| error.effect() == Effect::Unknown);
-        answer
+        let answer = answer?;
+        let sample = match &answer {
+            Attempt::Granted(grant) => &grant.sample,
+            Attempt::Busy(busy) => &busy.sample,
+        };
+        if let Some(sample) = sample {
+            self.roster.sample(self.place, sample, sent);
+        }
+        let incarnation = sample.as_ref().map(|sample| sample.incarnation.clone());
+        Ok(Dated {
+            answer,
+            sent,
+            incarnation,
+        })
     }
 
     pub(crate) async fn seal(
@@ -116,21 +150,83 @@ impl Link {
         claim: &Claim,
         fence: Fence,
         limit: Duration,
-    ) -> Result<Seal, Error> {
-        self.heard()?;
-        let sealed = self.request(limit, self.member.seal(claim, fence)).await;
-        sealed.map(|sampled| sampled.answer)
+    ) -> Result<Dated<Seal>, Error> {
+        self.is_open()?;
+        let sent = self.ambient.clock.now();
+        let sealed = self.request(limit, self.member.seal(claim, fence)).await?;
+        Ok(self.dated(sealed, sent))
     }
 
     pub(crate) async fn renew(
         self: &Arc<Self>,
         leases: &[Held],
         limit: Duration,
-    ) -> Result<Vec<Renewal>, Error> {
-        self.heard()?;
-        let renewing = self.member.renew(leases);
-        self.request(limit, Box::pin(async move { Ok(renewing.await) }))
-            .await
+    ) -> Result<Dated<Vec<Renewal>>, Error> {
+        self.is_open()?;
+        let sent = self.ambient.clock.now();
+        let renewed = self.request(limit, self.member.renew_sampled(leases));
+        Ok(self.dated(renewed.await?, sent))
+    }
+
+    /// Whether an answer of this member counts.
+    pub(crate) fn counts<T>(&self, dated: &Dated<T>) -> Result<(), Distrust> {
+        self.roster
+            .counts(self.place, dated.sent, dated.incarnation.as_ref())
+    }
+
+    /// Why this member's answer to an attempt did not count, if so.
+    pub(crate) fn failure(&self, answer: Result<Dated<Attempt>, Error>) -> Option<MemberFailure> {
+        let id = self.member.id();
+        let now = self.ambient.clock.now();
+        match answer {
+            Err(error) => Some(MemberFailure::new(id.clone(), error)),
+            Ok(dated) if matches!(dated.answer, Attempt::Busy(_)) => None,
+            Ok(dated) => Some(self.counts(&dated).err()?.failure(id, now)),
+        }
+    }
+
+    /// Why this member's answer does not count, as an error, if so.
+    pub(crate) fn doubt<T>(&self, dated: &Dated<T>) -> Option<Error> {
+        let distrust = self.counts(dated).err()?;
+        Some(self.refusal(&distrust).with_unknown_effect())
+    }
+
+    /// Notes that these leases are being renewed: until [`end_renewing`](Self::end_renewing), or
+    /// until one is released, they may be put back.
+    pub(crate) fn begin_renewing(&self, leases: &[Held]) {
+        let mut state = self.state();
+        for held in leases {
+            state.traces.renewing(held.claim.owner);
+        }
+    }
+
+    pub(crate) fn end_renewing(&self, leases: &[Held]) {
+        let mut state = self.state();
+        for held in leases {
+            state.traces.renewed(held.claim.owner);
+        }
+    }
+
+    /// Puts leases back that are still being renewed, where their keys are free. A release that
+    /// comes meanwhile waits for the answer.
+    pub(crate) async fn heal(self: &Arc<Self>, leases: Vec<Held>, limit: Duration) {
+        let may = |held: &Held| self.state().traces.is_renewing(held.claim.owner);
+        let leases: Vec<Held> = leases.into_iter().filter(may).collect();
+        if leases.is_empty() || self.is_open().is_err() {
+            return;
+        }
+        let announced: Vec<Announced> = leases
+            .iter()
+            .map(|held| self.announce(held.claim.owner))
+            .collect();
+        let healed = self.request(limit, self.member.heal(&leases)).await;
+        let doubtful = healed
+            .as_ref()
+            .is_err_and(|error| error.effect() == Effect::Unknown);
+        for mut announced in announced {
+            announced.doubtful = doubtful;
+            drop(announced);
+        }
     }
 
     pub(crate) async fn holders(self: &Arc<Self>, key: &Key) -> Result<Vec<Holder>, Error> {
@@ -219,6 +315,51 @@ impl Link {
         self.state().traces.freed(claim.owner);
     }
 
+    /// Meets the member, if that has not been done, and sees to it that it may be asked.
+    async fn may_ask(self: &Arc<Self>, limit: Duration) -> Result<(), Error> {
+        self.heard()?;
+        let end = self.ambient.clock.now() + limit;
+        if self.roster.is_stranger(self.place) {
+            let _met = self.meeting.lock().await;
+            if self.roster.is_stranger(self.place) {
+                let sent = self.ambient.clock.now();
+                let presence = self.request(limit, self.member.presence()).await;
+                // Nothing of the attempt itself was sent.
+                let presence = presence.map_err(Error::without_effect)?;
+                self.roster.present(self.place, presence, sent);
+            }
+        }
+        let asking = self.roster.may_ask(self.place);
+        let verdict = clock::within(&*self.ambient.clock, end, asking).await;
+        let obstacle = match verdict {
+            Some(verdict) => verdict.err(),
+            None => self.roster.obstacle(self.place),
+        };
+        obstacle.map_or(Ok(()), |distrust| Err(self.refusal(&distrust)))
+    }
+
+    /// Fails while the member is silent, or not one of this set.
+    fn is_open(&self) -> Result<(), Error> {
+        self.heard()?;
+        match self.roster.obstacle(self.place) {
+            Some(distrust) => Err(self.refusal(&distrust)),
+            None => Ok(()),
+        }
+    }
+
+    fn refusal(&self, distrust: &Distrust) -> Error {
+        distrust.error().with_store(self.member.id().as_str())
+    }
+
+    fn dated<T>(self: &Arc<Self>, sampled: Sampled<T>, sent: BootInstant) -> Dated<T> {
+        self.roster.sample(self.place, &sampled.sample, sent);
+        Dated {
+            answer: sampled.answer,
+            sent,
+            incarnation: Some(sampled.sample.incarnation),
+        }
+    }
+
     async fn request<T>(
         self: &Arc<Self>,
         limit: Duration,
@@ -290,7 +431,9 @@ async fn probe(link: Weak<Link>) {
         let pause = link.ambient.random_span(PROBE_PAUSE / 2, PROBE_PAUSE);
         clock.sleep_until(clock.now() + pause).await;
         let end = clock.now() + PROBE_LIMIT;
-        if let Some(Ok(_)) = clock::within(&**clock, end, link.member.presence()).await {
+        let sent = clock.now();
+        if let Some(Ok(presence)) = clock::within(&**clock, end, link.member.presence()).await {
+            link.roster.present(link.place, presence, sent);
             let mut state = link.state();
             state.silent = None;
             state.failing = false;

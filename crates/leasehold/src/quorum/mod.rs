@@ -6,9 +6,11 @@
 mod ballot;
 mod election;
 mod link;
+mod roster;
 mod rounds;
 mod tally;
 mod traces;
+mod trust;
 mod views;
 
 use std::sync::Arc;
@@ -19,15 +21,18 @@ use futures_util::future::join_all;
 use crate::BoxFuture;
 use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Release, Renewal};
+use crate::card::MemberSet;
 use crate::claim::{Claim, Held};
 use crate::error::{Error, ErrorKind};
 use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms, Order, Waiting};
+use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Member, MemberId};
 use crate::store::Store;
 use election::Election;
 use link::Link;
+use roster::Roster;
 
 /// A store made of members of which a majority must agree: it goes on while a minority is dead,
 /// frozen or cut off.
@@ -53,9 +58,30 @@ use link::Link;
 /// ```
 #[derive(Debug)]
 pub struct Quorum {
+    roster: Arc<Roster>,
     links: Vec<Arc<Link>>,
+    settings: Settings,
+}
+
+/// What a quorum is built from, again whenever one of them is set.
+#[derive(Clone, Debug)]
+struct Settings {
+    members: Vec<Arc<dyn Member>>,
     ambient: Ambient,
+    max_ttl: Duration,
     clock_tolerance: Duration,
+    /// `None`: enforced from three members on.
+    trust: Option<TrustRules>,
+}
+
+/// What becomes of members that may have forgotten leases, or whose clocks are wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrustRules {
+    /// Their answers do not count until they are safe again.
+    Enforced,
+    /// It is logged, and that is all: a server that forgets its locks grants them twice.
+    Logged,
 }
 
 impl Quorum {
@@ -105,38 +131,67 @@ impl Quorum {
     }
 
     fn over(members: Vec<Arc<dyn Member>>) -> Self {
-        let ambient = Ambient::default();
-        let links = members
-            .into_iter()
-            .map(|member| Link::new(member, ambient.clone()))
-            .collect();
-        Self {
-            links,
-            ambient,
+        Settings {
+            members,
+            ambient: Ambient::default(),
+            max_ttl: LeaseTerms::TTL_MAX,
             clock_tolerance: Self::CLOCK_TOLERANCE,
+            trust: None,
         }
+        .build()
     }
 
     /// The same members, of which all clients agreed that their clocks differ by at most
     /// `tolerance`. It bounds the TTL from below (ten times) and shortens deadlines (twice).
     #[must_use]
-    pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
-        self.clock_tolerance = tolerance;
-        self
+    pub fn clock_tolerance(self, tolerance: Duration) -> Self {
+        self.with(|settings| settings.clock_tolerance = tolerance)
+    }
+
+    /// The same members, of which all clients agreed that no lease lives longer than `ttl` unless
+    /// renewed: so long, and a second, a member does not count after it may have forgotten leases.
+    /// 60 s unless the set says otherwise.
+    #[must_use]
+    pub fn max_ttl(self, ttl: Duration) -> Self {
+        self.with(|settings| settings.max_ttl = ttl)
+    }
+
+    /// The same members under these rules. Unless this is said, they are enforced from three
+    /// members on: one server alone is for efficiency, and goes on at once after a restart.
+    #[must_use]
+    pub fn trust(self, rules: TrustRules) -> Self {
+        self.with(|settings| settings.trust = Some(rules))
     }
 
     /// Replaces time and chance, for tests and simulations.
     #[must_use]
     pub fn ambient(self, ambient: Ambient) -> Self {
-        let members = self.links.iter().map(|link| Arc::clone(link.member()));
-        let links = members
-            .map(|member| Link::new(member, ambient.clone()))
-            .collect();
-        Self {
-            links,
-            ambient,
-            clock_tolerance: self.clock_tolerance,
-        }
+        self.with(|settings| settings.ambient = ambient)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self.settings.build()
+    }
+
+    /// Forms the set: writes the first card on every member, so that all count at once. Without
+    /// it, the first client does so once all members have answered, and a server that was started
+    /// a short time ago does not count yet, as it may be one that forgot.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is written unless every member answers, has no card yet, holds no lock, and can be
+    /// a member.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped midway, some members may have their card; clients complete the set.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn init(&self) -> Result<(), Error> {
+        self.roster.init().await
     }
 
     /// The members' ids, in the order they were given.
@@ -156,6 +211,26 @@ impl Quorum {
     fn first(&self) -> &dyn Member {
         // `new` refuses a quorum without members.
         &**self.links[0].member()
+    }
+}
+
+impl Settings {
+    fn build(self) -> Quorum {
+        let ids = self.members.iter().map(|member| member.id().clone());
+        let set = MemberSet::new(ids, self.max_ttl, self.clock_tolerance);
+        let enforced = match self.trust {
+            Some(rules) => rules == TrustRules::Enforced,
+            None => self.members.len() >= 3,
+        };
+        let roster = Roster::new(self.members.clone(), set, enforced, self.ambient.clone());
+        let links = (0..self.members.len())
+            .map(|place| Link::new(place, Arc::clone(&roster), self.ambient.clone()))
+            .collect();
+        Quorum {
+            roster,
+            links,
+            settings: self,
+        }
     }
 }
 
@@ -197,7 +272,8 @@ impl Store for Quorum {
         if self.links.len() == 1 {
             return one;
         }
-        LeaseTerms::quorum(self.clock_tolerance, one.ttl_max)
+        let set = self.roster.set();
+        LeaseTerms::quorum(set.clock_tolerance, set.max_ttl)
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
@@ -235,7 +311,7 @@ impl Store for Quorum {
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         match self.links.as_slice() {
             [only] => only.member().wait(claim),
-            _ => Box::pin(self.ambient.poll_pause()),
+            _ => Box::pin(self.settings.ambient.poll_pause()),
         }
     }
 
@@ -245,5 +321,9 @@ impl Store for Quorum {
 
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         Box::pin(views::list(&self.links, prefix, limit))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
+        Box::pin(self.roster.health())
     }
 }
