@@ -150,7 +150,7 @@ impl Clocks {
             let gap = reading.gap(&median);
             let already = self.tracks[member]
                 .out
-                .is_some_and(|out| out.noticed == now || reading.received < out.noticed);
+                .is_some_and(|out| now < out.until && reading.received <= out.noticed);
             if gap.span() > self.tolerance && !already {
                 self.put_out(member, ClockFault::Apart(gap), now, until);
             }
