@@ -1,6 +1,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::key::Key;
 use crate::member::MemberFailure;
@@ -21,6 +22,7 @@ struct Inner {
     store: Option<String>,
     key: Option<Key>,
     members: Vec<MemberFailure>,
+    counts_again: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -78,6 +80,7 @@ impl Error {
             store: None,
             key: None,
             members: Vec::new(),
+            counts_again: None,
             source: None,
         }))
     }
@@ -114,6 +117,12 @@ impl Error {
         self.edit(|inner| inner.members = members)
     }
 
+    /// The same error, which time alone will heal.
+    #[must_use]
+    pub fn with_counts_again(self, after: Option<Duration>) -> Self {
+        self.edit(|inner| inner.counts_again = after)
+    }
+
     /// The same error, caused by `source`.
     #[must_use]
     pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
@@ -143,6 +152,11 @@ impl Error {
     /// The lock that was asked for.
     pub fn key(&self) -> Option<&Key> {
         self.0.key.as_ref()
+    }
+
+    /// After how long so many members count again as are needed, if it is only time that is wanted.
+    pub fn counts_again(&self) -> Option<Duration> {
+        self.0.counts_again
     }
 
     /// The members that failed, each with its own error; empty unless the store is a quorum.
@@ -208,6 +222,7 @@ impl fmt::Debug for Error {
             .field("store", &inner.store)
             .field("key", &inner.key)
             .field("members", &inner.members)
+            .field("counts_again", &inner.counts_again)
             .field("source", &inner.source)
             .finish()
     }

@@ -98,7 +98,7 @@ pub use client::{Client, ClientBuilder};
 pub use error::{Effect, Error, ErrorKind};
 pub use fence::Fence;
 pub use guarantees::{Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting};
-pub use guard::{Ended, Guard};
+pub use guard::{Ended, Guard, GuardState};
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;

@@ -6,7 +6,11 @@ use super::source::{Source, has_word};
 const FILES: [&str; 4] = [
     "crates/leasehold/src/backoff.rs",
     "crates/leasehold/src/lease.rs",
-    "crates/leasehold/src/quorum/ballot.rs",
+    "crates/leasehold/src/quorum/ballot/mod.rs",
+    "crates/leasehold/src/quorum/trust/cards.rs",
+    "crates/leasehold/src/quorum/trust/clocks.rs",
+    "crates/leasehold/src/quorum/trust/lives.rs",
+    "crates/leasehold/src/quorum/trust/mod.rs",
     "crates/leasehold/src/quorum/tally.rs",
 ];
 

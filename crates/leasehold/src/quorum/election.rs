@@ -202,7 +202,10 @@ pub(crate) fn too_few(total: usize, failures: Vec<MemberFailure>) -> Error {
         .filter(|kind| {
             !matches!(
                 kind,
-                ErrorKind::Unreachable | ErrorKind::Garbled | ErrorKind::Closed
+                ErrorKind::Unreachable
+                    | ErrorKind::Untrusted
+                    | ErrorKind::Garbled
+                    | ErrorKind::Closed
             ) && failures.iter().all(|failure| failure.error.kind() == *kind)
         });
     let text = format!(
@@ -210,5 +213,13 @@ pub(crate) fn too_few(total: usize, failures: Vec<MemberFailure>) -> Error {
         total - failures.len(),
         majority(total)
     );
-    Error::new(shared.unwrap_or(ErrorKind::NoQuorum), text).with_members(failures)
+    let lacking = (majority(total) + failures.len()).saturating_sub(total);
+    let mut again: Vec<Duration> = failures.iter().filter_map(|f| f.counts_again).collect();
+    again.sort_unstable();
+    let counts_again = lacking
+        .checked_sub(1)
+        .and_then(|last| again.get(last).copied());
+    Error::new(shared.unwrap_or(ErrorKind::NoQuorum), text)
+        .with_members(failures)
+        .with_counts_again(counts_again)
 }
