@@ -4,10 +4,12 @@
 //! `rounds` renews and frees, `views` shows.
 
 mod ballot;
+mod change;
 mod election;
 mod link;
 mod roster;
 mod rounds;
+mod settings;
 mod tally;
 mod traces;
 mod trust;
@@ -19,9 +21,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::BoxFuture;
-use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Release, Renewal};
-use crate::card::MemberSet;
 use crate::claim::{Claim, Held};
 use crate::error::{Error, ErrorKind};
 use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms, Order, Waiting};
@@ -30,9 +30,13 @@ use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Member, MemberId};
 use crate::store::Store;
+use change::Change;
 use election::Election;
 use link::Link;
 use roster::Roster;
+use settings::Settings;
+
+pub use settings::TrustRules;
 
 /// A store made of members of which a majority must agree: it goes on while a minority is dead,
 /// frozen or cut off.
@@ -61,27 +65,6 @@ pub struct Quorum {
     roster: Arc<Roster>,
     links: Vec<Arc<Link>>,
     settings: Settings,
-}
-
-/// What a quorum is built from, again whenever one of them is set.
-#[derive(Clone, Debug)]
-struct Settings {
-    members: Vec<Arc<dyn Member>>,
-    ambient: Ambient,
-    max_ttl: Duration,
-    clock_tolerance: Duration,
-    /// `None`: enforced from three members on.
-    trust: Option<TrustRules>,
-}
-
-/// What becomes of members that may have forgotten leases, or whose clocks are wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TrustRules {
-    /// Their answers do not count until they are safe again.
-    Enforced,
-    /// It is logged, and that is all: a server that forgets its locks grants them twice.
-    Logged,
 }
 
 impl Quorum {
@@ -131,47 +114,7 @@ impl Quorum {
     }
 
     fn over(members: Vec<Arc<dyn Member>>) -> Self {
-        Settings {
-            members,
-            ambient: Ambient::default(),
-            max_ttl: LeaseTerms::TTL_MAX,
-            clock_tolerance: Self::CLOCK_TOLERANCE,
-            trust: None,
-        }
-        .build()
-    }
-
-    /// The same members, of which all clients agreed that their clocks differ by at most
-    /// `tolerance`. It bounds the TTL from below (ten times) and shortens deadlines (twice).
-    #[must_use]
-    pub fn clock_tolerance(self, tolerance: Duration) -> Self {
-        self.with(|settings| settings.clock_tolerance = tolerance)
-    }
-
-    /// The same members, of which all clients agreed that no lease lives longer than `ttl` unless
-    /// renewed: so long, and a second, a member does not count after it may have forgotten leases.
-    /// 60 s unless the set says otherwise.
-    #[must_use]
-    pub fn max_ttl(self, ttl: Duration) -> Self {
-        self.with(|settings| settings.max_ttl = ttl)
-    }
-
-    /// The same members under these rules. Unless this is said, they are enforced from three
-    /// members on: one server alone is for efficiency, and goes on at once after a restart.
-    #[must_use]
-    pub fn trust(self, rules: TrustRules) -> Self {
-        self.with(|settings| settings.trust = Some(rules))
-    }
-
-    /// Replaces time and chance, for tests and simulations.
-    #[must_use]
-    pub fn ambient(self, ambient: Ambient) -> Self {
-        self.with(|settings| settings.ambient = ambient)
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(&mut self.settings);
-        self.settings.build()
+        Settings::of(members).build()
     }
 
     /// Forms the set: writes the first card on every member, so that all count at once. Without
@@ -194,6 +137,41 @@ impl Quorum {
         self.roster.init().await
     }
 
+    /// Makes this set the successor of `old`, from which it differs by one member: writes it on the
+    /// cards. Clients of the old set are refused from then on, and what they hold is lost at its
+    /// deadline: give them the new list at once. The next change must wait for the longest TTL and
+    /// a second.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is written unless all members of this set answer, have cards of `old` (the one that
+    /// joins: no card, and no locks), and the last change is old enough. Interrupted while it
+    /// writes, it can be repeated.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped midway, some members may have the new set on their cards, and no client of either
+    /// set may find a majority: repeat it.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn succeed(&self, old: &Self) -> Result<(), Error> {
+        let change = Change {
+            old: old.roster.set(),
+            new: self.roster.set(),
+        };
+        let ours = |member: &&Arc<dyn Member>| self.member_ids().any(|id| id == member.id());
+        let leaving = old.settings.members.iter().find(|member| !ours(member));
+        change::carry_out(
+            change,
+            &self.settings.members,
+            leaving,
+            &self.settings.ambient,
+        )
+        .await
+    }
+
     /// The members' ids, in the order they were given.
     pub fn member_ids(&self) -> impl Iterator<Item = &MemberId> {
         self.links.iter().map(|link| link.member().id())
@@ -211,26 +189,6 @@ impl Quorum {
     fn first(&self) -> &dyn Member {
         // `new` refuses a quorum without members.
         &**self.links[0].member()
-    }
-}
-
-impl Settings {
-    fn build(self) -> Quorum {
-        let ids = self.members.iter().map(|member| member.id().clone());
-        let set = MemberSet::new(ids, self.max_ttl, self.clock_tolerance);
-        let enforced = match self.trust {
-            Some(rules) => rules == TrustRules::Enforced,
-            None => self.members.len() >= 3,
-        };
-        let roster = Roster::new(self.members.clone(), set, enforced, self.ambient.clone());
-        let links = (0..self.members.len())
-            .map(|place| Link::new(place, Arc::clone(&roster), self.ambient.clone()))
-            .collect();
-        Quorum {
-            roster,
-            links,
-            settings: self,
-        }
     }
 }
 

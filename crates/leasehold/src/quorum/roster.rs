@@ -232,7 +232,7 @@ impl Roster {
             return Ok(());
         };
         let handle = &self.members[member];
-        if self.limited(handle.write_card(&edit)).await? {
+        if limited(&self.ambient, handle.write_card(&edit)).await? {
             return Ok(());
         }
         let text = "was given a card by somebody else meanwhile";
@@ -243,8 +243,10 @@ impl Roster {
         let member = step.member();
         let handle = &self.members[member];
         let done = match &step {
-            CardStep::Write(_, edit) => self.limited(handle.write_card(edit)).await.map(|_| ()),
-            CardStep::Witness(_, seen) => self.limited(handle.witness(seen)).await,
+            CardStep::Write(_, edit) => limited(&self.ambient, handle.write_card(edit))
+                .await
+                .map(|_| ()),
+            CardStep::Witness(_, seen) => limited(&self.ambient, handle.witness(seen)).await,
             CardStep::Look(_) => Ok(()),
         };
         let sent = self.ambient.clock.now();
@@ -261,19 +263,7 @@ impl Roster {
     }
 
     async fn ask(&self, member: usize) -> Result<Presence, Error> {
-        self.limited(self.members[member].presence()).await
-    }
-
-    async fn limited<T>(
-        &self,
-        request: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        let clock = &*self.ambient.clock;
-        let answer = clock::within(clock, clock.now() + LIMIT, request).await;
-        answer.unwrap_or_else(|| {
-            let text = format!("no answer within {LIMIT:?}");
-            Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
-        })
+        limited(&self.ambient, self.members[member].presence()).await
     }
 
     fn note(&self, member: usize, learned: Learned) {
@@ -295,6 +285,19 @@ impl Roster {
         // Every change under the mutex leaves it whole, also where a panic comes between.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An answer to `request`, or an error once it took too long.
+pub(crate) async fn limited<T>(
+    ambient: &Ambient,
+    request: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let clock = &*ambient.clock;
+    let answer = clock::within(clock, clock.now() + LIMIT, request).await;
+    answer.unwrap_or_else(|| {
+        let text = format!("no answer within {LIMIT:?}");
+        Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
+    })
 }
 
 impl State {
