@@ -6,3 +6,4 @@ mod quorum;
 mod scene;
 mod sending;
 mod storm;
+mod trust;
