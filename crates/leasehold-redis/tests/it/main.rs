@@ -7,6 +7,7 @@
 
 mod broken;
 mod entrance;
+mod fenced;
 mod leases;
 mod looks;
 mod old_server;
