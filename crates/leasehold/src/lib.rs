@@ -50,7 +50,8 @@
 //!
 //! # The parts, in reading order
 //!
-//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]. Implementors read [`Store`] and
+//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]. A resource that checks fences is
+//! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].

@@ -25,13 +25,13 @@ impl Slow {
     }
 
     fn shown(&self) -> Vec<Fence> {
-        self.shown.lock().unwrap().clone()
+        self.shown.lock().expect("no panic").clone()
     }
 }
 
 impl Fenced for Slow {
     fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
-        self.shown.lock().unwrap().push(fence);
+        self.shown.lock().expect("no panic").push(fence);
         Box::pin(async {
             self.scene.pass(self.takes).await;
             Ok(())
