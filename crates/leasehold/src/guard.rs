@@ -153,7 +153,8 @@ impl Guard {
     ///
     /// [`ErrorKind::Fenced`] if a later holder was there before: give up, the lock is not held any
     /// more. [`ErrorKind::Lost`] if the guard is lost before `resource` answered; it may know the
-    /// fence then, which does no harm. Whatever else `resource` reports: nothing is claimed then.
+    /// fence then, which does no harm. Whatever else `resource` reports, and then nothing may be
+    /// relied on: claim again.
     ///
     /// # Cancel safety
     ///
