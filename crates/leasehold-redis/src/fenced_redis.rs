@@ -151,7 +151,8 @@ impl fmt::Debug for FencedRedis {
 /// Every write through it is refused with [`ErrorKind::Fenced`] if a greater fence was shown for
 /// the key before, and is otherwise done in one step with remembering its fence. The data is a plain
 /// string under its own name, for any client to read. The fence is remembered beside it (see
-/// [`fence_record`]), as long as the data lives and 7 days longer.
+/// [`fence_record`]), as long as the data lives and 7 days longer; unless somebody else changes
+/// when the data expires.
 ///
 /// Its futures may be dropped at any time: whether the write is done is then not known. One that the
 /// server carries out late is refused like any other late one.
@@ -210,6 +211,10 @@ impl FencedKey {
 
     /// What `command` answered, if the fence may pass.
     async fn run(&self, fence: Fence, command: Vec<Vec<u8>>) -> Result<Answer, Error> {
+        if fence > Fence::MAX {
+            let message = format!("the fence {fence} is above {}, the greatest", Fence::MAX);
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
         let connector = Arc::clone(&self.server.connector);
         let keys = [self.data.clone(), self.record.clone()];
         let task = async move {

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn effects_of_many_threads_are_in_the_order_of_their_fences() {
         const THREADS: u64 = 8;
-        const EACH: u64 = 5_000;
+        const EACH: u64 = 500;
         let gate = FenceGate::new();
         let log = Mutex::new(Vec::new());
         thread::scope(|scope| {

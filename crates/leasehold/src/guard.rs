@@ -147,7 +147,9 @@ impl Guard {
     /// nothing has been written yet. Call it first thing after the lock was granted: until then an
     /// earlier holder that was paused can still write there.
     ///
-    /// It protects what `resource` checks, and nothing else: each write must show the fence too.
+    /// It protects what `resource` checks, and nothing else: each write must show the fence too. In
+    /// shared mode each reader has a fence of its own, and the claim of the latest would refuse the
+    /// others, who hold the lock as well: claiming is for those who hold it alone.
     ///
     /// # Errors
     ///

@@ -31,7 +31,11 @@ end
 if not fence or not is_fence(fence) then
   return redis.error_reply('ERR the fence is a whole number from 1 to 9007199254740991')
 end
-local greatest = redis.call('GET', record)
+-- pcall: before Redis 7.0 an error that ends a script has lost its code.
+local greatest = redis.pcall('GET', record)
+if type(greatest) == 'table' then
+  return greatest
+end
 if greatest and not is_fence(greatest) then
   return redis.error_reply('BADRECORD the record of this key holds no fence: delete it')
 end

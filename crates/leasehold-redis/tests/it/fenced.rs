@@ -340,6 +340,10 @@ fn names_that_would_meet_our_own_records_are_refused() {
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     assert!(error.to_string().contains("900µs"), "{error}");
+    let error = block_on(apart.key("x").unwrap().set(fence(1 << 53), "x"));
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert!(error.to_string().contains("9007199254740992"), "{error}");
 }
 
 #[test]

@@ -13,7 +13,8 @@
 //!    write. Until then the resource knows nothing of it, and lets an earlier holder in.
 //!
 //! What is not written there is not protected: a mail that a late holder sends is sent. Reading is
-//! not refused either, unless it shows its fence too.
+//! not refused either, unless it shows its fence too; and readers that share a lock, whose fences
+//! differ though all of them hold it, must not show theirs.
 //!
 //! # In one process
 //!

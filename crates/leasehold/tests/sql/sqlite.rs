@@ -40,7 +40,7 @@ impl Database {
 
 fn open(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
-    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    connection.busy_timeout(Duration::from_secs(120)).unwrap();
     connection
 }
 
