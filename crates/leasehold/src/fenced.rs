@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use crate::BoxFuture;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::guard::Guard;
 
 /// A resource that remembers the greatest fence it was shown, and refuses smaller ones.
 ///
@@ -55,4 +58,49 @@ pub trait Fenced: Send + Sync {
     /// Implementations may be dropped at any time. The fence is then remembered or not, and either
     /// does no harm: it was granted, so it is the right one.
     fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+impl Guard {
+    /// Announces this holder at `resource`, which from then on refuses every earlier one, though
+    /// nothing has been written yet. Call it first thing after the lock was granted: until then an
+    /// earlier holder that was paused can still write there.
+    ///
+    /// It protects what `resource` checks, and nothing else: each write must show the fence too. In
+    /// shared mode each reader has a fence of its own, and the claim of the latest would refuse the
+    /// others, who hold the lock as well: claiming is for those who hold it alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if a later holder was there before: give up,
+    /// the lock is not held any more. [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard is
+    /// lost before `resource` answered, which may know the fence then; that does no harm. Whatever
+    /// else `resource` reports; then nothing may be relied on.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; whether the fence was claimed is then not known.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, FenceGate, MemoryStore};
+    ///
+    /// let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());
+    /// let guard = locks.lock("report").acquire().await?;
+    /// guard.claim(&gate).await?;
+    /// gate.run(guard.fence(), || { /* write */ })?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn claim(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
+        self.ensure(Duration::ZERO)?;
+        tokio::select! {
+            biased;
+            claimed = resource.claim(self.fence()) => {
+                claimed.map_err(|error| error.with_key(self.key()))?;
+            }
+            _ = self.lost() => {}
+        }
+        self.ensure(Duration::ZERO)
+    }
 }

@@ -11,7 +11,6 @@ use crate::client_core::ClientCore;
 use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
-use crate::fenced::Fenced;
 use crate::key::Key;
 use crate::owner::Owner;
 use crate::tenure::Tenure;
@@ -141,49 +140,6 @@ impl Guard {
             .with_key(self.key())),
             _ => Ok(()),
         }
-    }
-
-    /// Announces this holder at `resource`, which from then on refuses every earlier one, though
-    /// nothing has been written yet. Call it first thing after the lock was granted: until then an
-    /// earlier holder that was paused can still write there.
-    ///
-    /// It protects what `resource` checks, and nothing else: each write must show the fence too. In
-    /// shared mode each reader has a fence of its own, and the claim of the latest would refuse the
-    /// others, who hold the lock as well: claiming is for those who hold it alone.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Fenced`] if a later holder was there before: give up, the lock is not held any
-    /// more. [`ErrorKind::Lost`] if the guard is lost before `resource` answered; it may know the
-    /// fence then, which does no harm. Whatever else `resource` reports, and then nothing may be
-    /// relied on: claim again.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time; whether the fence was claimed is then not known.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// use leasehold::{Client, FenceGate, MemoryStore};
-    ///
-    /// let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());
-    /// let guard = locks.lock("report").acquire().await?;
-    /// guard.claim(&gate).await?;
-    /// gate.run(guard.fence(), || { /* write */ })?;
-    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
-    /// ```
-    pub async fn claim(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
-        let held = || self.check(self.hold.client.now());
-        held().map_err(|reason| self.lost_error(reason))?;
-        let claimed = tokio::select! {
-            biased;
-            claimed = resource.claim(self.fence()) => claimed,
-            reason = self.lost() => return Err(self.lost_error(reason)),
-        };
-        claimed.map_err(|error| error.with_key(self.key()))?;
-        held().map_err(|reason| self.lost_error(reason))
     }
 
     /// Resolves with the reason once the guard is lost: at its deadline at the latest, by itself.
