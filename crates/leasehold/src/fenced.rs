@@ -18,7 +18,7 @@ use crate::guard::Guard;
 ///
 /// # Examples
 ///
-/// A resource on the other side of a connection, here a file of fences:
+/// A resource on the other side of a connection, here a table of fences:
 ///
 /// ```
 /// use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced};
