@@ -46,10 +46,21 @@
 //! answer to an attempt does not come and the connection is given up, they let the next connection
 //! make sure that the server drops what it had received and not executed. Without them such an
 //! attempt may take effect late; the quorum's repeated release or the TTL then ends it.
+//!
+//! # Data that refuses a late holder
+//!
+//! [`FencedKey`] is a string that is written under a fence; [`FENCED_SCRIPT`] does the same for any
+//! command of any client. The server need not grant the lock. A user of it needs, beside the rights
+//! to the commands it writes with (`+set` and `+del` for a [`FencedKey`]):
+//!
+//! ```text
+//! ACL SETUSER data on >secret ~invoice:* ~leasehold:fenced:* +info +evalsha +script|load +get +set +del +pttl +pexpire
+//! ```
 #![forbid(unsafe_code)]
 
 mod attempt;
 mod connection;
+mod fenced_redis;
 mod lease;
 mod look;
 mod member;
@@ -57,4 +68,5 @@ mod scripts;
 mod url;
 mod wire;
 
+pub use fenced_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
 pub use member::RedisMember;

@@ -33,7 +33,7 @@ impl Records {
 
 /// What decides the slot of `key`: the text between the first `{` and the next `}` unless that is
 /// empty, else the whole key (Redis Cluster specification, "Hash tags").
-fn hash_tag(key: &str) -> &str {
+pub(crate) fn hash_tag(key: &str) -> &str {
     let tagged = key
         .split_once('{')
         .and_then(|(_, rest)| rest.split_once('}'));

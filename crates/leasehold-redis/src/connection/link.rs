@@ -120,7 +120,7 @@ impl Link {
         &self,
         script: &Script,
         keys: &[&str],
-        arguments: &[String],
+        arguments: &[impl AsRef<[u8]>],
         after: Vec<Command>,
     ) -> Result<Answer, Error> {
         let call = script.call(keys, arguments);

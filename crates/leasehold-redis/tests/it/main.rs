@@ -7,6 +7,8 @@
 
 mod broken;
 mod entrance;
+mod fenced;
+mod late_write;
 mod leases;
 mod looks;
 mod old_server;

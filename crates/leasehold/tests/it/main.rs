@@ -1,6 +1,7 @@
 //! The client under virtual time, over members that fail on command.
 
 mod acquiring;
+mod claiming;
 mod keeping;
 mod quorum;
 mod scene;
