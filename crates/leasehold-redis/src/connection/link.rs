@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, background};
+use leasehold::{ClientId, ClientInfo, Error, ErrorKind, RunId, background};
 use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -14,7 +14,8 @@ use tokio::task::AbortHandle;
 use super::answer::{Answer, read_time};
 use super::command::{Command, Script};
 use super::failure::{Rights, connection_error};
-use super::server::ServerFacts;
+use super::info::Info;
+use crate::presence;
 use crate::wire::client_record;
 
 /// An open connection to a server that can be a member. Ends with its last owner.
@@ -23,12 +24,23 @@ pub(crate) struct Link {
     driver: Driver,
     aborted: AtomicBool,
     user: String,
-    facts: ServerFacts,
-    /// What the server's wall clock showed, and when: where it may be asked.
-    clock_at_start: Option<(WallTime, BootInstant)>,
+    /// Drawn anew each time the server starts; a connection never outlives it.
+    run: RunId,
+    /// Whether SET may say NX and GET at once.
+    set_nx_get: bool,
+    opening: Opening,
     /// The number under which the server knows this connection, where it may be asked for.
     number: Option<i64>,
     introduced: Mutex<HashMap<ClientId, BootInstant>>,
+}
+
+/// How the server was when the connection opened.
+struct Opening {
+    asked: BootInstant,
+    /// To what [`presence::questions`] asks.
+    answers: Vec<Answer>,
+    /// Its wall clock, where it may be asked.
+    clock: Option<WallTime>,
 }
 
 /// How often a client that takes and renews locks writes who it is, and how long that stays.
@@ -36,41 +48,54 @@ const INTRODUCE_EVERY: Duration = Duration::from_secs(60);
 const INTRODUCTION_MS: u64 = 4 * 60 * 1000;
 
 impl Link {
-    /// Sets `driver` going, which reads and writes for `connection`, and asks the server who it is.
+    /// Sets `driver` going, which reads and writes for `connection`, and asks the server who and
+    /// how it is. One exchange where the login was checked before, else two.
     pub(super) async fn start(
-        mut connection: MultiplexedConnection,
+        connection: MultiplexedConnection,
         driver: impl Future<Output = ()> + Send + 'static,
-        user: String,
-        database: u32,
+        entrance: Entrance,
         clock: &dyn Clock,
     ) -> Result<Self, Error> {
         let driver = Driver::start(driver);
-        // Alone, since the library forgets what was wrong with an answer to several commands.
-        let name = Command::new("CLIENT").arg("SETNAME").arg("leasehold");
-        let named = connection.send_packed_command(&name.into_inner()).await;
-        named.map_err(|error| connection_error(&error, &user))?;
-        if database != 0 {
-            let select = Command::new("SELECT").number(u64::from(database));
-            let answers = exchange(&connection, vec![select], &user).await?;
-            if let [Answer::Refused(refusal)] = answers.as_slice() {
-                return Err(refusal.to_error(&user, Rights("+select")));
-            }
+        let user = entrance.user;
+        let mut questions = vec![Command::new("CLIENT").arg("SETNAME").arg("leasehold")];
+        if !entrance.logged_in {
+            // The first one alone, since the library forgets what was wrong with an answer to
+            // several commands.
+            let name = questions.remove(0);
+            let (mut alone, name) = (connection.clone(), name.into_inner());
+            let named = alone.send_packed_command(&name).await;
+            named.map_err(|error| connection_error(&error, &user))?;
         }
-        let questions = vec![
-            Command::new("CLIENT").arg("ID"),
-            Command::new("INFO").arg("server"),
-            Command::new("INFO").arg("replication"),
-            Command::new("INFO").arg("cluster"),
-            Command::new("TIME"),
-        ];
-        let answers = exchange(&connection, questions, &user).await?;
-        let [number, facts @ .., time] = answers.as_slice() else {
-            return Err(Error::new(ErrorKind::Garbled, "no answers"));
-        };
+        if entrance.database != 0 {
+            questions.push(Command::new("SELECT").number(u64::from(entrance.database)));
+        }
+        questions.push(Command::new("CLIENT").arg("ID"));
+        let greeting = questions.len();
+        questions.extend(presence::questions());
+        let asked = clock.now();
+        let mut greetings = exchange(&connection, questions, &user).await?;
+        let answers = greetings.split_off(greeting);
+        let number = greetings.pop().and_then(|number| number.as_integer());
+        if entrance.database != 0
+            && let Some(Answer::Refused(refusal)) = greetings.pop()
+        {
+            return Err(refusal.to_error(&user, Rights("+select")));
+        }
+        let infos = Info::questions().len();
+        let info = Info::read(&answers[..infos], &user)?;
+        let set_nx_get = info.has_set_nx_get()?;
+        info.check_role()?;
+        let clock = answers.last().and_then(read_time);
         Ok(Self {
-            facts: ServerFacts::from_answers(facts, &user)?,
-            number: number.as_integer(),
-            clock_at_start: read_time(time).map(|time| (time, clock.now())),
+            run: RunId::new(info.demand("run_id")?),
+            set_nx_get,
+            opening: Opening {
+                asked,
+                answers,
+                clock,
+            },
+            number,
             connection,
             driver,
             aborted: AtomicBool::new(false),
@@ -79,16 +104,27 @@ impl Link {
         })
     }
 
-    /// What the server said about itself.
-    pub(crate) fn facts(&self) -> &ServerFacts {
-        &self.facts
+    /// The run of the server.
+    pub(crate) fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Whether SET may say NX and GET at once.
+    pub(crate) fn has_set_nx_get(&self) -> bool {
+        self.set_nx_get
+    }
+
+    /// What the connection was answered to [`presence::questions`] when it opened, if it did not
+    /// ask before `since`.
+    pub(crate) fn opening(&self, since: BootInstant) -> Option<&[Answer]> {
+        (since <= self.opening.asked).then_some(&self.opening.answers)
     }
 
     /// What the server's wall clock shows at `now`, unless it was set since the connection began:
     /// good enough to tell days apart.
     pub(crate) fn server_clock(&self, now: BootInstant) -> Option<WallTime> {
-        let (then, at) = self.clock_at_start?;
-        let micros = u64::try_from(now.since(at).as_micros()).unwrap_or(u64::MAX);
+        let then = self.opening.clock?;
+        let micros = u64::try_from(now.since(self.opening.asked).as_micros()).unwrap_or(u64::MAX);
         Some(WallTime::from_micros(
             then.as_micros().saturating_add(micros),
         ))
@@ -110,8 +146,8 @@ impl Link {
         answers.map_err(Error::with_unknown_effect)
     }
 
-    /// Runs `script`, loading it where the server does not know it, and sends the commands `after`
-    /// behind it, whose answers are of no interest.
+    /// Sends `calls` of `script` and the commands `after` in one write; the answers are in their
+    /// order. Where the server does not know the script, it is loaded and everything sent again.
     ///
     /// # Errors
     ///
@@ -119,25 +155,25 @@ impl Link {
     pub(crate) async fn run(
         &self,
         script: &Script,
-        keys: &[&str],
-        arguments: &[String],
+        calls: Vec<Command>,
         after: Vec<Command>,
-    ) -> Result<Answer, Error> {
-        let call = script.call(keys, arguments);
-        let mut commands = vec![call.clone()];
+    ) -> Result<Vec<Answer>, Error> {
+        let count = calls.len();
+        let mut commands = calls;
         commands.extend(after);
-        let answer = self.exchange(commands).await?.swap_remove(0);
-        match answer {
-            Answer::Refused(refusal) if refusal.is_unknown_script() => {
-                let mut answers = self.exchange(vec![script.load(), call]).await?;
-                // A server that may not be told the script refuses the loading with the reason.
-                match answers.swap_remove(0) {
-                    Answer::Refused(refusal) => Ok(Answer::Refused(refusal)),
-                    _ => Ok(answers.swap_remove(0)),
-                }
-            }
-            answer => Ok(answer),
+        let answers = self.exchange(commands.clone()).await?;
+        let unknown = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if refusal.is_unknown_script());
+        if !answers[..count].iter().any(unknown) {
+            return Ok(answers);
         }
+        commands.insert(0, script.load());
+        let mut answers = self.exchange(commands).await?;
+        let loaded = answers.remove(0);
+        if matches!(loaded, Answer::Refused(_)) {
+            // A server that may not be told the script refuses the loading with the reason.
+            answers[..count].fill(loaded);
+        }
+        Ok(answers)
     }
 
     /// Whether requests may be sent on it.
@@ -161,7 +197,7 @@ impl Link {
     /// Makes the server forget what it has received on `previous` and not yet executed, if it may
     /// be asked for that. Aborting throws away what has not been delivered; this, what has.
     pub(super) async fn forget(&self, previous: &Self) -> Result<(), Error> {
-        let same_run = previous.facts.run_id == self.facts.run_id;
+        let same_run = previous.run == self.run;
         let Some(number) = previous.number.filter(|_| same_run) else {
             return Ok(());
         };
@@ -205,11 +241,20 @@ impl Link {
     }
 }
 
+/// How a connection is opened.
+pub(super) struct Entrance {
+    /// For messages.
+    pub(super) user: String,
+    /// Whether the server has accepted a password.
+    pub(super) logged_in: bool,
+    pub(super) database: u32,
+}
+
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("usable", &self.is_usable())
-            .field("facts", &self.facts)
+            .field("run", &self.run)
             .finish_non_exhaustive()
     }
 }
