@@ -12,7 +12,8 @@ use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
 use crate::proxy::{End, SlowNetwork, parrot};
 use crate::support::{
-    claim, connections, eventually, freed, granted, held, member, refused, released, shared, value,
+    claim, connections, eventually, freed, granted, held, member, refused, released, shared,
+    unread, value,
 };
 
 /// Polls `future` at most `times` and drops it; whether it was done by then.
@@ -66,25 +67,6 @@ async fn an_attempt_dropped_after_its_first_steps_on_a_standing_connection_leave
         until("the old connection is gone", || connections(&server) <= 1);
         assert_eq!(value(&server, "deploy"), Reply::Nil, "{polls} polls");
     }
-}
-
-/// Bytes that the kernel received for the server and it has not read.
-fn unread(port: u16) -> u64 {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let unread = table.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, _, state, queues) = (
-            fields.next()?,
-            fields.next()?,
-            fields.next()?,
-            fields.next()?,
-        );
-        let ours = local.ends_with(&format!(":{port:04X}")) && state == "01";
-        let (_, received) = queues.split_once(':')?;
-        ours.then(|| u64::from_str_radix(received, 16).ok())
-            .flatten()
-    });
-    unread.sum()
 }
 
 /// Makes an attempt at a server that stands still, and drops it once its bytes have arrived there.

@@ -229,3 +229,27 @@ async fn prefix_and_hash_tag_lead_to_the_right_keys() {
     );
     released(&store, &mine).await;
 }
+
+#[tokio::test]
+async fn a_lock_that_an_operator_broke_is_lost_and_busy_until_it_ends() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    for mine in [claim("deploy"), crate::support::shared("deploy")] {
+        let lease = held(&mine, &granted(&store, &mine).await);
+        server.command(&["SET", "deploy", "leasehold:broken:by ann"]);
+        let answers = store.renew(&[lease]).await;
+        assert!(
+            matches!(answers[..], [Renewal::Lost(LostReason::Broken)]),
+            "{answers:?}"
+        );
+        for other in [claim("deploy"), crate::support::shared("deploy")] {
+            assert_eq!(busy(&store, &other).await.holder, None);
+        }
+        assert_eq!(store.release(&mine).await.unwrap(), Release::WasLost);
+        assert_eq!(
+            value(&server, "deploy"),
+            Reply::Bulk("leasehold:broken:by ann".into())
+        );
+        server.command(&["DEL", "deploy"]);
+    }
+}

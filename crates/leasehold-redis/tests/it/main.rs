@@ -6,11 +6,15 @@
 )]
 
 mod broken;
+mod card;
 mod entrance;
+mod healing;
 mod leases;
 mod looks;
 mod old_server;
 mod peers;
+mod presence;
 mod proxy;
 mod readers;
 mod support;
+mod trips;

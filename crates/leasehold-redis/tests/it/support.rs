@@ -128,3 +128,22 @@ pub(crate) fn connections(server: &RedisServer) -> usize {
         other => panic!("CLIENT LIST: {other:?}"),
     }
 }
+
+/// Bytes that the kernel received for the server and it has not read.
+pub(crate) fn unread(port: u16) -> u64 {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let unread = table.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, _, state, queues) = (
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+        );
+        let ours = local.ends_with(&format!(":{port:04X}")) && state == "01";
+        let (_, received) = queues.split_once(':')?;
+        ours.then(|| u64::from_str_radix(received, 16).ok())
+            .flatten()
+    });
+    unread.sum()
+}
