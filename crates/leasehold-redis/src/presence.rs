@@ -26,17 +26,26 @@ pub(crate) fn questions() -> Vec<Command> {
 /// How the server is, asked no earlier than at `asked`: what the connection asked when it opened
 /// answers all who came before.
 pub(crate) async fn presence(link: &Link, asked: BootInstant) -> Result<Presence, Error> {
-    if let Some(answers) = link.opening(asked) {
-        return read(answers, link.user());
+    match link.opening(asked) {
+        Some(presence) => presence,
+        None => read(&link.exchange(questions()).await?, link.user()),
     }
-    read(&link.exchange(questions()).await?, link.user())
 }
 
-fn read(answers: &[Answer], user: &str) -> Result<Presence, Error> {
-    let [infos @ .., config, card, mark, time] = answers else {
+/// Reads the answers to [`questions`], as far as they are INFO.
+pub(crate) fn info(answers: &[Answer], user: &str) -> Result<Info, Error> {
+    match answers {
+        [infos @ .., _config, _card, _mark, _time] => Info::read(infos, user),
+        _ => Err(garbled("INFO")),
+    }
+}
+
+/// Reads the answers to [`questions`].
+pub(crate) fn read(answers: &[Answer], user: &str) -> Result<Presence, Error> {
+    let info = info(answers, user)?;
+    let [.., config, card, mark, time] = answers else {
         return Err(garbled("INFO"));
     };
-    let info = Info::read(infos, user)?;
     if let Answer::Refused(refusal) = time {
         return Err(refusal.to_error(user, Rights("+time")));
     }

@@ -8,7 +8,8 @@ use redis::{AsyncConnectionConfig, RedisConnectionInfo};
 use tokio::sync::watch;
 
 use super::failure::connection_error;
-use super::link::{Entrance, Link};
+use super::link::Link;
+use super::opening::Entrance;
 use super::socket;
 use super::tls::Tls;
 use crate::url::{Login, RedisUrl};

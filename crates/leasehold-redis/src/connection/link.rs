@@ -6,16 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, RunId, background};
+use leasehold::{ClientId, ClientInfo, Error, ErrorKind, Presence, RunId, background};
 use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::answer::{Answer, read_time};
+use super::answer::Answer;
 use super::command::{Command, Script};
-use super::failure::{Rights, connection_error};
-use super::info::Info;
-use crate::presence;
+use super::failure::connection_error;
+use super::opening::{Entrance, Opening};
 use crate::wire::client_record;
 
 /// An open connection to a server that can be a member. Ends with its last owner.
@@ -24,23 +23,8 @@ pub(crate) struct Link {
     driver: Driver,
     aborted: AtomicBool,
     user: String,
-    /// Drawn anew each time the server starts; a connection never outlives it.
-    run: RunId,
-    /// Whether SET may say NX and GET at once.
-    set_nx_get: bool,
     opening: Opening,
-    /// The number under which the server knows this connection, where it may be asked for.
-    number: Option<i64>,
     introduced: Mutex<HashMap<ClientId, BootInstant>>,
-}
-
-/// How the server was when the connection opened.
-struct Opening {
-    asked: BootInstant,
-    /// To what [`presence::questions`] asks.
-    answers: Vec<Answer>,
-    /// Its wall clock, where it may be asked.
-    clock: Option<WallTime>,
 }
 
 /// How often a client that takes and renews locks writes who it is, and how long that stays.
@@ -49,7 +33,7 @@ const INTRODUCTION_MS: u64 = 4 * 60 * 1000;
 
 impl Link {
     /// Sets `driver` going, which reads and writes for `connection`, and asks the server who and
-    /// how it is. One exchange where the login was checked before, else two.
+    /// how it is.
     pub(super) async fn start(
         connection: MultiplexedConnection,
         driver: impl Future<Output = ()> + Send + 'static,
@@ -57,67 +41,29 @@ impl Link {
         clock: &dyn Clock,
     ) -> Result<Self, Error> {
         let driver = Driver::start(driver);
-        let user = entrance.user;
-        let mut questions = vec![Command::new("CLIENT").arg("SETNAME").arg("leasehold")];
-        if !entrance.logged_in {
-            // The first one alone, since the library forgets what was wrong with an answer to
-            // several commands.
-            let name = questions.remove(0);
-            let (mut alone, name) = (connection.clone(), name.into_inner());
-            let named = alone.send_packed_command(&name).await;
-            named.map_err(|error| connection_error(&error, &user))?;
-        }
-        if entrance.database != 0 {
-            questions.push(Command::new("SELECT").number(u64::from(entrance.database)));
-        }
-        questions.push(Command::new("CLIENT").arg("ID"));
-        let greeting = questions.len();
-        questions.extend(presence::questions());
-        let asked = clock.now();
-        let mut greetings = exchange(&connection, questions, &user).await?;
-        let answers = greetings.split_off(greeting);
-        let number = greetings.pop().and_then(|number| number.as_integer());
-        if entrance.database != 0
-            && let Some(Answer::Refused(refusal)) = greetings.pop()
-        {
-            return Err(refusal.to_error(&user, Rights("+select")));
-        }
-        let infos = Info::questions().len();
-        let info = Info::read(&answers[..infos], &user)?;
-        let set_nx_get = info.has_set_nx_get()?;
-        info.check_role()?;
-        let clock = answers.last().and_then(read_time);
         Ok(Self {
-            run: RunId::new(info.demand("run_id")?),
-            set_nx_get,
-            opening: Opening {
-                asked,
-                answers,
-                clock,
-            },
-            number,
+            opening: Opening::ask(&connection, &entrance, clock).await?,
             connection,
             driver,
             aborted: AtomicBool::new(false),
-            user,
+            user: entrance.user,
             introduced: Mutex::default(),
         })
     }
 
     /// The run of the server.
     pub(crate) fn run_id(&self) -> &RunId {
-        &self.run
+        &self.opening.run
     }
 
     /// Whether SET may say NX and GET at once.
     pub(crate) fn has_set_nx_get(&self) -> bool {
-        self.set_nx_get
+        self.opening.set_nx_get
     }
 
-    /// What the connection was answered to [`presence::questions`] when it opened, if it did not
-    /// ask before `since`.
-    pub(crate) fn opening(&self, since: BootInstant) -> Option<&[Answer]> {
-        (since <= self.opening.asked).then_some(&self.opening.answers)
+    /// How the server was when the connection opened, unless it was asked before `since`.
+    pub(crate) fn opening(&self, since: BootInstant) -> Option<Result<Presence, Error>> {
+        (since <= self.opening.asked).then(|| self.opening.presence.clone())
     }
 
     /// What the server's wall clock shows at `now`, unless it was set since the connection began:
@@ -197,8 +143,8 @@ impl Link {
     /// Makes the server forget what it has received on `previous` and not yet executed, if it may
     /// be asked for that. Aborting throws away what has not been delivered; this, what has.
     pub(super) async fn forget(&self, previous: &Self) -> Result<(), Error> {
-        let same_run = previous.run == self.run;
-        let Some(number) = previous.number.filter(|_| same_run) else {
+        let same_run = previous.run_id() == self.run_id();
+        let Some(number) = previous.opening.number.filter(|_| same_run) else {
             return Ok(());
         };
         let kill = Command::new("CLIENT").arg("KILL").arg("ID");
@@ -241,26 +187,17 @@ impl Link {
     }
 }
 
-/// How a connection is opened.
-pub(super) struct Entrance {
-    /// For messages.
-    pub(super) user: String,
-    /// Whether the server has accepted a password.
-    pub(super) logged_in: bool,
-    pub(super) database: u32,
-}
-
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("usable", &self.is_usable())
-            .field("run", &self.run)
+            .field("run", self.run_id())
             .finish_non_exhaustive()
     }
 }
 
 /// Sends `commands` in one write and waits for all answers.
-async fn exchange(
+pub(super) async fn exchange(
     connection: &MultiplexedConnection,
     commands: Vec<Command>,
     user: &str,

@@ -7,6 +7,7 @@ mod connector;
 mod failure;
 mod info;
 mod link;
+mod opening;
 mod socket;
 mod tls;
 
