@@ -262,7 +262,9 @@ async fn call(
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut arguments = vec![fence.to_string().into_bytes()];
     arguments.extend(command);
-    match link.run(&SCRIPT, &keys, &arguments, Vec::new()).await? {
+    let call = SCRIPT.call(&keys, &arguments);
+    let mut answers = link.run(&SCRIPT, vec![call], Vec::new()).await?;
+    match answers.swap_remove(0) {
         // None of our commands looks at the type of the data: it is the record's.
         Answer::Refused(refusal) if refusal.is_wrong_type() || refusal.code == BAD_RECORD => {
             let damaged = format!("{:?} is not the record of a fence: delete it", keys[1]);

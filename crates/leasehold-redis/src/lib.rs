@@ -34,13 +34,19 @@
 //! # What a user of the server must be allowed
 //!
 //! ```text
-//! ACL SETUSER locks on >secret ~* +info +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrem +zremrangebyscore +hset +hgetall +scan +evalsha +script|load
+//! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrem +zremrangebyscore +hget +hset +hgetall +scan +evalsha +script|load
 //! ```
 //!
 //! With `?prefix=app:` the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other
-//! than 0 needs `+select`. `+scan` and `+mget` are for listing locks alone, `+hset` and `+hgetall`
-//! for saying who holds one, `+type` for naming the type of a foreign lock. `+client|setname` shows
-//! the connections as "leasehold" in `CLIENT LIST`.
+//! than 0 needs `+select`. Not every right is needed everywhere:
+//!
+//! - `+scan` and `+mget` are for listing locks alone, `+type` for naming the type of a foreign lock.
+//! - `+hget`, `+hset` and `+hgetall` are for the card, on which a set's members remember who belongs
+//!   to it, and for saying who holds a lock. Without them the server serves as a store of its own;
+//!   as a member of a quorum it does not count.
+//! - Without `+config|get` a member never passes for durable: after every restart it waits until
+//!   all leases of before are over.
+//! - `+client|setname` shows the connections as "leasehold" in `CLIENT LIST`.
 //!
 //! `+client|id +client|kill` are worth adding where the server's users trust each other: when the
 //! answer to an attempt does not come and the connection is given up, they let the next connection
@@ -59,11 +65,14 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod card;
 mod connection;
 mod fenced_redis;
 mod lease;
 mod look;
 mod member;
+mod presence;
+mod sample;
 mod scripts;
 mod url;
 mod wire;
