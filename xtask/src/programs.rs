@@ -11,45 +11,51 @@ use crate::workspace::Workspace;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    /// The package of Debian and Ubuntu that has it.
-    pub(crate) package: &'static str,
+    /// The packages of Debian and Ubuntu that have it.
+    pub(crate) packages: &'static [&'static str],
     pub(crate) purpose: &'static str,
     /// The names for `--skip` each of which makes it unnecessary.
     unless: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program {
         name: "redis-server",
         // Not the package `redis-server`: that one starts a service of the system when it is
         // installed. The program itself lies in `redis-tools`, as `redis-check-rdb`.
-        package: "redis-tools",
+        packages: &["redis-tools"],
         purpose: "the tests start their own Redis servers",
         unless: &["redis"],
     },
     Program {
         name: "python3",
-        package: "python3-venv",
+        packages: &["python3-venv"],
         purpose: "a redis-py client contends for the same locks",
         unless: &python::UNLESS,
     },
     Program {
         name: "flock",
-        package: "util-linux",
+        packages: &["util-linux"],
         purpose: "the file store and flock(1) exclude each other",
         unless: &[],
     },
     Program {
         name: "setpriv",
-        package: "util-linux",
+        packages: &["util-linux"],
         purpose: "a test runs as another user, or loses its parent",
         unless: &[],
     },
     Program {
         name: "script",
-        package: "bsdutils",
+        packages: &["bsdutils"],
         purpose: "a test gives the command a terminal",
         unless: &[],
+    },
+    Program {
+        name: "cc",
+        packages: &["gcc", "libc6-dev"],
+        purpose: "a small library steps the clock of one Redis server",
+        unless: &["redis"],
     },
 ];
 
@@ -124,12 +130,19 @@ mod tests {
         };
         assert_eq!(
             names(&[]),
-            ["redis-server", "python3", "flock", "setpriv", "script"]
+            [
+                "redis-server",
+                "python3",
+                "flock",
+                "setpriv",
+                "script",
+                "cc"
+            ]
         );
         assert_eq!(names(&["redis"]), ["flock", "setpriv", "script"]);
         assert_eq!(
             names(&["redis-py"]),
-            ["redis-server", "flock", "setpriv", "script"]
+            ["redis-server", "flock", "setpriv", "script", "cc"]
         );
     }
 

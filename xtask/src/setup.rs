@@ -66,7 +66,7 @@ impl Lacks {
         let venv = self.venv.then_some("python3-venv");
         self.programs
             .iter()
-            .map(|program| program.package)
+            .flat_map(|program| program.packages.iter().copied())
             .chain(venv)
             .collect()
     }
@@ -147,10 +147,11 @@ mod tests {
             redis_py: true,
         };
         let text = lacks.message();
-        for word in ["redis-server:", "flock:", "script:", "python3:"] {
+        for word in ["redis-server:", "flock:", "script:", "python3:", "cc:"] {
             assert!(text.contains(word), "{word} in {text}");
         }
-        let command = "apt-get install --no-install-recommends bsdutils python3-venv redis-tools util-linux\n";
+        let command = "apt-get install --no-install-recommends bsdutils gcc libc6-dev python3-venv \
+                       redis-tools util-linux\n";
         assert!(text.contains(command), "{text}");
     }
 

@@ -12,12 +12,14 @@ mod redis_py;
 mod redis_server;
 mod redis_set;
 mod resp;
+mod server_clock;
 mod until;
 
 pub use ca::TestCa;
-pub use redis_builder::RedisBuilder;
+pub use redis_builder::{AppendFsync, RedisBuilder};
 pub use redis_py::RedisPy;
 pub use redis_server::RedisServer;
 pub use redis_set::RedisSet;
 pub use resp::{Reply, RespConnection};
+pub use server_clock::ServerClock;
 pub use until::{LIMIT, until};
