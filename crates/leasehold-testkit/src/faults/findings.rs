@@ -41,7 +41,8 @@ impl Findings {
         found
     }
 
-    /// What may never be, in words; empty if all is well.
+    /// What may never be, in words: each kind with its number and its first case. Empty if all is
+    /// well.
     pub fn violations(&self) -> Vec<String> {
         let kinds = [
             ("two valid guards", &self.valid_overlaps),
@@ -49,10 +50,11 @@ impl Findings {
             ("stale request let in", &self.stale_accepted),
             ("lost update", &self.updates_lost),
         ];
-        kinds
-            .into_iter()
-            .flat_map(|(kind, found)| found.iter().map(move |text| format!("{kind}: {text}")))
-            .collect()
+        let told = kinds.into_iter().filter_map(|(kind, found)| {
+            let first = found.first()?;
+            Some(format!("{kind}, {} times: {first}", found.len()))
+        });
+        told.collect()
     }
 
     /// Adds what was found in another history.

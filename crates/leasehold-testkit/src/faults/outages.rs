@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 
-/// When which members could not count, as whoever broke them knows; and from that how long a free
-/// lock was not granted although a majority could.
+/// When which members could not count, as whoever broke them knows; and from that how long nobody
+/// got a free lock although a majority could grant it.
 #[derive(Clone, Debug)]
 pub struct Outages {
     members: usize,
@@ -24,34 +24,37 @@ impl Outages {
         self.spans.push((member, from, until));
     }
 
-    /// The longest time without a grant within any span between `begin` and `end` in which a
-    /// majority could count all the time.
+    /// The longest time in which nobody `held` the lock while a majority could count, between
+    /// `begin` and `end`. A hold reaches from its grant to where it was last known to be valid.
     pub fn longest_wait(
         &self,
-        grants: &[BootInstant],
+        held: &[(BootInstant, BootInstant)],
         begin: BootInstant,
         end: BootInstant,
     ) -> Duration {
-        let mut marks: Vec<_> = self
-            .spans
-            .iter()
-            .flat_map(|(_, from, until)| [*from, *until])
-            .chain(grants.iter().copied())
+        let outages = self.spans.iter().map(|(_, from, until)| (*from, *until));
+        let mut marks: Vec<_> = outages
+            .chain(held.iter().copied())
+            .flat_map(|(from, until)| [from, until])
             .filter(|mark| (begin..end).contains(mark))
             .chain([begin, end])
             .collect();
         marks.sort_unstable();
+        let is_held = |from, until| {
+            let mut holds = held.iter();
+            holds.any(|hold| hold.0 <= from && until <= hold.1)
+        };
         let mut longest = Duration::ZERO;
         let mut waiting_since = begin;
         for pair in marks.windows(2) {
             let (from, until) = (pair[0], pair[1]);
-            if grants.contains(&from) || !self.has_majority(from) {
+            if is_held(from, from) {
                 waiting_since = from;
             }
-            if self.has_majority(from) {
-                longest = longest.max(until.since(waiting_since));
-            } else {
+            if is_held(from, until) || !self.has_majority(from) {
                 waiting_since = until;
+            } else {
+                longest = longest.max(until.since(waiting_since));
             }
         }
         longest
@@ -76,16 +79,20 @@ mod tests {
         BootInstant::from_nanos(nanos)
     }
 
-    fn longest(outages: &Outages, grants: &[u64]) -> u128 {
-        let grants: Vec<_> = grants.iter().map(|nanos| at(*nanos)).collect();
-        outages.longest_wait(&grants, at(0), at(100)).as_nanos()
+    fn longest(outages: &Outages, held: &[(u64, u64)]) -> u128 {
+        let held: Vec<_> = held
+            .iter()
+            .map(|(from, until)| (at(*from), at(*until)))
+            .collect();
+        outages.longest_wait(&held, at(0), at(100)).as_nanos()
     }
 
     #[test]
     fn without_outages_it_is_the_widest_gap_ends_included() {
         let none = Outages::new(3);
-        assert_eq!(longest(&none, &[10, 20, 70]), 50);
-        assert_eq!(longest(&none, &[10, 20]), 80);
+        assert_eq!(longest(&none, &[(10, 12), (20, 25), (70, 99)]), 45);
+        assert_eq!(longest(&none, &[(10, 10), (20, 30)]), 70);
+        assert_eq!(longest(&none, &[(5, 60), (50, 70)]), 30, "they overlap");
         assert_eq!(longest(&none, &[]), 100);
     }
 
@@ -93,10 +100,14 @@ mod tests {
     fn what_no_majority_could_grant_is_not_waited_for() {
         let mut outages = Outages::new(3);
         outages.note(0, at(10), at(80));
-        assert_eq!(longest(&outages, &[10]), 90, "one of three harms nobody");
+        assert_eq!(
+            longest(&outages, &[(10, 10)]),
+            90,
+            "one of three harms nobody"
+        );
         outages.note(1, at(30), at(60));
-        assert_eq!(longest(&outages, &[10, 85]), 25, "60 to 85");
+        assert_eq!(longest(&outages, &[(10, 10), (85, 99)]), 25, "60 to 85");
         outages.note(1, at(55), at(90));
-        assert_eq!(longest(&outages, &[10, 85]), 20, "10 to 30");
+        assert_eq!(longest(&outages, &[(10, 10), (91, 99)]), 20, "10 to 30");
     }
 }
