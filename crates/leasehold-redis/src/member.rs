@@ -9,7 +9,7 @@ use leasehold::{
 };
 
 use crate::attempt::{self, garbled};
-use crate::connection::{Answer, Command, Connector, Link, Rights, Tls, read_time};
+use crate::connection::{Answer, Command, Connector, Link, Rights, Tls, Unanswered, read_time};
 use crate::url::RedisUrl;
 use crate::wire::Records;
 use crate::{lease, look};
@@ -154,7 +154,10 @@ impl RedisMember {
 
     async fn try_health(&self) -> Result<Health, Error> {
         let link = self.link().await?;
+        // Behind a relay that acknowledges and delivers nothing, no timeout of TCP ends it.
+        let unanswered = Unanswered::on(&link);
         let answers = link.exchange(vec![Command::new("TIME")]).await?;
+        unanswered.answered();
         match answers.as_slice() {
             [Answer::Refused(refusal)] => Err(refusal.to_error(link.user(), Rights("+time"))),
             [time] => read_time(time)
