@@ -37,15 +37,15 @@ fn main() -> ExitCode {
             let mut arguments = Arguments::from_args();
             // Each of them has ten processes of its own.
             arguments.test_threads.get_or_insert(2);
-            libtest_mimic::run(&arguments, trials()).exit_code()
+            libtest_mimic::run(&arguments, trials().collect()).exit_code()
         }
     }
 }
 
-fn trials() -> Vec<Trial> {
+fn trials() -> impl Iterator<Item = Trial> {
     let faults = Fault::ALL.iter().copied();
     let faults = faults.filter(|fault| !fault.makes_a_member_forget());
-    let faults = faults.map(|fault| {
+    faults.map(|fault| {
         Trial::test(format!("faults::{}", fault.test_name()), move || {
             let row = Row::of(fault, MOMENT, 1);
             match row.failures().as_slice() {
@@ -53,6 +53,5 @@ fn trials() -> Vec<Trial> {
                 failures => Err(format!("{}\n{}", failures.join("\n"), row.summary()).into()),
             }
         })
-    });
-    faults.collect()
+    })
 }

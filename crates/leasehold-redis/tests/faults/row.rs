@@ -44,8 +44,11 @@ impl Row {
             lasted: ended.since(begun),
             found: Findings::of(&history),
             longest_wait: outages.longest_wait(&held, begun, ended),
-            refusals: history.refusals.0,
-            last_refusal: history.refusals.1,
+            refusals: history.refusals.len(),
+            last_refusal: history
+                .refusals
+                .last()
+                .map_or(String::new(), |last| last.1.clone()),
         }
     }
 

@@ -23,6 +23,7 @@ struct Order {
     minutes: f64,
     seed: u64,
     json: bool,
+    faults: Vec<Fault>,
 }
 
 /// Goes through the faults in turn until the time is over, each at least once, and prints a table.
@@ -37,12 +38,12 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let begun = SystemClock.now();
     let end = begun + Duration::from_secs_f64(order.minutes * 60.0);
     // All get their turn, also where the time is short.
-    let share = Duration::from_secs_f64(order.minutes * 60.0) / Fault::ALL.len() as u32;
+    let share = Duration::from_secs_f64(order.minutes * 60.0) / order.faults.len() as u32;
     let turn = TURN.min(share);
     let mut rows: Vec<Row> = Vec::new();
     let mut is_well = true;
-    for (turn_number, fault) in Fault::ALL.iter().copied().cycle().enumerate() {
-        if turn_number >= Fault::ALL.len() && SystemClock.now() >= end {
+    for (turn_number, fault) in order.faults.iter().copied().cycle().enumerate() {
+        if turn_number >= order.faults.len() && SystemClock.now() >= end {
             break;
         }
         let seed = order.seed.wrapping_add(turn_number as u64);
@@ -81,6 +82,7 @@ impl Order {
             minutes: 1.0,
             seed: 1,
             json: false,
+            faults: Fault::ALL.to_vec(),
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -93,6 +95,16 @@ impl Order {
                     let minutes = minutes.filter(|minutes: &f64| minutes.is_finite());
                     order.minutes =
                         minutes.ok_or(format!("--minutes takes a number above 0, not {text:?}"))?;
+                }
+                "--only" => {
+                    let name = value();
+                    order.faults.retain(|fault| fault.test_name() == name);
+                    if order.faults.is_empty() {
+                        let known = Fault::ALL.iter().map(|fault| fault.test_name());
+                        let known: Vec<_> = known.collect();
+                        let known = known.join(", ");
+                        return Err(format!("--only takes one of {known}, not {name:?}"));
+                    }
                 }
                 "--seed" => {
                     let text = value();

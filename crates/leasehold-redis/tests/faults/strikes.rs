@@ -114,8 +114,7 @@ pub(crate) fn cut_connections(world: &mut World) {
     change_weather(world, hold.worker, Weather::Refusing);
     world.await_leaving();
     world.await_grants(1);
-    change_weather(world, hold.worker, Weather::Fair);
-    world.await_grants(5);
+    clear_up(world, hold.worker);
 }
 
 pub(crate) fn half_open(world: &mut World) {
@@ -123,8 +122,7 @@ pub(crate) fn half_open(world: &mut World) {
     change_weather(world, hold.worker, Weather::HalfOpen);
     world.await_leaving();
     world.await_grants(3);
-    change_weather(world, hold.worker, Weather::Fair);
-    world.await_grants(5);
+    clear_up(world, hold.worker);
 }
 
 pub(crate) fn slow_answers(world: &mut World) {
@@ -134,9 +132,14 @@ pub(crate) fn slow_answers(world: &mut World) {
         change_weather(world, hold.worker, Weather::SlowAnswers(delay));
         world.await_leaving();
         world.await_grants(5);
-        change_weather(world, hold.worker, Weather::Fair);
-        world.await_grants(5);
+        clear_up(world, hold.worker);
     }
+}
+
+/// The network is whole again, and the site of `worker` comes back.
+fn clear_up(world: &World, worker: usize) {
+    change_weather(world, worker, Weather::Fair);
+    world.await_grant_at_site_of(worker);
 }
 
 /// How much the server has written at a moment when nobody holds the lock there.

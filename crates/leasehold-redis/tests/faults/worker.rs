@@ -71,7 +71,7 @@ impl Worker {
         let asked = SystemClock.now();
         let guard = match self.lock.acquire() {
             Ok(guard) => guard,
-            Err(error) => return self.gate.refused(&error.to_string()),
+            Err(error) => return self.gate.refused(self.number, &error.to_string()),
         };
         let granted = SystemClock.now();
         let fence = guard.fence().get();

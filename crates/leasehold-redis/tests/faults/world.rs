@@ -86,6 +86,15 @@ impl World {
         until("the lock is granted again", || self.gate.grants() >= enough);
     }
 
+    /// Waits until somebody at the site of `worker` has been granted the lock again.
+    pub(crate) fn await_grant_at_site_of(&self, worker: usize) {
+        let at_site = |other: usize| other % SITES == worker % SITES;
+        let so_far = self.gate.grants_to(at_site);
+        until("the lock is granted at the site again", || {
+            self.gate.grants_to(at_site) > so_far
+        });
+    }
+
     /// Waits for somebody who was granted the lock and who stays inside for so long, and returns
     /// while it is inside.
     pub(crate) fn await_holder(&self, stay: Duration) -> Hold {
@@ -123,6 +132,21 @@ impl World {
             worker.finish();
         }
         (self.gate.history(), self.outages.clone())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let refusals = self.gate.history().refusals;
+            for worker in 0..WORKERS {
+                let last = refusals.iter().rfind(|refusal| refusal.0 == worker);
+                #[expect(clippy::print_stderr, reason = "beside the message of the panic")]
+                {
+                    eprintln!("worker {worker} was last refused: {last:?}");
+                }
+            }
+        }
     }
 }
 

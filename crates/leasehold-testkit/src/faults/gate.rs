@@ -28,7 +28,7 @@ struct Book {
     entries: Vec<Entry>,
     holds: HashMap<u64, Hold>,
     over: Vec<Hold>,
-    refusals: (usize, String),
+    refusals: Vec<(usize, String)>,
     /// What the next holder is asked to stay.
     stay: Option<Duration>,
     /// The fence that took it on.
@@ -94,6 +94,13 @@ impl Gate {
         book.holds.len() + book.over.len()
     }
 
+    /// How often it has been granted to one of the workers that `are_meant`.
+    pub fn grants_to(&self, are_meant: impl Fn(usize) -> bool) -> usize {
+        let book = self.book();
+        let holds = book.over.iter().chain(book.holds.values());
+        holds.filter(|hold| are_meant(hold.worker)).count()
+    }
+
     /// All that has happened so far.
     pub fn history(&self) -> History {
         let book = self.book();
@@ -138,8 +145,9 @@ fn serve(worker: &UnixStream, book: &Mutex<Book>) -> io::Result<()> {
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let mut book = lock(book);
         let answer = if verb == "refused" {
-            book.refusals.0 += 1;
-            rest.clone_into(&mut book.refusals.1);
+            let (worker, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+            let worker = worker.parse().map_err(io::Error::other)?;
+            book.refusals.push((worker, reason.to_owned()));
             0
         } else {
             let numbers: Result<Vec<u64>, _> = rest.split(' ').map(str::parse).collect();
@@ -312,13 +320,14 @@ impl GateClient {
         Ok(())
     }
 
-    /// Tells that the lock was not granted, and why.
+    /// Tells that `worker` was not granted the lock, and why.
     ///
     /// # Errors
     ///
     /// The gate is gone.
-    pub fn refused(&mut self, reason: &str) -> io::Result<()> {
-        self.ask(&format!("refused {}", reason.replace('\n', " ")))?;
+    pub fn refused(&mut self, worker: usize, reason: &str) -> io::Result<()> {
+        let reason = reason.replace('\n', " ");
+        self.ask(&format!("refused {worker} {reason}"))?;
         Ok(())
     }
 

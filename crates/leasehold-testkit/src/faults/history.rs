@@ -56,6 +56,6 @@ pub struct History {
     pub holds: Vec<Hold>,
     /// In the order in which they took effect.
     pub entries: Vec<Entry>,
-    /// How many times a worker did not get the lock, and the reason of the last time.
-    pub refusals: (usize, String),
+    /// Which workers did not get the lock, and why, one after the other.
+    pub refusals: Vec<(usize, String)>,
 }
