@@ -9,6 +9,7 @@
 
 use std::process::ExitCode;
 
+mod faults;
 mod fix;
 mod postgres;
 mod programs;
@@ -33,6 +34,9 @@ Usage: cargo xtask VERB
   setup   [--skip NAME]...  installs what the tests need, and runs none
   fix                       formats, and applies what clippy can mend by itself
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
+  faults  [--minutes N] [--seed N] [--only FAULT] [--json]
+                            breaks servers, networks and processes under a lock, each way in turn
+                            for N minutes in all (1 if not said), and prints what came of it
 
 --skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
 ";
@@ -85,6 +89,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "setup" => Ok(setup::run(&workspace()?, &suite::skips(rest)?)?),
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
         "servers" => servers::run(&workspace()?, rest),
+        "faults" => faults::run(&workspace()?, rest),
         unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),
     }
 }
