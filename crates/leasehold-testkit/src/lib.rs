@@ -5,6 +5,7 @@ pub mod contract;
 /// What the contract suite asks of a store's tests.
 pub mod harness;
 pub mod servers;
+pub mod sim;
 
 mod faulty;
 mod virtual_time;
