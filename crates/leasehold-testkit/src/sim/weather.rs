@@ -143,10 +143,10 @@ impl Weather {
     fn replace_client(&self) {
         let mut living = self.world.living();
         living.retain(|peer| !peer.is_outsider);
-        let Some(peer) = living.get(self.chance.below(living.len().max(1))) else {
+        if living.is_empty() {
             return;
-        };
-        self.world.crash_client(peer);
+        }
+        self.world.crash_client(self.chance.pick(&living));
         let (world, span) = (Arc::clone(&self.world), self.chance.millis(0, 2_000));
         background::spawn(async move {
             world.timeline.sleep(span).await;

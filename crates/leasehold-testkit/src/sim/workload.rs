@@ -139,7 +139,9 @@ impl Program {
             () = self.use_it(hold, key, &guard) => {}
         }
         let history = &self.work.history;
-        if !guard.is_valid() && self.chance.percent(50) {
+        let valid = guard.is_valid();
+        history.add(What::Answered { hold, valid });
+        if !valid && self.chance.percent(50) {
             for _ in 0..2 {
                 self.pause(0, 1_500).await;
                 history.add(What::Answered {
