@@ -79,7 +79,7 @@ impl Acquisition {
         };
         let limits = Limits { dropped, end };
         let mut failures = 0;
-        let mut last_answer = began;
+        let mut hope = Hope::new(began + self.ttl);
         // What is told when the wait ends in the middle of an attempt, which itself says nothing.
         let mut last = Setback::CutOff;
         loop {
@@ -90,11 +90,15 @@ impl Acquisition {
                 Err(setback) => last = setback,
             }
             let now = self.context.now();
-            if matches!(last, Setback::Busy(_)) {
-                failures = 0;
-                last_answer = now;
+            match &last {
+                Setback::Busy(_) => {
+                    failures = 0;
+                    hope = Hope::new(now + self.ttl);
+                }
+                Setback::Failed(error) => hope.learn(error, now + self.ttl),
+                Setback::CutOff => {}
             }
-            if !self.goes_on(&last, last_answer, now, &limits) {
+            if !self.goes_on(&last, &hope, now, &limits) {
                 return self.give_up(last, began);
             }
             let pause = async {
@@ -185,13 +189,7 @@ impl Acquisition {
         Some(Guard::new(tenure, client))
     }
 
-    fn goes_on(
-        &self,
-        setback: &Setback,
-        last_answer: BootInstant,
-        now: BootInstant,
-        limits: &Limits,
-    ) -> bool {
+    fn goes_on(&self, setback: &Setback, hope: &Hope, now: BootInstant, limits: &Limits) -> bool {
         let Patience::Wait(wait) = self.patience else {
             return false;
         };
@@ -202,7 +200,7 @@ impl Acquisition {
             Setback::Failed(error) if !error.is_retryable() => false,
             Setback::Failed(_) => match wait {
                 Some(_) => in_time,
-                None => now.since(last_answer) < self.ttl,
+                None => now < hope.end,
             },
         }
     }
@@ -221,6 +219,30 @@ impl Acquisition {
             }
             (Setback::Failed(error), _) => Err(error.with_key(&self.key)),
             (Setback::CutOff, _) => Err(no_answer_in_the_wait(&self.context).with_key(&self.key)),
+        }
+    }
+}
+
+/// How long a store that does not decide is worth asking: one TTL from its last answer, and from
+/// when it said that it would be able to. It says so once, lest a member that never mends keeps a
+/// caller waiting for ever.
+struct Hope {
+    end: BootInstant,
+    was_told: bool,
+}
+
+impl Hope {
+    fn new(end: BootInstant) -> Self {
+        Self {
+            end,
+            was_told: false,
+        }
+    }
+
+    fn learn(&mut self, error: &Error, one_ttl_from_now: BootInstant) {
+        if let Some(after) = error.counts_again().filter(|_| !self.was_told) {
+            self.was_told = true;
+            self.end = self.end.max(one_ttl_from_now + after);
         }
     }
 }

@@ -97,8 +97,12 @@ pub enum Release {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The deadline passed before a renewal was confirmed.
+    /// The deadline passed while a renewal was under way.
     Expired,
+    /// Renewals had failed for so long that the deadline passed.
+    Unreachable,
+    /// This process, or its machine, stood still past the deadline: no renewal was even sent.
+    StoodStill,
     /// Somebody else holds the lock.
     Taken,
     /// The lease vanished from the store: it was deleted, or the store forgot it.
@@ -113,6 +117,8 @@ impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "its deadline passed before a renewal was confirmed",
+            Self::Unreachable => "renewals failed until its deadline had passed",
+            Self::StoodStill => "this process or machine stood still past its deadline",
             Self::Taken => "somebody else holds the lock",
             Self::Gone => "the lease vanished from the store",
             Self::MaxHold => "the longest time it may be held is over",

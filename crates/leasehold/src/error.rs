@@ -1,6 +1,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::key::Key;
 use crate::member::MemberFailure;
@@ -21,6 +22,7 @@ struct Inner {
     store: Option<String>,
     key: Option<Key>,
     members: Vec<MemberFailure>,
+    counts_again: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -36,6 +38,9 @@ pub enum ErrorKind {
     Busy,
     /// Too few members answered to decide; [`Error::members`] has the reason of each.
     NoQuorum,
+    /// The member answered, but its answers do not count at present: it may have forgotten leases,
+    /// or its clock is wrong.
+    Untrusted,
     /// The store, or this one member, did not answer.
     Unreachable,
     /// The store answered that this client may not: wrong password, missing right, read-only.
@@ -75,6 +80,7 @@ impl Error {
             store: None,
             key: None,
             members: Vec::new(),
+            counts_again: None,
             source: None,
         }))
     }
@@ -83,6 +89,12 @@ impl Error {
     #[must_use]
     pub fn with_unknown_effect(self) -> Self {
         self.edit(|inner| inner.effect = Effect::Unknown)
+    }
+
+    /// The same error, its request having had no effect.
+    #[must_use]
+    pub fn without_effect(self) -> Self {
+        self.edit(|inner| inner.effect = Effect::None)
     }
 
     /// The same error, naming the store (without credentials) unless it names one already.
@@ -103,6 +115,12 @@ impl Error {
     #[must_use]
     pub fn with_members(self, members: Vec<MemberFailure>) -> Self {
         self.edit(|inner| inner.members = members)
+    }
+
+    /// The same error, which time alone will heal.
+    #[must_use]
+    pub fn with_counts_again(self, after: Option<Duration>) -> Self {
+        self.edit(|inner| inner.counts_again = after)
     }
 
     /// The same error, caused by `source`.
@@ -136,6 +154,11 @@ impl Error {
         self.0.key.as_ref()
     }
 
+    /// After how long so many members count again as are needed, if it is only time that is wanted.
+    pub fn counts_again(&self) -> Option<Duration> {
+        self.0.counts_again
+    }
+
     /// The members that failed, each with its own error; empty unless the store is a quorum.
     pub fn members(&self) -> &[MemberFailure] {
         &self.0.members
@@ -155,7 +178,10 @@ impl Error {
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.0.kind,
-            ErrorKind::NoQuorum | ErrorKind::Unreachable | ErrorKind::Garbled
+            ErrorKind::NoQuorum
+                | ErrorKind::Untrusted
+                | ErrorKind::Unreachable
+                | ErrorKind::Garbled
         )
     }
 
@@ -196,6 +222,7 @@ impl fmt::Debug for Error {
             .field("store", &inner.store)
             .field("key", &inner.key)
             .field("members", &inner.members)
+            .field("counts_again", &inner.counts_again)
             .field("source", &inner.source)
             .finish()
     }

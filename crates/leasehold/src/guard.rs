@@ -56,6 +56,18 @@ struct Hold {
     freed: bool,
 }
 
+/// How a [`Guard`] stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GuardState {
+    /// Valid, and renewed as far as need be.
+    Held,
+    /// Valid, but the last renewal failed: unless one succeeds, the guard is lost at its deadline.
+    InDoubt,
+    /// Not valid any more, for ever.
+    Lost(LostReason),
+}
+
 /// How a [`Guard::release`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -117,7 +129,16 @@ impl Guard {
 
     /// Whether renewals are failing while the deadline still lies ahead.
     pub fn is_in_doubt(&self) -> bool {
-        self.is_valid() && self.tenure().is_in_doubt()
+        self.state() == GuardState::InDoubt
+    }
+
+    /// How the guard stands at this instant. [`GuardState::Lost`] is final.
+    pub fn state(&self) -> GuardState {
+        match self.check(self.hold.client.now()) {
+            Err(reason) => GuardState::Lost(reason),
+            Ok(()) if self.tenure().is_in_doubt() => GuardState::InDoubt,
+            Ok(()) => GuardState::Held,
+        }
     }
 
     /// Makes sure that the lock is held for at least `span` from now, even if no renewal succeeds
@@ -246,6 +267,11 @@ impl Guard {
                 output = body => Ok(output),
             }
         };
+        self.end(output).await
+    }
+
+    /// Frees the lock after the body it was for, whose output counts if it came in time.
+    async fn end<T>(self, output: Result<T, LostReason>) -> Result<T, Error> {
         let output = output.and_then(|output| self.check(self.hold.client.now()).map(|()| output));
         let output = output.map_err(|reason| self.lost_error(reason));
         let key = self.key().clone();
@@ -253,6 +279,26 @@ impl Guard {
             tracing::warn!(%key, %error, "release failed");
         }
         output
+    }
+
+    /// [`run`](Self::run) for a body that must end in its own way: it is handed a token that is
+    /// cancelled when the guard is lost, is waited for however long it takes, and the lock is freed
+    /// only then.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`] if the guard was lost before `body` ended; its output is dropped. A
+    /// release that fails afterwards is logged, not returned.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `body` first, then frees the lock in the background.
+    pub async fn run_to_its_end<F: Future>(
+        self,
+        body: impl FnOnce(CancellationToken) -> F,
+    ) -> Result<F::Output, Error> {
+        let output = body(self.lost_token()).await;
+        self.end(Ok(output)).await
     }
 
     fn check(&self, now: BootInstant) -> Result<(), LostReason> {

@@ -159,6 +159,7 @@ impl Keeper {
             let renew_at = kept.tenure.renew_at();
             if !kept.renewing && renew_at.is_some_and(|at| at <= now + BATCH_WINDOW) {
                 kept.renewing = true;
+                kept.tenure.renewing();
                 renewable.push((id, kept.tenure.held()));
             }
             self.schedule(id);

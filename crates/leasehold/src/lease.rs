@@ -26,13 +26,15 @@ pub(crate) struct Lease {
     lease_deadline: Option<BootInstant>,
     hold_deadline: Option<BootInstant>,
     renew_at: Option<BootInstant>,
+    /// A renewal is under way.
+    renewing: bool,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Held,
-    /// A renewal failed; the deadline still lies ahead.
+    /// The last renewal failed; the deadline still lies ahead.
     InDoubt,
     Lost(LostReason),
 }
@@ -48,6 +50,7 @@ impl Lease {
                 .map(|margin| sent + times.ttl.saturating_sub(margin)),
             hold_deadline: times.max_hold.map(|span| sent + span),
             renew_at: None,
+            renewing: false,
             state: State::Held,
         };
         lease.plan_renewal(sent + (times.ttl / 3).saturating_sub(spread));
@@ -71,9 +74,24 @@ impl Lease {
             return Err(self.lose(LostReason::MaxHold));
         }
         if self.lease_deadline.is_some_and(|end| now >= end) {
-            return Err(self.lose(LostReason::Expired));
+            return Err(self.lose(self.reason_of_expiry(now)));
         }
         Ok(())
+    }
+
+    fn reason_of_expiry(&self, now: BootInstant) -> LostReason {
+        let overdue = self.renew_at.is_some_and(|due| due < now);
+        match self.state {
+            State::InDoubt => LostReason::Unreachable,
+            // Nobody has even asked: nothing ran here between the renewal's time and now.
+            State::Held if overdue && !self.renewing => LostReason::StoodStill,
+            _ => LostReason::Expired,
+        }
+    }
+
+    /// A renewal is sent.
+    pub(crate) fn renewing(&mut self) {
+        self.renewing = true;
     }
 
     /// A renewal sent at `sent` was confirmed. It moves the deadline only if the old one has not
@@ -84,6 +102,7 @@ impl Lease {
         now: BootInstant,
     ) -> Result<(), LostReason> {
         self.check(now)?;
+        self.renewing = false;
         let earned = self
             .times
             .margin
@@ -97,6 +116,7 @@ impl Lease {
     /// A renewal was not answered, or not by enough members: try again soon.
     pub(crate) fn doubtful(&mut self, now: BootInstant) -> Result<(), LostReason> {
         self.check(now)?;
+        self.renewing = false;
         self.state = State::InDoubt;
         let retry = (self.times.ttl / 30).min(RETRY_MAX);
         self.plan_renewal(now + retry);
@@ -164,6 +184,7 @@ mod tests {
     #[test]
     fn a_deadline_that_passed_is_final_even_if_a_renewal_succeeds_later() {
         let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        lease.renewing();
         assert_eq!(lease.renewed(at(126), at(127)), Err(LostReason::Expired));
         assert_eq!(lease.renewed(at(126), at(126)), Err(LostReason::Expired));
         assert_eq!(lease.check(at(100)), Err(LostReason::Expired));
@@ -187,6 +208,21 @@ mod tests {
         assert_eq!(lease.deadline(), Some(at(127)), "doubt moves nothing");
         lease.renewed(at(112), at(113)).unwrap();
         assert!(!lease.is_in_doubt());
+    }
+
+    #[test]
+    fn an_expired_lease_says_why_it_was_not_renewed() {
+        let granted = || Lease::granted(TIMES, at(100), Duration::ZERO);
+        let mut slept = granted();
+        assert_eq!(slept.check(at(128)), Err(LostReason::StoodStill));
+        let mut waited = granted();
+        waited.renewing();
+        assert_eq!(waited.check(at(128)), Err(LostReason::Expired));
+        let mut failed = granted();
+        failed.renewing();
+        failed.doubtful(at(112)).unwrap();
+        failed.renewing();
+        assert_eq!(failed.check(at(128)), Err(LostReason::Unreachable));
     }
 
     #[test]

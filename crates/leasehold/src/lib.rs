@@ -98,7 +98,7 @@ pub use client::{Client, ClientBuilder};
 pub use error::{Effect, Error, ErrorKind};
 pub use fence::Fence;
 pub use guarantees::{Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting};
-pub use guard::{Ended, Guard};
+pub use guard::{Ended, Guard, GuardState};
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;
@@ -106,7 +106,7 @@ pub use lock::Lock;
 pub use member::{Incarnation, Member, MemberFailure, MemberId, Presence, Sample, Sampled, Seal};
 pub use memory::{MemorySnapshot, MemoryStore};
 pub use owner::{ClientId, NotAnOwner, Owner};
-pub use quorum::Quorum;
+pub use quorum::{Quorum, TrustRules};
 pub use store::Store;
 
 /// A boxed future, as the methods of [`Store`] return it, so that a store can be `dyn`.

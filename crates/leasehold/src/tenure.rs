@@ -37,6 +37,10 @@ impl Tenure {
         }
     }
 
+    pub(crate) fn renewing(&self) {
+        self.lease().renewing();
+    }
+
     pub(crate) fn held(&self) -> Held {
         Held {
             claim: Arc::clone(&self.claim),

@@ -10,7 +10,7 @@ use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::member::{MemberFailure, Seal};
 use crate::quorum::ballot::{Ballot, Step, Vote, majority};
-use crate::quorum::link::Link;
+use crate::quorum::link::{Dated, Link};
 
 /// One attempt over all members: asks them at once and carries out what the ballot decides.
 ///
@@ -21,15 +21,15 @@ pub(crate) struct Election<'a> {
     claim: Arc<Claim>,
     limit: Duration,
     ballot: Ballot,
-    votes: Vec<Option<Result<Attempt, Error>>>,
+    votes: Vec<Option<Result<Dated<Attempt>, Error>>>,
     inbox: mpsc::UnboundedReceiver<News>,
     outbox: mpsc::UnboundedSender<News>,
 }
 
 /// What a member answered.
 enum News {
-    Voted(usize, Result<Attempt, Error>),
-    Sealed(usize, Result<Seal, Error>),
+    Voted(usize, Result<Dated<Attempt>, Error>),
+    Sealed(usize, Result<Dated<Seal>, Error>),
 }
 
 impl<'a> Election<'a> {
@@ -84,29 +84,40 @@ impl<'a> Election<'a> {
     fn take_in(&mut self, news: News) -> Step {
         match news {
             News::Voted(index, answer) => {
-                let vote = match &answer {
+                let vote = match answer.as_ref().map(|dated| &dated.answer) {
                     Ok(Attempt::Granted(grant)) => Vote::Granted(grant.fence),
                     Ok(Attempt::Busy(_)) => Vote::Busy,
                     Err(_) => Vote::Failed,
                 };
                 self.votes[index] = Some(answer);
-                self.ballot.vote(index, vote)
+                self.ballot.vote(index, vote);
             }
             News::Sealed(index, answer) => {
-                let sealed = matches!(answer, Ok(Seal::Sealed));
-                let failure = match answer {
-                    Ok(Seal::Sealed) => None,
-                    Ok(Seal::NotHeld) => Some(Error::new(
-                        ErrorKind::Unreachable,
-                        "the claim was gone before its fence was sealed",
-                    )),
-                    Err(error) => Some(error),
-                };
+                let failure = self.seal_failure(index, answer);
+                self.ballot.seal(index, failure.is_none());
                 if let Some(error) = failure {
                     self.votes[index] = Some(Err(error.with_unknown_effect()));
                 }
-                self.ballot.seal(index, sealed)
             }
+        }
+        let (links, votes) = (self.links, &self.votes);
+        self.ballot.step(|index| match &votes[index] {
+            Some(Ok(dated)) => links[index].counts(dated).is_ok(),
+            _ => false,
+        })
+    }
+
+    fn seal_failure(&self, index: usize, answer: Result<Dated<Seal>, Error>) -> Option<Error> {
+        match answer {
+            Ok(dated) if dated.answer == Seal::Sealed => {
+                let counts = self.links[index].counts(&dated);
+                counts.err().map(|distrust| distrust.error())
+            }
+            Ok(_) => Some(Error::new(
+                ErrorKind::Unreachable,
+                "the claim was gone before its fence was sealed",
+            )),
+            Err(error) => Some(error),
         }
     }
 
@@ -126,8 +137,8 @@ impl<'a> Election<'a> {
         let (done, mut freed) = mpsc::channel::<()>(1);
         for (link, vote) in self.links.iter().zip(&self.votes) {
             let held = match vote {
-                Some(Ok(Attempt::Busy(_))) => continue,
-                Some(Ok(Attempt::Granted(_))) => Some(done.clone()),
+                Some(Ok(dated)) if matches!(dated.answer, Attempt::Busy(_)) => continue,
+                Some(Ok(_)) => Some(done.clone()),
                 Some(Err(error)) if error.effect() == Effect::None => continue,
                 Some(Err(_)) | None => None,
             };
@@ -144,9 +155,9 @@ impl<'a> Election<'a> {
             .votes
             .iter()
             .flatten()
-            .filter_map(|vote| match vote {
-                Ok(Attempt::Busy(busy)) => Some(busy.clone()),
-                _ => None,
+            .filter_map(|vote| match &vote.as_ref().ok()?.answer {
+                Attempt::Busy(busy) => Some(busy.clone()),
+                Attempt::Granted(_) => None,
             })
             .collect();
         let weight = |busy: &Busy| refusals.iter().filter(|b| b.holder == busy.holder).count();
@@ -168,10 +179,7 @@ impl<'a> Election<'a> {
             .links
             .iter()
             .zip(self.votes)
-            .filter_map(|(link, vote)| {
-                let error = vote?.err()?;
-                Some(MemberFailure::new(link.member().id().clone(), error))
-            })
+            .filter_map(|(link, vote)| link.failure(vote?))
             .collect();
         let error = too_few(total, failures);
         if unknown {
@@ -194,13 +202,24 @@ pub(crate) fn too_few(total: usize, failures: Vec<MemberFailure>) -> Error {
         .filter(|kind| {
             !matches!(
                 kind,
-                ErrorKind::Unreachable | ErrorKind::Garbled | ErrorKind::Closed
+                ErrorKind::Unreachable
+                    | ErrorKind::Untrusted
+                    | ErrorKind::Garbled
+                    | ErrorKind::Closed
             ) && failures.iter().all(|failure| failure.error.kind() == *kind)
         });
     let text = format!(
-        "no quorum: {} of {total} members answered, {} are needed",
+        "no quorum: {} of {total} members count, {} are needed",
         total - failures.len(),
         majority(total)
     );
-    Error::new(shared.unwrap_or(ErrorKind::NoQuorum), text).with_members(failures)
+    let lacking = (majority(total) + failures.len()).saturating_sub(total);
+    let mut again: Vec<Duration> = failures.iter().filter_map(|f| f.counts_again).collect();
+    again.sort_unstable();
+    let counts_again = lacking
+        .checked_sub(1)
+        .and_then(|last| again.get(last).copied());
+    Error::new(shared.unwrap_or(ErrorKind::NoQuorum), text)
+        .with_members(failures)
+        .with_counts_again(counts_again)
 }

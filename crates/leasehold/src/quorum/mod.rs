@@ -4,11 +4,15 @@
 //! `rounds` renews and frees, `views` shows.
 
 mod ballot;
+mod change;
 mod election;
 mod link;
+mod roster;
 mod rounds;
+mod settings;
 mod tally;
 mod traces;
+mod trust;
 mod views;
 
 use std::sync::Arc;
@@ -17,17 +21,22 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::BoxFuture;
-use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Release, Renewal};
 use crate::claim::{Claim, Held};
 use crate::error::{Error, ErrorKind};
 use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms, Order, Waiting};
+use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Member, MemberId};
 use crate::store::Store;
+use change::Change;
 use election::Election;
 use link::Link;
+use roster::Roster;
+use settings::Settings;
+
+pub use settings::TrustRules;
 
 /// A store made of members of which a majority must agree: it goes on while a minority is dead,
 /// frozen or cut off.
@@ -53,9 +62,9 @@ use link::Link;
 /// ```
 #[derive(Debug)]
 pub struct Quorum {
+    roster: Arc<Roster>,
     links: Vec<Arc<Link>>,
-    ambient: Ambient,
-    clock_tolerance: Duration,
+    settings: Settings,
 }
 
 impl Quorum {
@@ -105,38 +114,62 @@ impl Quorum {
     }
 
     fn over(members: Vec<Arc<dyn Member>>) -> Self {
-        let ambient = Ambient::default();
-        let links = members
-            .into_iter()
-            .map(|member| Link::new(member, ambient.clone()))
-            .collect();
-        Self {
-            links,
-            ambient,
-            clock_tolerance: Self::CLOCK_TOLERANCE,
-        }
+        Settings::of(members).build()
     }
 
-    /// The same members, of which all clients agreed that their clocks differ by at most
-    /// `tolerance`. It bounds the TTL from below (ten times) and shortens deadlines (twice).
-    #[must_use]
-    pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
-        self.clock_tolerance = tolerance;
-        self
+    /// Forms the set: writes the first card on every member, so that all count at once. Without
+    /// it, the first client does so once all members have answered, and a server that was started
+    /// a short time ago does not count yet, as it may be one that forgot.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is written unless every member answers, has no card yet, holds no lock, and can be
+    /// a member.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped midway, some members may have their card; clients complete the set.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn init(&self) -> Result<(), Error> {
+        self.roster.init().await
     }
 
-    /// Replaces time and chance, for tests and simulations.
-    #[must_use]
-    pub fn ambient(self, ambient: Ambient) -> Self {
-        let members = self.links.iter().map(|link| Arc::clone(link.member()));
-        let links = members
-            .map(|member| Link::new(member, ambient.clone()))
-            .collect();
-        Self {
-            links,
-            ambient,
-            clock_tolerance: self.clock_tolerance,
-        }
+    /// Makes this set the successor of `old`, from which it differs by one member: writes it on the
+    /// cards. Clients of the old set are refused from then on, and what they hold is lost at its
+    /// deadline: give them the new list at once. The next change must wait for the longest TTL and
+    /// a second.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is written unless all members of this set answer, have cards of `old` (the one that
+    /// joins: no card, and no locks), and the last change is old enough. Interrupted while it
+    /// writes, it can be repeated.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped midway, some members may have the new set on their cards, and no client of either
+    /// set may find a majority: repeat it.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn succeed(&self, old: &Self) -> Result<(), Error> {
+        let change = Change {
+            old: old.roster.set(),
+            new: self.roster.set(),
+        };
+        let ours = |member: &&Arc<dyn Member>| self.member_ids().any(|id| id == member.id());
+        let leaving = old.settings.members.iter().find(|member| !ours(member));
+        change::carry_out(
+            change,
+            &self.settings.members,
+            leaving,
+            &self.settings.ambient,
+        )
+        .await
     }
 
     /// The members' ids, in the order they were given.
@@ -197,7 +230,8 @@ impl Store for Quorum {
         if self.links.len() == 1 {
             return one;
         }
-        LeaseTerms::quorum(self.clock_tolerance, one.ttl_max)
+        let set = self.roster.set();
+        LeaseTerms::quorum(set.clock_tolerance, set.max_ttl)
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
@@ -235,7 +269,7 @@ impl Store for Quorum {
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         match self.links.as_slice() {
             [only] => only.member().wait(claim),
-            _ => Box::pin(self.ambient.poll_pause()),
+            _ => Box::pin(self.settings.ambient.poll_pause()),
         }
     }
 
@@ -245,5 +279,9 @@ impl Store for Quorum {
 
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         Box::pin(views::list(&self.links, prefix, limit))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
+        Box::pin(self.roster.health())
     }
 }

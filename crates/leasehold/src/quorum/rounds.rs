@@ -1,49 +1,105 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use futures_util::future::join_all;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::attempt::{LostReason, Release, Renewal};
 use crate::background;
-use crate::claim::{Claim, Held};
-use crate::error::Error;
+use crate::claim::{Claim, Held, Mode};
+use crate::error::{Error, ErrorKind};
 use crate::member::{MemberFailure, MemberId};
 use crate::quorum::election::too_few;
-use crate::quorum::link::Link;
+use crate::quorum::link::{Dated, Link};
 use crate::quorum::tally::{Tally, Verdict, Word};
 
-/// Renews leases on all members at once; done when each one's fate is decided.
+/// Renews leases on all members at once; done when each one's fate is decided. What a minority
+/// forgot is put back behind the caller's back, once all have answered.
 pub(crate) async fn renew(links: &[Arc<Link>], leases: &[Held], limit: Duration) -> Vec<Renewal> {
-    let shared: Arc<[Held]> = leases.into();
-    let (outbox, mut inbox) = mpsc::unbounded_channel();
-    for link in links {
-        let (link, leases, outbox) = (Arc::clone(link), Arc::clone(&shared), outbox.clone());
-        background::spawn(async move {
-            let answers = link.renew(&leases, limit).await;
-            let _ = outbox.send((link.member().id().clone(), answers));
-        });
-    }
-    drop(outbox);
-    let mut fates: Vec<Fate> = leases.iter().map(|_| Fate::new(links.len())).collect();
-    while fates
-        .iter()
-        .any(|fate| fate.tally.verdict() == Verdict::Open)
-        && let Some((id, answers)) = inbox.recv().await
-    {
-        match answers {
-            Ok(answers) => {
-                for (fate, answer) in fates.iter_mut().zip(answers) {
-                    fate.count(&id, answer);
-                }
-            }
-            Err(error) => {
-                for fate in &mut fates {
-                    fate.count(&id, Renewal::Unknown(error.clone()));
-                }
+    let (decided, renewals) = oneshot::channel();
+    let round = Round {
+        links: links.to_vec(),
+        leases: leases.into(),
+        limit,
+        fates: leases.iter().map(|_| Fate::new(links.len())).collect(),
+    };
+    background::spawn(round.run(decided));
+    renewals.await.unwrap_or_else(|_| {
+        let broken = Error::new(ErrorKind::Closed, "the renewal broke off").with_unknown_effect();
+        vec![Renewal::Unknown(broken); leases.len()]
+    })
+}
+
+/// One renewal of several leases over all members.
+struct Round {
+    links: Vec<Arc<Link>>,
+    leases: Arc<[Held]>,
+    limit: Duration,
+    fates: Vec<Fate>,
+}
+
+type Answer = Result<Dated<Vec<Renewal>>, Error>;
+
+impl Round {
+    async fn run(mut self, decided: oneshot::Sender<Vec<Renewal>>) {
+        let (outbox, mut inbox) = mpsc::unbounded_channel();
+        for (place, link) in self.links.iter().enumerate() {
+            let (link, leases) = (Arc::clone(link), Arc::clone(&self.leases));
+            let (outbox, limit) = (outbox.clone(), self.limit);
+            link.begin_renewing(&leases);
+            background::spawn(async move {
+                let answers = link.renew(&leases, limit).await;
+                let _ = outbox.send((place, answers));
+            });
+        }
+        drop(outbox);
+        let mut decided = Some(decided);
+        while let Some((place, answer)) = inbox.recv().await {
+            self.count(place, &answer);
+            let open = |fate: &Fate| fate.tally.verdict() == Verdict::Open;
+            if !self.fates.iter().any(open)
+                && let Some(decided) = decided.take()
+            {
+                let renewals = self.fates.iter().map(Fate::renewal).collect();
+                // Nobody hears it where the keeper gave up waiting.
+                let _ = decided.send(renewals);
             }
         }
+        self.heal().await;
     }
-    fates.into_iter().map(Fate::renewal).collect()
+
+    fn count(&mut self, place: usize, answer: &Answer) {
+        let link = &self.links[place];
+        let doubt = match answer {
+            Ok(dated) => link.doubt(dated),
+            Err(error) => Some(error.clone()),
+        };
+        let words = answer.as_ref().map(|dated| dated.answer.as_slice());
+        for (index, fate) in self.fates.iter_mut().enumerate() {
+            let word = words.ok().and_then(|words| words.get(index));
+            fate.count(place, link.member().id(), word, doubt.as_ref());
+        }
+    }
+
+    /// Puts leases back where they were free, beside a majority on which they stood: on members
+    /// whose answers count, and for the next round to count.
+    async fn heal(self) {
+        let healing = self.links.iter().enumerate().map(|(place, link)| {
+            let forgotten = self.leases.iter().zip(&self.fates).filter(|(held, fate)| {
+                held.claim.mode == Mode::Exclusive
+                    && fate.forgotten_at.contains(&place)
+                    && fate.tally.verdict() == Verdict::Stood
+            });
+            let leases: Vec<Held> = forgotten.map(|(held, _)| held.clone()).collect();
+            async {
+                if self.links.len() > 1 {
+                    link.heal(leases, self.limit).await;
+                }
+                link.end_renewing(&self.leases);
+            }
+        });
+        join_all(healing).await;
+    }
 }
 
 /// What the members say of one lease.
@@ -51,6 +107,8 @@ struct Fate {
     members: usize,
     tally: Tally,
     failures: Vec<MemberFailure>,
+    /// The places of members that count, and where the key was free.
+    forgotten_at: Vec<usize>,
 }
 
 impl Fate {
@@ -59,26 +117,47 @@ impl Fate {
             members,
             tally: Tally::new(members),
             failures: Vec::new(),
+            forgotten_at: Vec::new(),
         }
     }
 
-    fn count(&mut self, id: &MemberId, answer: Renewal) {
-        self.tally.count(match answer {
-            Renewal::Renewed => Word::Stood,
-            Renewal::Lost(reason) => Word::Lost(reason),
-            Renewal::Unknown(error) => {
-                self.failures.push(MemberFailure::new(id.clone(), error));
+    /// Takes in a member's word, `None` if there was none. `doubt` says why a lease that stood
+    /// there does not count, and nothing may be put back.
+    fn count(
+        &mut self,
+        place: usize,
+        id: &MemberId,
+        word: Option<&Renewal>,
+        doubt: Option<&Error>,
+    ) {
+        let unknown = |error: &Error| MemberFailure::new(id.clone(), error.clone());
+        self.tally.count(match (word, doubt) {
+            (Some(Renewal::Lost(reason)), doubt) => {
+                if *reason == LostReason::Gone && doubt.is_none() {
+                    self.forgotten_at.push(place);
+                }
+                Word::Lost(*reason)
+            }
+            (Some(Renewal::Renewed), None) => Word::Stood,
+            (Some(Renewal::Unknown(error)), _) | (_, Some(error)) => {
+                self.failures.push(unknown(error));
+                Word::Unknown
+            }
+            (None, None) => {
+                let short = Error::new(ErrorKind::Garbled, "not one answer per lease");
+                self.failures.push(unknown(&short));
                 Word::Unknown
             }
         });
     }
 
-    fn renewal(self) -> Renewal {
+    fn renewal(&self) -> Renewal {
         match self.tally.verdict() {
             Verdict::Stood => Renewal::Renewed,
             Verdict::Lost(reason) => Renewal::Lost(reason),
             Verdict::Open | Verdict::Unknown => {
-                Renewal::Unknown(too_few(self.members, self.failures).with_unknown_effect())
+                let error = too_few(self.members, self.failures.clone());
+                Renewal::Unknown(error.with_unknown_effect())
             }
         }
     }

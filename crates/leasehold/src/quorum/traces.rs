@@ -1,4 +1,4 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use tokio::sync::watch;
 
@@ -9,6 +9,8 @@ use crate::owner::Owner;
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     attempts: HashMap<Owner, Trace>,
+    /// Leases that are being renewed, and may be put back where they were forgotten.
+    renewing: HashSet<Owner>,
     /// The latest attempts of which nothing was sent; of earlier ones a release is sent in vain.
     not_asked: VecDeque<Owner>,
 }
@@ -57,7 +59,22 @@ impl Traces {
         }
     }
 
+    pub(crate) fn renewing(&mut self, owner: Owner) {
+        if !matches!(self.attempts.get(&owner), Some(Trace::Freeing)) {
+            self.renewing.insert(owner);
+        }
+    }
+
+    pub(crate) fn is_renewing(&self, owner: Owner) -> bool {
+        self.renewing.contains(&owner)
+    }
+
+    pub(crate) fn renewed(&mut self, owner: Owner) {
+        self.renewing.remove(&owner);
+    }
+
     pub(crate) fn begin_freeing(&mut self, owner: Owner) -> Freeing {
+        self.renewing.remove(&owner);
         let doubtful = match self.attempts.get(&owner) {
             Some(Trace::Asking(answered)) => return Freeing::AfterAnswer(answered.clone()),
             Some(Trace::Freeing) => return Freeing::AlreadyBegun,

@@ -52,12 +52,12 @@ async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
     let token = guard.lost_token();
     token.cancelled().await;
     assert_eq!(scene.now(), deadline, "neither earlier nor later");
-    assert_eq!(guard.lost().await, LostReason::Expired);
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
     assert!(!guard.is_valid());
     assert_eq!(guard.remaining(), Duration::ZERO);
     let error = guard.ensure(Duration::ZERO).unwrap_err();
     assert!(
-        error.is_lost() && error.to_string().contains("deadline passed"),
+        error.is_lost() && error.to_string().contains("its deadline had passed"),
         "{error}"
     );
     // All renewals that were sent now take effect at the store; the guard stays lost.

@@ -44,7 +44,7 @@ async fn three_frozen_of_five_are_named_each_with_its_reason_within_the_limit() 
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     let text = error.to_string();
     assert!(
-        text.contains("2 of 5 members answered, 3 are needed"),
+        text.contains("2 of 5 members count, 3 are needed"),
         "{text}"
     );
     for id in ["m0", "m2", "m3"] {

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, ClientInfo, Key, Member, MemoryStore, Owner, Quorum};
+use leasehold::{Claim, Client, ClientInfo, Key, Member, MemoryStore, Owner, Quorum, Store};
 use leasehold_testkit::{Call, FaultyMember, StoppedWallClock, virtual_ambient};
 
 /// A client on virtual time, and the members behind it.
@@ -39,7 +39,9 @@ impl Scene {
     pub(crate) fn quorum_of_seed(count: usize, seed: u64) -> Self {
         let ambient = virtual_ambient(seed);
         let members: Vec<_> = (0..count).map(|n| member(n, &ambient)).collect();
-        let client = client(quorum_of(&members, &ambient), &ambient);
+        // Members in memory answer at once.
+        pollster::block_on(quorum_of(&members, &ambient).init()).expect("a set");
+        let client = client(met(quorum_of(&members, &ambient)), &ambient);
         Self {
             ambient,
             members,
@@ -49,13 +51,13 @@ impl Scene {
 
     /// Another client of the same members, with links of its own.
     pub(crate) fn other_client(&self) -> Client {
-        client(quorum_of(&self.members, &self.ambient), &self.ambient)
+        client(met(quorum_of(&self.members, &self.ambient)), &self.ambient)
     }
 
     /// Another client, on a machine whose wall clock stands still.
     pub(crate) fn client_without_wall_clock(&self) -> Client {
         let ambient = StoppedWallClock::ambient(&self.ambient);
-        client(quorum_of(&self.members, &ambient), &ambient)
+        client(met(quorum_of(&self.members, &ambient)), &ambient)
     }
 
     /// The quorum without a client.
@@ -102,7 +104,13 @@ fn quorum_of(members: &[FaultyMember], ambient: &Ambient) -> Quorum {
         .ambient(ambient.clone())
 }
 
-fn client(store: impl Into<Arc<dyn leasehold::Store>>, ambient: &Ambient) -> Client {
+/// The quorum, once it knows its members: as all but the first attempt of a client find it.
+fn met(quorum: Quorum) -> Quorum {
+    pollster::block_on(quorum.health());
+    quorum
+}
+
+fn client(store: impl Into<Arc<dyn Store>>, ambient: &Ambient) -> Client {
     Client::builder(store)
         .ambient(ambient.clone())
         .on_current_runtime()

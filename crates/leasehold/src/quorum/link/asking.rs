@@ -1,0 +1,131 @@
+//! What a member is asked, and whether its answers count.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::attempt::{Attempt, Renewal};
+use crate::claim::{Claim, Held};
+use crate::clock::BootInstant;
+use crate::error::{Effect, Error};
+use crate::fence::Fence;
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::member::{Incarnation, MemberFailure, Sampled, Seal};
+use crate::quorum::link::Link;
+use crate::quorum::link::freeing::Announced;
+use crate::quorum::trust::Distrust;
+
+/// An answer, with what decides whether it counts.
+#[derive(Debug)]
+pub(crate) struct Dated<T> {
+    pub(crate) answer: T,
+    /// When it was asked for.
+    sent: BootInstant,
+    incarnation: Option<Incarnation>,
+}
+
+impl Link {
+    /// Asks the member to grant the claim, whose owner was announced; before, how it is, if that
+    /// is not known yet.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        claim: &Claim,
+        limit: Duration,
+        mut announced: Announced,
+    ) -> Result<Dated<Attempt>, Error> {
+        if let Err(obstacle) = self.may_ask(limit).await {
+            announced.doubtful = false;
+            self.state().traces.not_asked(claim.owner);
+            return Err(obstacle);
+        }
+        let sent = self.ambient.clock.now();
+        let answer = self.request(limit, self.member.acquire(claim)).await;
+        announced.doubtful = answer
+            .as_ref()
+            .is_err_and(|error| error.effect() == Effect::Unknown);
+        let answer = answer?;
+        let sample = match &answer {
+            Attempt::Granted(grant) => &grant.sample,
+            Attempt::Busy(busy) => &busy.sample,
+        };
+        if let Some(sample) = sample {
+            self.roster.sample(self.place, sample, sent);
+        }
+        let incarnation = sample.as_ref().map(|sample| sample.incarnation.clone());
+        Ok(Dated {
+            answer,
+            sent,
+            incarnation,
+        })
+    }
+
+    pub(crate) async fn seal(
+        self: &Arc<Self>,
+        claim: &Claim,
+        fence: Fence,
+        limit: Duration,
+    ) -> Result<Dated<Seal>, Error> {
+        self.is_open()?;
+        let sent = self.ambient.clock.now();
+        let sealed = self.request(limit, self.member.seal(claim, fence)).await?;
+        Ok(self.dated(sealed, sent))
+    }
+
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        leases: &[Held],
+        limit: Duration,
+    ) -> Result<Dated<Vec<Renewal>>, Error> {
+        self.is_open()?;
+        let sent = self.ambient.clock.now();
+        let renewed = self.request(limit, self.member.renew_sampled(leases));
+        Ok(self.dated(renewed.await?, sent))
+    }
+
+    /// Whether an answer of this member counts.
+    pub(crate) fn counts<T>(&self, dated: &Dated<T>) -> Result<(), Distrust> {
+        self.roster
+            .counts(self.place, dated.sent, dated.incarnation.as_ref())
+    }
+
+    /// Why this member's answer to an attempt did not count, if so.
+    pub(crate) fn failure(&self, answer: Result<Dated<Attempt>, Error>) -> Option<MemberFailure> {
+        let id = self.member.id();
+        let now = self.ambient.clock.now();
+        match answer {
+            Err(error) => Some(MemberFailure::new(id.clone(), error)),
+            Ok(dated) if matches!(dated.answer, Attempt::Busy(_)) => None,
+            Ok(dated) => Some(self.counts(&dated).err()?.failure(id, now)),
+        }
+    }
+
+    /// Why this member's answer does not count, as an error, if so.
+    pub(crate) fn doubt<T>(&self, dated: &Dated<T>) -> Option<Error> {
+        let distrust = self.counts(dated).err()?;
+        Some(self.refusal(&distrust).with_unknown_effect())
+    }
+
+    pub(crate) async fn holders(self: &Arc<Self>, key: &Key) -> Result<Vec<Holder>, Error> {
+        self.heard()?;
+        self.request(LOOK_LIMIT, self.member.holders(key)).await
+    }
+
+    pub(crate) async fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<Key>, Error> {
+        self.heard()?;
+        self.request(LIST_LIMIT, self.member.list(prefix, usize::MAX))
+            .await
+    }
+
+    fn dated<T>(self: &Arc<Self>, sampled: Sampled<T>, sent: BootInstant) -> Dated<T> {
+        self.roster.sample(self.place, &sampled.sample, sent);
+        Dated {
+            answer: sampled.answer,
+            sent,
+            incarnation: Some(sampled.sample.incarnation),
+        }
+    }
+}
+
+/// For people who look: they would rather wait a moment than see nothing.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LIST_LIMIT: Duration = Duration::from_secs(10);

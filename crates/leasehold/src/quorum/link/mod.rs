@@ -1,0 +1,198 @@
+mod asking;
+mod freeing;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use crate::BoxFuture;
+use crate::ambient::Ambient;
+use crate::background;
+use crate::clock::{self, BootInstant};
+use crate::error::{Error, ErrorKind};
+use crate::member::Member;
+use crate::quorum::roster::Roster;
+use crate::quorum::traces::Traces;
+use crate::quorum::trust::Distrust;
+
+pub(crate) use asking::Dated;
+
+/// The quorum's way to one member: a limit on every request, silence remembered, and attempts
+/// followed up until they are freed.
+///
+/// A member that let a request run into its limit is *silent*: until a probe gets through, requests
+/// fail at once, so that it costs neither time nor memory.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// The member's place in the roster.
+    place: usize,
+    member: Arc<dyn Member>,
+    roster: Arc<Roster>,
+    ambient: Ambient,
+    /// Held while the member is asked how it is for the first time.
+    meeting: tokio::sync::Mutex<()>,
+    state: Mutex<LinkState>,
+    /// Releases that have not been tried yet.
+    untried: TaskTracker,
+}
+
+#[derive(Debug, Default)]
+struct LinkState {
+    silent: Option<Silence>,
+    /// Whether the last request failed, so that a failure is logged once and not each time.
+    failing: bool,
+    traces: Traces,
+}
+
+#[derive(Clone, Debug)]
+struct Silence {
+    since: BootInstant,
+    error: Error,
+}
+
+impl Link {
+    pub(crate) fn new(place: usize, roster: Arc<Roster>, ambient: Ambient) -> Arc<Self> {
+        let untried = TaskTracker::new();
+        // It only counts; closed, it can be waited for whenever it is empty.
+        untried.close();
+        Arc::new(Self {
+            place,
+            member: Arc::clone(&roster.members()[place]),
+            roster,
+            ambient,
+            meeting: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+            untried,
+        })
+    }
+
+    pub(crate) fn member(&self) -> &Arc<dyn Member> {
+        &self.member
+    }
+
+    /// Meets the member, if that has not been done, and sees to it that it may be asked.
+    async fn may_ask(self: &Arc<Self>, limit: Duration) -> Result<(), Error> {
+        self.heard()?;
+        let end = self.ambient.clock.now() + limit;
+        if self.roster.is_stranger(self.place) {
+            let _met = self.meeting.lock().await;
+            if self.roster.is_stranger(self.place) {
+                let sent = self.ambient.clock.now();
+                let presence = self.request(limit, self.member.presence()).await;
+                // Nothing of the attempt itself was sent.
+                let presence = presence.map_err(Error::without_effect)?;
+                self.roster.present(self.place, presence, sent);
+            }
+        }
+        let asking = self.roster.may_ask(self.place);
+        let verdict = clock::within(&*self.ambient.clock, end, asking).await;
+        let obstacle = match verdict {
+            Some(verdict) => verdict.err(),
+            None => self.roster.obstacle(self.place),
+        };
+        obstacle.map_or(Ok(()), |distrust| Err(self.refusal(&distrust)))
+    }
+
+    /// Fails while the member is silent, or not one of this set.
+    fn is_open(&self) -> Result<(), Error> {
+        self.heard()?;
+        match self.roster.obstacle(self.place) {
+            Some(distrust) => Err(self.refusal(&distrust)),
+            None => Ok(()),
+        }
+    }
+
+    fn refusal(&self, distrust: &Distrust) -> Error {
+        distrust.error().with_store(self.member.id().as_str())
+    }
+
+    async fn request<T>(
+        self: &Arc<Self>,
+        limit: Duration,
+        request: BoxFuture<'_, Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let clock = &self.ambient.clock;
+        let sent = clock.now();
+        let answer = clock::within(&**clock, sent + limit, request).await;
+        let timed_out = answer.is_none();
+        let answer = answer.unwrap_or_else(|| {
+            Err(unanswered(format!("no answer within {limit:.0?}")).with_unknown_effect())
+        });
+        let answer = answer.map_err(|error| error.with_store(self.member.id().as_str()));
+        self.note(answer.as_ref().err(), timed_out, sent);
+        answer
+    }
+
+    /// Logs the begin and the end of a failure, and begins a silence.
+    fn note(self: &Arc<Self>, error: Option<&Error>, timed_out: bool, sent: BootInstant) {
+        let member = self.member.id();
+        let mut state = self.state();
+        match error {
+            Some(error) if !state.failing => {
+                state.failing = true;
+                tracing::warn!(%member, reason = error.reason(), "member does not count");
+            }
+            None if state.failing => {
+                state.failing = false;
+                tracing::info!(%member, "member answers again");
+            }
+            _ => {}
+        }
+        if timed_out
+            && state.silent.is_none()
+            && let Some(error) = error
+        {
+            state.silent = Some(Silence {
+                since: sent,
+                error: error.clone(),
+            });
+            background::spawn(probe(Arc::downgrade(self)));
+        }
+    }
+
+    /// Fails while the member is silent.
+    fn heard(&self) -> Result<(), Error> {
+        match &self.state().silent {
+            None => Ok(()),
+            Some(silence) => {
+                let span = self.ambient.clock.now().since(silence.since);
+                Err(unanswered(format!("has not answered for {span:.1?}"))
+                    .with_store(self.member.id().as_str())
+                    .with_source(silence.error.clone()))
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, LinkState> {
+        // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks a silent member how it is until it answers, and ends the silence.
+async fn probe(link: Weak<Link>) {
+    loop {
+        let Some(link) = link.upgrade() else { return };
+        let clock = &link.ambient.clock;
+        let pause = link.ambient.random_span(PROBE_PAUSE / 2, PROBE_PAUSE);
+        clock.sleep_until(clock.now() + pause).await;
+        let end = clock.now() + PROBE_LIMIT;
+        let sent = clock.now();
+        if let Some(Ok(presence)) = clock::within(&**clock, end, link.member.presence()).await {
+            link.roster.present(link.place, presence, sent);
+            let mut state = link.state();
+            state.silent = None;
+            state.failing = false;
+            tracing::info!(member = %link.member.id(), "member answers again");
+            return;
+        }
+    }
+}
+
+fn unanswered(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unreachable, text)
+}
+
+const PROBE_PAUSE: Duration = Duration::from_millis(200);
+const PROBE_LIMIT: Duration = Duration::from_secs(1);

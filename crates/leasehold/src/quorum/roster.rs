@@ -1,0 +1,328 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+
+use crate::ambient::Ambient;
+use crate::background;
+use crate::card::{Life, MemberSet};
+use crate::clock::{self, BootInstant};
+use crate::error::{Error, ErrorKind};
+use crate::health::MemberHealth;
+use crate::member::{Incarnation, Member, MemberId, Presence, Sample};
+use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust, wait_of};
+
+/// The members with what is known of each: takes in what they show, keeps their cards, and says
+/// whose answers count.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    members: Vec<Arc<dyn Member>>,
+    ambient: Ambient,
+    set: MemberSet,
+    state: Mutex<State>,
+    /// Told whenever more is known.
+    learned: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    trust: Trust,
+    /// Whose card is being written or read in the background.
+    busy: Vec<bool>,
+    /// What was last logged of each.
+    reasons: Vec<Option<String>>,
+}
+
+/// How long asking or writing in the background may take.
+const LIMIT: Duration = Duration::from_secs(1);
+
+impl Roster {
+    pub(crate) fn new(
+        members: Vec<Arc<dyn Member>>,
+        set: MemberSet,
+        enforced: bool,
+        ambient: Ambient,
+    ) -> Arc<Self> {
+        let ids: Vec<MemberId> = members.iter().map(|member| member.id().clone()).collect();
+        let count = ids.len();
+        Arc::new(Self {
+            members,
+            ambient,
+            state: Mutex::new(State {
+                trust: Trust::new(ids, set.clone(), enforced),
+                busy: vec![false; count],
+                reasons: vec![None; count],
+            }),
+            set,
+            learned: watch::Sender::new(()),
+        })
+    }
+
+    pub(crate) fn members(&self) -> &[Arc<dyn Member>] {
+        &self.members
+    }
+
+    pub(crate) fn set(&self) -> &MemberSet {
+        &self.set
+    }
+
+    /// Whether the member must be asked how it is before it is asked for anything else.
+    pub(crate) fn is_stranger(&self, member: usize) -> bool {
+        let state = self.state();
+        state.trust.is_enforced() && !state.trust.knows(member)
+    }
+
+    /// Resolves once the member may be asked, or with why it may not. While the set is being
+    /// formed it waits for that; its caller bounds it.
+    pub(crate) async fn may_ask(&self, member: usize) -> Result<(), Distrust> {
+        let mut learned = self.learned.subscribe();
+        loop {
+            match self.state().trust.may_ask(member) {
+                Err(Distrust::NotFormed { .. }) => {}
+                verdict => return verdict,
+            }
+            // Never ends: this roster keeps the sender.
+            let _ = learned.changed().await;
+        }
+    }
+
+    /// Why the member may not be asked at this moment, if so.
+    pub(crate) fn obstacle(&self, member: usize) -> Option<Distrust> {
+        self.state().trust.may_ask(member).err()
+    }
+
+    /// Whether an answer counts that the member gave to a request sent at `sent`.
+    pub(crate) fn counts(
+        &self,
+        member: usize,
+        sent: BootInstant,
+        incarnation: Option<&Incarnation>,
+    ) -> Result<(), Distrust> {
+        let mut state = self.state();
+        let verdict = state.trust.counts(member, sent, incarnation);
+        state.log(member, verdict.as_ref().err(), self.ambient.clock.now());
+        verdict
+    }
+
+    /// Takes in what a member says of itself, in answer to a question sent at `sent`.
+    pub(crate) fn present(self: &Arc<Self>, member: usize, presence: Presence, sent: BootInstant) {
+        let at = self.since(sent);
+        let (learned, steps) = {
+            let mut state = self.state();
+            let learned = state.trust.present(member, presence, at);
+            let draw = &mut || Life::random(&*self.ambient.entropy);
+            let mut steps = state.trust.card_steps(draw);
+            steps.retain(|step| !std::mem::replace(&mut state.busy[step.member()], true));
+            (learned, steps)
+        };
+        self.note(member, learned);
+        for step in steps {
+            let roster = Arc::clone(self);
+            background::spawn(async move { roster.carry_out(step).await });
+        }
+        self.learned.send_replace(());
+    }
+
+    /// Takes in what a member showed beside an answer to a request sent at `sent`.
+    pub(crate) fn sample(self: &Arc<Self>, member: usize, sample: &Sample, sent: BootInstant) {
+        let at = self.since(sent);
+        let (learned, look) = {
+            let mut state = self.state();
+            let learned = state.trust.sample(member, sample, at);
+            let enforced = state.trust.is_enforced();
+            if learned.must_look && !enforced {
+                state.log_restart(member);
+            }
+            let look =
+                learned.must_look && enforced && !std::mem::replace(&mut state.busy[member], true);
+            (learned, look)
+        };
+        self.note(member, learned);
+        if look {
+            let roster = Arc::clone(self);
+            background::spawn(async move { roster.carry_out(CardStep::Look(member)).await });
+        }
+    }
+
+    /// How every member is, freshly asked.
+    pub(crate) async fn health(self: &Arc<Self>) -> Vec<MemberHealth> {
+        let asking = (0..self.members.len()).map(|member| async move {
+            let sent = self.ambient.clock.now();
+            let presence = self.ask(member).await;
+            if let Ok(presence) = &presence {
+                self.present(member, presence.clone(), sent);
+            }
+            (sent, presence)
+        });
+        let answers = join_all(asking).await;
+        let health = answers
+            .into_iter()
+            .enumerate()
+            .map(|(member, (sent, presence))| {
+                let id = self.members[member].id().clone();
+                let distrust = match &presence {
+                    Ok(presence) => self
+                        .counts(member, sent, Some(&presence.incarnation()))
+                        .err(),
+                    Err(_) => None,
+                };
+                let now = self.ambient.clock.now();
+                let mut health = MemberHealth::new(id.clone(), presence);
+                health.distrust = distrust.map(|distrust| distrust.failure(&id, now));
+                health
+            });
+        health.collect()
+    }
+
+    /// Writes the first cards, by the word of an operator that nothing was ever held here.
+    pub(crate) async fn init(self: &Arc<Self>) -> Result<(), Error> {
+        let mut trust = Trust::new(
+            self.members
+                .iter()
+                .map(|member| member.id().clone())
+                .collect(),
+            self.set.clone(),
+            true,
+        );
+        let asking = (0..self.members.len()).map(|member| self.newcomer(member));
+        for (member, answer) in join_all(asking).await.into_iter().enumerate() {
+            let (presence, at) = answer?;
+            trust.present(member, presence, at);
+        }
+        for (member, handle) in self.members.iter().enumerate() {
+            if let Err(distrust) = trust.may_ask(member)
+                && !matches!(distrust, Distrust::NotFormed { .. })
+            {
+                return Err(distrust.error().with_store(handle.id().as_str()));
+            }
+        }
+        let draw = &mut || Life::random(&*self.ambient.entropy);
+        let steps = trust.form(draw, |_| Some(wait_of(self.set.max_ttl)));
+        let writing = steps.into_iter().map(|step| self.write(step));
+        for outcome in join_all(writing).await {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// What a member says of itself that is to be in a set for the first time.
+    async fn newcomer(&self, member: usize) -> Result<(Presence, Between), Error> {
+        let sent = self.ambient.clock.now();
+        let presence = self.ask(member).await?;
+        let at = self.since(sent);
+        let handle = &self.members[member];
+        let refuse = |text: String| {
+            Err(Error::new(ErrorKind::InvalidInput, text).with_store(handle.id().as_str()))
+        };
+        if let Some(card) = &presence.card {
+            return refuse(format!(
+                "has a card already: generation {} of {}",
+                card.generation, card.set
+            ));
+        }
+        if let Some(key) = handle.list("", 1).await?.first() {
+            return refuse(format!("lock {:?} is held there", key.as_str()));
+        }
+        Ok((presence, at))
+    }
+
+    async fn write(&self, step: CardStep) -> Result<(), Error> {
+        let CardStep::Write(member, edit) = step else {
+            return Ok(());
+        };
+        let handle = &self.members[member];
+        if limited(&self.ambient, handle.write_card(&edit)).await? {
+            return Ok(());
+        }
+        let text = "was given a card by somebody else meanwhile";
+        Err(Error::new(ErrorKind::InvalidInput, text).with_store(handle.id().as_str()))
+    }
+
+    async fn carry_out(self: Arc<Self>, step: CardStep) {
+        let member = step.member();
+        let handle = &self.members[member];
+        let done = match &step {
+            CardStep::Write(_, edit) => limited(&self.ambient, handle.write_card(edit))
+                .await
+                .map(|_| ()),
+            CardStep::Witness(_, seen) => limited(&self.ambient, handle.witness(seen)).await,
+            CardStep::Look(_) => Ok(()),
+        };
+        let sent = self.ambient.clock.now();
+        let presence = match done {
+            Ok(()) => self.ask(member).await,
+            Err(error) => Err(error),
+        };
+        self.state().busy[member] = false;
+        match presence {
+            Ok(presence) => self.present(member, presence, sent),
+            // The next answer of the member brings it up again.
+            Err(error) => tracing::debug!(member = %handle.id(), %error, "card not kept"),
+        }
+    }
+
+    async fn ask(&self, member: usize) -> Result<Presence, Error> {
+        limited(&self.ambient, self.members[member].presence()).await
+    }
+
+    fn note(&self, member: usize, learned: Learned) {
+        if let Some(span) = learned.stood_still {
+            let member = self.members[member].id();
+            tracing::warn!(%member, ?span, "this machine stood still, unnoticed by its own clock");
+            self.ambient.clock.stood_still(span);
+        }
+    }
+
+    fn since(&self, sent: BootInstant) -> Between {
+        Between {
+            sent,
+            received: self.ambient.clock.now(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change under the mutex leaves it whole, also where a panic comes between.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer to `request`, or an error once it took too long.
+pub(crate) async fn limited<T>(
+    ambient: &Ambient,
+    request: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let clock = &*ambient.clock;
+    let answer = clock::within(clock, clock.now() + LIMIT, request).await;
+    answer.unwrap_or_else(|| {
+        let text = format!("no answer within {LIMIT:?}");
+        Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
+    })
+}
+
+impl State {
+    /// Logs when the reason changes for which a member does not count.
+    fn log(&mut self, member: usize, distrust: Option<&Distrust>, now: BootInstant) {
+        let reason = distrust.map(ToString::to_string);
+        if self.reasons[member] == reason {
+            return;
+        }
+        let id = self.trust.id(member);
+        match (&reason, distrust) {
+            (Some(reason), Some(distrust)) => {
+                let again = distrust.until().map(|until| until.since(now));
+                tracing::warn!(member = %id, reason, ?again, "member does not count");
+            }
+            _ => tracing::info!(member = %id, "member counts again"),
+        }
+        self.reasons[member] = reason;
+    }
+
+    /// Where nobody is left out, it is at least said.
+    fn log_restart(&mut self, member: usize) {
+        let id = self.trust.id(member);
+        if self.reasons[member].replace(String::new()).is_some() {
+            tracing::warn!(member = %id, "restarted, and may have forgotten leases");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+use std::time::Duration;
+
+use crate::card::{Card, CardEdit, Life};
+use crate::member::MemberId;
+use crate::quorum::ballot::majority;
+use crate::quorum::trust::Trust;
+use crate::quorum::trust::lives::Known;
+
+/// What is to be done about the members' cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CardStep {
+    /// Write this on the member's card, then ask it anew.
+    Write(usize, CardEdit),
+    /// Tell the member these lives of others, then ask it anew.
+    Witness(usize, Vec<(MemberId, Life)>),
+    /// Ask the member anew: what we know of it is older than what a witness says.
+    Look(usize),
+}
+
+impl CardStep {
+    pub(crate) fn member(&self) -> usize {
+        match self {
+            Self::Write(member, _) | Self::Witness(member, _) | Self::Look(member) => *member,
+        }
+    }
+}
+
+impl Trust {
+    /// What the cards lack, as far as we know them. `draw` names new lives.
+    pub(crate) fn card_steps(&self, draw: &mut dyn FnMut() -> Life) -> Vec<CardStep> {
+        if !self.enforced {
+            return Vec::new();
+        }
+        if self.is_unformed() {
+            return self.form(draw, |known| Some(known.presence.uptime));
+        }
+        let steps = (0..self.ids.len()).filter_map(|member| {
+            let known = self.known[member].as_ref()?;
+            if self.misfit(member, known).is_some() {
+                return None;
+            }
+            match &known.presence.card {
+                None => self.restore(member, known, draw()),
+                Some(card) => {
+                    confirm(member, known, card, draw).or_else(|| self.tell(member, known, card))
+                }
+            }
+        });
+        steps.collect()
+    }
+
+    /// No member that we know has a card.
+    pub(crate) fn is_unformed(&self) -> bool {
+        let mut known = self.known.iter().flatten();
+        known.all(|known| known.presence.card.is_none())
+    }
+
+    /// The first cards, once all members have answered. `age`: how long each has remembered
+    /// everything; a server just started may be one that forgot.
+    pub(crate) fn form(
+        &self,
+        draw: &mut dyn FnMut() -> Life,
+        age: impl Fn(&Known) -> Option<Duration>,
+    ) -> Vec<CardStep> {
+        let known: Vec<&Known> = self.known.iter().flatten().collect();
+        let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
+        if known.len() < self.ids.len() || known.iter().enumerate().any(misfit) {
+            return Vec::new();
+        }
+        let lives: Vec<(MemberId, Life)> = self.ids.iter().map(|id| (id.clone(), draw())).collect();
+        let first = |(member, known): (usize, &&Known)| {
+            let (_, life) = lives[member];
+            let edit = CardEdit {
+                expected: None,
+                set: self.set.clone(),
+                generation: 1,
+                run: known.presence.run.clone(),
+                durable: known.presence.durable,
+                life,
+                age: age(known),
+                seen: others(&lives, &self.ids[member]),
+            };
+            CardStep::Write(member, edit)
+        };
+        known.iter().enumerate().map(first).collect()
+    }
+
+    /// A card for a member that lost its own, if a majority vouches for the set: a client whose set
+    /// is an old one must not bring that back.
+    fn restore(&self, member: usize, known: &Known, life: Life) -> Option<CardStep> {
+        let cards: Vec<&Card> = self.settled().map(|(_, card)| card).collect();
+        if cards.len() < majority(self.ids.len()) {
+            return None;
+        }
+        let edit = CardEdit {
+            expected: None,
+            set: self.set.clone(),
+            generation: cards.iter().map(|card| card.generation).max()?,
+            run: known.presence.run.clone(),
+            durable: known.presence.durable,
+            life,
+            age: Some(Duration::ZERO),
+            seen: self.lives(),
+        };
+        Some(CardStep::Write(member, edit))
+    }
+
+    /// Lives of others that this member has not heard of.
+    fn tell(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
+        let mut news = Vec::new();
+        for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
+            let id = &self.ids[other];
+            match card.sightings.get(id) {
+                Some(sighting) if sighting.life == theirs.life => {}
+                Some(_) if !self.is_younger(other, known) => return Some(CardStep::Look(other)),
+                _ => news.push((id.clone(), theirs.life)),
+            }
+        }
+        (!news.is_empty()).then_some(CardStep::Witness(member, news))
+    }
+
+    fn is_younger(&self, member: usize, than: &Known) -> bool {
+        let known = self.known[member].as_ref();
+        known.is_some_and(|known| known.received > than.received)
+    }
+
+    /// The members with cards of this set that need no writing.
+    fn settled(&self) -> impl Iterator<Item = (usize, &Card)> {
+        self.known.iter().enumerate().filter_map(|(member, known)| {
+            let known = known.as_ref()?;
+            let card = known.presence.card.as_ref()?;
+            let settled = card.set == self.set && card.run == known.presence.run;
+            settled.then_some((member, card))
+        })
+    }
+
+    fn lives(&self) -> Vec<(MemberId, Life)> {
+        self.settled()
+            .map(|(member, card)| (self.ids[member].clone(), card.life))
+            .collect()
+    }
+}
+
+/// What is to be written on a card that stands: a new run, perhaps a new life with it, or that the
+/// server is not durable after all.
+fn confirm(
+    member: usize,
+    known: &Known,
+    card: &Card,
+    draw: &mut dyn FnMut() -> Life,
+) -> Option<CardStep> {
+    let presence = &known.presence;
+    let same_run = card.run == presence.run;
+    if same_run && (presence.durable || !card.durable) {
+        return None;
+    }
+    let remembers = same_run || card.durable;
+    let edit = CardEdit {
+        expected: Some(card.mark()),
+        set: card.set.clone(),
+        generation: card.generation,
+        run: presence.run.clone(),
+        durable: presence.durable,
+        life: if remembers { card.life } else { draw() },
+        age: (!remembers).then_some(Duration::ZERO),
+        seen: Vec::new(),
+    };
+    Some(CardStep::Write(member, edit))
+}
+
+fn others(lives: &[(MemberId, Life)], id: &MemberId) -> Vec<(MemberId, Life)> {
+    lives
+        .iter()
+        .filter(|(other, _)| other != id)
+        .cloned()
+        .collect()
+}

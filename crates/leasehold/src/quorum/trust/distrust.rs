@@ -1,0 +1,144 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::card::MemberSet;
+use crate::clock::BootInstant;
+use crate::error::{Error, ErrorKind};
+use crate::member::{MemberFailure, MemberId};
+
+/// Why a member's answers do not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Distrust {
+    /// It has not said yet how it is.
+    Unknown,
+    /// No member has a card yet, and these have not answered.
+    NotFormed { missing: Vec<MemberId> },
+    /// Its card names another set.
+    OtherSet {
+        theirs: MemberSet,
+        generation: u64,
+        ours: MemberSet,
+    },
+    /// The same server has another id too.
+    SameServer(MemberId),
+    /// It can be no member.
+    Unfit(String),
+    /// It may have forgotten leases.
+    Forgot {
+        what: Forgetting,
+        until: Option<BootInstant>,
+    },
+    /// Its clock does not go with the others, or did not go with ours.
+    Clock {
+        what: ClockFault,
+        until: BootInstant,
+    },
+    /// The answer came from other data than those that are known.
+    Changed,
+}
+
+/// How a member came to forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forgetting {
+    /// It restarted, and is not known to keep everything.
+    Restarted,
+    /// Its card is gone, in a server that may have run on.
+    LostCard,
+    /// It began a new life a short time ago, by its own or a witness's word.
+    NewLife,
+}
+
+/// What is wrong with a member's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClockFault {
+    /// It moved this much further (or less far) than ours did meanwhile.
+    Stepped(Skew),
+    /// It is this far from the lower median of the members.
+    Apart(Skew),
+}
+
+/// A signed span between two clocks, in microseconds; ahead is positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Skew(pub(crate) i64);
+
+impl Skew {
+    pub(crate) fn span(self) -> Duration {
+        Duration::from_micros(self.0.unsigned_abs())
+    }
+}
+
+impl fmt::Display for Skew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.0 < 0 { "back" } else { "ahead" };
+        write!(f, "{:.1?} {word}", self.span())
+    }
+}
+
+impl Distrust {
+    /// From when on the member counts again, where that is known.
+    pub(crate) fn until(&self) -> Option<BootInstant> {
+        match self {
+            Self::Forgot { until, .. } => *until,
+            Self::Clock { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn error(&self) -> Error {
+        let kind = match self {
+            Self::OtherSet { .. } | Self::SameServer(_) => ErrorKind::InvalidInput,
+            Self::Unfit(_) => ErrorKind::Unsupported,
+            _ => ErrorKind::Untrusted,
+        };
+        Error::new(kind, self.to_string())
+    }
+
+    pub(crate) fn failure(&self, id: &MemberId, now: BootInstant) -> MemberFailure {
+        let mut failure = MemberFailure::new(id.clone(), self.error());
+        failure.counts_again = self.until().map(|until| until.since(now));
+        failure
+    }
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("has not said yet how it is"),
+            Self::NotFormed { missing } if missing.is_empty() => {
+                f.write_str("has no card yet: the set is being formed")
+            }
+            Self::NotFormed { missing } => {
+                let missing: Vec<_> = missing.iter().map(MemberId::as_str).collect();
+                write!(
+                    f,
+                    "has no card: the set is formed once all its members have answered, and {} did \
+                     not",
+                    missing.join(", ")
+                )
+            }
+            Self::OtherSet {
+                theirs,
+                generation,
+                ours,
+            } => write!(
+                f,
+                "belongs to another set: its card (generation {generation}) says {theirs}, this \
+                 client {ours}"
+            ),
+            Self::SameServer(other) => write!(f, "is the same server as {other}"),
+            Self::Unfit(why) => write!(f, "can be no member: {why}"),
+            Self::Forgot { what, .. } => f.write_str(match what {
+                Forgetting::Restarted => "restarted, and may have forgotten leases",
+                Forgetting::LostCard => "lost its data, and has forgotten leases",
+                Forgetting::NewLife => "lost data or restarted a short time ago",
+            }),
+            Self::Clock { what, .. } => match what {
+                ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
+                ClockFault::Apart(by) => {
+                    write!(f, "its clock is {by} of the other members'")
+                }
+            },
+            Self::Changed => f.write_str("restarted or changed its card while it was asked"),
+        }
+    }
+}

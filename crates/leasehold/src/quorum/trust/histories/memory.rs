@@ -1,0 +1,195 @@
+//! Members that may have forgotten.
+
+use super::*;
+
+#[test]
+fn a_first_client_waits_for_servers_that_started_a_short_time_ago() {
+    let mut world = World::new(3);
+    for member in 0..3 {
+        world.servers[member].card = None;
+    }
+    world.restart(1, false);
+    world.pass(20);
+    world.meet(0);
+    world.meet(2);
+    world.keep_cards();
+    let missing = vec![MemberId::new("m1")];
+    assert_eq!(world.counts(0), Err(Distrust::NotFormed { missing }));
+    world.meet(1);
+    world.keep_cards();
+    assert_eq!(world.counts(0), Ok(()));
+    assert_eq!(world.forgot(1).as_secs(), 40, "61 s from its start");
+    world.pass(41);
+    world.all_count();
+}
+
+#[test]
+fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.restart(1, false);
+    world.pass(1);
+    world.meet(1);
+    let what = Forgetting::LostCard;
+    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    world.keep_cards();
+    assert_eq!(world.forgot(1).as_secs(), 60);
+    world.pass(60);
+    assert!(world.counts(1).is_err());
+    // What was asked for before the wait was over does not count, whenever its answer comes.
+    let sent_too_early = world.ours();
+    world.pass(2);
+    assert!(world.trust.counts(1, sent_too_early, None).is_err());
+    world.all_count();
+}
+
+#[test]
+fn a_client_that_comes_later_believes_card_and_witnesses() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.restart(1, false);
+    world.meet(1);
+    world.keep_cards();
+    world.forget_the_client();
+    world.pass(20);
+    world.meet_all();
+    assert_eq!(world.forgot(1).as_secs(), 40);
+    world.forget_the_client();
+    world.pass(3_600);
+    world.meet_all();
+    world.all_count();
+}
+
+#[test]
+fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
+    let mut world = World::new(3);
+    world.meet_all();
+    // Its card survives in part, and says that its new life began an hour ago, by its wrong clock.
+    world.step(1, -3_600);
+    world.restart(1, true);
+    world.meet(1);
+    world.keep_cards();
+    world.step(1, 3_600);
+    world.pass(2);
+    world.forget_the_client();
+    world.meet_all();
+    let left = world.forgot(1).as_secs();
+    assert!(
+        (58..=60).contains(&left),
+        "the witnesses know better: {left}"
+    );
+    world.pass(62);
+    world.all_count();
+}
+
+#[test]
+fn a_card_that_survived_a_restart_of_a_server_that_is_not_durable_proves_nothing() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.restart(2, true);
+    world.meet(2);
+    let what = Forgetting::Restarted;
+    assert_eq!(world.counts(2), Err(Distrust::Forgot { what, until: None }));
+    world.keep_cards();
+    assert!(world.forgot(2).as_secs() >= 60);
+}
+
+#[test]
+fn a_durable_member_goes_on_at_once() {
+    let mut world = World::new(3);
+    world.servers[2].durable = true;
+    world.servers[2].card.as_mut().unwrap().durable = true;
+    world.meet_all();
+    let life = world.servers[2].card.as_ref().unwrap().life;
+    world.restart(2, true);
+    world.meet(2);
+    assert_eq!(world.counts(2), Ok(()));
+    world.keep_cards();
+    let card = world.servers[2].card.as_ref().unwrap();
+    assert_eq!((card.life, card.run.as_str()), (life, "1002"));
+    assert_eq!(world.counts(2), Ok(()));
+}
+
+#[test]
+fn everysec_that_became_always_after_the_crash_was_not_durable_before_it() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.servers[2].durable = true;
+    world.restart(2, true);
+    world.meet(2);
+    assert!(world.counts(2).is_err());
+    world.keep_cards();
+    assert!(world.forgot(2).as_secs() >= 60);
+    assert!(
+        world.servers[2].card.as_ref().unwrap().durable,
+        "in this run it is"
+    );
+}
+
+#[test]
+fn a_server_that_ceases_to_be_durable_has_it_on_its_card() {
+    let mut world = World::new(3);
+    world.servers[0].card.as_mut().unwrap().durable = true;
+    world.meet_all();
+    world.keep_cards();
+    assert!(!world.servers[0].card.as_ref().unwrap().durable);
+    world.servers[0].durable = true;
+    world.meet_all();
+    world.keep_cards();
+    assert!(
+        !world.servers[0].card.as_ref().unwrap().durable,
+        "not in this run any more"
+    );
+}
+
+#[test]
+fn a_rolling_restart_takes_out_one_after_the_other() {
+    let mut world = World::new(3);
+    world.meet_all();
+    for member in 0..3 {
+        world.restart(member, false);
+        world.pass(5);
+        world.meet_all();
+        world.keep_cards();
+        for other in 0..3 {
+            assert_eq!(
+                world.counts(other).is_err(),
+                other == member,
+                "m{other} after m{member}"
+            );
+        }
+        world.pass(70);
+        world.meet_all();
+        world.all_count();
+    }
+}
+
+#[test]
+fn all_restarted_unseen_must_all_wait() {
+    let mut world = World::new(3);
+    for member in 0..3 {
+        world.restart(member, true);
+    }
+    world.pass(86_400);
+    world.meet_all();
+    world.keep_cards();
+    for member in 0..3 {
+        assert!(world.forgot(member).as_secs() >= 60, "m{member}");
+    }
+    world.pass(62);
+    world.all_count();
+}
+
+#[test]
+fn the_restart_of_a_witness_casts_no_doubt_on_those_it_forgot() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.restart(0, false);
+    world.meet(0);
+    world.keep_cards();
+    world.forget_the_client();
+    world.pass(1);
+    world.meet_all();
+    assert!(world.counts(0).is_err());
+    assert_eq!((world.counts(1), world.counts(2)), (Ok(()), Ok(())));
+}

@@ -1,0 +1,191 @@
+//! Whose answers count: decided from what members showed of themselves, alone.
+//!
+//! Pure: fed what members said and the instants between which they said it, asked whether an
+//! answer to a request sent at some instant counts. Asked at all four places where something is
+//! counted: grant, seal, renewal and healing.
+
+mod cards;
+mod clocks;
+mod distrust;
+#[cfg(test)]
+mod histories;
+mod lives;
+
+use std::time::Duration;
+
+use crate::card::MemberSet;
+use crate::clock::BootInstant;
+use crate::member::{Incarnation, MemberId, Presence, Sample};
+
+pub(crate) use cards::CardStep;
+pub(crate) use clocks::Reading;
+pub(crate) use distrust::Distrust;
+pub(crate) use lives::wait_of;
+
+use clocks::Clocks;
+use lives::{Known, Lives};
+
+/// What one client knows of its members, and whom it trusts.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    set: MemberSet,
+    /// As the client was given them; members are named by their place here.
+    ids: Vec<MemberId>,
+    /// Else everybody's answers count.
+    enforced: bool,
+    known: Vec<Option<Known>>,
+    incarnations: Vec<Option<Incarnation>>,
+    lives: Lives,
+    clocks: Clocks,
+}
+
+/// Two instants of ours between which a member answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Between {
+    pub(crate) sent: BootInstant,
+    pub(crate) received: BootInstant,
+}
+
+/// What is to be done after a sample was taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learned {
+    /// The answer came from other data than the member told us of: it must be asked anew.
+    pub(crate) must_look: bool,
+    /// We stood still for so long.
+    pub(crate) stood_still: Option<Duration>,
+}
+
+impl Trust {
+    pub(crate) fn new(ids: Vec<MemberId>, set: MemberSet, enforced: bool) -> Self {
+        let count = ids.len();
+        Self {
+            known: vec![None; count],
+            incarnations: vec![None; count],
+            lives: Lives::new(count, set.max_ttl),
+            clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
+            set,
+            ids,
+            enforced,
+        }
+    }
+
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.enforced
+    }
+
+    pub(crate) fn id(&self, member: usize) -> &MemberId {
+        &self.ids[member]
+    }
+
+    pub(crate) fn knows(&self, member: usize) -> bool {
+        self.known[member].is_some()
+    }
+
+    /// Takes in what a member says of itself.
+    pub(crate) fn present(&mut self, member: usize, presence: Presence, at: Between) -> Learned {
+        let received = at.received;
+        // An answer that was overtaken by a younger one.
+        if self.known[member]
+            .as_ref()
+            .is_some_and(|known| known.received > received)
+        {
+            return Learned::default();
+        }
+        let learned = Learned {
+            must_look: false,
+            stood_still: self.clocks.read(member, reading(presence.clock, at)),
+        };
+        self.incarnations[member] = Some(presence.incarnation());
+        let known = Known { presence, received };
+        self.lives.present(member, &known);
+        self.known[member] = Some(known);
+        learned
+    }
+
+    /// Takes in what a member showed beside an answer.
+    pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Between) -> Learned {
+        let must_look = self.incarnations[member].as_ref() != Some(&sample.incarnation);
+        if !self.enforced {
+            self.incarnations[member] = Some(sample.incarnation.clone());
+            return Learned {
+                must_look,
+                stood_still: None,
+            };
+        }
+        Learned {
+            must_look,
+            stood_still: self.clocks.read(member, reading(sample.clock, at)),
+        }
+    }
+
+    /// Whether the member may be asked for anything at all.
+    pub(crate) fn may_ask(&self, member: usize) -> Result<(), Distrust> {
+        if !self.enforced {
+            return Ok(());
+        }
+        let Some(known) = &self.known[member] else {
+            return Ok(());
+        };
+        if let Some(misfit) = self.misfit(member, known) {
+            return Err(misfit);
+        }
+        if self.is_unformed() {
+            let silent = |(member, known): (usize, &Option<Known>)| {
+                known.is_none().then(|| self.ids[member].clone())
+            };
+            let missing = self.known.iter().enumerate().filter_map(silent).collect();
+            return Err(Distrust::NotFormed { missing });
+        }
+        Ok(())
+    }
+
+    /// Whether an answer counts that the member gave, in this incarnation, to a request sent at
+    /// `sent`.
+    pub(crate) fn counts(
+        &self,
+        member: usize,
+        sent: BootInstant,
+        incarnation: Option<&Incarnation>,
+    ) -> Result<(), Distrust> {
+        if !self.enforced {
+            return Ok(());
+        }
+        self.may_ask(member)?;
+        self.lives
+            .verdict(member, &self.ids[member], &self.known, sent)?;
+        self.clocks.verdict(member, sent)?;
+        if incarnation.is_some() && incarnation != self.incarnations[member].as_ref() {
+            return Err(Distrust::Changed);
+        }
+        Ok(())
+    }
+
+    /// Why the member cannot be one of this set, if so.
+    fn misfit(&self, member: usize, known: &Known) -> Option<Distrust> {
+        let presence = &known.presence;
+        if let Some(why) = &presence.unfit {
+            return Some(Distrust::Unfit(why.clone()));
+        }
+        let twin = self.known.iter().enumerate().find(|(other, theirs)| {
+            let same = |theirs: &Known| theirs.presence.run == presence.run;
+            *other != member && theirs.as_ref().is_some_and(same)
+        });
+        if let Some((other, _)) = twin {
+            return Some(Distrust::SameServer(self.ids[other].clone()));
+        }
+        let card = presence.card.as_ref()?;
+        (card.set != self.set).then(|| Distrust::OtherSet {
+            theirs: card.set.clone(),
+            generation: card.generation,
+            ours: self.set.clone(),
+        })
+    }
+}
+
+fn reading(clock: crate::clock::WallTime, at: Between) -> Reading {
+    Reading {
+        clock,
+        sent: at.sent,
+        received: at.received,
+    }
+}
