@@ -29,10 +29,12 @@ fn main() -> ExitCode {
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let single = arguments.seeds.end - arguments.seeds.start == 1;
     let summary = run_all(arguments.seeds, arguments.faults, threads);
     for outcome in &summary.broken {
         report(outcome, arguments.faults, arguments.trace);
+    }
+    for seed in &summary.panicked {
+        println!("seed {seed} PANICKED");
     }
     println!(
         "{} seeds, {} locks granted, {} seeds broke an invariant",
@@ -40,8 +42,7 @@ fn main() -> ExitCode {
         summary.grants,
         summary.broken.len()
     );
-    let _ = single;
-    if summary.broken.is_empty() {
+    if summary.broken.is_empty() && summary.panicked.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     /// Servers keep all their data across restarts, and say so.
     pub(crate) durable: bool,
     pub(crate) waits: bool,
+    /// An operator forms the set; else the first clients do.
+    pub(crate) init: bool,
 }
 
 impl Plan {
@@ -61,6 +63,7 @@ impl Plan {
             calm: chance.millis(500, 3_000),
             kills_old: chance.percent(50),
             durable: !faults.any_of(&FaultClass::FORGETTING),
+            init: chance.percent(50),
             waits: chance.percent(60),
             faults,
         }

@@ -15,6 +15,8 @@ pub struct Summary {
     pub grants: u64,
     /// Those that broke an invariant, by seed.
     pub broken: Vec<Outcome>,
+    /// Those that panicked.
+    pub panicked: Vec<u64>,
 }
 
 /// Runs every seed of `seeds` on `threads` threads, each in a runtime of its own.
@@ -27,9 +29,13 @@ pub fn run_all(seeds: Range<u64>, faults: Faults, threads: usize) -> Summary {
             if seed >= seeds.end {
                 return;
             }
-            let outcome = run(seed, faults);
+            let outcome = std::panic::catch_unwind(|| run(seed, faults));
             let mut summary = lock(&summary);
             summary.seeds += 1;
+            let Ok(outcome) = outcome else {
+                summary.panicked.push(seed);
+                continue;
+            };
             summary.grants += outcome.grants as u64;
             if !outcome.violations.is_empty() {
                 summary.broken.push(outcome);

@@ -120,6 +120,9 @@ impl Weather {
 
     fn part(&self) {
         let wires = self.world.wires();
+        if wires.is_empty() {
+            return;
+        }
         let wire = self.chance.pick(&wires);
         let (there, back) = *self
             .chance

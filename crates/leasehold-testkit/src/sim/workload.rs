@@ -237,7 +237,7 @@ async fn ask(lock: Lock, wait: Option<Duration>) -> Result<Option<Guard>, Error>
 
 fn named(error: &Error) -> Named {
     match (error.kind(), error.effect()) {
-        (ErrorKind::Busy, _) => Named::Busy,
+        (ErrorKind::Busy, Effect::None) => Named::Busy,
         (kind, Effect::None) => Named::NoEffect(kind),
         (kind, Effect::Unknown) => Named::Unknown(kind),
     }

@@ -99,6 +99,10 @@ impl World {
             entropy: chance.entropy(),
         };
         let quorum = form(&wires, &ambient);
+        if number == 0 && self.plan.init {
+            let formed = quorum.init().await;
+            self.history.note(format!("the set is formed: {formed:?}"));
+        }
         let client = Client::builder(quorum)
             .program("sim")
             .ambient(ambient)
@@ -236,8 +240,9 @@ impl World {
                 server.reset_connections();
             }
         }
-        for peer in self.living() {
-            self.wake_client(&peer);
+        let peers = lock(&self.peers).clone();
+        for peer in &peers {
+            self.wake_client(peer);
             for wire in &peer.wires {
                 wire.heal();
             }
@@ -270,6 +275,7 @@ fn form(wires: &[(MemberId, Arc<Wire>)], ambient: &Ambient) -> Quorum {
     Quorum::new(members)
         .expect("a valid set")
         .clock_tolerance(Plan::CLOCK_TOLERANCE)
+        .max_ttl(Plan::MAX_TTL)
         .ambient(ambient.clone())
 }
 
