@@ -22,6 +22,11 @@ pub(crate) type Hold = usize;
 /// the timeline.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum What {
+    /// A client begins, with a list of so many members.
+    Joined {
+        client: usize,
+        members: usize,
+    },
     Asked {
         hold: Hold,
         client: usize,
@@ -231,6 +236,9 @@ impl fmt::Display for Event {
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Joined { client, members } => {
+                write!(f, "client {client} begins, with {members} members")
+            }
             Self::Asked {
                 hold,
                 client,

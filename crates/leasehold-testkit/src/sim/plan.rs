@@ -70,9 +70,12 @@ impl Plan {
     }
 
     /// Whether a free lock must be granted once all is set right: not where the members' clocks keep
-    /// parting, nor where the set is no majority of different servers.
+    /// parting, nor where the set is no majority of different servers, or not for certain the one
+    /// on the cards.
     pub(crate) fn is_live(&self) -> bool {
-        !self.has(FaultClass::Drift) && !self.has(FaultClass::SameServer)
+        let other_set = self.has(FaultClass::OtherSet)
+            && (!self.init || self.faults.any_of(&FaultClass::FORGETTING));
+        !self.has(FaultClass::Drift) && !self.has(FaultClass::SameServer) && !other_set
     }
 
     pub(crate) fn has(&self, class: FaultClass) -> bool {

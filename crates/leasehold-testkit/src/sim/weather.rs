@@ -5,7 +5,7 @@ use leasehold::background;
 
 use super::chance::Chance;
 use super::faults::FaultClass;
-use super::server::{Comeback, Condition};
+use super::server::{Comeback, Condition, Server};
 use super::world::World;
 
 /// What goes wrong in a world while its clients work.
@@ -58,7 +58,7 @@ impl Weather {
             FaultClass::Crash => self.crash(Comeback::Complete),
             FaultClass::RestartStale => self.crash(Comeback::Stale),
             FaultClass::RestartEmpty => self.crash(Comeback::Empty),
-            FaultClass::Flush => self.pick_server().flush(),
+            FaultClass::Flush => self.victims().for_each(|server| server.flush()),
             FaultClass::ClockSteps => self.step(),
             FaultClass::Partition => self.part(),
             FaultClass::Pause => self.pause(false),
@@ -91,17 +91,19 @@ impl Weather {
     }
 
     fn crash(&self, how: Comeback) {
-        let server = Arc::clone(self.pick_server());
-        if server.condition() != Condition::Up {
-            return;
+        for server in self.victims() {
+            if server.condition() != Condition::Up {
+                continue;
+            }
+            server.crash(self.chance.percent(70));
+            let span = if self.chance.percent(70) {
+                self.chance.millis(1, 500)
+            } else {
+                self.span()
+            };
+            let server = Arc::clone(server);
+            self.later(span, move || server.come_back(how));
         }
-        server.crash(self.chance.percent(70));
-        let span = if self.chance.percent(70) {
-            self.chance.millis(1, 500)
-        } else {
-            self.span()
-        };
-        self.later(span, move || server.come_back(how));
     }
 
     /// Moves the clock of one of a minority: of a majority that moves together nobody could tell
@@ -160,7 +162,15 @@ impl Weather {
         });
     }
 
-    fn pick_server(&self) -> &Arc<super::server::Server> {
+    /// One server, or several at once as when the power fails.
+    fn victims(&self) -> impl Iterator<Item = &Arc<Server>> {
+        let several = self.chance.percent(20);
+        let one = self.pick_server().number;
+        let servers = self.world.servers.iter();
+        servers.filter(move |server| server.number == one || several && self.chance.percent(70))
+    }
+
+    fn pick_server(&self) -> &Arc<Server> {
         self.chance.pick(&self.world.servers)
     }
 

@@ -98,6 +98,10 @@ impl World {
             clock: Arc::new(machine.clone()),
             entropy: chance.entropy(),
         };
+        self.history.add(What::Joined {
+            client: number,
+            members: wires.len(),
+        });
         let quorum = form(&wires, &ambient);
         if number == 0 && self.plan.init {
             let formed = quorum.init().await;

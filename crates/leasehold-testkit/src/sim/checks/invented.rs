@@ -24,6 +24,10 @@ fn stand((hold, until): (Hold, u64)) -> Stand {
     }
 }
 
+pub(super) fn joined(client: usize, members: usize) -> Event {
+    event(0, What::Joined { client, members })
+}
+
 pub(super) fn asked(millis: u64, hold: Hold, client: usize, key: usize) -> Event {
     let ttl = Duration::from_secs(5);
     event(

@@ -2,12 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Violation;
+use super::majorities::Majorities;
 use super::spans::{Span, spans};
 use crate::sim::history::{Event, Hold, Stand, What};
 
 /// I3: a guard says lost from its deadline on and for ever, by itself too, and the deadline lies
 /// before the end of the lease on a majority of the servers, by their own clocks.
-pub(super) fn check(events: &[Event], servers: usize) -> Vec<Violation> {
+pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let spans = spans(events);
     let excused = spans
         .iter()
@@ -16,7 +17,7 @@ pub(super) fn check(events: &[Event], servers: usize) -> Vec<Violation> {
     let mut watch = Watch {
         excused: excused.collect(),
         spans: spans.iter().map(|span| (span.hold, span)).collect(),
-        needed: servers / 2 + 1,
+        majorities: Majorities::default(),
         until: BTreeMap::new(),
         lost: BTreeSet::new(),
         stands: BTreeMap::new(),
@@ -33,7 +34,7 @@ pub(super) fn check(events: &[Event], servers: usize) -> Vec<Violation> {
 struct Watch<'a> {
     excused: BTreeSet<Hold>,
     spans: BTreeMap<Hold, &'a Span>,
-    needed: usize,
+    majorities: Majorities,
     until: BTreeMap<Hold, Duration>,
     lost: BTreeSet<Hold>,
     stands: BTreeMap<(usize, usize), Option<Stand>>,
@@ -47,6 +48,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn see(&mut self, event: &Event) {
         let at = event.at;
+        self.majorities.see(event);
         match &event.what {
             What::Granted { hold, until, .. } | What::Moved { hold, until } => {
                 self.until.insert(*hold, *until);
@@ -118,7 +120,7 @@ impl Watch<'_> {
         });
         let disturbed = self.disturbed.values().filter(|when| **when >= span.asked);
         let count = here.count() + disturbed.count();
-        if count < self.needed {
+        if count < self.majorities.of(span.client) {
             let text = format!(
                 "h{hold} is valid until {:.3}, but its lease lasts so long on {count} servers only",
                 until.as_secs_f64()
@@ -145,7 +147,11 @@ mod tests {
     use crate::sim::checks::invented::*;
 
     fn on_majority(until: u64) -> Vec<Event> {
-        vec![holds(900, 0, 0, 1, until), holds(900, 1, 0, 1, until)]
+        vec![
+            joined(0, 3),
+            holds(900, 0, 0, 1, until),
+            holds(900, 1, 0, 1, until),
+        ]
     }
 
     #[test]
@@ -153,7 +159,7 @@ mod tests {
         let held = [on_majority(9_000), grant(1, 0, 0, 1_000, 3_000)].concat();
         let answers = |millis, valid| {
             let answer = event(millis, What::Answered { hold: 1, valid });
-            check(&[held.clone(), vec![answer]].concat(), 3).len()
+            check(&[held.clone(), vec![answer]].concat()).len()
         };
         assert_eq!((answers(2_000, true), answers(3_001, true)), (0, 1));
         assert_eq!(answers(3_100, false), 0);
@@ -167,27 +173,27 @@ mod tests {
                 },
             ),
         ];
-        assert_eq!(check(&[held, after_lost].concat(), 3).len(), 1);
+        assert_eq!(check(&[held, after_lost].concat()).len(), 1);
     }
 
     #[test]
     fn a_guard_that_waits_to_be_asked_is_rejected() {
         let held = [on_majority(9_000), grant(1, 0, 0, 1_000, 3_000)].concat();
         let ended = [held.clone(), vec![ended(4_000, 1)]].concat();
-        assert_eq!(check(&ended, 3).len(), 1);
+        assert_eq!(check(&ended).len(), 1);
         let in_time = [
             held,
             vec![lost(3_100, 1), super::super::invented::ended(4_000, 1)],
         ]
         .concat();
-        assert!(check(&in_time, 3).is_empty());
+        assert!(check(&in_time).is_empty());
     }
 
     #[test]
     fn a_deadline_beyond_the_leases_is_rejected() {
         let granted = |until| [on_majority(until), grant(1, 0, 0, 1_000, 3_000)].concat();
-        assert!(check(&granted(3_000), 3).is_empty());
-        assert_eq!(check(&granted(2_999), 3).len(), 1);
+        assert!(check(&granted(3_000)).is_empty());
+        assert_eq!(check(&granted(2_999)).len(), 1);
         assert_eq!(
             check(&granted(3_000), 5).len(),
             1,

@@ -12,12 +12,12 @@ mod unknown;
 
 #[cfg(test)]
 mod invented;
+mod majorities;
 
 use std::fmt;
 use std::time::Duration;
 
 use super::history::Event;
-use super::plan::Plan;
 
 /// An invariant that a history breaks.
 #[derive(Clone, Debug)]
@@ -42,15 +42,15 @@ impl fmt::Display for Violation {
 }
 
 /// All that `events` break.
-pub(crate) fn all(events: &[Event], plan: &Plan) -> Vec<Violation> {
+pub(crate) fn all(events: &[Event]) -> Vec<Violation> {
     let mut violations = Vec::new();
     violations.extend(exclusion::check(events));
     violations.extend(fence_order::check(events));
-    violations.extend(lost_in_time::check(events, plan.servers));
+    violations.extend(lost_in_time::check(events));
     violations.extend(foreign_release::check(events));
     violations.extend(leak::check(events));
     violations.extend(no_resurrection::check(events));
-    violations.extend(unknown::check(events, plan.servers));
+    violations.extend(unknown::check(events));
     violations.extend(liveness::check(events));
     violations
 }

@@ -4,13 +4,15 @@ use std::time::Duration;
 use leasehold::Owner;
 
 use super::Violation;
+use super::majorities::Majorities;
 use crate::sim::history::{Event, Execution, Freed, Hold, Kind, Named, Stand, What};
 
 /// I7: what was reported to be without effect has none: an attempt that was refused is not held by a
 /// majority from then on, and a release is reported as what a majority of the servers did.
-pub(super) fn check(events: &[Event], servers: usize) -> Vec<Violation> {
+pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut watch = Watch {
-        needed: servers / 2 + 1,
+        majorities: Majorities::default(),
+        clients: BTreeMap::new(),
         latest: BTreeMap::new(),
         owners: BTreeMap::new(),
         granted: BTreeMap::new(),
@@ -26,7 +28,9 @@ pub(super) fn check(events: &[Event], servers: usize) -> Vec<Violation> {
 }
 
 struct Watch {
-    needed: usize,
+    majorities: Majorities,
+    /// Who asked, by hold.
+    clients: BTreeMap<Hold, usize>,
     /// The latest hold that a client asked for, by client and key.
     latest: BTreeMap<(usize, usize), Hold>,
     /// The hold that an owner was drawn for.
@@ -50,11 +54,13 @@ enum Placed {
 impl Watch {
     fn see(&mut self, event: &Event) {
         let at = event.at;
+        self.majorities.see(event);
         match &event.what {
             What::Asked {
                 hold, client, key, ..
             } => {
                 self.latest.insert((*client, *key), *hold);
+                self.clients.insert(*hold, *client);
             }
             What::Sent { client, key, owner } => {
                 if let Some(hold) = self.latest.get(&(*client, *key)) {
@@ -128,7 +134,7 @@ impl Watch {
         let held = self.stands.values().filter(|(stand, placed)| {
             stand.owner == owner && *placed == Placed::Plainly && stand.until > at
         });
-        if held.count() >= self.needed {
+        if held.count() >= self.needed(*hold) {
             let text = format!("h{hold} was refused, but {owner} holds a majority");
             self.violations.push(Violation {
                 invariant: "I7",
@@ -138,13 +144,17 @@ impl Watch {
         }
     }
 
+    fn needed(&self, hold: Hold) -> usize {
+        self.majorities.of(self.clients[&hold])
+    }
+
     fn released(&mut self, at: Duration, hold: Hold, outcome: Freed) {
         let owner = self.granted.get(&hold);
         let freed = owner.and_then(|owner| self.freed.get(owner));
         let freed = freed.map_or(0, BTreeSet::len);
         let wrong = match outcome {
-            Freed::Released => freed < self.needed,
-            Freed::WasLost => freed >= self.needed,
+            Freed::Released => freed < self.needed(hold),
+            Freed::WasLost => freed >= self.needed(hold),
             Freed::Unknown => false,
         };
         if wrong {
@@ -165,6 +175,7 @@ mod tests {
 
     fn refused(named: Named) -> Vec<Event> {
         vec![
+            joined(0, 3),
             asked(1_000, 1, 0, 0),
             sent(1_000, 0, 1),
             event(1_500, What::Denied { hold: 1, named }),
@@ -183,7 +194,7 @@ mod tests {
     fn a_refusal_that_holds_a_majority_is_rejected() {
         let later = |named, stray| {
             let placed = vec![placed(2_000, 0, stray), placed(2_000, 1, stray)];
-            check(&[refused(named), placed].concat(), 3).len()
+            check(&[refused(named), placed].concat()).len()
         };
         assert_eq!(later(Named::Busy, false), 1);
         assert_eq!(
@@ -204,13 +215,14 @@ mod tests {
     #[test]
     fn a_release_that_says_what_did_not_happen_is_rejected() {
         let releases = |outcome, servers: usize| {
-            let mut events = grant(1, 0, 0, 1_000, 5_000);
+            let mut events = vec![joined(0, 3)];
+            events.extend(grant(1, 0, 0, 1_000, 5_000));
             for server in 0..servers {
                 let freed = executed(2_000, server, Kind::Release, 1, Some((1, 9_000)), None);
                 events.push(freed);
             }
             events.push(event(2_500, What::Released { hold: 1, outcome }));
-            check(&events, 3).len()
+            check(&events).len()
         };
         assert_eq!(
             (releases(Freed::Released, 2), releases(Freed::Released, 1)),
