@@ -10,6 +10,7 @@
 use std::process::ExitCode;
 
 mod fix;
+mod postgres;
 mod programs;
 mod python;
 mod servers;
@@ -33,7 +34,7 @@ Usage: cargo xtask VERB
   fix                       formats, and applies what clippy can mend by itself
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
 
---skip leaves out the tests that need NAME (redis, redis-py), and says so.
+--skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
 ";
 
 /// Why a verb did not succeed.

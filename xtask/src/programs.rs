@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::postgres;
 use crate::python;
 use crate::step::answer;
 use crate::suite;
@@ -18,7 +19,7 @@ pub(crate) struct Program {
     unless: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 7] = [
     Program {
         name: "redis-server",
         // Not the package `redis-server`: that one starts a service of the system when it is
@@ -32,6 +33,19 @@ const PROGRAMS: [Program; 5] = [
         package: "python3-venv",
         purpose: "a redis-py client contends for the same locks",
         unless: &python::UNLESS,
+    },
+    Program {
+        name: "postgres",
+        package: postgres::PACKAGE,
+        purpose: "the SQL of the manual runs on a PostgreSQL server of the tests' own",
+        unless: &["postgres"],
+    },
+    Program {
+        name: "cc",
+        // Not `gcc`, which leaves out the headers of the C library.
+        package: "build-essential",
+        purpose: "SQLite is built from C, and the SQL of the manual runs on it",
+        unless: &[],
     },
     Program {
         name: "flock",
@@ -67,10 +81,12 @@ fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target().join("test-tools")
 }
 
-/// The `PATH` for tests: our own folder after the user's, so that a program the user chose wins.
+/// The `PATH` for tests: our own folder, and that of PostgreSQL, after the user's, so that a program
+/// the user chose wins.
 pub(crate) fn search_path(workspace: &Workspace) -> Result<OsString, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([folder(workspace)]);
+    let folders = folders.chain(postgres::folders());
     std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))
 }
 
@@ -124,13 +140,21 @@ mod tests {
         };
         assert_eq!(
             names(&[]),
-            ["redis-server", "python3", "flock", "setpriv", "script"]
+            [
+                "redis-server",
+                "python3",
+                "postgres",
+                "cc",
+                "flock",
+                "setpriv",
+                "script"
+            ]
         );
-        assert_eq!(names(&["redis"]), ["flock", "setpriv", "script"]);
-        assert_eq!(
-            names(&["redis-py"]),
-            ["redis-server", "flock", "setpriv", "script"]
-        );
+        let always = ["cc", "flock", "setpriv", "script"];
+        assert_eq!(names(&["redis", "postgres"]), always);
+        let without_redis_py = names(&["redis-py"]);
+        assert_eq!(without_redis_py[..2], ["redis-server", "postgres"]);
+        assert_eq!(without_redis_py[2..], always);
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
             })?,
         _ => return Err(Failure::Usage("servers takes one number".into())),
     };
-    let without_python = ["redis-py".to_owned()];
-    setup::run(workspace, &without_python)?;
+    let redis_alone = ["redis-py", "postgres"].map(str::to_owned);
+    setup::run(workspace, &redis_alone)?;
     let mut servers = cargo(
         workspace,
         &[

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
+use crate::postgres;
 use crate::programs::{self, Program};
 use crate::python;
 use crate::step::{answer, step, succeed};
@@ -85,10 +86,13 @@ impl Lacks {
                      `cargo xtask setup` installs it under the target folder.";
             return text;
         }
+        if packages.contains(&postgres::PACKAGE) {
+            text += &format!("{}\n", postgres::ADVICE);
+        }
         text += &format!(
             "On Debian or Ubuntu: sudo apt-get install --no-install-recommends {}\n\
              Elsewhere: install these programs with the system's package manager.\n\
-             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py.",
+             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres.",
             packages.join(" ")
         );
         text
@@ -108,12 +112,20 @@ fn apt_get(lacks: &Lacks) -> Result<(), String> {
     if let Err(error) = succeed(quiet_apt().arg("update")) {
         println!("{error}; going on with the package lists as they are");
     }
-    succeed(
-        quiet_apt()
-            .args(["install", "--yes", "--no-install-recommends"])
-            .args(&names),
-    )
-    .map_err(|error| format!("{error}\n{}", lacks.message()))
+    let install = |names: &[&str]| {
+        let mut install = quiet_apt();
+        succeed(
+            install
+                .args(["install", "--yes", "--no-install-recommends"])
+                .args(names),
+        )
+    };
+    let installed = if names.contains(&postgres::PACKAGE) {
+        postgres::install_without_database(&names, install)
+    } else {
+        install(&names)
+    };
+    installed.map_err(|error| format!("{error}\n{}", lacks.message()))
 }
 
 fn quiet_apt() -> Command {
@@ -147,10 +159,17 @@ mod tests {
             redis_py: true,
         };
         let text = lacks.message();
-        for word in ["redis-server:", "flock:", "script:", "python3:"] {
+        for word in [
+            "redis-server:",
+            "flock:",
+            "script:",
+            "python3:",
+            "postgres:",
+            "cc:",
+        ] {
             assert!(text.contains(word), "{word} in {text}");
         }
-        let command = "apt-get install --no-install-recommends bsdutils python3-venv redis-tools util-linux\n";
+        let command = "apt-get install --no-install-recommends bsdutils build-essential postgresql python3-venv redis-tools util-linux\n";
         assert!(text.contains(command), "{text}");
     }
 

@@ -14,7 +14,7 @@ struct Skip {
     tests: &'static str,
 }
 
-const SKIPS: [Skip; 2] = [
+const SKIPS: [Skip; 3] = [
     Skip {
         name: "redis",
         packages: &["leasehold-redis", "leasehold-testkit"],
@@ -24,6 +24,11 @@ const SKIPS: [Skip; 2] = [
         name: "redis-py",
         packages: &[],
         tests: "redis_py",
+    },
+    Skip {
+        name: "postgres",
+        packages: &[],
+        tests: "postgres",
     },
 ];
 
@@ -206,6 +211,9 @@ mod tests {
         let (options, filters) = choice(&["redis-py".into()]);
         assert!(options.is_empty());
         assert_eq!(filters, ["--skip", "redis_py"]);
+        let (options, filters) = choice(&["postgres".into()]);
+        assert!(options.is_empty());
+        assert_eq!(filters, ["--skip", "postgres"]);
     }
 
     #[test]

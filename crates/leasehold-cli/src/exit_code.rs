@@ -147,6 +147,11 @@ mod tests {
         assert_eq!(code(ErrorKind::Lost), 76);
         assert_eq!(code(ErrorKind::Refused), 77);
         assert_eq!(code(ErrorKind::Closed), 125);
+        assert_eq!(
+            code(ErrorKind::Fenced),
+            125,
+            "no command of ours asks a resource"
+        );
     }
 
     #[test]

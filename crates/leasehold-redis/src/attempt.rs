@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode};
+use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode, Sample};
 
-use crate::connection::{Answer, Command, Link, Refusal, Unanswered, read_time, wall_time};
+use crate::connection::{Answer, Command, Link, Refusal, Script, Unanswered};
+use crate::sample;
 use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_SHARED, RIGHTS};
 use crate::wire::{COUNTER, LockValue, REST_MS, Records};
 
@@ -55,23 +56,43 @@ pub(crate) async fn acquire(
     now: BootInstant,
 ) -> Result<Attempt, Error> {
     check(claim, link.server_clock(now))?;
-    let introduction = link.introduction(&claim.client, now);
+    let mut after = Vec::from(sample::questions());
+    after.extend(link.introduction(&claim.client, now));
     let unanswered = Unanswered::on(link);
-    let verdict = if claim.mode == Mode::Exclusive && link.facts().set_nx_get {
+    let (verdict, sample) = if claim.mode == Mode::Exclusive && link.has_set_nx_get() {
         let mut commands = plain_attempt(records, claim);
-        commands.extend(introduction);
+        let count = commands.len();
+        commands.extend(after);
         let answers = link.exchange(commands).await?;
-        read_plain(&answers, claim, link.user())
+        let (answers, shown) = answers.split_at(count);
+        (
+            read_plain(answers, claim, link.user()),
+            sample::read(link, shown),
+        )
     } else {
-        let answer = run_script(link, records, claim, introduction).await?;
-        read_script(&answer, link.user())
+        let (script, call) = scripted_attempt(records, claim);
+        let answers = link.run(script, vec![call], after).await?;
+        let (answer, shown) = answers.split_at(1);
+        (
+            read_script(&answer[0], link.user()),
+            sample::read(link, shown),
+        )
     };
     unanswered.answered();
     link.note_introduced(claim.client.id, now);
     match verdict {
-        Verdict::Decided(attempt) => Ok(attempt),
+        Verdict::Decided(attempt) => Ok(with_sample(attempt, sample.ok())),
         Verdict::Failed(error) => Err(error),
         Verdict::WrongType => foreign_lock(link, records).await,
+    }
+}
+
+fn with_sample(attempt: Attempt, sample: Option<Sample>) -> Attempt {
+    match (attempt, sample) {
+        (Attempt::Granted(grant), Some(sample)) => Attempt::Granted(grant.with_sample(sample)),
+        (Attempt::Busy(busy), Some(sample)) => Attempt::Busy(busy.with_sample(sample)),
+        // Only where the server may not be asked for its time.
+        (attempt, None) => attempt,
     }
 }
 
@@ -103,19 +124,13 @@ fn plain_attempt(records: &Records, claim: &Claim) -> Vec<Command> {
             .arg(&records.fence)
             .number(REST_MS)
             .arg("NX"),
-        Command::new("TIME"),
     ]
 }
 
-async fn run_script(
-    link: &Link,
-    records: &Records,
-    claim: &Claim,
-    introduction: Vec<Command>,
-) -> Result<Answer, Error> {
+fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Command) {
     let script = match claim.mode {
-        Mode::Exclusive => &ACQUIRE_EXCLUSIVE,
-        Mode::Shared => &ACQUIRE_SHARED,
+        Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
+        Mode::Shared => &*ACQUIRE_SHARED,
     };
     let keys = [&*records.lock, &*records.fence, &*records.readers];
     let arguments = [
@@ -123,20 +138,19 @@ async fn run_script(
         milliseconds(claim.ttl).to_string(),
         claim.proposal.as_micros().to_string(),
     ];
-    link.run(script, &keys, &arguments, introduction).await
+    (script, script.call(&keys, &arguments))
 }
 
 fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
-    let [set, raised, drawn, _rest, time, ..] = answers else {
+    let [set, raised, drawn, _rest] = answers else {
         return Verdict::Failed(garbled("an attempt"));
     };
-    let clock = read_time(time);
     let mine = claim.owner.to_string();
     match set {
         Answer::Nil => {}
         // The answer to an earlier sending of this same attempt was lost.
         Answer::Text(value) if value == mine.as_bytes() => {}
-        Answer::Text(value) => return Verdict::Decided(busy(value, clock)),
+        Answer::Text(value) => return Verdict::Decided(busy(value)),
         Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
         Answer::Refused(refusal) => return Verdict::Failed(refusal.to_error(user, RIGHTS)),
         _ => return Verdict::Failed(garbled("SET")),
@@ -144,7 +158,7 @@ fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
     if let Answer::Refused(refusal) = raised {
         return Verdict::Failed(refusal.to_error(user, RIGHTS).with_unknown_effect());
     }
-    granted(drawn, clock, user)
+    granted(drawn, user)
 }
 
 fn read_script(answer: &Answer, user: &str) -> Verdict {
@@ -155,38 +169,29 @@ fn read_script(answer: &Answer, user: &str) -> Verdict {
         return Verdict::Failed(refusal.to_error(user, RIGHTS).with_unknown_effect());
     }
     match answer.as_list() {
-        Some([Answer::Integer(1), drawn, seconds, micros]) => {
-            granted(drawn, wall_time(seconds, micros), user)
-        }
-        Some([Answer::Integer(0), Answer::Text(value), seconds, micros]) => {
-            Verdict::Decided(busy(value, wall_time(seconds, micros)))
-        }
+        Some([Answer::Integer(1), drawn]) => granted(drawn, user),
+        Some([Answer::Integer(0), Answer::Text(value)]) => Verdict::Decided(busy(value)),
         _ => Verdict::Failed(garbled("the script of an attempt")),
     }
 }
 
-fn granted(drawn: &Answer, clock: Option<WallTime>, user: &str) -> Verdict {
+fn granted(drawn: &Answer, user: &str) -> Verdict {
     let fence = match drawn {
         Answer::Refused(refusal) => Err(refusal.to_error(user, RIGHTS)),
         drawn => read_fence(drawn),
     };
     match fence {
-        Ok(fence) => {
-            let grant = Grant::new(fence);
-            let grant = clock.map_or(grant, |clock| grant.at(clock));
-            Verdict::Decided(Attempt::Granted(grant))
-        }
+        Ok(fence) => Verdict::Decided(Attempt::Granted(Grant::new(fence))),
         Err(error) => Verdict::Failed(error.with_unknown_effect()),
     }
 }
 
-fn busy(value: &[u8], clock: Option<WallTime>) -> Attempt {
+fn busy(value: &[u8]) -> Attempt {
     let holder = match LockValue::read(value) {
         LockValue::Owner(owner) => Some(owner),
         LockValue::Shared | LockValue::Foreign => None,
     };
-    let busy = Busy::by(holder);
-    Attempt::Busy(clock.map_or(busy, |clock| busy.at(clock)))
+    Attempt::Busy(Busy::by(holder))
 }
 
 /// Scores are doubles, which servers may write with an exponent: exact up to [`Fence::MAX`].

@@ -34,27 +34,48 @@
 //! # What a user of the server must be allowed
 //!
 //! ```text
-//! ACL SETUSER locks on >secret ~* +info +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrem +zremrangebyscore +hset +hgetall +scan +evalsha +script|load
+//! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrem +zremrangebyscore +hget +hset +hgetall +scan +evalsha +script|load
 //! ```
 //!
 //! With `?prefix=app:` the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other
-//! than 0 needs `+select`. `+scan` and `+mget` are for listing locks alone, `+hset` and `+hgetall`
-//! for saying who holds one, `+type` for naming the type of a foreign lock. `+client|setname` shows
-//! the connections as "leasehold" in `CLIENT LIST`.
+//! than 0 needs `+select`. Not every right is needed everywhere:
+//!
+//! - `+scan` and `+mget` are for listing locks alone, `+type` for naming the type of a foreign lock.
+//! - `+hget`, `+hset` and `+hgetall` are for the card, on which a set's members remember who belongs
+//!   to it, and for saying who holds a lock. Without them the server serves as a store of its own;
+//!   as a member of a quorum it does not count.
+//! - Without `+config|get` a member never passes for durable: after every restart it waits until
+//!   all leases of before are over.
+//! - `+client|setname` shows the connections as "leasehold" in `CLIENT LIST`.
 //!
 //! `+client|id +client|kill` are worth adding where the server's users trust each other: when the
 //! answer to an attempt does not come and the connection is given up, they let the next connection
 //! make sure that the server drops what it had received and not executed. Without them such an
 //! attempt may take effect late; the quorum's repeated release or the TTL then ends it.
+//!
+//! # Data that refuses a late holder
+//!
+//! [`FencedKey`] is a string that is written under a fence; [`FENCED_SCRIPT`] does the same for any
+//! command of any client. The server need not grant the lock. A user of it needs, beside the rights
+//! to the commands it writes with (`+set` and `+del` for a [`FencedKey`]):
+//!
+//! ```text
+//! ACL SETUSER data on >secret ~invoice:* ~leasehold:fenced:* +info +evalsha +script|load +get +set +del +pttl +pexpire
+//! ```
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod card;
 mod connection;
+mod fenced_redis;
 mod lease;
 mod look;
 mod member;
+mod presence;
+mod sample;
 mod scripts;
 mod url;
 mod wire;
 
+pub use fenced_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
 pub use member::RedisMember;

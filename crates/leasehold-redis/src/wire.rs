@@ -8,6 +8,9 @@ pub(crate) const SHARED: &str = "leasehold:shared";
 /// The entry of the fence counter; `lua/lease.lua` has it too.
 pub(crate) const COUNTER: &str = "f";
 
+/// What the member knows about its set: one for each database, whatever the prefix of the locks.
+pub(crate) const CARD: &str = "leasehold:card";
+
 /// How long a counter outlives the last use of its lock; `lua/lease.lua` has it too.
 pub(crate) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
@@ -33,7 +36,7 @@ impl Records {
 
 /// What decides the slot of `key`: the text between the first `{` and the next `}` unless that is
 /// empty, else the whole key (Redis Cluster specification, "Hash tags").
-fn hash_tag(key: &str) -> &str {
+pub(crate) fn hash_tag(key: &str) -> &str {
     let tagged = key
         .split_once('{')
         .and_then(|(_, rest)| rest.split_once('}'));
@@ -55,7 +58,7 @@ pub(crate) enum LockValue {
     Owner(Owner),
     /// Readers.
     Shared,
-    /// A token of another library.
+    /// A token of another library, or what an operator left who broke the lock.
     Foreign,
 }
 
@@ -104,6 +107,8 @@ mod tests {
         assert_eq!(LockValue::read(b"leasehold:shared"), LockValue::Shared);
         assert_eq!(LockValue::read(b"\xff\x00"), LockValue::Foreign);
         assert_eq!(LockValue::read(b"job-1"), LockValue::Foreign);
+        let broken = LockValue::read(b"leasehold:broken:by ann");
+        assert_eq!(broken, LockValue::Foreign);
         let owner = format!("{:016x}.{:032x}", 7, 9);
         let parsed = owner.parse().unwrap();
         assert_eq!(LockValue::read(owner.as_bytes()), LockValue::Owner(parsed));

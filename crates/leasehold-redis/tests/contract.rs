@@ -2,7 +2,7 @@
 //! five servers.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::{Key, Member, Quorum, Store};
 use leasehold_redis::RedisMember;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 #[derive(Debug)]
 struct Servers {
-    set: RedisSet,
+    set: Mutex<RedisSet>,
     open_at: OpenAt,
 }
 
@@ -47,9 +47,13 @@ impl Servers {
     fn start(count: usize, open_at: OpenAt) -> Arc<dyn Harness> {
         let settings = RedisServer::builder().password(PASSWORD);
         Arc::new(Self {
-            set: RedisSet::start_each(count, &settings),
+            set: Mutex::new(RedisSet::start_each(count, &settings)),
             open_at,
         })
+    }
+
+    fn set(&self) -> MutexGuard<'_, RedisSet> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,23 +80,35 @@ impl Harness for Servers {
     }
 
     fn address(&self) -> String {
-        self.set.urls().join(",")
+        self.set().urls().join(",")
     }
 
     fn member(&self) -> Arc<dyn Member> {
-        member(&self.set[0].url()).into()
+        member(&self.set()[0].url()).into()
     }
 
     fn places(&self) -> Vec<Arc<dyn Store>> {
-        self.set.urls().iter().map(|url| open_member(url)).collect()
+        self.set()
+            .urls()
+            .iter()
+            .map(|url| open_member(url))
+            .collect()
     }
 
     fn forget(&self, key: &Key) {
-        for server in self.set.iter() {
+        for server in self.set().iter() {
             let fence = format!("leasehold:fence:0:{{{key}}}:{key}");
             let readers = format!("leasehold:readers:{{{key}}}:{key}");
             server.command(&["DEL", key.as_str(), &fence, &readers]);
         }
+    }
+
+    fn restart(&self) {
+        self.set()[0].restart();
+    }
+
+    fn forget_everything(&self) {
+        self.set()[0].command(&["FLUSHALL"]);
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -26,6 +26,16 @@ pub trait Harness: Debug + Send + Sync {
     /// Removes every trace of `key` behind the store's back, its fence counter too.
     fn forget(&self, key: &Key);
 
+    /// Restarts the member, which may lose its data. Only for members.
+    fn restart(&self) {
+        panic!("this store is no member of a quorum");
+    }
+
+    /// Has the member forget everything, its card too, without a restart. Only for members.
+    fn forget_everything(&self) {
+        panic!("this store is no member of a quorum");
+    }
+
     /// Words that no description and no error may contain.
     fn secrets(&self) -> Vec<String>;
 }

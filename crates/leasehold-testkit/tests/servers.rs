@@ -1,7 +1,9 @@
 //! The servers do what the other tests rely on.
 #![allow(missing_docs)]
 
-use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, RespConnection, until};
+use leasehold_testkit::servers::{
+    PostgresServer, RedisServer, RedisSet, Reply, RespConnection, until,
+};
 
 fn pong() -> Reply {
     Reply::Status("PONG".into())
@@ -111,4 +113,21 @@ fn servers_die_with_a_killed_program() {
     until("the kernel killed the servers", || {
         !pids.into_iter().any(runs)
     });
+}
+
+#[test]
+fn a_postgres_server_answers_until_it_is_dropped_and_leaves_nothing() {
+    let server = PostgresServer::start();
+    let (pid, directory) = (server.pid(), server.directory().to_path_buf());
+    let mut session = server.session();
+    assert_eq!(session.run("SELECT 1, 'x';"), ["1|x"]);
+    assert_eq!(session.run("CREATE TABLE t (a int);"), ["CREATE TABLE"]);
+    assert_eq!(
+        session.run("INSERT INTO t VALUES (1), (2);"),
+        ["INSERT 0 2"]
+    );
+    assert_eq!(session.run("SELEC;"), ["ERROR:  42601"]);
+    assert_eq!(session.run("SELECT sum(a) FROM t;"), ["3"]);
+    drop(server);
+    assert!(!runs(pid) && !directory.exists());
 }

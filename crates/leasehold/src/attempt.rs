@@ -107,6 +107,8 @@ pub enum LostReason {
     Taken,
     /// The lease vanished from the store: it was deleted, or the store forgot it.
     Gone,
+    /// An operator broke the lock.
+    Broken,
     /// The longest time the caller allowed it to be held (`max_hold`) is over.
     MaxHold,
     /// The caller is a forked child of the process that holds the guard.
@@ -121,6 +123,7 @@ impl fmt::Display for LostReason {
             Self::StoodStill => "this process or machine stood still past its deadline",
             Self::Taken => "somebody else holds the lock",
             Self::Gone => "the lease vanished from the store",
+            Self::Broken => "an operator broke the lock",
             Self::MaxHold => "the longest time it may be held is over",
             Self::Forked => "this process is a forked child of the one that holds it",
         })

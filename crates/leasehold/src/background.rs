@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
+use crate::guard::forked;
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
 ///
@@ -42,6 +43,65 @@ pub async fn blocking<T: Send + 'static>(
     running.await.map_err(|error| {
         Error::new(ErrorKind::Closed, "the work on a file was broken off").with_source(error)
     })
+}
+
+/// A thread of its own, for what is not driven by a client's and must not depend on the runtime of
+/// the caller. Ends with this handle; what still runs on it then is broken off.
+#[derive(Debug)]
+pub struct Thread {
+    /// `None` only while it is being dropped.
+    background: Option<Background>,
+    pid: u32,
+}
+
+impl Thread {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] if the system has no room for it.
+    pub fn start() -> Result<Self, Error> {
+        Ok(Self {
+            background: Some(Background::start()?),
+            pid: std::process::id(),
+        })
+    }
+
+    /// Runs `task` on the thread. Works on any executor.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forked`] in a forked child, which has a copy of the handle and no thread;
+    /// [`ErrorKind::Closed`] if the task panicked.
+    ///
+    /// # Cancel safety
+    ///
+    /// The task runs to its end also if the future is dropped.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Error> {
+        match &self.background {
+            Some(background) if !self.is_forked() => background.run(Box::pin(task)).await,
+            _ => Err(forked()),
+        }
+    }
+
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.pid
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let background = self.background.take();
+        if self.is_forked() {
+            // Any mutex in the child's copy may be locked for ever.
+            std::mem::forget(background);
+        } else if let Some(mut background) = background {
+            background.stop(std::future::ready(()));
+        }
+    }
 }
 
 /// Where a client's tasks run.

@@ -23,6 +23,7 @@ use std::time::Duration;
 use crate::attempt::LostReason;
 use crate::claim::Mode;
 use crate::error::Error;
+use crate::fenced::Fenced;
 use crate::guard::Ended;
 use crate::holder::Holder;
 use crate::store::Store;
@@ -119,6 +120,15 @@ impl Guard {
     /// One more guard of the same hold; the lock is freed with the last one.
     pub fn share(&self) -> Self {
         Self(self.0.share())
+    }
+
+    /// As [`crate::Guard::claim`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::claim`].
+    pub fn claim(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
+        pollster::block_on(self.0.claim(resource))
     }
 
     /// Frees the lock and says how that ended.

@@ -143,7 +143,6 @@ impl fmt::Debug for Mark {
 ///
 /// Written by clients: the member only keeps it, and loses it with everything else it may lose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Card {
     /// The set that the member belongs to.
     pub set: MemberSet,

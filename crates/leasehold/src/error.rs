@@ -3,6 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::fence::Fence;
 use crate::key::Key;
 use crate::member::MemberFailure;
 
@@ -55,6 +56,8 @@ pub enum ErrorKind {
     Io,
     /// The guard is no longer valid.
     Lost,
+    /// The resource has seen a greater fence: a later holder has been there.
+    Fenced,
     /// The calling process is a forked child of the one that owns the client or guard.
     Forked,
     /// The background thread has ended, or could not be started.
@@ -83,6 +86,16 @@ impl Error {
             counts_again: None,
             source: None,
         }))
+    }
+
+    /// The refusal of `fence` by a resource that has seen `greatest`, if it says which that was.
+    pub fn fenced(fence: Fence, greatest: impl Into<Option<Fence>>) -> Self {
+        let seen = match greatest.into() {
+            Some(greatest) => format!("the resource has seen {greatest}"),
+            None => "the resource has seen a greater one".into(),
+        };
+        let message = format!("fence {fence} comes too late: {seen}, of a later holder");
+        Self::new(ErrorKind::Fenced, message)
     }
 
     /// The same error, its request having had perhaps an effect.
@@ -172,6 +185,11 @@ impl Error {
     /// The guard is not valid any more.
     pub fn is_lost(&self) -> bool {
         self.0.kind == ErrorKind::Lost
+    }
+
+    /// The resource refused the fence: whoever holds the lock now, or held it last, has been there.
+    pub fn is_fenced(&self) -> bool {
+        self.0.kind == ErrorKind::Fenced
     }
 
     /// Too few members, or the only one, could be asked.

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 ///
 /// Hand it to the resource that the lock protects and let the resource refuse anything smaller than
 /// the greatest it has seen; then a holder that was paused past its deadline cannot do harm.
+/// [`manual::fencing`](crate::manual::fencing) says how.
 /// Fences of different keys must not be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(NonZeroU64);

@@ -50,7 +50,8 @@
 //!
 //! # The parts, in reading order
 //!
-//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]. Implementors read [`Store`] and
+//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]. A resource that checks fences is
+//! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].
@@ -76,6 +77,8 @@ mod client_context;
 mod client_core;
 mod error;
 mod fence;
+mod fence_gate;
+mod fenced;
 mod guarantees;
 mod guard;
 mod health;
@@ -97,6 +100,8 @@ pub use claim::{Claim, Held, Mode};
 pub use client::{Client, ClientBuilder};
 pub use error::{Effect, Error, ErrorKind};
 pub use fence::Fence;
+pub use fence_gate::FenceGate;
+pub use fenced::Fenced;
 pub use guarantees::{Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting};
 pub use guard::{Ended, Guard, GuardState};
 pub use health::MemberHealth;

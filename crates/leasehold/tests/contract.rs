@@ -74,6 +74,14 @@ impl Harness for Memory {
         }
     }
 
+    fn restart(&self) {
+        self.members[0].restart(false);
+    }
+
+    fn forget_everything(&self) {
+        self.members[0].forget_everything();
+    }
+
     fn secrets(&self) -> Vec<String> {
         Vec::new()
     }

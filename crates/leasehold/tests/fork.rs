@@ -6,12 +6,13 @@
 
 use std::time::Duration;
 
-use leasehold::{Client, Error, ErrorKind, LostReason, MemoryStore};
+use leasehold::background::Thread;
+use leasehold::{Client, Error, ErrorKind, FenceGate, LostReason, MemoryStore};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
 /// What the child sees; the first thing that is wrong is its exit code.
-fn in_the_child(client: Client, guard: leasehold::Guard) -> i32 {
+fn in_the_child(client: Client, guard: leasehold::Guard, thread: Thread) -> i32 {
     let is_forked = |error: Error| error.kind() == ErrorKind::Forked;
     let checks = [
         !guard.is_valid(),
@@ -22,7 +23,10 @@ fn in_the_child(client: Client, guard: leasehold::Guard) -> i32 {
         pollster::block_on(client.lock("x").acquire()).is_err_and(is_forked),
         pollster::block_on(client.holders("x")).is_err_and(is_forked),
         pollster::block_on(guard.share().release()).is_err_and(is_forked),
+        pollster::block_on(guard.claim(&FenceGate::new())).is_err_and(is_forked),
+        pollster::block_on(thread.run(async {})).is_err_and(is_forked),
     ];
+    drop(thread);
     drop(guard);
     drop(client);
     let own = Client::new(MemoryStore::new());
@@ -38,11 +42,12 @@ fn in_the_child(client: Client, guard: leasehold::Guard) -> i32 {
 fn a_forked_child_holds_and_frees_nothing() {
     let client = Client::new(MemoryStore::new());
     let guard = pollster::block_on(client.lock("x").acquire()).unwrap();
+    let thread = Thread::start().unwrap();
     // SAFETY: the child uses its copy of the memory, which no other thread of it can change, and
     // leaves by _exit.
     match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
-            let code = in_the_child(client, guard);
+            let code = in_the_child(client, guard, thread);
             // SAFETY: ends the child without running the test harness's own end.
             unsafe { nix::libc::_exit(code) }
         }
@@ -56,6 +61,7 @@ fn a_forked_child_holds_and_frees_nothing() {
             assert!(guard.is_valid(), "the child's drop freed nothing");
             let held = pollster::block_on(client.lock("x").try_acquire()).unwrap();
             assert!(held.is_none());
+            assert_eq!(pollster::block_on(thread.run(async { 7 })).unwrap(), 7);
             pollster::block_on(guard.release()).unwrap();
         }
     }

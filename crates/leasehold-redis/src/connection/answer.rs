@@ -31,7 +31,13 @@ impl Refusal {
 
     /// The key holds a value of another data type than the command is for.
     pub(crate) fn is_wrong_type(&self) -> bool {
-        self.code == "WRONGTYPE"
+        // Before Redis 7.0 a script's error has its code within the text.
+        self.code == "WRONGTYPE" || self.text.contains("WRONGTYPE")
+    }
+
+    /// The user may not do that, here or at all.
+    pub(crate) fn is_missing_right(&self) -> bool {
+        self.code == "NOPERM"
     }
 
     pub(super) fn is_unknown_script(&self) -> bool {
@@ -88,8 +94,7 @@ pub(crate) fn read_time(answer: &Answer) -> Option<WallTime> {
     }
 }
 
-/// The wall clock as TIME tells it, in two parts.
-pub(crate) fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
+fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
     let number = |answer: &Answer| answer.as_text()?.parse::<u64>().ok();
     let micros_since_1970 = number(seconds)?
         .checked_mul(1_000_000)?

@@ -50,7 +50,8 @@ impl Script {
         Command::new("SCRIPT").arg("LOAD").arg(self.text)
     }
 
-    pub(super) fn call(&self, keys: &[&str], arguments: &[String]) -> Command {
+    /// Has it run by a server that knows it: see [`Link::run`](super::Link::run).
+    pub(crate) fn call(&self, keys: &[&str], arguments: &[impl AsRef<[u8]>]) -> Command {
         let mut call = Command::new("EVALSHA")
             .arg(&self.sha1)
             .number(keys.len() as u64);

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::failure::connection_error;
 use super::link::Link;
+use super::opening::Entrance;
 use super::socket;
 use super::tls::Tls;
 use crate::url::{Login, RedisUrl};
@@ -140,7 +141,12 @@ impl Connector {
         let setup = self.setup();
         let opened = MultiplexedConnection::new_with_config(&setup, stream, config).await;
         let (connection, driver) = opened.map_err(|error| connection_error(&error, &user))?;
-        let link = Link::start(connection, driver, user, self.url.database, &*self.clock).await?;
+        let entrance = Entrance {
+            user,
+            logged_in: self.url.login.is_some(),
+            database: self.url.database,
+        };
+        let link = Link::start(connection, driver, entrance, &*self.clock).await?;
         if let Some(previous) = &previous {
             link.forget(previous).await?;
         }

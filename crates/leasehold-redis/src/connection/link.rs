@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, background};
+use leasehold::{ClientId, ClientInfo, Error, ErrorKind, Presence, RunId, background};
 use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::answer::{Answer, read_time};
+use super::answer::Answer;
 use super::command::{Command, Script};
-use super::failure::{Rights, connection_error};
-use super::server::ServerFacts;
+use super::failure::connection_error;
+use super::opening::{Entrance, Opening};
 use crate::wire::client_record;
 
 /// An open connection to a server that can be a member. Ends with its last owner.
@@ -23,11 +23,7 @@ pub(crate) struct Link {
     driver: Driver,
     aborted: AtomicBool,
     user: String,
-    facts: ServerFacts,
-    /// What the server's wall clock showed, and when: where it may be asked.
-    clock_at_start: Option<(WallTime, BootInstant)>,
-    /// The number under which the server knows this connection, where it may be asked for.
-    number: Option<i64>,
+    opening: Opening,
     introduced: Mutex<HashMap<ClientId, BootInstant>>,
 }
 
@@ -36,59 +32,45 @@ const INTRODUCE_EVERY: Duration = Duration::from_secs(60);
 const INTRODUCTION_MS: u64 = 4 * 60 * 1000;
 
 impl Link {
-    /// Sets `driver` going, which reads and writes for `connection`, and asks the server who it is.
+    /// Sets `driver` going, which reads and writes for `connection`, and asks the server who and
+    /// how it is.
     pub(super) async fn start(
-        mut connection: MultiplexedConnection,
+        connection: MultiplexedConnection,
         driver: impl Future<Output = ()> + Send + 'static,
-        user: String,
-        database: u32,
+        entrance: Entrance,
         clock: &dyn Clock,
     ) -> Result<Self, Error> {
         let driver = Driver::start(driver);
-        // Alone, since the library forgets what was wrong with an answer to several commands.
-        let name = Command::new("CLIENT").arg("SETNAME").arg("leasehold");
-        let named = connection.send_packed_command(&name.into_inner()).await;
-        named.map_err(|error| connection_error(&error, &user))?;
-        if database != 0 {
-            let select = Command::new("SELECT").number(u64::from(database));
-            let answers = exchange(&connection, vec![select], &user).await?;
-            if let [Answer::Refused(refusal)] = answers.as_slice() {
-                return Err(refusal.to_error(&user, Rights("+select")));
-            }
-        }
-        let questions = vec![
-            Command::new("CLIENT").arg("ID"),
-            Command::new("INFO").arg("server"),
-            Command::new("INFO").arg("replication"),
-            Command::new("INFO").arg("cluster"),
-            Command::new("TIME"),
-        ];
-        let answers = exchange(&connection, questions, &user).await?;
-        let [number, facts @ .., time] = answers.as_slice() else {
-            return Err(Error::new(ErrorKind::Garbled, "no answers"));
-        };
         Ok(Self {
-            facts: ServerFacts::from_answers(facts, &user)?,
-            number: number.as_integer(),
-            clock_at_start: read_time(time).map(|time| (time, clock.now())),
+            opening: Opening::ask(&connection, &entrance, clock).await?,
             connection,
             driver,
             aborted: AtomicBool::new(false),
-            user,
+            user: entrance.user,
             introduced: Mutex::default(),
         })
     }
 
-    /// What the server said about itself.
-    pub(crate) fn facts(&self) -> &ServerFacts {
-        &self.facts
+    /// The run of the server.
+    pub(crate) fn run_id(&self) -> &RunId {
+        &self.opening.run
+    }
+
+    /// Whether SET may say NX and GET at once.
+    pub(crate) fn has_set_nx_get(&self) -> bool {
+        self.opening.set_nx_get
+    }
+
+    /// How the server was when the connection opened, unless it was asked before `since`.
+    pub(crate) fn opening(&self, since: BootInstant) -> Option<Result<Presence, Error>> {
+        (since <= self.opening.asked).then(|| self.opening.presence.clone())
     }
 
     /// What the server's wall clock shows at `now`, unless it was set since the connection began:
     /// good enough to tell days apart.
     pub(crate) fn server_clock(&self, now: BootInstant) -> Option<WallTime> {
-        let (then, at) = self.clock_at_start?;
-        let micros = u64::try_from(now.since(at).as_micros()).unwrap_or(u64::MAX);
+        let then = self.opening.clock?;
+        let micros = u64::try_from(now.since(self.opening.asked).as_micros()).unwrap_or(u64::MAX);
         Some(WallTime::from_micros(
             then.as_micros().saturating_add(micros),
         ))
@@ -110,8 +92,8 @@ impl Link {
         answers.map_err(Error::with_unknown_effect)
     }
 
-    /// Runs `script`, loading it where the server does not know it, and sends the commands `after`
-    /// behind it, whose answers are of no interest.
+    /// Sends `calls` of `script` and the commands `after` in one write; the answers are in their
+    /// order. Where the server does not know the script, it is loaded and everything sent again.
     ///
     /// # Errors
     ///
@@ -119,25 +101,25 @@ impl Link {
     pub(crate) async fn run(
         &self,
         script: &Script,
-        keys: &[&str],
-        arguments: &[String],
+        calls: Vec<Command>,
         after: Vec<Command>,
-    ) -> Result<Answer, Error> {
-        let call = script.call(keys, arguments);
-        let mut commands = vec![call.clone()];
+    ) -> Result<Vec<Answer>, Error> {
+        let count = calls.len();
+        let mut commands = calls;
         commands.extend(after);
-        let answer = self.exchange(commands).await?.swap_remove(0);
-        match answer {
-            Answer::Refused(refusal) if refusal.is_unknown_script() => {
-                let mut answers = self.exchange(vec![script.load(), call]).await?;
-                // A server that may not be told the script refuses the loading with the reason.
-                match answers.swap_remove(0) {
-                    Answer::Refused(refusal) => Ok(Answer::Refused(refusal)),
-                    _ => Ok(answers.swap_remove(0)),
-                }
-            }
-            answer => Ok(answer),
+        let answers = self.exchange(commands.clone()).await?;
+        let unknown = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if refusal.is_unknown_script());
+        if !answers[..count].iter().any(unknown) {
+            return Ok(answers);
         }
+        commands.insert(0, script.load());
+        let mut answers = self.exchange(commands).await?;
+        let loaded = answers.remove(0);
+        if matches!(loaded, Answer::Refused(_)) {
+            // A server that may not be told the script refuses the loading with the reason.
+            answers[..count].fill(loaded);
+        }
+        Ok(answers)
     }
 
     /// Whether requests may be sent on it.
@@ -161,8 +143,8 @@ impl Link {
     /// Makes the server forget what it has received on `previous` and not yet executed, if it may
     /// be asked for that. Aborting throws away what has not been delivered; this, what has.
     pub(super) async fn forget(&self, previous: &Self) -> Result<(), Error> {
-        let same_run = previous.facts.run_id == self.facts.run_id;
-        let Some(number) = previous.number.filter(|_| same_run) else {
+        let same_run = previous.run_id() == self.run_id();
+        let Some(number) = previous.opening.number.filter(|_| same_run) else {
             return Ok(());
         };
         let kill = Command::new("CLIENT").arg("KILL").arg("ID");
@@ -209,13 +191,13 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("usable", &self.is_usable())
-            .field("facts", &self.facts)
+            .field("run", self.run_id())
             .finish_non_exhaustive()
     }
 }
 
 /// Sends `commands` in one write and waits for all answers.
-async fn exchange(
+pub(super) async fn exchange(
     connection: &MultiplexedConnection,
     commands: Vec<Command>,
     user: &str,

@@ -5,14 +5,16 @@ mod answer;
 mod command;
 mod connector;
 mod failure;
+mod info;
 mod link;
-mod server;
+mod opening;
 mod socket;
 mod tls;
 
-pub(crate) use answer::{Answer, Refusal, read_time, wall_time};
+pub(crate) use answer::{Answer, Refusal, read_time};
 pub(crate) use command::{Command, Script};
 pub(crate) use connector::Connector;
 pub(crate) use failure::Rights;
+pub(crate) use info::Info;
 pub(crate) use link::{Link, Unanswered};
 pub(crate) use tls::Tls;

@@ -2,19 +2,18 @@
 --
 -- KEYS  1 lock key  2 fence counter
 -- ARGV  1 owner  2 ttl in ms  3 proposal for the fence
--- Answer  {1, fence, TIME seconds, TIME microseconds} if granted, also to an owner that holds it
---         {0, value of the lock key, seconds, microseconds} if somebody else holds it
+-- Answer  {1, fence} if granted, also to an owner that holds it
+--         {0, value of the lock key} if somebody else holds it
 -- Source  "Distributed Locks with Redis", single instance; the fence rule is Leasehold's (lease.lua)
 
 local lock, fence = KEYS[1], KEYS[2]
 local owner, ttl, proposal = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
 local value = redis.call('GET', lock)
 if value and value ~= owner then
-  return {0, value, time[1], time[2]}
+  return {0, value}
 end
 if not value then
   redis.call('SET', lock, owner, 'PX', ttl)
 end
-return {1, next_fence(fence, proposal), time[1], time[2]}
+return {1, next_fence(fence, proposal)}

@@ -2,17 +2,16 @@
 --
 -- KEYS  1 lock key  2 fence counter  3 readers
 -- ARGV  1 owner  2 ttl in ms  3 proposal for the fence
--- Answer  {1, fence, TIME seconds, TIME microseconds} if granted, also to an owner that holds it
---         {0, value of the lock key, seconds, microseconds} if somebody holds it alone
+-- Answer  {1, fence} if granted, also to an owner that holds it
+--         {0, value of the lock key} if somebody holds it alone
 -- Source  Leasehold's wire v1 (lease.lua)
 
 local lock, fence, readers = KEYS[1], KEYS[2], KEYS[3]
 local owner, ttl, proposal = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
 local value = redis.call('GET', lock)
 if value and value ~= SHARED then
-  return {0, value, time[1], time[2]}
+  return {0, value}
 end
 local now = now_ms()
 if value then
@@ -26,4 +25,4 @@ end
 -- GT: asking again never shortens a lease that was renewed meanwhile.
 redis.call('ZADD', readers, 'GT', string.format('%.0f', now + ttl), owner)
 align_sentinel(lock, readers)
-return {1, next_fence(fence, proposal), time[1], time[2]}
+return {1, next_fence(fence, proposal)}

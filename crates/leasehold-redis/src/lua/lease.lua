@@ -10,6 +10,9 @@
 
 local SHARED = 'leasehold:shared'
 
+-- What an operator who breaks a lock puts under its key begins with this.
+local BROKEN = 'leasehold:broken:'
+
 -- The counter of fences: one entry of a ZSET, since ZADD GT is "raise to at least" in one command.
 local COUNTER = 'f'
 
@@ -34,7 +37,7 @@ local function lock_is(lock, value)
   return redis.call('GET', lock) == value
 end
 
--- Whether the lease of owner stands at the instant now.
+-- Whether the lease of owner stands; that of a reader, at the instant now.
 local function holds(mode, owner, lock, readers, now)
   if mode == 'exclusive' then
     return lock_is(lock, owner)
@@ -57,6 +60,15 @@ local function align_sentinel(lock, readers)
   local ends = string.format('%.0f', tonumber(last[2]))
   redis.call('PEXPIREAT', lock, ends)
   redis.call('PEXPIREAT', readers, ends)
+end
+
+-- The answer for one lease of many, as pcall gives it. Errors are tables from Redis 7.0 on, and
+-- texts before.
+local function outcome(done, answer)
+  if done then
+    return answer
+  end
+  return type(answer) == 'table' and answer.err or tostring(answer)
 end
 
 -- The fence rule: max(counter, proposal) + 1, as text, since Lua would cut it to 14 digits.

@@ -9,7 +9,7 @@
 local lock, fence, readers = KEYS[1], KEYS[2], KEYS[3]
 local mode, owner = ARGV[1], ARGV[2]
 
-local now = now_ms()
+local now = mode == 'shared' and now_ms()
 local held = holds(mode, owner, lock, readers, now)
 if mode == 'exclusive' then
   if held then

@@ -2,14 +2,25 @@
 --
 -- KEYS  three for each lease: lock key, fence counter, readers
 -- ARGV  three for each lease: 'exclusive' or 'shared', owner, ttl in ms
--- Answer  for each lease: 1 renewed, 0 the lock is free, -1 somebody else holds it, or the text of
---         the error that this one lease ran into; the others are not touched by it
+-- Answer  for each lease: 1 renewed, 0 the lock is free, -1 somebody else holds it, -2 an operator
+--         broke it, or the text of the error that this one lease ran into; the others are not
+--         touched by it
 -- Source  "Distributed Locks with Redis", extending a lock; shared leases: Leasehold's wire v1
 
+-- Why a lease does not stand, by what the lock key holds instead.
+local function lost(lock)
+  local value = redis.pcall('GET', lock)
+  if not value then
+    return 0
+  end
+  local broken = type(value) == 'string' and string.sub(value, 1, #BROKEN) == BROKEN
+  return broken and -2 or -1
+end
+
 local function renew(lock, fence, readers, mode, owner, ttl)
-  local now = now_ms()
+  local now = mode == 'shared' and now_ms()
   if not holds(mode, owner, lock, readers, now) then
-    return redis.call('EXISTS', lock) == 0 and 0 or -1
+    return lost(lock)
   end
   if mode == 'exclusive' then
     -- A late message must not shorten a lease that a younger one has lengthened.
@@ -28,11 +39,6 @@ local answers = {}
 for first = 1, #KEYS, 3 do
   local lock, fence, readers = KEYS[first], KEYS[first + 1], KEYS[first + 2]
   local mode, owner, ttl = ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2])
-  local done, answer = pcall(renew, lock, fence, readers, mode, owner, ttl)
-  if not done then
-    -- Errors are tables from Redis 7.0 on, and texts before.
-    answer = type(answer) == 'table' and answer.err or tostring(answer)
-  end
-  answers[#answers + 1] = answer
+  answers[#answers + 1] = outcome(pcall(renew, lock, fence, readers, mode, owner, ttl))
 end
 return answers

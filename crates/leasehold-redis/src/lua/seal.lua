@@ -9,7 +9,8 @@
 local lock, fence, readers = KEYS[1], KEYS[2], KEYS[3]
 local mode, owner, floor = ARGV[1], ARGV[2], ARGV[3]
 
-if not holds(mode, owner, lock, readers, now_ms()) then
+local now = mode == 'shared' and now_ms()
+if not holds(mode, owner, lock, readers, now) then
   return 0
 end
 redis.call('ZADD', fence, 'GT', floor, COUNTER)

@@ -53,7 +53,11 @@ pub(super) fn tcp_address(place: &str, tls: bool) -> Result<Address, String> {
 pub(super) fn unix_address(place: &str, path: Option<&str>) -> Result<Address, String> {
     match path {
         Some(path) if place.is_empty() && !path.is_empty() => {
-            Ok(Address::Unix(PathBuf::from(format!("/{}", decoded(path)?))))
+            let path = decoded(path)?;
+            if path.chars().any(char::is_control) {
+                return Err("the path of a Unix socket has no control characters".into());
+            }
+            Ok(Address::Unix(PathBuf::from(format!("/{path}"))))
         }
         _ => Err("a Unix socket has an absolute path: three slashes".into()),
     }

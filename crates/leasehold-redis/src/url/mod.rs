@@ -242,6 +242,7 @@ mod tests {
             ("rediss://h?ca=", "names no file"),
             ("unix://run/redis.sock", "three slashes"),
             ("unix:///", "three slashes"),
+            ("unix:///run/a%0Ab", "control characters"),
             ("redis://h?id=%FF", "not UTF-8"),
         ] {
             let message = refusal(text);

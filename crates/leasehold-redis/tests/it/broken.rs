@@ -12,7 +12,8 @@ use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
 use crate::proxy::{End, SlowNetwork, parrot};
 use crate::support::{
-    claim, connections, eventually, freed, granted, held, member, refused, released, shared, value,
+    claim, connections, eventually, freed, granted, held, member, refused, released, shared,
+    unread, value,
 };
 
 /// Polls `future` at most `times` and drops it; whether it was done by then.
@@ -59,7 +60,7 @@ async fn an_attempt_dropped_after_its_first_steps_on_a_standing_connection_leave
     let server = RedisServer::start();
     let store = member(&server);
     for polls in 1..=3 {
-        store.health().await.unwrap();
+        store.presence().await.unwrap();
         let mine = claim("deploy");
         polled_at_most(store.acquire(&mine), polls).await;
         freed(&store, &mine).await;
@@ -68,28 +69,9 @@ async fn an_attempt_dropped_after_its_first_steps_on_a_standing_connection_leave
     }
 }
 
-/// Bytes that the kernel received for the server and it has not read.
-fn unread(port: u16) -> u64 {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let unread = table.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, _, state, queues) = (
-            fields.next()?,
-            fields.next()?,
-            fields.next()?,
-            fields.next()?,
-        );
-        let ours = local.ends_with(&format!(":{port:04X}")) && state == "01";
-        let (_, received) = queues.split_once(':')?;
-        ours.then(|| u64::from_str_radix(received, 16).ok())
-            .flatten()
-    });
-    unread.sum()
-}
-
 /// Makes an attempt at a server that stands still, and drops it once its bytes have arrived there.
 async fn attempt_dropped_in_the_ice(server: &RedisServer, store: &RedisMember, claim: &Claim) {
-    store.health().await.unwrap();
+    store.presence().await.unwrap();
     server.freeze();
     let mut attempt = store.acquire(claim);
     eventually("the attempt arrives", async || {
@@ -120,7 +102,7 @@ async fn an_attempt_that_arrives_after_its_release_finds_its_connection_closed()
     let server = RedisServer::start();
     let mut network = SlowNetwork::to(server.port()).await;
     let store = RedisMember::new(format!("redis://127.0.0.1:{}", network.port)).unwrap();
-    store.health().await.unwrap();
+    store.presence().await.unwrap();
     network.hold();
     let mine = claim("deploy");
     {
@@ -175,7 +157,7 @@ async fn requests_of_others_on_an_aborted_connection_are_unknown() {
     let server = RedisServer::start();
     let store = member(&server);
     let kept = claim("kept");
-    let lease = [held(&kept, granted(&store, &kept).await)];
+    let lease = [held(&kept, &granted(&store, &kept).await)];
     server.freeze();
     let mut renewal = store.renew(&lease);
     let soon = SystemClock.now() + Duration::from_millis(20);
@@ -214,7 +196,7 @@ async fn a_dead_server_is_unreachable_until_it_is_back() {
     let mut server = RedisServer::start();
     let store = member(&server);
     let mine = claim("deploy");
-    let lease = [held(&mine, granted(&store, &mine).await)];
+    let lease = [held(&mine, &granted(&store, &mine).await)];
     server.kill();
     eventually("the connection is refused", async || {
         let error = refused(&store, &claim("other")).await;
@@ -242,11 +224,11 @@ async fn scripts_come_back_after_the_server_forgot_them() {
         flush();
         let grant = granted(&store, &mine).await;
         flush();
-        let answers = store.renew(&[held(&mine, grant)]).await;
+        let answers = store.renew(&[held(&mine, &grant)]).await;
         assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
         flush();
         assert_eq!(
-            store.seal(&mine, grant.fence).await.unwrap(),
+            store.seal(&mine, grant.fence).await.unwrap().answer,
             leasehold::Seal::Sealed
         );
         flush();
@@ -258,7 +240,7 @@ async fn scripts_come_back_after_the_server_forgot_them() {
 async fn garbage_is_named_as_such() {
     for answer in [
         &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
-        b"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
+        b"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
         b":seven\r\n",
         b"\0\0\0\0\r\n",
     ] {

@@ -5,7 +5,7 @@ use leasehold::{Effect, Error, ErrorKind, Member, Renewal, Store};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 
-use crate::support::{claim, granted, held, key, member, refused, released, shared};
+use crate::support::{card_edit, claim, granted, held, key, member, refused, released, shared};
 
 /// The text of the refusal, which has no effect, no password, and the member's name.
 async fn refusal(store: &RedisMember, kind: ErrorKind) -> String {
@@ -168,14 +168,18 @@ fn documented_rights() -> Vec<&'static str> {
 
 /// Everything a client ever asks of a member; the first error ends it.
 async fn everything(store: &RedisMember) -> Result<(), Error> {
-    store.health().await?;
+    let presence = store.presence().await?;
+    let edit = card_edit(&presence, "a");
+    store.write_card(&edit).await?;
+    store.witness(&edit.seen).await?;
     for claim in [claim("deploy"), shared("deploy")] {
         let grant = match store.acquire(&claim).await? {
             leasehold::Attempt::Granted(grant) => grant,
             busy => panic!("{busy:?}"),
         };
         store.seal(&claim, grant.fence).await?;
-        let lease = [held(&claim, grant)];
+        let lease = [held(&claim, &grant)];
+        store.heal(&lease).await?;
         for held in [true, false] {
             match &store.renew(&lease).await[..] {
                 [Renewal::Unknown(error)] => return Err(error.clone()),
@@ -218,8 +222,9 @@ async fn the_documented_rights_suffice() {
 #[tokio::test]
 async fn each_missing_right_is_named() {
     let server = RedisServer::start();
-    // What may be missing without harm: nobody's name is shown, a foreign type has no name.
-    let harmless = ["+hset", "+hgetall", "+type"];
+    // What may be missing without an error: nobody's name is shown, a foreign type has no name,
+    // and the member is not durable, or says why it cannot be in a set.
+    let harmless = ["+config|get", "+hgetall", "+type"];
     let rights = documented_rights();
     let needed = rights
         .iter()
@@ -246,22 +251,46 @@ async fn each_missing_right_is_named() {
     }
 }
 
-#[tokio::test]
-async fn without_the_harmless_rights_locks_work() {
-    let server = RedisServer::start();
+fn without(server: &RedisServer, user: &str, missing: &[&str]) -> RedisMember {
     let rights = documented_rights();
-    let rights = rights
-        .iter()
-        .filter(|right| !["+hset", "+hgetall", "+type"].contains(right));
-    let mut command = vec!["ACL", "SETUSER", "locks", "reset"];
+    let rights = rights.iter().filter(|right| !missing.contains(right));
+    let mut command = vec!["ACL", "SETUSER", user, "reset"];
     command.extend(rights);
-    server.command(&command);
+    assert_eq!(server.command(&command), Reply::Status("OK".into()));
+    RedisMember::new(format!("redis://{user}:secret@127.0.0.1:{}", server.port())).unwrap()
+}
+
+#[tokio::test]
+async fn without_the_rights_for_the_card_the_server_is_a_store_of_its_own() {
+    let server = RedisServer::start();
+    let whole = member(&server);
+    let edit = card_edit(&whole.presence().await.unwrap(), "a");
+    assert!(whole.write_card(&edit).await.unwrap());
     server.command(&["HSET", "foreign", "uuid:1", "1"]);
-    let url = format!("redis://locks:secret@127.0.0.1:{}", server.port());
-    let store = RedisMember::new(url).unwrap();
-    everything(&store).await.unwrap();
-    let error = refused(&store, &claim("foreign")).await;
-    assert_eq!(error.kind(), ErrorKind::ForeignLock, "{error}");
+    for missing in [
+        &["+hget"][..],
+        &["+hgetall"],
+        &["+hget", "+hset", "+hgetall", "+type", "+config|get"],
+    ] {
+        let store = without(&server, "locks", missing);
+        for _ in 0..2 {
+            let presence = store.presence().await.unwrap();
+            assert_eq!(presence.card, None);
+            let unfit = presence.unfit.unwrap();
+            assert!(unfit.contains("lacks the right +hget"), "{unfit}");
+        }
+        for mine in [claim("deploy"), shared("deploy")] {
+            let grant = granted(&store, &mine).await;
+            assert!(grant.sample.is_some());
+            let sealed = store.seal(&mine, grant.fence).await.unwrap();
+            assert_eq!(sealed.answer, leasehold::Seal::Sealed);
+            let answers = store.renew(&[held(&mine, &grant)]).await;
+            assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+            released(&store, &mine).await;
+        }
+        let error = refused(&store, &claim("foreign")).await;
+        assert_eq!(error.kind(), ErrorKind::ForeignLock, "{error}");
+    }
 }
 
 #[tokio::test]

@@ -14,10 +14,10 @@ async fn one_owner_holds_and_the_next_gets_it_after_the_release() {
     let grant = granted(&store, &first).await;
     assert!(grant.fence.get() > first.proposal.as_micros());
     let wall = SystemClock.wall();
-    assert!(grant.clock.unwrap().distance(wall) < Duration::from_secs(60));
+    assert!(grant.sample.unwrap().clock.distance(wall) < Duration::from_secs(60));
     let answer = busy(&store, &second).await;
     assert_eq!(answer.holder, Some(first.owner));
-    assert!(answer.clock.is_some());
+    assert!(answer.sample.is_some());
     assert_eq!(store.release(&second).await.unwrap(), Release::WasLost);
     busy(&store, &second).await;
     released(&store, &first).await;
@@ -87,11 +87,11 @@ async fn seal_raises_the_counter_for_the_holder_alone() {
     let (mine, other) = (claim("deploy"), claim("deploy"));
     let fence = granted(&store, &mine).await.fence;
     let far = Fence::new(fence.get() + 1_000_000).unwrap();
-    assert_eq!(store.seal(&other, far).await.unwrap(), Seal::NotHeld);
-    assert_eq!(store.seal(&mine, far).await.unwrap(), Seal::Sealed);
-    assert_eq!(store.seal(&mine, fence).await.unwrap(), Seal::Sealed);
+    assert_eq!(store.seal(&other, far).await.unwrap().answer, Seal::NotHeld);
+    assert_eq!(store.seal(&mine, far).await.unwrap().answer, Seal::Sealed);
+    assert_eq!(store.seal(&mine, fence).await.unwrap().answer, Seal::Sealed);
     released(&store, &mine).await;
-    assert_eq!(store.seal(&mine, far).await.unwrap(), Seal::NotHeld);
+    assert_eq!(store.seal(&mine, far).await.unwrap().answer, Seal::NotHeld);
     assert!(granted(&store, &other).await.fence > far);
 }
 
@@ -102,7 +102,7 @@ async fn each_lease_of_a_batch_is_answered_on_its_own() {
     let mut leases = Vec::new();
     for number in 0..150 {
         let claim = claim(&format!("lease {number}"));
-        leases.push(held(&claim, granted(&store, &claim).await));
+        leases.push(held(&claim, &granted(&store, &claim).await));
     }
     server.command(&["DEL", "lease 3"]);
     server.command(&["SET", "lease 70", "somebody else"]);
@@ -128,7 +128,7 @@ async fn renewing_never_shortens_a_lease() {
     let server = RedisServer::start();
     let store = member(&server);
     let mine = claim("deploy");
-    let lease = held(&mine, granted(&store, &mine).await);
+    let lease = held(&mine, &granted(&store, &mine).await);
     server.command(&["PEXPIRE", "deploy", "600000"]);
     store.renew(&[lease]).await;
     assert!(matches!(server.command(&["PTTL", "deploy"]),
@@ -228,4 +228,28 @@ async fn prefix_and_hash_tag_lead_to_the_right_keys() {
         Reply::Status("zset".into())
     );
     released(&store, &mine).await;
+}
+
+#[tokio::test]
+async fn a_lock_that_an_operator_broke_is_lost_and_busy_until_it_ends() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    for mine in [claim("deploy"), crate::support::shared("deploy")] {
+        let lease = held(&mine, &granted(&store, &mine).await);
+        server.command(&["SET", "deploy", "leasehold:broken:by ann"]);
+        let answers = store.renew(&[lease]).await;
+        assert!(
+            matches!(answers[..], [Renewal::Lost(LostReason::Broken)]),
+            "{answers:?}"
+        );
+        for other in [claim("deploy"), crate::support::shared("deploy")] {
+            assert_eq!(busy(&store, &other).await.holder, None);
+        }
+        assert_eq!(store.release(&mine).await.unwrap(), Release::WasLost);
+        assert_eq!(
+            value(&server, "deploy"),
+            Reply::Bulk("leasehold:broken:by ann".into())
+        );
+        server.command(&["DEL", "deploy"]);
+    }
 }

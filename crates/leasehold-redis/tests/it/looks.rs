@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Member, Mode, Store};
+use leasehold::{Mode, Store};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::RedisServer;
 
@@ -110,12 +110,4 @@ async fn a_thousand_keys_of_one_prefix_are_listed_once_each() {
     listed.dedup();
     assert_eq!(listed.len(), 1000);
     assert!(listed.contains(&key("lock 999")));
-}
-
-#[tokio::test]
-async fn a_healthy_member_tells_its_time() {
-    let server = RedisServer::start();
-    let clock = member(&server).health().await.unwrap().clock.unwrap();
-    let wall = leasehold::clock::Clock::wall(&leasehold::clock::SystemClock);
-    assert!(clock.distance(wall) < Duration::from_secs(60));
 }

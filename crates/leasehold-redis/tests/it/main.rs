@@ -6,11 +6,17 @@
 )]
 
 mod broken;
+mod card;
 mod entrance;
+mod fenced;
+mod healing;
+mod late_write;
 mod leases;
 mod looks;
 mod old_server;
 mod peers;
+mod presence;
 mod proxy;
 mod readers;
 mod support;
+mod trips;

@@ -1,5 +1,5 @@
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use leasehold::background;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,6 +31,71 @@ pub(crate) async fn proxy(port: u16, rewrite: Rewrite) -> u16 {
                     rewrite(&mut bytes);
                     if to_client.write_all(&bytes).await.is_err() {
                         break;
+                    }
+                }
+            });
+        }
+    });
+    own
+}
+
+/// What went through a proxy, by turns: each what a client said before the server answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns(Arc<Mutex<Heard>>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    turns: Vec<String>,
+    answered: bool,
+}
+
+impl Turns {
+    /// A proxy to `port` that listens, and its own port.
+    pub(crate) async fn through_proxy_to(port: u16) -> (Self, u16) {
+        let turns = Self::default();
+        let own = proxy_hearing(port, turns.clone()).await;
+        (turns, own)
+    }
+
+    fn asked(&self, bytes: &[u8]) {
+        let mut heard = self.0.lock().unwrap();
+        if std::mem::take(&mut heard.answered) || heard.turns.is_empty() {
+            heard.turns.push(String::new());
+        }
+        let text = String::from_utf8_lossy(bytes);
+        heard.turns.last_mut().unwrap().push_str(&text);
+    }
+
+    fn answered(&self) {
+        self.0.lock().unwrap().answered = true;
+    }
+
+    /// All turns since it was last asked.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().turns)
+    }
+}
+
+async fn proxy_hearing(port: u16, turns: Turns) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    background::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+            let (mut server, turns) = (server.unwrap(), turns.clone());
+            background::spawn(async move {
+                let (mut said, mut answer) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+                loop {
+                    tokio::select! {
+                        Ok(count @ 1..) = client.read(&mut said) => {
+                            turns.asked(&said[..count]);
+                            server.write_all(&said[..count]).await.unwrap();
+                        }
+                        Ok(count @ 1..) = server.read(&mut answer) => {
+                            turns.answered();
+                            client.write_all(&answer[..count]).await.unwrap();
+                        }
+                        else => break,
                     }
                 }
             });

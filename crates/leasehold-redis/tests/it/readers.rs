@@ -36,12 +36,15 @@ async fn a_reader_is_sealed_and_renewed_as_long_as_it_stands() {
     let store = member(&server);
     let (mine, other) = (shared("doc"), shared("doc"));
     let grant = granted(&store, &mine).await;
-    assert_eq!(store.seal(&mine, grant.fence).await.unwrap(), Seal::Sealed);
     assert_eq!(
-        store.seal(&other, grant.fence).await.unwrap(),
+        store.seal(&mine, grant.fence).await.unwrap().answer,
+        Seal::Sealed
+    );
+    assert_eq!(
+        store.seal(&other, grant.fence).await.unwrap().answer,
         Seal::NotHeld
     );
-    let leases = [held(&mine, grant), held(&other, grant)];
+    let leases = [held(&mine, &grant), held(&other, &grant)];
     let answers = store.renew(&leases).await;
     // The key is another reader's for the one that is not among them.
     assert!(
@@ -82,7 +85,7 @@ async fn the_longest_reader_keeps_writers_out_though_shorter_ones_come_and_go() 
     let long = shared("doc");
     granted(&store, &long).await;
     let short = claim_for("doc", Duration::from_millis(100)).with_mode(Mode::Shared);
-    let lease = held(&short, granted(&store, &short).await);
+    let lease = held(&short, &granted(&store, &short).await);
     store.renew(&[lease]).await;
     let left = || match server.command(&["PTTL", "doc"]) {
         Reply::Integer(left) => left,
@@ -100,7 +103,7 @@ async fn a_reader_does_not_rise_again_after_a_writer() {
     let server = RedisServer::start();
     let store = member(&server);
     let old = shared("doc");
-    let lease = held(&old, granted(&store, &old).await);
+    let lease = held(&old, &granted(&store, &old).await);
     server.command(&["DEL", "doc"]);
     let answers = store.renew(std::slice::from_ref(&lease)).await;
     assert!(

@@ -4,7 +4,8 @@ use std::time::Duration;
 use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
-    Attempt, Busy, Claim, ClientInfo, Error, Grant, Held, Key, Mode, Owner, Release, Store,
+    Attempt, Busy, Card, CardEdit, Claim, ClientInfo, Error, Grant, Held, Key, Life, MemberId,
+    MemberSet, Mode, Owner, Presence, Release, Store,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
@@ -78,7 +79,23 @@ pub(crate) async fn freed(store: &dyn Store, claim: &Claim) -> Release {
     .await
 }
 
-pub(crate) fn held(claim: &Claim, grant: Grant) -> Held {
+/// What writes a card of a new life for the set of this one member, over the one that stands.
+pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
+    let id = MemberId::new(id);
+    let other = MemberId::new("other");
+    CardEdit {
+        expected: presence.card.as_ref().map(Card::mark),
+        set: MemberSet::new([id], Duration::from_secs(60), Duration::from_millis(250)),
+        generation: presence.card.as_ref().map_or(1, |card| card.generation),
+        run: presence.run.clone(),
+        durable: presence.durable,
+        life: Life::random(&SystemEntropy),
+        age: Some(Duration::ZERO),
+        seen: vec![(other, Life::random(&SystemEntropy))],
+    }
+}
+
+pub(crate) fn held(claim: &Claim, grant: &Grant) -> Held {
     Held {
         claim: Arc::new(claim.clone()),
         fence: grant.fence,
@@ -110,4 +127,23 @@ pub(crate) fn connections(server: &RedisServer) -> usize {
         Reply::Bulk(list) => list.matches(" name=leasehold ").count(),
         other => panic!("CLIENT LIST: {other:?}"),
     }
+}
+
+/// Bytes that the kernel received for the server and it has not read.
+pub(crate) fn unread(port: u16) -> u64 {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let unread = table.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, _, state, queues) = (
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+        );
+        let ours = local.ends_with(&format!(":{port:04X}")) && state == "01";
+        let (_, received) = queues.split_once(':')?;
+        ours.then(|| u64::from_str_radix(received, 16).ok())
+            .flatten()
+    });
+    unread.sum()
 }

@@ -7,7 +7,7 @@ use leasehold::{Attempt, Client};
 use super::scene::{LONG, PATIENCE, Scene, granted_in_time, now, released};
 
 /// Polls `future` until it ends, or drops it where it awaits for the time number `awaits`.
-async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
+pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut pending = 0;
     std::future::poll_fn(|context| match future.as_mut().poll(context) {
@@ -22,7 +22,7 @@ async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
 }
 
 /// More await points than any attempt has.
-const MANY: usize = 200;
+pub(super) const MANY: usize = 200;
 
 pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(scene: &Scene) {
     let store = scene.open();

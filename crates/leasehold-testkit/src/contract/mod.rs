@@ -12,9 +12,12 @@
 
 mod acquire;
 mod cancellation;
+mod card;
 mod contention;
 mod expiry;
 mod fencing;
+mod healing;
+mod incarnation;
 mod looking;
 mod member;
 mod release;
@@ -128,6 +131,22 @@ const CHECKS: &[Check] = checks! {
     member, Member::{
         m1_a_seal_needs_the_claim,
         m2_a_sealed_fence_is_never_granted_again,
+    }
+    incarnation, Member::{
+        m3_every_answer_shows_the_incarnation_of_its_data,
+        m3_a_restart_changes_the_incarnation,
+    }
+    card, Member::{
+        m4_a_card_is_written_whole_or_not_at_all,
+        m4_of_two_writers_one_wins,
+        m5_a_life_is_noted_when_it_is_first_heard_of,
+    }
+    healing, Member::{
+        m6_a_healed_lease_stands_like_a_granted_one,
+        m6_healing_changes_nothing_where_the_key_is_not_free,
+        m6_a_reader_is_not_put_back,
+        m6_a_healed_lease_ends_by_itself_and_not_before,
+        m6_a_healing_dropped_at_any_await_point_leaves_nothing_after_its_release,
     }
 };
 

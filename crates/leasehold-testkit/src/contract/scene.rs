@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
 use leasehold::{
-    Attempt, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Key, Mode, Owner, Release, Store,
+    Attempt, Card, CardEdit, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Key, Life, Member,
+    MemberId, MemberSet, Mode, Owner, Presence, Release, Store,
 };
 
 use crate::harness::{Harness, Suite};
@@ -40,6 +41,16 @@ impl Scene {
 
     pub(crate) fn open(&self) -> Arc<dyn Store> {
         self.harness.open()
+    }
+
+    /// A store of its own, set up anew, for tests that change more of it than their own keys.
+    pub(crate) fn alone(&self) -> Arc<dyn Harness> {
+        (self.suite.start)()
+    }
+
+    /// A new life.
+    pub(crate) fn life(&self) -> Life {
+        Life::random(&*self.ambient.entropy)
     }
 
     /// A key that no other test, and no earlier run, has used.
@@ -113,6 +124,32 @@ pub(crate) async fn granted_in_time(
             "{key} is still not free: {answer:?}"
         );
         store.wait(&claim).await;
+    }
+}
+
+/// How a member is, once it answers: connections may have to be opened anew.
+pub(crate) async fn present(member: &Arc<dyn Member>) -> Presence {
+    let began = now();
+    loop {
+        match member.presence().await {
+            Ok(presence) => return presence,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+        }
+    }
+}
+
+/// What writes the card of a set of two, beginning `life`, over the one that stands.
+pub(crate) fn edit(presence: &Presence, life: Life) -> CardEdit {
+    let ids = ["a", "b:6379"].map(MemberId::new);
+    CardEdit {
+        expected: presence.card.as_ref().map(Card::mark),
+        set: MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250)),
+        generation: 1,
+        run: presence.run.clone(),
+        durable: false,
+        life,
+        age: Some(Duration::ZERO),
+        seen: Vec::new(),
     }
 }
 

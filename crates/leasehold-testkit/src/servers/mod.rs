@@ -7,6 +7,8 @@
 mod ca;
 mod child;
 mod ports;
+mod postgres_server;
+mod psql_session;
 mod redis_builder;
 mod redis_py;
 mod redis_server;
@@ -15,6 +17,8 @@ mod resp;
 mod until;
 
 pub use ca::TestCa;
+pub use postgres_server::PostgresServer;
+pub use psql_session::PsqlSession;
 pub use redis_builder::RedisBuilder;
 pub use redis_py::RedisPy;
 pub use redis_server::RedisServer;

@@ -1,8 +1,10 @@
 //! The client under virtual time, over members that fail on command.
 
 mod acquiring;
+mod claiming;
 mod keeping;
 mod quorum;
 mod scene;
 mod sending;
 mod storm;
+mod trust;

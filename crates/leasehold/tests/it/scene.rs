@@ -10,6 +10,8 @@ use leasehold_testkit::{Call, FaultyMember, StoppedWallClock, virtual_ambient};
 pub(crate) struct Scene {
     pub(crate) ambient: Ambient,
     pub(crate) members: Vec<FaultyMember>,
+    /// What the members keep their data in.
+    pub(crate) stores: Vec<MemoryStore>,
     pub(crate) client: Client,
 }
 
@@ -23,11 +25,13 @@ impl Scene {
     /// A store by itself, without a quorum around it.
     pub(crate) fn single() -> Self {
         let ambient = virtual_ambient(1);
-        let member = member(0, &ambient);
+        let store = MemoryStore::member("m0", ambient.clone());
+        let member = FaultyMember::new(store.clone(), ambient.clone());
         let client = client(member.clone(), &ambient);
         Self {
             ambient,
             members: vec![member],
+            stores: vec![store],
             client,
         }
     }
@@ -38,13 +42,17 @@ impl Scene {
 
     pub(crate) fn quorum_of_seed(count: usize, seed: u64) -> Self {
         let ambient = virtual_ambient(seed);
-        let members: Vec<_> = (0..count).map(|n| member(n, &ambient)).collect();
+        let store = |n: usize| MemoryStore::member(format!("m{n}"), ambient.clone());
+        let stores: Vec<_> = (0..count).map(store).collect();
+        let faulty = |store: &MemoryStore| FaultyMember::new(store.clone(), ambient.clone());
+        let members: Vec<_> = stores.iter().map(faulty).collect();
         // Members in memory answer at once.
         pollster::block_on(quorum_of(&members, &ambient).init()).expect("a set");
         let client = client(met(quorum_of(&members, &ambient)), &ambient);
         Self {
             ambient,
             members,
+            stores,
             client,
         }
     }
@@ -90,12 +98,7 @@ impl Scene {
     }
 }
 
-fn member(number: usize, ambient: &Ambient) -> FaultyMember {
-    let inner = MemoryStore::member(format!("m{number}"), ambient.clone());
-    FaultyMember::new(inner, ambient.clone())
-}
-
-fn quorum_of(members: &[FaultyMember], ambient: &Ambient) -> Quorum {
+pub(crate) fn quorum_of(members: &[FaultyMember], ambient: &Ambient) -> Quorum {
     let members = members
         .iter()
         .map(|member| Arc::new(member.clone()) as Arc<dyn Member>);
@@ -110,7 +113,7 @@ fn met(quorum: Quorum) -> Quorum {
     quorum
 }
 
-fn client(store: impl Into<Arc<dyn Store>>, ambient: &Ambient) -> Client {
+pub(crate) fn client(store: impl Into<Arc<dyn Store>>, ambient: &Ambient) -> Client {
     Client::builder(store)
         .ambient(ambient.clone())
         .on_current_runtime()

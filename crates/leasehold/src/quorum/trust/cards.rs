@@ -121,7 +121,7 @@ impl Trust {
 
     fn is_younger(&self, member: usize, than: &Known) -> bool {
         let known = self.known[member].as_ref();
-        known.is_some_and(|known| known.received > than.received)
+        known.is_some_and(|known| known.order > than.order)
     }
 
     /// The members with cards of this set that need no writing.

@@ -10,6 +10,8 @@ use crate::quorum::trust::distrust::{Distrust, Forgetting};
 pub(crate) struct Known {
     pub(crate) presence: Presence,
     pub(crate) received: BootInstant,
+    /// Counts what we were told by any member: what is younger has the greater number.
+    pub(crate) order: u64,
 }
 
 /// Since when we have seen a member in its present life, by our own clock.
@@ -70,7 +72,10 @@ impl Lives {
         sent: BootInstant,
     ) -> Result<(), Distrust> {
         let forgot = |what, until| Err(Distrust::Forgot { what, until });
-        let Some(Known { presence, received }) = &known[member] else {
+        let Some(Known {
+            presence, received, ..
+        }) = &known[member]
+        else {
             return Err(Distrust::Unknown);
         };
         let Some(card) = &presence.card else {

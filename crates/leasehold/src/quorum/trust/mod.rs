@@ -34,6 +34,8 @@ pub(crate) struct Trust {
     /// Else everybody's answers count.
     enforced: bool,
     known: Vec<Option<Known>>,
+    /// How often we were told anything.
+    told: u64,
     incarnations: Vec<Option<Incarnation>>,
     lives: Lives,
     clocks: Clocks,
@@ -60,6 +62,7 @@ impl Trust {
         let count = ids.len();
         Self {
             known: vec![None; count],
+            told: 0,
             incarnations: vec![None; count],
             lives: Lives::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
@@ -96,7 +99,12 @@ impl Trust {
             stood_still: self.clocks.read(member, reading(presence.clock, at)),
         };
         self.incarnations[member] = Some(presence.incarnation());
-        let known = Known { presence, received };
+        self.told += 1;
+        let known = Known {
+            presence,
+            received,
+            order: self.told,
+        };
         self.lives.present(member, &known);
         self.known[member] = Some(known);
         learned

@@ -1,18 +1,15 @@
+mod as_member;
+mod as_store;
+
 use std::fmt;
 use std::sync::Arc;
 
 use leasehold::ambient::Ambient;
-use leasehold::{
-    Attempt, BoxFuture, Claim, Error, ErrorKind, Exclusion, Expiry, Fence, Fencing, Guarantees,
-    Health, Held, Holder, Key, LeaseTerms, Member, MemberId, Order, Quorum, Release, Renewal, Seal,
-    Sharing, Store, Waiting,
-};
+use leasehold::{Error, ErrorKind, Key, Member, Quorum, Store};
 
-use crate::attempt::{self, garbled};
-use crate::connection::{Answer, Command, Connector, Link, Rights, Tls, read_time};
+use crate::connection::{Connector, Link, Tls};
 use crate::url::RedisUrl;
 use crate::wire::Records;
-use crate::{lease, look};
 
 /// One Redis or Valkey server as a store of its own, or as a member of a quorum.
 ///
@@ -118,142 +115,6 @@ impl RedisMember {
 
     fn named(&self, error: Error) -> Error {
         error.with_store(self.id().as_str())
-    }
-
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt, Error> {
-        let records = self.records(&claim.key);
-        let link = self.link().await?;
-        attempt::acquire(&link, &records, claim, self.ambient.clock.now()).await
-    }
-
-    async fn try_renew(&self, leases: &[Held]) -> Result<Vec<Renewal>, Error> {
-        let link = self.link().await?;
-        let prefix = &self.connector.url().prefix;
-        Ok(lease::renew(&link, prefix, leases, self.ambient.clock.now()).await)
-    }
-
-    async fn try_release(&self, claim: &Claim) -> Result<Release, Error> {
-        let link = self.link().await?;
-        lease::release(&link, &self.records(&claim.key), claim).await
-    }
-
-    async fn try_seal(&self, claim: &Claim, fence: Fence) -> Result<Seal, Error> {
-        let link = self.link().await?;
-        lease::seal(&link, &self.records(&claim.key), claim, fence).await
-    }
-
-    async fn try_holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
-        let link = self.link().await?;
-        look::holders(&link, &self.records(key)).await
-    }
-
-    async fn try_list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
-        let link = self.link().await?;
-        look::list(&link, &self.connector.url().prefix, prefix, limit).await
-    }
-
-    async fn try_health(&self) -> Result<Health, Error> {
-        let link = self.link().await?;
-        let answers = link.exchange(vec![Command::new("TIME")]).await?;
-        match answers.as_slice() {
-            [Answer::Refused(refusal)] => Err(refusal.to_error(link.user(), Rights("+time"))),
-            [time] => read_time(time)
-                .map(Health::at)
-                .ok_or_else(|| garbled("TIME")),
-            _ => Err(garbled("TIME")),
-        }
-    }
-}
-
-impl Store for RedisMember {
-    fn describe(&self) -> String {
-        format!("Redis {}", self.id())
-    }
-
-    fn guarantees(&self) -> Guarantees {
-        Guarantees::new(
-            Exclusion::OneServer,
-            Fencing::CounterThenClock,
-            Expiry::Lease,
-            Waiting::Polling,
-            Order::Unordered,
-            Sharing::ReadersPreferred,
-        )
-    }
-
-    fn terms(&self) -> LeaseTerms {
-        LeaseTerms::single()
-    }
-
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        Box::pin(async {
-            self.try_acquire(claim)
-                .await
-                .map_err(|error| self.named(error))
-        })
-    }
-
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(async {
-            let renewed = self.try_renew(leases).await;
-            let mut answers =
-                renewed.unwrap_or_else(|error| vec![Renewal::Unknown(error); leases.len()]);
-            for answer in &mut answers {
-                if let Renewal::Unknown(error) = answer {
-                    *error = self.named(error.clone());
-                }
-            }
-            answers
-        })
-    }
-
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        Box::pin(async {
-            self.try_release(claim)
-                .await
-                .map_err(|error| self.named(error))
-        })
-    }
-
-    fn settle(&self) -> BoxFuture<'_, ()> {
-        // A release is over when it is answered.
-        Box::pin(std::future::ready(()))
-    }
-
-    fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(self.ambient.poll_pause())
-    }
-
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        Box::pin(async {
-            self.try_holders(key)
-                .await
-                .map_err(|error| self.named(error))
-        })
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(async move {
-            let listed = self.try_list(prefix, limit).await;
-            listed.map_err(|error| self.named(error))
-        })
-    }
-}
-
-impl Member for RedisMember {
-    fn id(&self) -> &MemberId {
-        &self.connector.url().id
-    }
-
-    fn seal<'a>(&'a self, claim: &'a Claim, fence: Fence) -> BoxFuture<'a, Result<Seal, Error>> {
-        Box::pin(async move {
-            let sealed = self.try_seal(claim, fence).await;
-            sealed.map_err(|error| self.named(error))
-        })
-    }
-
-    fn health(&self) -> BoxFuture<'_, Result<Health, Error>> {
-        Box::pin(async { self.try_health().await.map_err(|error| self.named(error)) })
     }
 }
 

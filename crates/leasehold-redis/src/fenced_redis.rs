@@ -1,0 +1,285 @@
+//! Data at a Redis that refuses the writes of a holder that comes late.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use leasehold::background::Thread;
+use leasehold::clock::{Clock, SystemClock, within};
+use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced, Key};
+
+use crate::attempt::{garbled, milliseconds};
+use crate::connection::{Answer, Connector, Rights, Script, Tls};
+use crate::url::RedisUrl;
+use crate::wire::hash_tag;
+
+/// The script behind [`FencedKey`], for programs that write their data through a client of their
+/// own: it runs one command on a key if the fence may pass.
+///
+/// `EVAL script 2 KEY RECORD FENCE [COMMAND [ARGUMENT …]]`, where RECORD is
+/// [`fence_record`]`(KEY)`, and the command is any one whose first argument is the key:
+///
+/// ```text
+/// EVAL "…" 2 invoice:7 leasehold:fenced:{invoice:7}:invoice:7 1763637400000001 SET paid
+/// EVAL "…" 2 invoice:7 leasehold:fenced:{invoice:7}:invoice:7 1763637400000001 HSET total 9
+/// EVAL "…" 2 invoice:7 leasehold:fenced:{invoice:7}:invoice:7 1763637400000001
+/// ```
+///
+/// The last one is a claim: it remembers the fence and writes nothing. The answer is a list, `1`
+/// and what the command answered; or `0` and the greatest fence, and then nothing was written.
+///
+/// Both keys are in one slot, so it works on a Redis Cluster too; for a key with a `}` and without
+/// a hash tag of its own there is no such record, and a cluster refuses the call (`CROSSSLOT`).
+pub const FENCED_SCRIPT: &str = include_str!("lua/fenced.lua");
+
+/// The name of the key that remembers the greatest fence shown for `key`:
+/// `leasehold:fenced:{TAG}:KEY`, where TAG is the key's own hash tag, else the key.
+pub fn fence_record(key: &str) -> String {
+    format!("leasehold:fenced:{{{}}}:{key}", hash_tag(key))
+}
+
+static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(FENCED_SCRIPT));
+
+/// What the script itself needs, beside the right to the command it runs.
+const RIGHTS: Rights = Rights("+evalsha +script|load +get +set +pttl +pexpire, and the command's");
+
+/// The script's own error code for a record that somebody else has written; it has it too.
+const BAD_RECORD: &str = "BADRECORD";
+
+/// How long a server may take to answer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// A Redis or Valkey server with data that fences protect. It need not be one of those that grant
+/// the lock.
+///
+/// Lazy: nothing is sent before the first call, and the connection is opened again whenever it
+/// broke. Works on any executor, by a thread of its own; all its keys share both.
+///
+/// # What it protects, and what not
+///
+/// A [`FencedKey`] refuses every write that shows a smaller fence than one shown before, in one step
+/// with the write. It cannot refuse a client that writes to the key by another way. What it
+/// remembers is as durable as the server's data: a failover or a restart that forgets the last
+/// writes may forget a fence too, and one without any data forgets all. `maxmemory` with a policy
+/// other than `noeviction` may evict the record before the data.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), leasehold::Error> {
+/// use leasehold::Client;
+/// use leasehold_redis::{FencedRedis, RedisMember};
+///
+/// let locks = Client::new(RedisMember::new("redis://10.0.0.1")?);
+/// let invoice = FencedRedis::new("redis://10.0.0.9")?.key("invoice:7")?;
+///
+/// let guard = locks.lock("invoice:7").acquire().await?;
+/// guard.claim(&invoice).await?; // shuts out whoever held the lock before
+/// match invoice.set(guard.fence(), "paid").await {
+///     Err(error) if error.is_fenced() => println!("somebody else holds the lock by now"),
+///     outcome => outcome?,
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct FencedRedis {
+    server: Arc<Server>,
+}
+
+/// The connection, and the thread that reads and writes on it.
+struct Server {
+    connector: Arc<Connector>,
+    thread: Thread,
+}
+
+impl FencedRedis {
+    /// The server at `url`, which says the same as for [`RedisMember::new`](crate::RedisMember::new).
+    /// `?prefix=` goes in front of every key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], naming the value without its credentials, and the rule;
+    /// [`ErrorKind::Closed`] if the system has no room for a thread. Nothing is sent.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
+        let url = RedisUrl::parse(url.as_ref())?;
+        let tls = Tls::new(url.ca.as_deref())?;
+        let connector = Connector::new(url, tls, Arc::new(SystemClock));
+        let server = Server {
+            connector: Arc::new(connector),
+            thread: Thread::start()?,
+        };
+        Ok(Self {
+            server: Arc::new(server),
+        })
+    }
+
+    /// The data under `name`. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if `name` is empty, or begins with `leasehold:` (behind the
+    /// prefix), where the records of locks and fences are.
+    pub fn key(&self, name: impl AsRef<str>) -> Result<FencedKey, Error> {
+        let name = name.as_ref();
+        let data = format!("{}{name}", self.server.connector.url().prefix);
+        let broken = if name.is_empty() {
+            "is empty"
+        } else if data.starts_with(Key::RESERVED_PREFIX) {
+            "begins with \"leasehold:\", where the records of locks and fences are"
+        } else {
+            return Ok(FencedKey {
+                record: fence_record(&data),
+                data,
+                server: Arc::clone(&self.server),
+            });
+        };
+        let message = format!("the fenced key {data:?} {broken}");
+        Err(Error::new(ErrorKind::InvalidInput, message))
+    }
+}
+
+impl fmt::Debug for FencedRedis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedRedis")
+            .field("server", &self.server.connector.url().id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One key of a [`FencedRedis`], whose writes show a fence.
+///
+/// Every write through it is refused with [`ErrorKind::Fenced`] if a greater fence was shown for
+/// the key before, and is otherwise done in one step with remembering its fence. The data is a plain
+/// string under its own name, for any client to read. The fence is remembered beside it (see
+/// [`fence_record`]), as long as the data lives and 7 days longer; unless somebody else changes
+/// when the data expires.
+///
+/// Its futures may be dropped at any time: whether the write is done is then not known. One that the
+/// server carries out late is refused like any other late one.
+#[derive(Clone)]
+pub struct FencedKey {
+    server: Arc<Server>,
+    data: String,
+    record: String,
+}
+
+impl FencedKey {
+    /// Writes `value`, without an end.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] if a later holder was here. Those of the connection and of the server,
+    /// with [`Effect::Unknown`](leasehold::Effect::Unknown) if the write may have been done: then do
+    /// it again, which the fence makes safe.
+    pub async fn set(&self, fence: Fence, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        let command = vec![b"SET".to_vec(), value.as_ref().to_vec()];
+        self.run(fence, command).await.map(drop)
+    }
+
+    /// Writes `value`, which expires after `ttl`, at least a millisecond.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set); [`ErrorKind::InvalidInput`] for a shorter `ttl`.
+    pub async fn set_for(
+        &self,
+        fence: Fence,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<(), Error> {
+        if ttl < Duration::from_millis(1) {
+            let message = format!("the TTL {ttl:?} is shorter than a millisecond");
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let ttl = milliseconds(ttl).to_string().into_bytes();
+        let value = value.as_ref().to_vec();
+        let command = vec![b"SET".to_vec(), value, b"PX".to_vec(), ttl];
+        self.run(fence, command).await.map(drop)
+    }
+
+    /// Deletes the data, and says whether there was any. The door stays shut.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub async fn delete(&self, fence: Fence) -> Result<bool, Error> {
+        match self.run(fence, vec![b"DEL".to_vec()]).await? {
+            Answer::Integer(deleted) => Ok(deleted > 0),
+            _ => Err(self.named(garbled("DEL"))),
+        }
+    }
+
+    /// What `command` answered, if the fence may pass.
+    async fn run(&self, fence: Fence, command: Vec<Vec<u8>>) -> Result<Answer, Error> {
+        if fence > Fence::MAX {
+            let message = format!("the fence {fence} is above {}, the greatest", Fence::MAX);
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let connector = Arc::clone(&self.server.connector);
+        let keys = [self.data.clone(), self.record.clone()];
+        let task = async move {
+            let deadline = SystemClock.now() + LIMIT;
+            let called = call(&connector, &keys, fence, command);
+            let answered = within(&SystemClock, deadline, called).await;
+            answered.unwrap_or_else(|| {
+                let silent = format!("no answer within {LIMIT:?}");
+                Err(Error::new(ErrorKind::Unreachable, silent).with_unknown_effect())
+            })
+        };
+        let answered = self.server.thread.run(task).await;
+        answered
+            .and_then(|answer| answer)
+            .map_err(|error| self.named(error))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.with_store(self.server.connector.url().id.as_str())
+    }
+}
+
+impl Fenced for FencedKey {
+    fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.run(fence, Vec::new()).await.map(drop) })
+    }
+}
+
+impl fmt::Debug for FencedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedKey")
+            .field("server", &self.server.connector.url().id)
+            .field("key", &self.data)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn call(
+    connector: &Arc<Connector>,
+    keys: &[String; 2],
+    fence: Fence,
+    command: Vec<Vec<u8>>,
+) -> Result<Answer, Error> {
+    let link = connector.link().await?;
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut arguments = vec![fence.to_string().into_bytes()];
+    arguments.extend(command);
+    let call = SCRIPT.call(&keys, &arguments);
+    let mut answers = link.run(&SCRIPT, vec![call], Vec::new()).await?;
+    match answers.swap_remove(0) {
+        // None of our commands looks at the type of the data: it is the record's.
+        Answer::Refused(refusal) if refusal.is_wrong_type() || refusal.code == BAD_RECORD => {
+            let damaged = format!("{:?} is not the record of a fence: delete it", keys[1]);
+            Err(Error::new(ErrorKind::Corrupt, damaged))
+        }
+        Answer::Refused(refusal) => Err(refusal.to_error(link.user(), RIGHTS)),
+        Answer::List(mut parts) => match parts.as_slice() {
+            [Answer::Integer(1), _] => Ok(parts.swap_remove(1)),
+            [Answer::Integer(0), greatest] => Err(Error::fenced(fence, read_fence(greatest))),
+            _ => Err(garbled("a fenced write")),
+        },
+        _ => Err(garbled("a fenced write")),
+    }
+}
+
+fn read_fence(greatest: &Answer) -> Option<Fence> {
+    Fence::new(greatest.as_text()?.parse().ok()?)
+}

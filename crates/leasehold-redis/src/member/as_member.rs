@@ -1,0 +1,102 @@
+use leasehold::{
+    BoxFuture, CardEdit, Claim, Error, Fence, Held, Life, Member, MemberId, Presence, Renewal,
+    Sampled, Seal,
+};
+
+use super::RedisMember;
+use crate::{card, lease, presence};
+
+impl Member for RedisMember {
+    fn id(&self) -> &MemberId {
+        &self.connector.url().id
+    }
+
+    fn seal<'a>(
+        &'a self,
+        claim: &'a Claim,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>> {
+        Box::pin(async move {
+            let sealed = self.try_seal(claim, fence).await;
+            sealed.map_err(|error| self.named(error))
+        })
+    }
+
+    fn renew_sampled<'a>(
+        &'a self,
+        leases: &'a [Held],
+    ) -> BoxFuture<'a, Result<Sampled<Vec<Renewal>>, Error>> {
+        Box::pin(async {
+            let renewed = self.try_renew(leases).await;
+            let mut renewed = renewed.map_err(|error| self.named(error))?;
+            for answer in &mut renewed.answer {
+                if let Renewal::Unknown(error) = answer {
+                    *error = self.named(error.clone());
+                }
+            }
+            Ok(renewed)
+        })
+    }
+
+    fn heal<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async {
+            let healed = self.try_heal(leases).await;
+            healed.map_err(|error| self.named(error))
+        })
+    }
+
+    fn presence(&self) -> BoxFuture<'_, Result<Presence, Error>> {
+        Box::pin(async {
+            let presence = self.try_presence().await;
+            presence.map_err(|error| self.named(error))
+        })
+    }
+
+    fn write_card<'a>(&'a self, edit: &'a CardEdit) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async {
+            let written = self.try_write_card(edit).await;
+            written.map_err(|error| self.named(error))
+        })
+    }
+
+    fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async {
+            let noted = self.try_witness(seen).await;
+            noted.map_err(|error| self.named(error))
+        })
+    }
+}
+
+impl RedisMember {
+    async fn try_seal(&self, claim: &Claim, fence: Fence) -> Result<Sampled<Seal>, Error> {
+        let link = self.link().await?;
+        lease::seal(&link, &self.records(&claim.key), claim, fence).await
+    }
+
+    async fn try_renew(&self, leases: &[Held]) -> Result<Sampled<Vec<Renewal>>, Error> {
+        let link = self.link().await?;
+        let prefix = &self.connector.url().prefix;
+        lease::renew(&link, prefix, leases, self.ambient.clock.now()).await
+    }
+
+    async fn try_heal(&self, leases: &[Held]) -> Result<(), Error> {
+        let link = self.link().await?;
+        lease::heal(&link, &self.connector.url().prefix, leases).await
+    }
+
+    async fn try_presence(&self) -> Result<Presence, Error> {
+        let asked = self.ambient.clock.now();
+        let link = self.link().await?;
+        presence::presence(&link, asked).await
+    }
+
+    async fn try_write_card(&self, edit: &CardEdit) -> Result<bool, Error> {
+        let link = self.link().await?;
+        card::write(&link, edit).await
+    }
+
+    async fn try_witness(&self, seen: &[(MemberId, Life)]) -> Result<(), Error> {
+        let link = self.link().await?;
+        card::witness(&link, seen).await
+    }
+}

@@ -1,0 +1,56 @@
+//! What the server shows of itself beside every answer.
+
+use leasehold::{Error, Incarnation, Life, Mark, Sample};
+
+use crate::attempt::garbled;
+use crate::card::MARK;
+use crate::connection::{Answer, Command, Link, Rights, read_time};
+use crate::wire::CARD;
+
+/// Asked behind every request, in the same write.
+///
+/// The mark is read after all else that the request does: a server that lost its data in the midst
+/// of it then shows no mark, or another one, since none ever comes back.
+pub(crate) fn questions() -> [Command; 2] {
+    let mark = Command::new("HGET").arg(CARD).arg(MARK);
+    [mark, Command::new("TIME")]
+}
+
+/// Reads the answers to [`questions`] on `link`, whatever follows them.
+///
+/// A mark that may not be read, or that is none, counts as no mark: it differs from the card's, and
+/// how the server is says why.
+pub(crate) fn read(link: &Link, answers: &[Answer]) -> Result<Sample, Error> {
+    let [mark, time, ..] = answers else {
+        return Err(garbled("TIME"));
+    };
+    if let Answer::Refused(refusal) = time {
+        return Err(refusal.to_error(link.user(), Rights("+time")));
+    }
+    let clock = read_time(time).ok_or_else(|| garbled("TIME"))?;
+    let mark = mark.as_text().and_then(read_mark);
+    Ok(Sample {
+        clock,
+        incarnation: Incarnation::new(link.run_id(), mark.as_ref()),
+    })
+}
+
+fn read_mark(text: &str) -> Option<Mark> {
+    let (life, generation) = text.split_once('.')?;
+    let mark = Mark::of(Life::parse(life)?, generation.parse().ok()?);
+    (mark.as_str() == text).then_some(mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written() {
+        let mark = Mark::of(Life::parse("0123456789abcdef").unwrap(), 7);
+        assert_eq!(read_mark(mark.as_str()), Some(mark));
+        for wrong in ["", "7", "0123456789abcdef", "0123456789abcdef.+7", "x.7"] {
+            assert_eq!(read_mark(wrong), None, "{wrong}");
+        }
+    }
+}

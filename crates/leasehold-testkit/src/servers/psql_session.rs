@@ -1,0 +1,82 @@
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// A session of `psql`, which asks one thing after the other on one connection. Several of them
+/// are several clients.
+#[derive(Debug)]
+pub struct PsqlSession {
+    process: Child,
+    questions: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+/// What psql is told to say behind an answer.
+const END: &str = "-- the end of the answer --";
+
+impl PsqlSession {
+    pub(super) fn start(psql: &Path, socket: &Path, user: &str) -> Self {
+        // One stream for answers and errors; SIGKILL with the test, should it be killed.
+        let mut process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "sh", "-c", "exec \"$0\" \"$@\" 2>&1"])
+            .arg(psql)
+            .args(["--no-psqlrc", "--no-align", "--tuples-only"])
+            .args(["--set", "VERBOSITY=sqlstate", "--host"])
+            .arg(socket)
+            .args(["--username", user, "postgres"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("setpriv");
+        let questions = process.stdin.take().expect("a pipe");
+        let answers = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        Self {
+            process,
+            questions,
+            answers,
+        }
+    }
+
+    /// Runs `sql`, and returns the lines of the answer: rows with `|` between columns, the
+    /// command's tag (`UPDATE 1`), and errors as `ERROR:  ` with their SQLSTATE.
+    ///
+    /// # Panics
+    ///
+    /// If psql has ended.
+    pub fn run(&mut self, sql: &str) -> Vec<String> {
+        self.send(sql);
+        self.answer()
+    }
+
+    /// Begins `sql`, whose [`answer`](Self::answer) may be long in coming.
+    ///
+    /// # Panics
+    ///
+    /// If psql has ended.
+    pub fn send(&mut self, sql: &str) {
+        writeln!(self.questions, "{sql}\n\\echo '{END}'").expect("psql has ended");
+    }
+
+    /// Waits for the answer to what was [sent](Self::send).
+    ///
+    /// # Panics
+    ///
+    /// If psql has ended.
+    pub fn answer(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            match self.answers.next() {
+                Some(Ok(line)) if line == END => return lines,
+                Some(Ok(line)) => lines.push(line),
+                ended => panic!("psql has ended ({ended:?}) and said {lines:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for PsqlSession {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,127 @@
+//! A holder announces itself at the resource.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use leasehold::{BoxFuture, Error, ErrorKind, Fence, FenceGate, Fenced};
+use leasehold_testkit::Fault;
+
+use crate::scene::{Scene, TTL};
+
+/// A resource that takes its time, and notes what it is shown.
+struct Slow {
+    scene: Scene,
+    takes: Duration,
+    shown: Mutex<Vec<Fence>>,
+}
+
+impl Slow {
+    fn new(scene: Scene, takes: Duration) -> Self {
+        Self {
+            scene,
+            takes,
+            shown: Mutex::default(),
+        }
+    }
+
+    fn shown(&self) -> Vec<Fence> {
+        self.shown.lock().expect("no panic").clone()
+    }
+}
+
+impl Fenced for Slow {
+    fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
+        self.shown.lock().expect("no panic").push(fence);
+        Box::pin(async {
+            self.scene.pass(self.takes).await;
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_shuts_out_the_holder_before_though_nothing_was_written() {
+    let scene = Scene::single();
+    let gate = FenceGate::new();
+    let paused = scene.client.lock("x").acquire().await.unwrap();
+    paused.claim(&gate).await.unwrap();
+    // As a paused process: its keeper does not reach the store, its code is past its check.
+    let late = paused.fence();
+    scene.members[0].set(Fault::Unreachable);
+    paused.lost().await;
+    scene.members[0].set(Fault::None);
+    let next = scene.client.lock("x").acquire().await.unwrap();
+    gate.run(late, || ()).expect("nobody told the resource yet");
+    next.claim(&gate).await.unwrap();
+    assert!(gate.run(late, || panic!("it ran")).unwrap_err().is_fenced());
+    gate.run(next.fence(), || ()).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_refusal_of_a_claim_names_the_lock_and_both_fences() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let later = Fence::new(guard.fence().get() + 1).unwrap();
+    let error = guard.claim(&FenceGate::starting_at(later)).await;
+    let error = error.unwrap_err();
+    assert!(error.is_fenced(), "{error}");
+    let text = error.to_string();
+    for part in [
+        r#"lock "x""#.into(),
+        guard.fence().to_string(),
+        later.to_string(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_guard_claims_nothing() {
+    let resource = Slow::new(Scene::single(), Duration::ZERO);
+    let scene = &resource.scene;
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::Unreachable);
+    guard.lost().await;
+    let error = guard.claim(&resource).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert!(resource.shown().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_does_not_answer_keeps_nobody_beyond_the_deadline() {
+    let resource = Slow::new(Scene::single(), TTL * 1000);
+    let scene = &resource.scene;
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let deadline = guard.deadline().unwrap();
+    scene.members[0].set(Fault::Frozen);
+    let error = guard.claim(&resource).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert_eq!(scene.now(), deadline);
+    assert_eq!(resource.shown(), [guard.fence()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_the_deadline_is_no_claim() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::Frozen);
+    let left = guard.remaining();
+    let resource = Slow::new(scene, left);
+    // Both are due at the same instant, and the answer is looked at first.
+    let error = guard.claim(&resource).await.unwrap_err();
+    assert!(error.is_lost(), "{error}");
+}
+
+#[test]
+fn the_blocking_guard_claims_too() {
+    let locks = leasehold::blocking::Client::new(leasehold::MemoryStore::new());
+    let guard = locks.lock("x").acquire().unwrap();
+    let gate = FenceGate::new();
+    guard.claim(&gate).unwrap();
+    assert_eq!(gate.greatest(), Some(guard.fence()));
+    // Resources of several kinds stand in one list.
+    let resources: [&dyn Fenced; 2] = [&gate, &FenceGate::new()];
+    for resource in resources {
+        guard.claim(resource).unwrap();
+    }
+}

@@ -1,0 +1,341 @@
+//! Whose answers count, and what is put back, with the real quorum over members in memory.
+
+use std::time::Duration;
+
+use leasehold::{Client, ErrorKind, Key, LostReason, MemoryStore, Quorum, Store};
+use leasehold_testkit::{Call, Fault, FaultyMember};
+
+use crate::scene::{Scene, TTL, client, quorum_of};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How long a member is out that may have forgotten: the longest TTL and a second.
+const WAIT: Duration = Duration::from_secs(61);
+
+async fn is_free_at(store: &MemoryStore, name: &str) -> bool {
+    let holders = store.holders(&Key::new(name).unwrap()).await;
+    holders.unwrap().is_empty()
+}
+
+/// Lets whatever was started in the background come to its end.
+async fn settle(scene: &Scene) {
+    scene.pass(Duration::from_millis(1)).await;
+}
+
+async fn take(client: &Client, name: &str) {
+    let guard = client.lock(name).try_acquire().await.unwrap();
+    guard.expect("a free lock").release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_restarted_empty_does_not_count_until_its_wait_is_over() {
+    let scene = Scene::quorum(3);
+    take(&scene.client, "x").await;
+    scene.stores[1].restart(false);
+    take(&scene.client, "x").await;
+    settle(&scene).await;
+    scene.members[2].set(Fault::Unreachable);
+    let error = scene.client.lock("x").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    let text = error.to_string();
+    assert!(
+        text.contains("1 of 3 members count, 2 are needed"),
+        "{text}"
+    );
+    assert!(
+        text.contains("m1: lost data or restarted a short time ago (counts again in 61s)"),
+        "{text}"
+    );
+    assert!(text.contains("m2: connection refused"), "{text}");
+    let failure = error
+        .members()
+        .iter()
+        .find(|failure| failure.id.as_str() == "m1");
+    assert_eq!(failure.unwrap().error.kind(), ErrorKind::Untrusted);
+    assert!(
+        is_free_at(&scene.stores[0], "x").await,
+        "what was granted is freed"
+    );
+    scene.pass(WAIT).await;
+    take(&scene.client, "x").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_without_limit_waits_for_members_to_count_again() {
+    let scene = Scene::quorum(3);
+    for member in [0, 1] {
+        scene.stores[member].restart(false);
+    }
+    let began = scene.now();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let waited = scene.now().since(began);
+    assert!(waited >= WAIT && waited < WAIT + 2 * SECOND, "{waited:?}");
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_holders_cannot_be_made_by_restarting_a_member() {
+    let scene = Scene::quorum(3);
+    scene.members[2].set(Fault::Unreachable);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[2].set(Fault::None);
+    scene.stores[1].restart(false);
+    let other = scene.other_client();
+    for _ in 0..40 {
+        assert!(
+            other
+                .lock("x")
+                .try_acquire()
+                .await
+                .unwrap_or(None)
+                .is_none()
+                || !guard.is_valid()
+        );
+        scene.pass(2 * SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_minority_comes_back_into_play_without_the_holder_doing_anything() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.stores[0].restart(false);
+    scene.pass(TTL).await;
+    assert!(
+        is_free_at(&scene.stores[0], "x").await,
+        "nothing is put back where it would not count"
+    );
+    scene.pass(WAIT).await;
+    assert!(!is_free_at(&scene.stores[0], "x").await, "put back");
+    scene.pass(TTL).await;
+    // It counts now: without it there would be no majority.
+    scene.members[1].set(Fault::Unreachable);
+    scene.pass(3 * TTL).await;
+    assert!(guard.is_valid() && !guard.is_in_doubt());
+    let next = {
+        scene.members[1].set(Fault::None);
+        let fence = guard.fence();
+        guard.release().await.unwrap();
+        settle(&scene).await;
+        let next = scene.client.lock("x").acquire().await.unwrap();
+        assert!(next.fence() > fence);
+        next
+    };
+    drop(next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_put_back_is_freed_with_the_lock() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let key = Key::new("x").unwrap();
+    scene.stores[0].forget(&key);
+    let heals = |scene: &Scene| scene.count(0, |call| matches!(call, Call::Heal(_)));
+    while heals(&scene) == 0 {
+        // So slow that the answer is still out when the lock is released.
+        scene.members[0].set(Fault::Slow(Duration::from_millis(300)));
+        scene.pass(Duration::from_millis(50)).await;
+    }
+    guard.release().await.unwrap();
+    scene.pass(SECOND).await;
+    for store in &scene.stores {
+        assert!(is_free_at(store, "x").await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn flushed_data_are_noticed_by_the_very_answer_that_lacks_them() {
+    let scene = Scene::quorum(3);
+    take(&scene.client, "x").await;
+    scene.stores[1].forget_everything();
+    scene.members[2].set(Fault::Unreachable);
+    let error = scene.client.lock("x").try_acquire().await.unwrap_err();
+    assert!(error.to_string().contains("m1: "), "{error}");
+    assert_eq!(error.members().len(), 2, "{error}");
+    settle(&scene).await;
+    let health = Store::health(&scene.store()).await;
+    let distrust = health[1].distrust.as_ref().expect("out");
+    assert!(
+        distrust.counts_again.unwrap() > Duration::from_secs(59),
+        "{distrust}"
+    );
+    assert!(health[0].distrust.is_none());
+    assert!(health[2].presence.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_of_another_set_is_refused_with_both() {
+    let scene = Scene::quorum(5);
+    let fewer = client(
+        quorum_of(&scene.members[..3], &scene.ambient),
+        &scene.ambient,
+    );
+    let error = fewer.lock("x").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let text = error.to_string();
+    assert!(
+        text.contains("m0: belongs to another set: its card (generation 1) says m0,m1,m2,m3,m4 ("),
+        "{text}"
+    );
+    assert!(text.contains("this client m0,m1,m2 ("), "{text}");
+    let asked = |call: &Call| matches!(call, Call::Acquire(_));
+    assert_eq!(
+        scene.count(0, asked),
+        0,
+        "nothing is asked of members of others"
+    );
+    let limits = quorum_of(&scene.members, &scene.ambient).max_ttl(Duration::from_secs(30));
+    let error = client(limits, &scene.ambient)
+        .lock("x")
+        .try_acquire()
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
+    let scene = Scene::quorum(3);
+    for store in &scene.stores {
+        store.forget_everything();
+    }
+    let first = client(scene.store(), &scene.ambient);
+    scene.members[2].set(Fault::Unreachable);
+    let error = first.lock("x").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    assert!(
+        error
+            .to_string()
+            .contains("once all its members have answered, and m2 did not"),
+        "{error}"
+    );
+    scene.members[2].set(Fault::None);
+    take(&first, "x").await;
+    scene.members[2].set(Fault::Unreachable);
+    take(&scene.other_client(), "x").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn init_is_for_members_that_answer_and_hold_nothing() {
+    let scene = Scene::quorum(3);
+    let error = scene.store().init().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(
+        error
+            .to_string()
+            .starts_with("m0: has a card already: generation 1 of m0,m1,m2"),
+        "{error}"
+    );
+
+    for store in &scene.stores {
+        store.forget_everything();
+    }
+    scene.members[1].set(Fault::Unreachable);
+    assert_eq!(
+        scene.store().init().await.unwrap_err().kind(),
+        ErrorKind::Unreachable
+    );
+    scene.members[1].set(Fault::None);
+
+    let alone = Client::builder(scene.stores[2].clone()).ambient(scene.ambient.clone());
+    let alone = alone.on_current_runtime().build();
+    let guard = alone.lock("mine").acquire().await.unwrap();
+    let error = scene.store().init().await.unwrap_err();
+    assert_eq!(error.to_string(), r#"m2: lock "mine" is held there"#);
+    guard.release().await.unwrap();
+    scene.store().init().await.unwrap();
+    take(&scene.other_client(), "x").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_grows_one_member_at_a_time_and_old_clients_are_refused() {
+    let scene = Scene::quorum(3);
+    let newcomer = |n: usize| {
+        let store = MemoryStore::member(format!("m{n}"), scene.ambient.clone());
+        FaultyMember::new(store, scene.ambient.clone())
+    };
+    let mut members = scene.members.clone();
+    members.extend([newcomer(3), newcomer(4)]);
+    let quorum = |count: usize| quorum_of(&members[..count], &scene.ambient);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+
+    let error = quorum(5).succeed(&quorum(3)).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("2 members would join and 0 leave: one at a time"),
+        "{error}"
+    );
+    quorum(4).succeed(&quorum(3)).await.unwrap();
+    quorum(4)
+        .succeed(&quorum(3))
+        .await
+        .expect("it can be repeated");
+
+    // A client of the new set meets the old holder's lease in every majority.
+    let new = client(quorum(4), &scene.ambient);
+    assert!(new.lock("x").try_acquire().await.unwrap().is_none());
+    let error = scene.client.lock("y").try_acquire().await.unwrap_err();
+    let refused = |error: &leasehold::Error| error.to_string().contains("generation 2");
+    settle(&scene).await;
+    let again = scene.client.lock("y").try_acquire().await.unwrap_err();
+    assert!(refused(&error) || refused(&again), "{error}, {again}");
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
+
+    let error = quorum(5).succeed(&quorum(4)).await.unwrap_err();
+    assert!(
+        error.to_string().contains("changed a short time ago"),
+        "{error}"
+    );
+    scene.pass(WAIT).await;
+    quorum(5).succeed(&quorum(4)).await.unwrap();
+    let new = client(quorum(5), &scene.ambient);
+    take(&new, "x").await;
+
+    // One is replaced: first it leaves, and is told; later another one joins.
+    scene.pass(WAIT).await;
+    let four = quorum_of(&members[1..], &scene.ambient);
+    four.succeed(&quorum(5)).await.unwrap();
+    take(&client(four, &scene.ambient), "x").await;
+    let error = new.lock("x").try_acquire().await;
+    assert!(error.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
+    let scene = Scene::quorum(3);
+    let two: Quorum = quorum_of(&scene.members[..2], &scene.ambient);
+    let error = two.succeed(&scene.store()).await.unwrap_err();
+    assert!(
+        error.to_string().starts_with("2 members would remain"),
+        "{error}"
+    );
+
+    let joining = MemoryStore::member("m3", scene.ambient.clone());
+    let members = [
+        &scene.members[..],
+        &[FaultyMember::new(joining, scene.ambient.clone())],
+    ]
+    .concat();
+    let four = || quorum_of(&members, &scene.ambient);
+    scene.members[0].set(Fault::Unreachable);
+    let error = four().succeed(&scene.store()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    scene.members[0].set(Fault::None);
+    scene.stores[0].restart(true);
+    let error = four().succeed(&scene.store()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("m0 restarted: a client confirms its card"),
+        "{error}"
+    );
+    let slower = four().max_ttl(Duration::from_secs(50));
+    let error = slower.succeed(&scene.store()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("a change of the members keeps the limits"),
+        "{error}"
+    );
+}

@@ -1,0 +1,65 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The package of Debian and Ubuntu that has the server, of whichever version they have.
+pub(crate) const PACKAGE: &str = "postgresql";
+
+/// What is told to somebody who installs the package.
+pub(crate) const ADVICE: &str = "\
+The package postgresql makes a database of the system and starts it, unless
+/etc/postgresql-common/createcluster.conf says `create_main_cluster = false`.";
+
+/// The package that has the settings of new databases, and nothing that runs by itself.
+const COMMON_PACKAGE: &str = "postgresql-common";
+const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// Debian keeps the server's programs out of `PATH`, in one folder per version; newest first.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let mut versions: Vec<PathBuf> = versions.flatten().map(|entry| entry.path()).collect();
+    versions.sort_by_key(|folder| std::cmp::Reverse(version(folder)));
+    versions.iter().map(|folder| folder.join("bin")).collect()
+}
+
+fn version(folder: &Path) -> Option<u32> {
+    folder.file_name()?.to_str()?.parse().ok()
+}
+
+/// Installs `packages`, the server's among them, by `install`, but lets the server's make and start
+/// no database of the system: the tests run their own. The settings are then as they were.
+pub(crate) fn install_without_database(
+    packages: &[&str],
+    install: impl Fn(&[&str]) -> Result<(), String>,
+) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{SETTINGS}: {error}");
+    install(&[COMMON_PACKAGE])?;
+    let before = fs::read_to_string(SETTINGS).map_err(failed)?;
+    fs::write(SETTINGS, none_made(&before)).map_err(failed)?;
+    let outcome = install(packages);
+    fs::write(SETTINGS, before).map_err(failed)?;
+    outcome
+}
+
+/// The last line about a setting is the one that counts.
+fn none_made(settings: &str) -> String {
+    format!("{}\ncreate_main_cluster = false\n", settings.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_numbers() {
+        assert!(version(Path::new("/x/9")) < version(Path::new("/x/15")));
+        assert!(version(Path::new("/x/devel")) < version(Path::new("/x/9")));
+    }
+
+    #[test]
+    fn the_setting_stands_at_the_end_on_a_line_of_its_own() {
+        let before = "create_main_cluster = true\nssl = on";
+        let lines = none_made(before);
+        assert_eq!(lines.lines().last(), Some("create_main_cluster = false"));
+        assert!(lines.starts_with(before));
+    }
+}
