@@ -6,6 +6,7 @@ pub mod faults;
 /// What the contract suite asks of a store's tests.
 pub mod harness;
 pub mod servers;
+pub mod sim;
 
 mod faulty;
 mod virtual_time;

@@ -86,7 +86,11 @@ impl Acquisition {
             let (claim, sent) = self.claim(&limits);
             match self.attempt(&claim, sent, &limits).await {
                 Ok(guard) => return Ok(Some(guard)),
-                Err(Setback::CutOff) => return self.give_up(last, began),
+                Err(Setback::CutOff) => {
+                    // This attempt is seen through behind the caller's back: it may hold for a moment.
+                    let outcome = self.give_up(last, began);
+                    return outcome.map_err(Error::with_unknown_effect);
+                }
                 Err(setback) => last = setback,
             }
             let now = self.context.now();

@@ -109,7 +109,7 @@ pub use holder::{ClientInfo, Holder};
 pub use key::Key;
 pub use lock::Lock;
 pub use member::{Incarnation, Member, MemberFailure, MemberId, Presence, Sample, Sampled, Seal};
-pub use memory::MemoryStore;
+pub use memory::{MemorySnapshot, MemoryStore};
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use quorum::{Quorum, TrustRules};
 pub use store::Store;

@@ -12,7 +12,7 @@ use crate::key::Key;
 use crate::member::{Incarnation, MemberId, Sample};
 
 /// What a memory store holds: its locks, and what a server has beside them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Data {
     pub(super) slots: BTreeMap<Key, Slot>,
     pub(super) card: Option<Card>,
@@ -36,6 +36,12 @@ impl Data {
     pub(super) fn forget(&mut self) {
         self.slots.clear();
         self.card = None;
+    }
+
+    /// Brings back the locks and the card of `then`.
+    pub(super) fn roll_back(&mut self, then: &Self) {
+        self.slots.clone_from(&then.slots);
+        self.card.clone_from(&then.card);
     }
 
     pub(super) fn restart(&mut self, now: BootInstant, entropy: &dyn Entropy) {
@@ -109,14 +115,14 @@ fn draw_run(entropy: &dyn Entropy) -> RunId {
 }
 
 /// All that is known of one key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     /// The greatest fence ever granted or sealed. Outlives every lease.
     pub(super) counter: u64,
     pub(super) leases: Vec<Lease>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lease {
     pub(super) claim: Claim,
     pub(super) fence: Fence,

@@ -76,6 +76,18 @@ impl MemoryStore {
         }
     }
 
+    /// All that it holds now.
+    pub fn snapshot(&self) -> MemorySnapshot {
+        MemorySnapshot(self.data().clone())
+    }
+
+    /// Begins a new run with what it held when `snapshot` was taken, as a server does whose last
+    /// writes had not reached the disk.
+    pub fn restart_from(&self, snapshot: &MemorySnapshot) {
+        self.restart(true);
+        self.data().roll_back(&snapshot.0);
+    }
+
     /// Says from now on that it keeps, or does not keep, its data across restarts.
     pub fn claim_durable(&self, durable: bool) {
         self.data().durable = durable;
@@ -123,6 +135,10 @@ impl MemoryStore {
         leases.iter().map(renewal).collect()
     }
 }
+
+/// What a [`MemoryStore`] held at some moment.
+#[derive(Clone, Debug)]
+pub struct MemorySnapshot(Data);
 
 impl Default for MemoryStore {
     fn default() -> Self {

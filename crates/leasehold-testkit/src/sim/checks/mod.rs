@@ -1,0 +1,56 @@
+//! The invariants, each checked on a history by itself.
+
+mod exclusion;
+mod fence_order;
+mod foreign_release;
+mod leak;
+mod liveness;
+mod lost_in_time;
+mod no_resurrection;
+mod spans;
+mod unknown;
+
+#[cfg(test)]
+mod invented;
+mod majorities;
+
+use std::fmt;
+use std::time::Duration;
+
+use super::history::Event;
+
+/// An invariant that a history breaks.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The invariant's number in ARCHITECTURE.md.
+    pub invariant: &'static str,
+    /// When on the world's timeline.
+    pub at: Duration,
+    /// What happened.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            invariant,
+            at,
+            text,
+        } = self;
+        write!(f, "{invariant} at {:.3}: {text}", at.as_secs_f64())
+    }
+}
+
+/// All that `events` break.
+pub(crate) fn all(events: &[Event]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    violations.extend(exclusion::check(events));
+    violations.extend(fence_order::check(events));
+    violations.extend(lost_in_time::check(events));
+    violations.extend(foreign_release::check(events));
+    violations.extend(leak::check(events));
+    violations.extend(no_resurrection::check(events));
+    violations.extend(unknown::check(events));
+    violations.extend(liveness::check(events));
+    violations
+}

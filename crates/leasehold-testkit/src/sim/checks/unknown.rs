@@ -1,0 +1,237 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use leasehold::Owner;
+
+use super::Violation;
+use super::majorities::Majorities;
+use crate::sim::history::{Event, Execution, Freed, Hold, Kind, Named, Stand, What};
+
+/// I7: what was reported to be without effect has none: an attempt that was refused is not held by a
+/// majority from then on, and a release is reported as what a majority of the servers did.
+pub(super) fn check(events: &[Event]) -> Vec<Violation> {
+    let mut watch = Watch {
+        majorities: Majorities::default(),
+        clients: BTreeMap::new(),
+        latest: BTreeMap::new(),
+        owners: BTreeMap::new(),
+        granted: BTreeMap::new(),
+        refused: BTreeSet::new(),
+        stands: BTreeMap::new(),
+        freed: BTreeMap::new(),
+        violations: Vec::new(),
+    };
+    for event in events {
+        watch.see(event);
+    }
+    watch.violations
+}
+
+struct Watch {
+    majorities: Majorities,
+    /// Who asked, by hold.
+    clients: BTreeMap<Hold, usize>,
+    /// The latest hold that a client asked for, by client and key.
+    latest: BTreeMap<(usize, usize), Hold>,
+    /// The hold that an owner was drawn for.
+    owners: BTreeMap<Owner, Hold>,
+    granted: BTreeMap<Hold, Owner>,
+    /// Holds that were refused for certain.
+    refused: BTreeSet<Hold>,
+    stands: BTreeMap<(usize, usize), (Stand, Placed)>,
+    /// The servers that freed a lease when they were told to.
+    freed: BTreeMap<Owner, BTreeSet<usize>>,
+    violations: Vec<Violation>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    Plainly,
+    /// By a repeated request: nobody can know of it.
+    Astray,
+}
+
+impl Watch {
+    fn see(&mut self, event: &Event) {
+        let at = event.at;
+        self.majorities.see(event);
+        match &event.what {
+            What::Asked {
+                hold, client, key, ..
+            } => {
+                self.latest.insert((*client, *key), *hold);
+                self.clients.insert(*hold, *client);
+            }
+            What::Sent { client, key, owner } => {
+                if let Some(hold) = self.latest.get(&(*client, *key)) {
+                    self.owners.entry(*owner).or_insert(*hold);
+                }
+            }
+            What::Granted { hold, owner, .. } => {
+                self.granted.insert(*hold, *owner);
+            }
+            What::Denied {
+                hold,
+                named: Named::Busy | Named::NoEffect(_),
+            } => {
+                self.refused.insert(*hold);
+                let theirs = self.owners.iter().filter(|(_, owned)| *owned == hold);
+                let theirs: Vec<Owner> = theirs.map(|(owner, _)| *owner).collect();
+                theirs
+                    .into_iter()
+                    .for_each(|owner| self.must_not_hold(at, owner));
+            }
+            // Who asks from then on is no program.
+            What::Quiet => self.latest.clear(),
+            What::Released { hold, outcome } => self.released(at, *hold, *outcome),
+            What::Executed(execution) => self.executed(at, execution),
+            What::Holds { server, key, stand } => {
+                let placed = Placed::Astray;
+                self.place((*server, *key), stand.map(|stand| (stand, placed)));
+            }
+            _ => {}
+        }
+    }
+
+    fn executed(&mut self, at: Duration, execution: &Execution) {
+        let (place, owner) = ((execution.server, execution.key), execution.owner);
+        let held = |stand: &Option<Stand>| stand.is_some_and(|stand| stand.owner == owner);
+        if execution.kind == Kind::Release && held(&execution.before) && !held(&execution.after) {
+            self.freed
+                .entry(owner)
+                .or_default()
+                .insert(execution.server);
+        }
+        let known = self.stands.get(&place).filter(|(stand, _)| {
+            execution
+                .after
+                .is_some_and(|after| after.owner == stand.owner)
+        });
+        let placed = match known {
+            Some((_, placed)) => *placed,
+            None if execution.stray => Placed::Astray,
+            None => Placed::Plainly,
+        };
+        self.place(place, execution.after.map(|stand| (stand, placed)));
+        if execution.kind == Kind::Acquire && held(&execution.after) {
+            self.must_not_hold(at, owner);
+        }
+    }
+
+    fn place(&mut self, place: (usize, usize), stand: Option<(Stand, Placed)>) {
+        match stand {
+            Some(stand) => self.stands.insert(place, stand),
+            None => self.stands.remove(&place),
+        };
+    }
+
+    /// Rejects an attempt that was refused, and is held by a majority.
+    fn must_not_hold(&mut self, at: Duration, owner: Owner) {
+        let hold = self.owners.get(&owner);
+        let Some(hold) = hold.filter(|hold| self.refused.contains(hold)) else {
+            return;
+        };
+        let held = self.stands.values().filter(|(stand, placed)| {
+            stand.owner == owner && *placed == Placed::Plainly && stand.until > at
+        });
+        if held.count() >= self.needed(*hold) {
+            let text = format!("h{hold} was refused, but {owner} holds a majority");
+            self.violations.push(Violation {
+                invariant: "I7",
+                at,
+                text,
+            });
+        }
+    }
+
+    fn needed(&self, hold: Hold) -> usize {
+        self.majorities.of(self.clients[&hold])
+    }
+
+    fn released(&mut self, at: Duration, hold: Hold, outcome: Freed) {
+        let owner = self.granted.get(&hold);
+        let freed = owner.and_then(|owner| self.freed.get(owner));
+        let freed = freed.map_or(0, BTreeSet::len);
+        let wrong = match outcome {
+            Freed::Released => freed < self.needed(hold),
+            Freed::WasLost => freed >= self.needed(hold),
+            Freed::Unknown => false,
+        };
+        if wrong {
+            let text = format!("the release of h{hold} says {outcome:?}; {freed} servers freed it");
+            self.violations.push(Violation {
+                invariant: "I7",
+                at,
+                text,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::checks::invented::*;
+
+    fn refused(named: Named) -> Vec<Event> {
+        vec![
+            joined(0, 3),
+            asked(1_000, 1, 0, 0),
+            sent(1_000, 0, 1),
+            event(1_500, What::Denied { hold: 1, named }),
+        ]
+    }
+
+    fn placed(millis: u64, server: usize, stray: bool) -> Event {
+        let mut event = executed(millis, server, Kind::Acquire, 1, None, Some((1, 9_000)));
+        if let What::Executed(execution) = &mut event.what {
+            execution.stray = stray;
+        }
+        event
+    }
+
+    #[test]
+    fn a_refusal_that_holds_a_majority_is_rejected() {
+        let later = |named, stray| {
+            let placed = vec![placed(2_000, 0, stray), placed(2_000, 1, stray)];
+            check(&[refused(named), placed].concat()).len()
+        };
+        assert_eq!(later(Named::Busy, false), 1);
+        assert_eq!(
+            later(Named::NoEffect(leasehold::ErrorKind::NoQuorum), false),
+            1
+        );
+        assert_eq!(
+            later(Named::Unknown(leasehold::ErrorKind::NoQuorum), false),
+            0
+        );
+        assert_eq!(
+            later(Named::Busy, true),
+            0,
+            "nobody can know of a repeated request"
+        );
+    }
+
+    #[test]
+    fn a_release_that_says_what_did_not_happen_is_rejected() {
+        let releases = |outcome, servers: usize| {
+            let mut events = vec![joined(0, 3)];
+            events.extend(grant(1, 0, 0, 1_000, 5_000));
+            for server in 0..servers {
+                let freed = executed(2_000, server, Kind::Release, 1, Some((1, 9_000)), None);
+                events.push(freed);
+            }
+            events.push(event(2_500, What::Released { hold: 1, outcome }));
+            check(&events).len()
+        };
+        assert_eq!(
+            (releases(Freed::Released, 2), releases(Freed::Released, 1)),
+            (0, 1)
+        );
+        assert_eq!(
+            (releases(Freed::WasLost, 1), releases(Freed::WasLost, 2)),
+            (0, 1)
+        );
+        assert_eq!(releases(Freed::Unknown, 2), 0);
+    }
+}

@@ -1,0 +1,29 @@
+//! The real client, keeper, acquisition and quorum in a simulated world: servers and clients with
+//! clocks of their own, a network between them, programs that take locks, and weather.
+//!
+//! All of it follows from one seed. What happens is written down as a history on a timeline that no
+//! part of the world can read; the invariants are judged from the history alone, afterwards.
+
+mod chance;
+mod checks;
+mod connection;
+mod faults;
+mod gate;
+mod history;
+mod machine;
+mod plan;
+mod remote_member;
+mod request;
+mod run;
+mod seeds;
+mod server;
+mod timeline;
+mod weather;
+mod wire;
+mod workload;
+mod world;
+
+pub use checks::Violation;
+pub use faults::{FaultClass, Faults};
+pub use run::{Outcome, run};
+pub use seeds::{Summary, run_all};

@@ -1,0 +1,84 @@
+use std::time::Duration;
+
+use super::chance::Chance;
+use super::faults::{FaultClass, Faults};
+
+/// What a world is like: all of it follows from the seed and from the faults that are allowed.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) servers: usize,
+    pub(crate) clients: usize,
+    pub(crate) keys: usize,
+    /// How long clients work, and things go wrong.
+    pub(crate) span: Duration,
+    /// Those that this world has.
+    pub(crate) faults: Faults,
+    /// In millionths: each machine's clock is off by at most so much.
+    pub(crate) drift: i64,
+    /// The mean pause between two faults.
+    pub(crate) calm: Duration,
+    /// Servers drop a client's old connection when it makes a new one.
+    pub(crate) kills_old: bool,
+    /// Servers keep all their data across restarts, and say so.
+    pub(crate) durable: bool,
+    pub(crate) waits: bool,
+    /// An operator forms the set; else the first clients do.
+    pub(crate) init: bool,
+}
+
+impl Plan {
+    pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_millis(100);
+    pub(crate) const MAX_TTL: Duration = Duration::from_secs(4);
+    pub(crate) const TTLS: [Duration; 3] = [
+        Duration::from_millis(1_000),
+        Duration::from_millis(2_000),
+        Self::MAX_TTL,
+    ];
+
+    pub(crate) fn draw(chance: &Chance, allowed: Faults) -> Self {
+        let mut faults: Faults = allowed.iter().filter(|_| chance.percent(35)).collect();
+        // Those that shape the whole world hide others: they are rarer.
+        for class in [
+            FaultClass::SameServer,
+            FaultClass::OtherSet,
+            FaultClass::Drift,
+        ] {
+            if chance.percent(70) {
+                faults = faults.without(class);
+            }
+        }
+        if faults.any_of(&FaultClass::FORGETTING) {
+            faults = faults.without(FaultClass::WildClock);
+        }
+        Self {
+            servers: if chance.percent(70) { 3 } else { 5 },
+            clients: 2 + chance.below(3),
+            keys: 1 + chance.below(2),
+            span: chance.millis(15_000, 30_000),
+            drift: if faults.has(FaultClass::Drift) {
+                40_000
+            } else {
+                100
+            },
+            calm: chance.millis(500, 3_000),
+            kills_old: chance.percent(50),
+            durable: !faults.any_of(&FaultClass::FORGETTING),
+            init: chance.percent(50),
+            waits: chance.percent(60),
+            faults,
+        }
+    }
+
+    /// Whether a free lock must be granted once all is set right: not where the members' clocks keep
+    /// parting, nor where the set is no majority of different servers, or not for certain the one
+    /// on the cards.
+    pub(crate) fn is_live(&self) -> bool {
+        let other_set = self.has(FaultClass::OtherSet)
+            && (!self.init || self.faults.any_of(&FaultClass::FORGETTING));
+        !self.has(FaultClass::Drift) && !self.has(FaultClass::SameServer) && !other_set
+    }
+
+    pub(crate) fn has(&self, class: FaultClass) -> bool {
+        self.faults.has(class)
+    }
+}

@@ -1,0 +1,193 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::chance::Chance;
+use super::checks::{self, Violation};
+use super::faults::{FaultClass, Faults};
+use super::history::{Event, What, fingerprint};
+use super::plan::Plan;
+use super::weather::Weather;
+use super::workload::key_name;
+use super::world::{Peer, World};
+
+/// What came of one seed.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The faults that this world had, of those that were allowed.
+    pub faults: Faults,
+    /// What must not have happened.
+    pub violations: Vec<Violation>,
+    /// The same for the same history.
+    pub fingerprint: u64,
+    /// How many locks were granted.
+    pub grants: usize,
+    events: Vec<Event>,
+}
+
+impl Outcome {
+    /// All that happened, one line each.
+    pub fn trace(&self) -> impl Iterator<Item = String> {
+        self.events.iter().map(ToString::to_string)
+    }
+}
+
+/// Lets the world of `seed` run to its end, and judges what happened in it.
+///
+/// # Panics
+///
+/// Within another tokio runtime.
+pub fn run(seed: u64, allowed: Faults) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let chance = Chance::new(seed, 0);
+    let plan = Plan::draw(&chance, allowed);
+    let events = runtime.block_on(live(seed, plan.clone(), chance));
+    let granted = |event: &&Event| matches!(event.what, What::Granted { .. });
+    Outcome {
+        seed,
+        faults: plan.faults,
+        violations: checks::all(&events),
+        fingerprint: fingerprint(&events),
+        grants: events.iter().filter(granted).count(),
+        events,
+    }
+}
+
+async fn live(seed: u64, plan: Plan, chance: Chance) -> Vec<Event> {
+    let world = Arc::new(World::new(seed, plan));
+    let (plan, timeline) = (&world.plan, world.timeline);
+    world.history.note(format!("{plan:?}"));
+    for number in 0..plan.clients {
+        let is_outsider = plan.has(FaultClass::OtherSet) && number + 1 == plan.clients;
+        let peer = world.add_client(is_outsider).await;
+        world.employ(&peer);
+    }
+    let weather = Weather::new(Arc::clone(&world), chance.clone());
+    tokio::select! {
+        biased;
+        () = weather.rage() => {}
+        () = timeline.sleep(plan.span) => {}
+    }
+    world.work.end();
+    world.clear_up();
+    world.dismiss(Duration::from_secs(30)).await;
+    world.history.add(What::Quiet);
+    settle(&world).await;
+    if plan.is_live() {
+        probe(&world, &chance).await;
+    }
+    world.history.take()
+}
+
+/// Waits until nothing may be held any more, and looks what is.
+async fn settle(world: &World) {
+    let now = world.timeline.now();
+    let stands = world.servers.iter().flat_map(|server| server.stands());
+    let last = stands.flatten().map(|stand| stand.until).max();
+    let until = if world.plan.faults == Faults::NONE {
+        now + AT_ONCE
+    } else {
+        last.unwrap_or(now).min(now + LONGEST) + AT_ONCE
+    };
+    world.timeline.sleep_until(until).await;
+    world.history.add(What::Settled);
+    for server in &world.servers {
+        for (key, stand) in server.stands().into_iter().enumerate() {
+            if let Some(stand) = stand {
+                world.history.add(What::Left {
+                    server: server.number,
+                    key,
+                    owner: Some(stand.owner),
+                });
+            }
+        }
+    }
+}
+
+/// Asks for every lock while nothing but a dead minority is in the way.
+async fn probe(world: &World, chance: &Chance) {
+    // Members that restarted unnoticed are old enough only some time after somebody noticed.
+    if let Some(peer) = world.living().iter().find(|peer| !peer.is_outsider) {
+        let _ = peer
+            .client
+            .lock("probe")
+            .ttl(Plan::TTLS[0])
+            .try_acquire()
+            .await;
+    }
+    world.timeline.sleep(OLD_ENOUGH).await;
+    let minority = (world.plan.servers - 1) / 2;
+    for server in world.servers.iter().take(minority) {
+        match chance.below(3) {
+            0 => server.freeze(),
+            1 => server.crash(chance.percent(50)),
+            _ => {}
+        }
+    }
+    let newcomer = world.add_client(false).await;
+    let mut clients = world.living();
+    clients.retain(|peer| !peer.is_outsider && peer.number != newcomer.number);
+    let veteran = clients.first().unwrap_or(&newcomer);
+    for client in [&newcomer, veteran] {
+        for key in 0..world.plan.keys {
+            try_one(world, client, key, AT_ONCE).await;
+        }
+    }
+    let ttl = Plan::TTLS[1];
+    let held = newcomer
+        .client
+        .lock(key_name(0))
+        .ttl(ttl)
+        .wait(AT_ONCE)
+        .acquire()
+        .await;
+    world.crash_client(&newcomer);
+    let heir = if veteran.number == newcomer.number {
+        world.add_client(false).await
+    } else {
+        veteran.clone()
+    };
+    try_one(world, &heir, 0, ttl + AT_ONCE).await;
+    drop(held);
+}
+
+async fn try_one(world: &World, peer: &Peer, key: usize, allowed: Duration) {
+    let began = world.timeline.now();
+    let lock = peer
+        .client
+        .lock(key_name(key))
+        .wait(allowed)
+        .ttl(Plan::TTLS[1]);
+    let granted = match lock.acquire().await {
+        Ok(guard) => {
+            let granted = guard.is_valid();
+            let _ = guard.release().await;
+            granted
+        }
+        Err(error) => {
+            world.history.note(format!("probe: {error}"));
+            false
+        }
+    };
+    let took = world.timeline.now() - began;
+    world.history.add(What::Probed {
+        key,
+        granted,
+        took,
+        allowed,
+    });
+}
+
+/// Enough for some attempts, one of them with silent members.
+const AT_ONCE: Duration = Duration::from_millis(1_500);
+
+/// Until then a lease may stand that was put where a clock was then set back.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Members that restarted, or whose clocks were moved, count again.
+const OLD_ENOUGH: Duration = Duration::from_secs(8);

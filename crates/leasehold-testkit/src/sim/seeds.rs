@@ -1,0 +1,53 @@
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::faults::Faults;
+use super::run::{Outcome, run};
+use crate::virtual_time::lock;
+
+/// What came of many seeds.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// How many ran.
+    pub seeds: u64,
+    /// How many locks were granted in all of them.
+    pub grants: u64,
+    /// Those that broke an invariant, by seed.
+    pub broken: Vec<Outcome>,
+    /// Those that panicked.
+    pub panicked: Vec<u64>,
+}
+
+/// Runs every seed of `seeds` on `threads` threads, each in a runtime of its own.
+pub fn run_all(seeds: Range<u64>, faults: Faults, threads: usize) -> Summary {
+    let next = AtomicU64::new(seeds.start);
+    let summary = Mutex::new(Summary::default());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let outcome = std::panic::catch_unwind(|| run(seed, faults));
+            let mut summary = lock(&summary);
+            summary.seeds += 1;
+            let Ok(outcome) = outcome else {
+                summary.panicked.push(seed);
+                continue;
+            };
+            summary.grants += outcome.grants as u64;
+            if !outcome.violations.is_empty() {
+                summary.broken.push(outcome);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let mut summary = summary.into_inner().unwrap_or_default();
+    summary.broken.sort_by_key(|outcome| outcome.seed);
+    summary
+}
