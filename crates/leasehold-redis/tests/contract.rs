@@ -46,8 +46,12 @@ struct Servers {
 impl Servers {
     fn start(count: usize, open_at: OpenAt) -> Arc<dyn Harness> {
         let settings = RedisServer::builder().password(PASSWORD);
+        let set = RedisSet::start_each(count, &settings);
+        if count >= 3 {
+            form(&set);
+        }
         Arc::new(Self {
-            set: Mutex::new(RedisSet::start_each(count, &settings)),
+            set: Mutex::new(set),
             open_at,
         })
     }
@@ -69,9 +73,24 @@ fn open_store(address: &str) -> Arc<dyn Store> {
     member(address).into()
 }
 
-fn open_quorum(address: &str) -> Arc<dyn Store> {
+fn quorum(address: &str) -> Quorum {
     let quorum = RedisMember::all(address.split(',')).and_then(Quorum::new);
-    quorum.unwrap_or_else(|error| panic!("{error}")).into()
+    quorum.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn open_quorum(address: &str) -> Arc<dyn Store> {
+    quorum(address).into()
+}
+
+/// Writes the members' cards: as servers that were just started they would not count yet.
+fn form(set: &RedisSet) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let quorum = quorum(&set.urls().join(","));
+    let formed = runtime.block_on(quorum.init());
+    formed.unwrap_or_else(|error| panic!("{error}"));
 }
 
 impl Harness for Servers {

@@ -25,6 +25,7 @@ use crate::claim::Mode;
 use crate::error::Error;
 use crate::fenced::Fenced;
 use crate::guard::Ended;
+use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::store::Store;
 
@@ -50,6 +51,15 @@ impl Client {
     /// Those of [`crate::Client::holders`].
     pub fn holders(&self, name: impl AsRef<str>) -> Result<Vec<Holder>, Error> {
         pollster::block_on(self.0.holders(name))
+    }
+
+    /// How the members of the store are, each freshly asked. For people and monitoring.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::health`].
+    pub fn health(&self) -> Result<Vec<MemberHealth>, Error> {
+        pollster::block_on(self.0.health())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::client_context::ClientContext;
 use crate::client_core::ClientCore;
 use crate::error::Error;
 use crate::guarantees::Guarantees;
+use crate::health::MemberHealth;
 use crate::holder::{ClientInfo, Holder};
 use crate::key::Key;
 use crate::lock::Lock;
@@ -91,6 +92,49 @@ impl Client {
         self.core
             .run(Box::pin(async move { store.list(&prefix, limit).await }))?
             .await?
+    }
+
+    /// How the members of the store are, each freshly asked, in the order they were given; empty for
+    /// a store without members. For people and monitoring.
+    ///
+    /// Whose answers do not count says why, and when they do again. The first client that asks the
+    /// members of a set anything forms it, as its first lock would.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forked`](crate::ErrorKind::Forked), or a background thread that could not be
+    /// started. A member that does not answer is no error: its health says so.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::sync::Arc;
+    /// use leasehold::ambient::Ambient;
+    /// use leasehold::{Client, Member, MemoryStore, Quorum};
+    ///
+    /// let members = ["a", "b", "c"].map(|id| {
+    ///     Arc::new(MemoryStore::member(id, Ambient::default())) as Arc<dyn Member>
+    /// });
+    /// let locks = Client::new(Quorum::new(members)?);
+    /// for member in locks.health().await? {
+    ///     match (&member.presence, &member.distrust) {
+    ///         (Err(error), _) => println!("{} does not answer: {error}", member.id),
+    ///         (Ok(_), Some(why)) => println!("{why}"),
+    ///         (Ok(presence), None) => println!("{} counts: {:?}", member.id, presence.run),
+    ///     }
+    /// }
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
+        let store = Arc::clone(&self.core.context.store);
+        self.core
+            .run(Box::pin(async move { store.health().await }))?
+            .await
     }
 
     /// The client's random identity; every owner it draws begins with it.

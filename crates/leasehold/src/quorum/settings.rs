@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::ambient::Ambient;
 use crate::card::MemberSet;
+use crate::error::{Error, ErrorKind};
 use crate::guarantees::LeaseTerms;
 use crate::member::Member;
 use crate::quorum::Quorum;
@@ -61,6 +62,66 @@ impl Settings {
 }
 
 impl Quorum {
+    /// The least `clock_tolerance`: what time daemons and the way of an answer leave between clocks
+    /// that are set well.
+    pub const CLOCK_TOLERANCE_MIN: Duration = Duration::from_millis(10);
+
+    /// The greatest `max_ttl`: a member that restarted is out for so long.
+    pub const MAX_TTL_MAX: Duration = Duration::from_secs(60 * 60);
+
+    /// The set with its limits, as it stands on the members' cards.
+    pub fn set(&self) -> &MemberSet {
+        self.roster.set()
+    }
+
+    /// The same quorum, if its limits may be those of a set: `clock_tolerance` at least
+    /// [`Quorum::CLOCK_TOLERANCE_MIN`], and `max_ttl` from ten times that tolerance, which is the
+    /// shortest TTL, to [`Quorum::MAX_TTL_MAX`]. With other limits no lock can be taken.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], naming the value and the rule.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use leasehold::ambient::Ambient;
+    /// use leasehold::{MemoryStore, Quorum};
+    ///
+    /// # fn main() -> Result<(), leasehold::Error> {
+    /// let member = || MemoryStore::member("a", Ambient::default());
+    /// let quorum = Quorum::new([std::sync::Arc::new(member()) as _])?;
+    /// let error = quorum.max_ttl(Duration::from_secs(2)).checked().unwrap_err();
+    /// assert!(error.to_string().contains("max_ttl 2s is too short"));
+    /// # Ok(()) }
+    /// ```
+    pub fn checked(self) -> Result<Self, Error> {
+        let (max_ttl, tolerance) = (self.settings.max_ttl, self.settings.clock_tolerance);
+        let refuse = |text| Err(Error::new(ErrorKind::InvalidInput, text));
+        if tolerance < Self::CLOCK_TOLERANCE_MIN {
+            return refuse(format!(
+                "clock_tolerance {tolerance:?} is too small: at least {:?}, for clocks never agree \
+                 more closely",
+                Self::CLOCK_TOLERANCE_MIN
+            ));
+        }
+        if max_ttl > Self::MAX_TTL_MAX {
+            return refuse(format!(
+                "max_ttl {max_ttl:?} is too long: at most {:?}, for a member that restarted does \
+                 not count for so long",
+                Self::MAX_TTL_MAX
+            ));
+        }
+        if max_ttl / 10 < tolerance {
+            return refuse(format!(
+                "max_ttl {max_ttl:?} is too short for clock_tolerance {tolerance:?}: at least ten \
+                 times that, the shortest TTL"
+            ));
+        }
+        Ok(self)
+    }
+
     /// The same members, of which all clients agreed that their clocks differ by at most
     /// `tolerance`. It bounds the TTL from below (ten times) and shortens deadlines (twice).
     #[must_use]
@@ -92,5 +153,42 @@ impl Quorum {
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
         self.settings.build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    fn checked(max_ttl: u64, clock_tolerance: u64) -> Result<Quorum, String> {
+        let member = MemoryStore::member("m", Ambient::default());
+        let quorum = Quorum::of_one(Arc::new(member))
+            .max_ttl(Duration::from_millis(max_ttl))
+            .clock_tolerance(Duration::from_millis(clock_tolerance));
+        quorum.checked().map_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            error.to_string()
+        })
+    }
+
+    #[test]
+    fn limits_fit_each_other_or_are_named_with_the_rule() {
+        for (max_ttl, clock_tolerance) in [(100, 10), (2_500, 250), (3_600_000, 360_000)] {
+            checked(max_ttl, clock_tolerance).unwrap();
+        }
+        let text = checked(60_000, 9).unwrap_err();
+        assert!(
+            text.starts_with("clock_tolerance 9ms is too small: at least 10ms"),
+            "{text}"
+        );
+        let text = checked(3_600_001, 250).unwrap_err();
+        assert!(
+            text.starts_with("max_ttl 3600.001s is too long: at most 3600s"),
+            "{text}"
+        );
+        let text = checked(2_499, 250).unwrap_err();
+        let rule = "max_ttl 2.499s is too short for clock_tolerance 250ms: at least ten times";
+        assert!(text.starts_with(rule), "{text}");
     }
 }
