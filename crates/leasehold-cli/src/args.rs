@@ -50,6 +50,26 @@ pub(crate) enum Verb {
     #[command(after_help = postscript())]
     Status(StatusArgs),
 
+    /// Form a set of servers, before its first use.
+    ///
+    /// Writes on each server which servers make up the set, and its limits. Every server must
+    /// answer, belong to no set yet, and hold no lock; unless all do, nothing is written.
+    ///
+    /// Without this, the first client forms the set once all servers have answered; but a server
+    /// that was started less than the longest TTL and a second ago does not count then, since it
+    /// may be one that forgot its locks.
+    #[command(after_help = postscript())]
+    Init(InitArgs),
+
+    /// Show the servers of a store, and which of them count; or change the set.
+    ///
+    /// A server does not count for the longest TTL and a second after it restarted without having
+    /// all its data (durable ones have), was flushed, or had its clock stepped.
+    ///
+    /// Exits with 0 if a majority counts, and with 69 if not.
+    #[command(after_help = postscript())]
+    Members(MembersArgs),
+
     /// Print the completions for a shell.
     Completions {
         /// The shell they are for.
@@ -62,10 +82,6 @@ pub(crate) enum Verb {
         verb: Option<String>,
     },
 }
-
-/// The verb under which the program starts itself a second time. It stands apart from the others,
-/// so that neither help nor completions nor the manual know it.
-pub(crate) const GUARDIAN: &str = "__guardian";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -126,80 +142,93 @@ pub(crate) struct StatusArgs {
     pub(crate) name: String,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MembersArgs {
+    #[command(subcommand)]
+    pub(crate) change: Option<MembersChange>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What changes a set, by one server at a time.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MembersChange {
+    /// Take one more server into the set.
+    ///
+    /// --store names the set as it is. Every server must answer. From then on clients with the old
+    /// list are refused, and what they hold is lost at its deadline.
+    Add {
+        /// The address of the server that joins.
+        url: String,
+    },
+
+    /// Let one server go from the set; it may be dead.
+    ///
+    /// --store names the set as it is. Every server that stays must answer. From then on clients
+    /// with the old list are refused, and what they hold is lost at its deadline.
+    Remove {
+        /// The server that leaves: its id, as `leasehold members` shows it, or its address.
+        #[arg(value_name = "ID|URL")]
+        member: String,
+    },
+}
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct StoreArgs {
     /// Where the lock lives: redis://…, rediss://…, unix://… or file:///folder. Several Redis
     /// addresses, separated by commas, form a quorum. [default: LEASEHOLD_STORE, else
     /// leasehold.toml in the configuration folder, else files on this machine].
-    #[arg(long, value_name = "URL,URL,…", conflicts_with = "local")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL,URL,…",
+        conflicts_with = "local"
+    )]
     pub(crate) store: Option<String>,
 
     /// Use the files of this machine and user, whatever is configured.
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) local: bool,
-}
 
-/// What the wrapper tells the guardian when it starts it; all that changes later goes through the
-/// pipe.
-#[derive(Debug, Parser)]
-#[command(name = GUARDIAN)]
-pub(crate) struct GuardianArgs {
-    /// The descriptor from which orders are read.
-    #[arg(long)]
-    pub(crate) control: i32,
+    /// The longest TTL of any lock on a set of servers, the same for all its clients: so long, and
+    /// a second, a server does not count after it may have forgotten locks [default: 60s].
+    #[arg(long, global = true, value_name = "SPAN", value_parser = span, conflicts_with = "local")]
+    pub(crate) max_ttl: Option<Duration>,
 
-    /// The descriptor to which reports are written.
-    #[arg(long)]
-    pub(crate) report: i32,
-
-    /// The descriptor that holds the lock, to be kept open.
-    #[arg(long)]
-    pub(crate) keep: Option<i32>,
-
-    /// The first deadline, in nanoseconds since boot.
-    #[arg(long)]
-    pub(crate) deadline: Option<u64>,
-
-    /// Nanoseconds between SIGTERM and SIGKILL.
-    #[arg(long)]
-    pub(crate) grace: u64,
-
-    /// By how many nanoseconds the end must come before the deadline.
-    #[arg(long)]
-    pub(crate) margin: u64,
-
-    /// The guardian of the process group in which this run is nested.
-    #[arg(long)]
-    pub(crate) nested_in: Option<i32>,
-
-    /// The clients that hold locks around CMD.
-    #[arg(long)]
-    pub(crate) chain: String,
-
-    /// Give the terminal to CMD.
-    #[arg(long)]
-    pub(crate) foreground: bool,
-
-    /// The command and its arguments.
-    #[arg(required = true, last = true)]
-    pub(crate) command: Vec<OsString>,
-}
-
-impl GuardianArgs {
-    /// The arguments, if the program was started as a guardian.
-    pub(crate) fn of_this_process() -> Option<Result<Self, clap::Error>> {
-        let mut args = std::env::args_os().skip(1).peekable();
-        let is_guardian = args.peek().is_some_and(|verb| verb == GUARDIAN);
-        is_guardian.then(|| Self::try_parse_from(args))
-    }
+    /// By how much the clocks of the servers of a set may differ, the same for all its clients; a
+    /// TTL is at least ten times as long [default: 250ms].
+    #[arg(long, global = true, value_name = "SPAN", value_parser = span, conflicts_with = "local")]
+    pub(crate) clock_tolerance: Option<Duration>,
 }
 
 impl Verb {
+    /// Whether what the library reports on the way stands in the result.
+    pub(crate) fn tells_all_by_itself(&self) -> bool {
+        matches!(self, Self::Members(MembersArgs { change: None, .. }))
+    }
+
     /// Whether the program's own messages are for programs.
     pub(crate) fn speaks_json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
             Self::Status(args) => args.json,
+            Self::Init(args) => args.json,
+            Self::Members(args) => args.json,
             _ => false,
         }
     }
@@ -238,14 +267,16 @@ fn postscript() -> String {
 
 const ENVIRONMENT: &str = "\
 Environment:
-  LEASEHOLD_STORE          where the lock lives, as --store says it
-  LEASEHOLD_REQUIRE_STORE  1: an error where no store is configured
-  LEASEHOLD_CONFIG         the configuration file, in place of leasehold.toml in
-                           $XDG_CONFIG_HOME/leasehold and /etc/leasehold
+  LEASEHOLD_STORE            where the lock lives, as --store says it
+  LEASEHOLD_MAX_TTL          as --max-ttl
+  LEASEHOLD_CLOCK_TOLERANCE  as --clock-tolerance
+  LEASEHOLD_REQUIRE_STORE    1: an error where no store is configured
+  LEASEHOLD_CONFIG           the configuration file, in place of leasehold.toml in
+                             $XDG_CONFIG_HOME/leasehold and /etc/leasehold
 ";
 
 /// A span as people write it: `30s`, `1m30s`, `500ms`.
-fn span(text: &str) -> Result<Duration, String> {
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && text != "0" {
         return Err(format!("a span needs a unit: write {text}s for seconds"));
     }

@@ -1,12 +1,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::args::StoreArgs;
+use crate::args::{StoreArgs, span};
+use crate::config_file;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
@@ -25,9 +24,48 @@ pub(crate) enum Choice {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) urls: Vec<String>,
-    pub(crate) clock_tolerance: Option<Duration>,
+    pub(crate) limits: Limits,
     /// Where they were said, for error messages.
     pub(crate) source: String,
+}
+
+/// The limits of a set, as far as somebody said them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) max_ttl: Option<Duration>,
+    pub(crate) clock_tolerance: Option<Duration>,
+}
+
+impl Addresses {
+    pub(crate) fn new(urls: Vec<String>, limits: Limits, source: String) -> Result<Self, Failure> {
+        if urls.iter().all(String::is_empty) {
+            return Err(Failure::usage(format!("{source} names no store")));
+        }
+        if urls.iter().any(String::is_empty) {
+            return Err(Failure::usage(format!("{source} has an empty address")));
+        }
+        Ok(Self {
+            urls,
+            limits,
+            source,
+        })
+    }
+}
+
+impl Limits {
+    /// These, and what they leave open from `others`.
+    fn or(self, others: Self) -> Self {
+        Self {
+            max_ttl: self.max_ttl.or(others.max_ttl),
+            clock_tolerance: self.clock_tolerance.or(others.clock_tolerance),
+        }
+    }
+
+    /// One that somebody said, for error messages.
+    pub(crate) fn any(&self) -> Option<&'static str> {
+        let max_ttl = self.max_ttl.map(|_| "max_ttl");
+        max_ttl.or(self.clock_tolerance.map(|_| "clock_tolerance"))
+    }
 }
 
 /// What the environment says about the store. Read once, so that the rules can be tested.
@@ -35,6 +73,8 @@ pub(crate) struct Addresses {
 pub(crate) struct Environment {
     store: Option<OsString>,
     require_store: Option<OsString>,
+    max_ttl: Option<OsString>,
+    clock_tolerance: Option<OsString>,
     config: Option<OsString>,
     config_home: Option<OsString>,
     home: Option<OsString>,
@@ -46,10 +86,26 @@ impl Environment {
         Self {
             store: variable("LEASEHOLD_STORE"),
             require_store: variable("LEASEHOLD_REQUIRE_STORE"),
+            max_ttl: variable("LEASEHOLD_MAX_TTL"),
+            clock_tolerance: variable("LEASEHOLD_CLOCK_TOLERANCE"),
             config: variable("LEASEHOLD_CONFIG"),
             config_home: variable("XDG_CONFIG_HOME"),
             home: variable("HOME"),
         }
+    }
+
+    fn limits(&self) -> Result<Limits, Failure> {
+        let read = |name: &str, value: &Option<OsString>| {
+            let Some(value) = value else { return Ok(None) };
+            let text = value.to_string_lossy();
+            let span = span(&text);
+            span.map(Some)
+                .map_err(|error| Failure::usage(format!("{name} {text:?}: {error}")))
+        };
+        Ok(Limits {
+            max_ttl: read("LEASEHOLD_MAX_TTL", &self.max_ttl)?,
+            clock_tolerance: read("LEASEHOLD_CLOCK_TOLERANCE", &self.clock_tolerance)?,
+        })
     }
 
     /// The files that may hold the configuration; the first that exists counts. Never one in the
@@ -73,8 +129,33 @@ impl Environment {
     }
 }
 
-/// Finds the store: the option, the variable, the configuration file, and then the default.
+/// Finds the store: the option, the variable, the configuration file, and then the default. Limits
+/// in a file are those of the store in the same file.
 pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
+    let said = Limits {
+        max_ttl: args.max_ttl,
+        clock_tolerance: args.clock_tolerance,
+    };
+    match find(args, environment)? {
+        Choice::Stores(mut addresses) => {
+            let limits = said.or(match addresses.urls.len() {
+                // Variables may be set for good, and for another store than this one.
+                1 => Limits::default(),
+                _ => environment.limits()?,
+            });
+            addresses.limits = limits.or(addresses.limits);
+            Ok(Choice::Stores(addresses))
+        }
+        choice => match said.any() {
+            Some(limit) => Err(Failure::usage(format!(
+                "{limit} belongs to a set of servers, and none is configured"
+            ))),
+            None => Ok(choice),
+        },
+    }
+}
+
+fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
     if args.local {
         return Ok(Choice::Local);
     }
@@ -89,7 +170,7 @@ pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choi
     }
     for file in environment.files() {
         match fs::read_to_string(&file) {
-            Ok(text) => return parse_file(&text, &file),
+            Ok(text) => return config_file::parse(&text, &file).map(Choice::Stores),
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && environment.config.is_none() => {}
             Err(error) => {
@@ -110,62 +191,7 @@ pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choi
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
     let urls: Vec<String> = list.split(',').map(|url| url.trim().into()).collect();
-    addresses(urls, None, source.into())
-}
-
-fn addresses(
-    urls: Vec<String>,
-    clock_tolerance: Option<Duration>,
-    source: String,
-) -> Result<Addresses, Failure> {
-    if urls.iter().all(String::is_empty) {
-        return Err(Failure::usage(format!("{source} names no store")));
-    }
-    if urls.iter().any(String::is_empty) {
-        return Err(Failure::usage(format!("{source} has an empty address")));
-    }
-    Ok(Addresses {
-        urls,
-        clock_tolerance,
-        source,
-    })
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConfigFile {
-    store: OneOrMany,
-    clock_tolerance: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "expected an address or a list of addresses")]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-fn parse_file(text: &str, path: &Path) -> Result<Choice, Failure> {
-    let source = path.display().to_string();
-    let refuse = |what: String| Failure::usage(format!("{source}: {what}"));
-    // The file may hold passwords: say where it is wrong without quoting the line.
-    let file: ConfigFile = toml::from_str(text).map_err(|error| {
-        let before = error.span().map_or("", |span| &text[..span.start]);
-        let line = before.matches('\n').count() + 1;
-        refuse(format!("line {line}: {}", error.message()))
-    })?;
-    let clock_tolerance = match &file.clock_tolerance {
-        None => None,
-        Some(span) => Some(
-            humantime::parse_duration(span)
-                .map_err(|error| refuse(format!("clock_tolerance {span:?}: {error}")))?,
-        ),
-    };
-    let urls = match file.store {
-        OneOrMany::One(url) => vec![url],
-        OneOrMany::Many(urls) => urls,
-    };
-    addresses(urls, clock_tolerance, source).map(Choice::Stores)
+    Addresses::new(urls, Limits::default(), source.into())
 }
 
 #[cfg(test)]
@@ -183,10 +209,6 @@ mod tests {
             Choice::Stores(addresses) => addresses.urls,
             choice => panic!("{choice:?}"),
         }
-    }
-
-    fn parse(text: &str) -> Result<Choice, Failure> {
-        parse_file(text, Path::new("/etc/leasehold/leasehold.toml"))
     }
 
     #[test]
@@ -217,36 +239,42 @@ mod tests {
         assert!(split("redis://a,,redis://b", "--store").is_err());
     }
 
-    #[test]
-    fn a_file_names_one_store_or_many() {
-        assert_eq!(urls(parse("store = 'redis://a'").unwrap()), ["redis://a"]);
-        let text = "store = ['redis://a', 'redis://b']\nclock_tolerance = '100ms'\n";
-        match parse(text).unwrap() {
-            Choice::Stores(addresses) => {
-                assert_eq!(addresses.urls.len(), 2);
-                assert_eq!(addresses.clock_tolerance, Some(Duration::from_millis(100)));
-            }
-            choice => panic!("{choice:?}"),
-        }
+    fn limits(choice: Choice) -> [Option<u64>; 2] {
+        let Choice::Stores(Addresses { limits, .. }) = choice else {
+            panic!("{choice:?}");
+        };
+        [limits.max_ttl, limits.clock_tolerance].map(|span| Some(span?.as_millis() as u64))
     }
 
     #[test]
-    fn a_mistake_in_a_file_is_placed_but_never_quoted() {
-        let text = refusal(parse("store = 'redis://a'\nstores = 'redis://:secret@b'\n"));
+    fn limits_come_from_the_option_the_variable_and_the_file_of_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("leasehold.toml");
+        let text = "store = ['redis://a', 'redis://b']\nmax_ttl = '9s'\nclock_tolerance = '90ms'";
+        fs::write(&file, text).unwrap();
+        let mut environment = Environment {
+            config: Some(file.into()),
+            ..Environment::default()
+        };
+        let mut args = StoreArgs::default();
+        let said = |args: &StoreArgs, environment: &Environment| {
+            limits(choose(args, environment).unwrap())
+        };
+        assert_eq!(said(&args, &environment), [Some(9_000), Some(90)]);
+        environment.max_ttl = Some("8s".into());
+        assert_eq!(said(&args, &environment), [Some(8_000), Some(90)]);
+        args.max_ttl = Some(Duration::from_secs(7));
+        assert_eq!(said(&args, &environment), [Some(7_000), Some(90)]);
+        args.store = Some("redis://a,redis://b".into());
+        assert_eq!(said(&args, &environment), [Some(7_000), None]);
+        environment.clock_tolerance = Some("soon".into());
+        let text = refusal(choose(&args, &environment));
         assert!(
-            text.contains("leasehold.toml: line 2: unknown field `stores`"),
+            text.contains(r#"LEASEHOLD_CLOCK_TOLERANCE "soon""#),
             "{text}"
         );
-        assert!(!text.contains("secret"), "{text}");
-        let text = refusal(parse("store = 7"));
-        assert!(
-            text.contains("line 1: expected an address or a list"),
-            "{text}"
-        );
-        assert!(refusal(parse("store = []")).contains("names no store"));
-        let text = refusal(parse("store = 'redis://a'\nclock_tolerance = '5'"));
-        assert!(text.contains(r#"clock_tolerance "5""#), "{text}");
-        assert!(refusal(parse("")).contains("missing field `store`"));
+        args.store = Some("redis://a".into());
+        assert_eq!(said(&args, &environment), [Some(7_000), None]);
     }
 
     #[test]

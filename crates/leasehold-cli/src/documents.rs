@@ -1,5 +1,3 @@
-use std::io;
-
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -29,7 +27,7 @@ pub(crate) fn manual(verb: Option<&str>) -> Result<ExitCode, Failure> {
     Man::new(command)
         .source(version)
         .render(&mut page)
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| Failure::of_stdout(&error))?;
     print(page)
 }
 
@@ -48,10 +46,6 @@ fn page_of(program: &Command, verb: &str) -> Result<Command, Failure> {
 }
 
 fn print(text: Vec<u8>) -> Result<ExitCode, Failure> {
-    output::print(&String::from_utf8_lossy(&text)).map_err(|error| failed(&error))?;
+    output::print(&String::from_utf8_lossy(&text)).map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn failed(error: &io::Error) -> Failure {
-    Failure::new(ExitCode::IO, format!("cannot write to stdout: {error}"))
 }

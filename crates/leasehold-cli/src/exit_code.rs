@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{self, ExitStatus};
 
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, MemberFailure};
 use nix::errno::Errno;
 
 /// How the program ends. Every number it can exit with, apart from a command's own, is named here.
@@ -60,7 +60,7 @@ impl ExitCode {
             ErrorKind::InvalidInput | ErrorKind::Unsupported => Self::USAGE,
             ErrorKind::Busy => Self::BUSY,
             ErrorKind::NoQuorum => Self::of_members(error),
-            ErrorKind::Unreachable | ErrorKind::Garbled => Self::UNREACHABLE,
+            ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::Garbled => Self::UNREACHABLE,
             ErrorKind::Refused => Self::REFUSED,
             ErrorKind::ForeignLock | ErrorKind::Corrupt => Self::CORRUPT,
             ErrorKind::Io => Self::IO,
@@ -70,8 +70,13 @@ impl ExitCode {
     }
 
     /// No quorum because every member that failed did so in one and the same way (a wrong
-    /// password, say) is that failure; else it is no quorum.
+    /// password, say) is that failure, and so is a set that differs, which no waiting mends; else it
+    /// is no quorum.
     fn of_members(error: &Error) -> Self {
+        let differs = |m: &MemberFailure| m.error.kind() == ErrorKind::InvalidInput;
+        if error.members().iter().any(differs) {
+            return Self::USAGE;
+        }
         let mut codes = error.members().iter().map(|m| Self::of_error(&m.error));
         match codes.next() {
             Some(first) if codes.all(|code| code == first) => first,
@@ -112,7 +117,10 @@ const TABLE: &[(&str, &str)] = &[
         "65",
         "damaged lock data, or a foreign kind of lock under the name",
     ),
-    ("69", "no quorum, or the store did not answer"),
+    (
+        "69",
+        "no quorum, or the store did not answer; members: no majority counts",
+    ),
     ("74", "a file or disk failed"),
     ("75", "not acquired in time (-E changes it)"),
     ("76", "the lock was lost before CMD ended; CMD was ended"),
@@ -125,7 +133,7 @@ const TABLE: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::{MemberFailure, MemberId};
+    use leasehold::MemberId;
 
     fn no_quorum(kinds: &[ErrorKind]) -> Error {
         let members = kinds
@@ -142,6 +150,7 @@ mod tests {
         assert_eq!(code(ErrorKind::Corrupt), 65);
         assert_eq!(code(ErrorKind::ForeignLock), 65);
         assert_eq!(code(ErrorKind::Unreachable), 69);
+        assert_eq!(code(ErrorKind::Untrusted), 69);
         assert_eq!(code(ErrorKind::Io), 74);
         assert_eq!(code(ErrorKind::Busy), 75);
         assert_eq!(code(ErrorKind::Lost), 76);
@@ -156,11 +165,13 @@ mod tests {
 
     #[test]
     fn a_quorum_that_failed_in_one_way_takes_that_ways_code() {
-        use ErrorKind::{Refused, Unreachable};
+        use ErrorKind::{InvalidInput, Refused, Unreachable, Untrusted};
         let code = |kinds: &[ErrorKind]| ExitCode::of_error(&no_quorum(kinds));
         assert_eq!(code(&[Refused, Refused]), ExitCode::REFUSED);
         assert_eq!(code(&[Refused, Unreachable]), ExitCode::UNREACHABLE);
         assert_eq!(code(&[]), ExitCode::UNREACHABLE);
+        assert_eq!(code(&[Untrusted, Untrusted]), ExitCode::UNREACHABLE);
+        assert_eq!(code(&[Unreachable, InvalidInput]), ExitCode::USAGE);
     }
 
     #[test]

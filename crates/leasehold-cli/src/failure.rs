@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 
 use leasehold::Error;
 
@@ -27,6 +28,11 @@ impl Failure {
     /// `what` failed, by no fault of a store or a value.
     pub(crate) fn of(what: &str, error: &dyn fmt::Display) -> Self {
         Self::new(ExitCode::FAILURE, format!("{what}: {error}"))
+    }
+
+    /// What was asked for could not be printed.
+    pub(crate) fn of_stdout(error: &io::Error) -> Self {
+        Self::new(ExitCode::IO, format!("cannot write to stdout: {error}"))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod args;
 mod config;
+mod config_file;
 mod documents;
 mod events;
 mod exit_code;
@@ -12,6 +13,8 @@ mod holder_text;
 mod message;
 mod output;
 mod run;
+mod set;
+mod shortage;
 mod status;
 mod store_url;
 
@@ -19,12 +22,13 @@ use std::process;
 
 use clap::Parser as _;
 
-use args::{Cli, GuardianArgs, Verb};
+use args::{Cli, Verb};
 use exit_code::ExitCode;
 use failure::Failure;
 use message::Message;
 use output::Output;
 use run::guardian::guard;
+use run::guardian_args::GuardianArgs;
 
 fn main() -> process::ExitCode {
     if let Some(guardian) = GuardianArgs::of_this_process() {
@@ -37,7 +41,9 @@ fn main() -> process::ExitCode {
         Err(error) => return args::explain(&error).into(),
     };
     let output = Output::new(cli.verb.speaks_json());
-    events::Events::show_on(&output);
+    if !cli.verb.tells_all_by_itself() {
+        events::Events::show_on(&output);
+    }
     let code = perform(&cli.verb, &output).unwrap_or_else(|failure| {
         output.say(&Message::Error(&failure));
         failure.code
@@ -49,6 +55,8 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
         Verb::Status(args) => status::status(args, output),
+        Verb::Init(args) => set::init(args, output),
+        Verb::Members(args) => set::members(args, output),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

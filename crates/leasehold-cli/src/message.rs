@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::holder_text;
+use crate::shortage::Shortage;
 
 /// Something the program itself has to say. Text for people, or an object for programs.
 #[derive(Debug)]
@@ -13,10 +14,12 @@ pub(crate) enum Message<'a> {
     Notice(&'a str),
     /// Something is not as it should be, and the program goes on.
     Warning(&'a str),
-    /// Somebody else holds the lock, as far as is known.
+    /// Somebody else holds the lock, as far as is known, or too few members count.
     Waiting {
         lock: &'a str,
         holders: &'a [Holder],
+        /// Why it is granted to nobody at present, if so.
+        shortage: Option<&'a Shortage>,
         so_far: Duration,
     },
     /// The lock is held from now on.
@@ -41,8 +44,9 @@ impl Message<'_> {
             Self::Waiting {
                 lock,
                 holders,
+                shortage,
                 so_far,
-            } => Some(waiting(lock, holders, *so_far)),
+            } => Some(waiting(lock, holders, *shortage, *so_far)),
             Self::Acquired { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Error(failure) => Some(failure.to_string()),
@@ -57,11 +61,16 @@ impl Message<'_> {
             Self::Waiting {
                 lock,
                 holders,
+                shortage,
                 so_far,
             } => json!({
                 "event": "waiting",
                 "lock": lock,
                 "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+                "reason": shortage.map(ToString::to_string),
+                "counts_again_ms": shortage
+                    .and_then(Shortage::counts_again)
+                    .map(holder_text::millis),
                 "waited_ms": holder_text::millis(*so_far),
             }),
             Self::Acquired {
@@ -89,11 +98,16 @@ impl Message<'_> {
 }
 
 /// The state of a wait in one line.
-fn waiting(lock: &str, holders: &[Holder], so_far: Duration) -> String {
-    let held = if holders.is_empty() {
-        String::new()
-    } else {
-        format!(", held by {}", holder_text::phrases(holders))
+fn waiting(
+    lock: &str,
+    holders: &[Holder],
+    shortage: Option<&Shortage>,
+    so_far: Duration,
+) -> String {
+    let why = match shortage {
+        Some(shortage) => format!(": {shortage}"),
+        None if holders.is_empty() => String::new(),
+        None => format!(", held by {}", holder_text::phrases(holders)),
     };
     let so_far = match so_far.as_secs() {
         0 => String::new(),
@@ -102,7 +116,7 @@ fn waiting(lock: &str, holders: &[Holder], so_far: Duration) -> String {
             format!(" for {span}")
         }
     };
-    format!("waiting{so_far} for lock {lock:?}{held}")
+    format!("waiting{so_far} for lock {lock:?}{why}")
 }
 
 #[cfg(test)]
@@ -116,6 +130,7 @@ mod tests {
         let message = Message::Waiting {
             lock: "deploy",
             holders: &holders,
+            shortage: None,
             so_far: Duration::from_millis(61_900),
         };
         assert_eq!(
@@ -124,7 +139,7 @@ mod tests {
         );
         assert_eq!(message.json()["waited_ms"], 61_900);
         assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
-        let first = waiting("deploy", &[], Duration::ZERO);
+        let first = waiting("deploy", &[], None, Duration::ZERO);
         assert_eq!(first, r#"waiting for lock "deploy""#);
     }
 }

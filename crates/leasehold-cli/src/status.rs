@@ -32,8 +32,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
             .collect();
         output::print(&lines.concat())
     };
-    printed
-        .map_err(|error| Failure::new(ExitCode::IO, format!("cannot write to stdout: {error}")))?;
+    printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,12 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use leasehold::{Client, Owner, Quorum, Store};
+use leasehold::{Client, Member, Owner, Quorum, Store};
 use leasehold_file::FileStore;
 use leasehold_redis::RedisMember;
 
-use crate::config::{Addresses, Choice};
+use crate::config::{Addresses, Choice, Limits};
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
@@ -40,26 +41,17 @@ impl OpenStore {
                 FileStore::open_default()?,
                 Some(Remark::MachineLocal),
             )),
-            Choice::Stores(addresses) => Self::at(addresses).map_err(|failure| {
-                Failure::new(failure.code, format!("{}: {failure}", addresses.source))
-            }),
+            Choice::Stores(addresses) => Self::at(addresses),
         }
     }
 
-    fn at(addresses: &Addresses) -> Result<Self, Failure> {
-        match addresses.urls.as_slice() {
-            [url] if is_file(url) => {
-                if addresses.clock_tolerance.is_some() {
-                    return Err(Failure::usage(
-                        "clock_tolerance belongs to several servers: the file store has one clock",
-                    ));
-                }
-                open_files(url).map(|files| Self::files(files, None))
+    pub(crate) fn at(addresses: &Addresses) -> Result<Self, Failure> {
+        match Place::of(addresses)? {
+            Place::Folder(url) => {
+                let files = addresses.blame(open_files(url))?;
+                Ok(Self::files(files, None))
             }
-            urls if urls.iter().any(|url| is_file(url)) => Err(Failure::usage(
-                "a file store cannot be one of several: it is a store of its own",
-            )),
-            urls => Self::redis(urls, addresses),
+            Place::Servers(urls) => Self::redis(urls, addresses),
         }
     }
 
@@ -74,10 +66,7 @@ impl OpenStore {
     }
 
     fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
-        let mut quorum = Quorum::new(RedisMember::all(urls)?)?;
-        if let Some(tolerance) = addresses.clock_tolerance {
-            quorum = quorum.clock_tolerance(tolerance);
-        }
+        let quorum = quorum(addresses.blame(servers(urls))?, addresses.limits)?;
         let members = quorum.member_ids().map(ToString::to_string).collect();
         Ok(Self {
             members,
@@ -117,6 +106,11 @@ impl OpenStore {
             .build()
     }
 
+    /// The longest TTL that a lease may have here.
+    pub(crate) fn ttl_max(&self) -> Duration {
+        self.store.terms().ttl_max
+    }
+
     /// The ids of the members, without credentials.
     pub(crate) fn members(&self) -> String {
         self.members.join(",")
@@ -126,6 +120,65 @@ impl OpenStore {
     pub(crate) fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
         self.files.as_ref()?.descriptor(owner)
     }
+}
+
+/// What kind of store addresses name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    /// This address of a folder.
+    Folder(&'a str),
+    /// These addresses of servers, one or more.
+    Servers(&'a [String]),
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn of(addresses: &'a Addresses) -> Result<Self, Failure> {
+        let urls = addresses.urls.as_slice();
+        if let ([only], Some(limit)) = (urls, addresses.limits.any()) {
+            let what = if is_file(only) {
+                "the file store has one clock, and no lease to end"
+            } else {
+                "one server has one clock"
+            };
+            return addresses.blame(Err(Failure::usage(format!(
+                "{limit} belongs to a set of several servers: {what}"
+            ))));
+        }
+        match urls {
+            [url] if is_file(url) => Ok(Self::Folder(url)),
+            urls if urls.iter().any(|url| is_file(url)) => addresses.blame(Err(Failure::usage(
+                "a file store cannot be one of several: it is a store of its own",
+            ))),
+            urls => Ok(Self::Servers(urls)),
+        }
+    }
+}
+
+impl Addresses {
+    /// A failure of the addresses, with where they were said.
+    pub(crate) fn blame<T>(&self, outcome: Result<T, impl Into<Failure>>) -> Result<T, Failure> {
+        outcome.map_err(|failure| {
+            let failure = failure.into();
+            Failure::new(failure.code, format!("{}: {failure}", self.source))
+        })
+    }
+}
+
+/// The servers at `urls`, each with an id of its own.
+pub(crate) fn servers(urls: &[String]) -> Result<Vec<Arc<dyn Member>>, Failure> {
+    Ok(RedisMember::all(urls)?)
+}
+
+/// The quorum of `members` within `limits`.
+pub(crate) fn quorum(members: Vec<Arc<dyn Member>>, limits: Limits) -> Result<Quorum, Failure> {
+    let mut quorum = Quorum::new(members)?;
+    if let Some(max_ttl) = limits.max_ttl {
+        quorum = quorum.max_ttl(max_ttl);
+    }
+    if let Some(tolerance) = limits.clock_tolerance {
+        quorum = quorum.clock_tolerance(tolerance);
+    }
+    Ok(quorum.checked()?)
 }
 
 fn is_file(url: &str) -> bool {
@@ -180,7 +233,7 @@ mod tests {
     fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
         OpenStore::open(&Choice::Stores(Addresses {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
-            clock_tolerance: None,
+            limits: Limits::default(),
             source: "--store".into(),
         }))
     }

@@ -28,10 +28,10 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getppid};
 
-use crate::args::GuardianArgs;
 use crate::exit_code::ExitCode;
 use crate::run::descendants::Family;
 use crate::run::ending::{Ending, Step};
+use crate::run::guardian_args::GuardianArgs;
 use crate::run::nesting::{self, Nesting};
 use crate::run::orders::Orders;
 use crate::run::protocol::{Order, Report};

@@ -11,7 +11,7 @@ use nix::unistd::{Pid, pipe2};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 
-use crate::args::GUARDIAN;
+use crate::run::guardian_args::GUARDIAN;
 use crate::run::protocol::{Order, Report};
 
 /// The guardian as the wrapper sees it: a child process and two pipes.

@@ -1,6 +1,7 @@
 //! The verb `run`: wait for the lock, let a guardian run the command, free the lock.
 
 pub(crate) mod guardian;
+pub(crate) mod guardian_args;
 
 mod descendants;
 mod ending;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let grace = grace(args)?;
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
+    refuse_long_ttl(args, store.ttl_max())?;
     store.speak_up(output);
     let nesting = Nesting::of_this_process();
     let client = store.client();
@@ -93,6 +95,18 @@ fn lock(args: &RunArgs, client: &leasehold::Client) -> leasehold::Lock {
         lock = lock.max_hold(max_hold);
     }
     lock
+}
+
+/// The default TTL too may be longer than a set allows.
+fn refuse_long_ttl(args: &RunArgs, ttl_max: Duration) -> Result<(), Failure> {
+    if args.ttl <= ttl_max {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "TTL {:?} is longer than max_ttl {ttl_max:?}, the longest of this store: give a shorter \
+         --ttl",
+        args.ttl
+    )))
 }
 
 fn mode(args: &RunArgs) -> Mode {

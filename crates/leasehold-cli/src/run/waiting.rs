@@ -3,7 +3,7 @@ use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Client, Error, Guard, Holder, Lock, Mode, Owner};
+use leasehold::{Client, Error, ErrorKind, Guard, Holder, Lock, MemberId, Mode, Owner};
 use nix::sys::signal::{Signal, raise};
 
 use crate::args::RunArgs;
@@ -14,6 +14,7 @@ use crate::message::Message;
 use crate::output::Output;
 use crate::run::nesting::Nesting;
 use crate::run::signals::Signals;
+use crate::shortage::Shortage;
 
 /// The wish for a lock, and everything that is said while it is not granted.
 pub(super) struct Request<'a> {
@@ -23,6 +24,29 @@ pub(super) struct Request<'a> {
     pub(super) mode: Mode,
     pub(super) nesting: &'a Nesting,
     pub(super) output: &'a Output,
+}
+
+/// Why a wait goes on, as far as it is worth saying again when it changes.
+#[derive(PartialEq, Eq)]
+enum Why {
+    HeldBy(Vec<Option<Owner>>),
+    TooFew(Vec<MemberId>),
+}
+
+impl Why {
+    fn of(holders: &[Holder], shortage: Option<&Shortage>) -> Option<Self> {
+        match shortage {
+            Some(shortage) => {
+                let out = shortage.failures.iter().map(|failure| failure.id.clone());
+                Some(Self::TooFew(out.collect()))
+            }
+            None if holders.is_empty() => None,
+            None => {
+                let owners = holders.iter().map(|holder| holder.owner);
+                Some(Self::HeldBy(owners.collect()))
+            }
+        }
+    }
 }
 
 /// How a wait ended, unless it failed.
@@ -58,14 +82,17 @@ impl Request<'_> {
     async fn hold(&self) -> Result<Guard, Failure> {
         self.refuse_deadlock().await?;
         let granted = if self.args.no_wait {
-            self.lock.try_acquire().await?
+            match self.lock.try_acquire().await {
+                Ok(guard) => guard,
+                Err(error) => return Err(self.failed(error).await),
+            }
         } else {
             tokio::select! {
                 biased;
                 granted = self.lock.acquire() => match granted {
                     Ok(guard) => Some(guard),
                     Err(error) if error.is_busy() => None,
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(self.failed(error).await),
                 },
                 () = self.report_progress() => None,
             }
@@ -93,18 +120,23 @@ impl Request<'_> {
         }
     }
 
-    /// Says who holds the lock: on a terminal again and again, elsewhere once, for programs
+    /// Says who holds the lock, or why nobody can: on a terminal again and again, elsewhere once, for programs
     /// whenever it changes. Never ends.
     async fn report_progress(&self) {
         let began = SystemClock.now();
         let terminal = self.output.has_terminal();
-        let mut said: Option<Vec<Option<Owner>>> = None;
+        let mut said: Option<Why> = None;
         SystemClock.sleep_until(began + FIRST_REPORT).await;
         loop {
             let holders = self.holders().await.unwrap_or_default();
+            let shortage = match holders.is_empty() {
+                true => self.shortage().await,
+                false => None,
+            };
             let message = Message::Waiting {
                 lock: &self.args.name,
                 holders: &holders,
+                shortage: shortage.as_ref(),
                 so_far: SystemClock.now().since(began),
             };
             // Granted while the question was under way: the answer to the wish comes next.
@@ -115,15 +147,15 @@ impl Request<'_> {
             {
                 return pending().await;
             }
-            let owners: Vec<_> = holders.iter().map(|holder| holder.owner).collect();
+            let why = Why::of(&holders, shortage.as_ref());
             if terminal {
                 self.output.show_status(&message);
-            } else if !holders.is_empty() && said.as_ref() != Some(&owners) {
+            } else if why.is_some() && said != why {
                 self.output.say(&message);
                 if !self.args.json {
                     return pending().await;
                 }
-                said = Some(owners);
+                said = why;
             }
             SystemClock
                 .sleep_until(SystemClock.now() + NEXT_REPORT)
@@ -148,6 +180,27 @@ impl Request<'_> {
         };
         let code = ExitCode::of(self.args.busy_code);
         Failure::new(code, format!("lock {:?} {held}{waited}", self.args.name))
+    }
+
+    /// Why the lock could not be asked for, and what can be done about it.
+    async fn failed(&self, error: Error) -> Failure {
+        let code = ExitCode::of_error(&error);
+        let shortage = match error.kind() {
+            ErrorKind::NoQuorum => {
+                let limit = SystemClock.now() + LAST_HEALTH;
+                within(&SystemClock, limit, self.shortage()).await.flatten()
+            }
+            _ => None,
+        };
+        match shortage.and_then(|shortage| shortage.advice()) {
+            Some(advice) => Failure::new(code, format!("{error}; {advice}")),
+            None => error.into(),
+        }
+    }
+
+    async fn shortage(&self) -> Option<Shortage> {
+        let health = self.client.health().await;
+        Shortage::of(&health.unwrap_or_default())
     }
 
     async fn holders(&self) -> Result<Vec<Holder>, Error> {
@@ -175,3 +228,6 @@ const FIRST_REPORT: Duration = Duration::from_millis(300);
 const NEXT_REPORT: Duration = Duration::from_secs(1);
 /// How long the question who holds a busy lock may delay the answer that it is busy.
 const LAST_LOOK: Duration = Duration::from_millis(500);
+/// How long the question why too few members count may delay the answer that there is no quorum:
+/// one that is frozen takes a second to be given up.
+const LAST_HEALTH: Duration = Duration::from_millis(1_500);

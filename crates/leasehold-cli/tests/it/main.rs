@@ -14,6 +14,7 @@ mod nesting;
 mod processes;
 mod pty;
 mod redis;
+mod redis_members;
 mod redis_py;
 mod signals;
 mod stores;

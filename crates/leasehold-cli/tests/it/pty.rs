@@ -21,6 +21,11 @@ pub(crate) struct OnTerminal {
 impl OnTerminal {
     /// Starts `arguments` as the leader of a new session.
     pub(crate) fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        Self::start_at(sandbox, &sandbox.store(), arguments)
+    }
+
+    /// The same, with another store.
+    pub(crate) fn start_at(sandbox: &Sandbox, store: &str, arguments: &[&str]) -> Self {
         let pty = openpty(None, None).unwrap();
         let side = |fd: &OwnedFd| Stdio::from(fd.try_clone().unwrap());
         let mut command = Command::new("setsid");
@@ -28,7 +33,7 @@ impl OnTerminal {
         let child = command
             .args(["--ctty", "--wait"])
             .args(arguments)
-            .env("LEASEHOLD_STORE", sandbox.store())
+            .env("LEASEHOLD_STORE", store)
             .env("TERM", "xterm")
             .env("PS1", "$ ")
             .stdin(side(&pty.slave))

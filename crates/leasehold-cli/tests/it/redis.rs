@@ -17,15 +17,23 @@ echo $$ > command
 while :; do sleep 1000; done
 "#;
 
-fn start(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Running {
+pub(crate) fn start(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Running {
     let mut command = sandbox.without_store();
     command.env("LEASEHOLD_STORE", urls.join(","));
     command.args(args);
     sandbox.spawn(command)
 }
 
-fn run(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Ended {
+pub(crate) fn run(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Ended {
     start(sandbox, urls, args).wait()
+}
+
+/// Servers that are a set already: those that were just started would not count yet.
+pub(crate) fn formed_set(sandbox: &Sandbox, count: usize) -> RedisSet {
+    let servers = RedisSet::start(count);
+    let ended = run(sandbox, &servers.urls(), &["init"]);
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    servers
 }
 
 fn stubborn(sandbox: &Sandbox, urls: &[String], ttl: &str) -> (Running, [i32; 2]) {
@@ -140,7 +148,7 @@ fn a_killed_wrapper_takes_the_command_along_and_the_lock_is_free_within_the_ttl(
 #[test]
 fn two_frozen_of_five_change_nothing_but_log_lines() {
     let sandbox = Sandbox::new();
-    let servers = RedisSet::start(5);
+    let servers = formed_set(&sandbox, 5);
     servers[1].freeze();
     servers[3].freeze();
     let script = "echo $LEASEHOLD_MEMBERS; echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done";
@@ -165,7 +173,7 @@ fn two_frozen_of_five_change_nothing_but_log_lines() {
 #[test]
 fn a_majority_that_freezes_is_a_lost_lease() {
     let sandbox = Sandbox::new();
-    let servers = RedisSet::start(5);
+    let servers = formed_set(&sandbox, 5);
     let (run, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     for index in [0, 2, 4] {
         servers[index].freeze();
@@ -177,7 +185,7 @@ fn a_majority_that_freezes_is_a_lost_lease() {
 #[test]
 fn three_dead_of_five_are_69_within_the_wait_and_each_is_named() {
     let sandbox = Sandbox::new();
-    let mut servers = RedisSet::start(5);
+    let mut servers = formed_set(&sandbox, 5);
     for index in [0, 2, 4] {
         servers[index].kill();
     }
@@ -207,7 +215,7 @@ fn three_dead_of_five_are_69_within_the_wait_and_each_is_named() {
 #[test]
 fn log_lines_are_objects_for_programs() {
     let sandbox = Sandbox::new();
-    let mut servers = RedisSet::start(3);
+    let mut servers = formed_set(&sandbox, 3);
     servers[2].kill();
     let ended = run(
         &sandbox,
@@ -269,7 +277,7 @@ fn a_token_of_another_library_is_a_holder() {
 #[test]
 fn status_names_who_holds_a_lease_where_and_how_long() {
     let sandbox = Sandbox::new();
-    let servers = RedisSet::start(3);
+    let servers = formed_set(&sandbox, 3);
     let (holder, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     let mut status = String::new();
     let known = format!("held by leasehold (pid {} on ", holder.pid());

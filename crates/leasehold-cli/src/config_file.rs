@@ -1,0 +1,96 @@
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::args::span;
+use crate::config::{Addresses, Limits};
+use crate::failure::Failure;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    store: OneOrMany,
+    max_ttl: Option<String>,
+    clock_tolerance: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an address or a list of addresses")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Reads the configuration file at `path`, which holds `text`.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
+    let source = path.display().to_string();
+    let refuse = |what: String| Failure::usage(format!("{source}: {what}"));
+    // The file may hold passwords: say where it is wrong without quoting the line.
+    let file: ConfigFile = toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or("", |span| &text[..span.start]);
+        let line = before.matches('\n').count() + 1;
+        refuse(format!("line {line}: {}", error.message()))
+    })?;
+    let read = |name: &str, text: &Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let span = span(text);
+        span.map(Some)
+            .map_err(|error| refuse(format!("{name} {text:?}: {error}")))
+    };
+    let limits = Limits {
+        max_ttl: read("max_ttl", &file.max_ttl)?,
+        clock_tolerance: read("clock_tolerance", &file.clock_tolerance)?,
+    };
+    let urls = match file.store {
+        OneOrMany::One(url) => vec![url],
+        OneOrMany::Many(urls) => urls,
+    };
+    Addresses::new(urls, limits, source)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::exit_code::ExitCode;
+
+    fn read(text: &str) -> Result<Addresses, Failure> {
+        parse(text, Path::new("/etc/leasehold/leasehold.toml"))
+    }
+
+    fn refusal(outcome: Result<Addresses, Failure>) -> String {
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.code, ExitCode::USAGE);
+        failure.to_string()
+    }
+
+    #[test]
+    fn a_file_names_one_store_or_many() {
+        assert_eq!(read("store = 'redis://a'").unwrap().urls, ["redis://a"]);
+        let text = "store = ['redis://a', 'redis://b']\nclock_tolerance = '100ms'\n";
+        let addresses = read(text).unwrap();
+        assert_eq!(addresses.urls.len(), 2);
+        let tolerance = addresses.limits.clock_tolerance;
+        assert_eq!(tolerance, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_is_placed_but_never_quoted() {
+        let text = refusal(read("store = 'redis://a'\nstores = 'redis://:secret@b'\n"));
+        assert!(
+            text.contains("leasehold.toml: line 2: unknown field `stores`"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+        let text = refusal(read("store = 7"));
+        assert!(
+            text.contains("line 1: expected an address or a list"),
+            "{text}"
+        );
+        assert!(refusal(read("store = []")).contains("names no store"));
+        let text = refusal(read("store = 'redis://a'\nclock_tolerance = '5'"));
+        assert!(text.contains(r#"clock_tolerance "5""#), "{text}");
+        assert!(refusal(read("")).contains("missing field `store`"));
+    }
+}

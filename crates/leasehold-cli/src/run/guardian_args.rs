@@ -1,0 +1,62 @@
+use std::ffi::OsString;
+
+use clap::Parser;
+
+/// The verb under which the program starts itself a second time. It stands apart from the others,
+/// so that neither help nor completions nor the manual know it.
+pub(crate) const GUARDIAN: &str = "__guardian";
+
+/// What the wrapper tells the guardian when it starts it; all that changes later goes through the
+/// pipe.
+#[derive(Debug, Parser)]
+#[command(name = GUARDIAN)]
+pub(crate) struct GuardianArgs {
+    /// The descriptor from which orders are read.
+    #[arg(long)]
+    pub(crate) control: i32,
+
+    /// The descriptor to which reports are written.
+    #[arg(long)]
+    pub(crate) report: i32,
+
+    /// The descriptor that holds the lock, to be kept open.
+    #[arg(long)]
+    pub(crate) keep: Option<i32>,
+
+    /// The first deadline, in nanoseconds since boot.
+    #[arg(long)]
+    pub(crate) deadline: Option<u64>,
+
+    /// Nanoseconds between SIGTERM and SIGKILL.
+    #[arg(long)]
+    pub(crate) grace: u64,
+
+    /// By how many nanoseconds the end must come before the deadline.
+    #[arg(long)]
+    pub(crate) margin: u64,
+
+    /// The guardian of the process group in which this run is nested.
+    #[arg(long)]
+    pub(crate) nested_in: Option<i32>,
+
+    /// The clients that hold locks around CMD.
+    #[arg(long)]
+    pub(crate) chain: String,
+
+    /// Give the terminal to CMD.
+    #[arg(long)]
+    pub(crate) foreground: bool,
+
+    /// The command and its arguments.
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl GuardianArgs {
+    /// The arguments, if the program was started as a guardian.
+    pub(crate) fn of_this_process() -> Option<Result<Self, clap::Error>> {
+        let mut args = std::env::args_os().skip(1).peekable();
+        let is_guardian = args.peek().is_some_and(|verb| verb == GUARDIAN);
+        is_guardian.then(|| Self::try_parse_from(args))
+    }
+}

@@ -1,0 +1,131 @@
+use std::io;
+
+use leasehold::{MemberId, MemberSet};
+use serde_json::json;
+
+use crate::args::{MembersArgs, MembersChange};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::holder_text::millis;
+use crate::output::{self, Output};
+use crate::set::{Servers, wait_after_change};
+use crate::shortage::whole_seconds;
+use crate::status::runtime;
+use crate::store_url;
+
+/// Changes a set by one member, and says what is to be done next.
+pub(super) fn change(
+    args: &MembersArgs,
+    wish: &MembersChange,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose_set(&args.store, output)?;
+    let old = servers.quorum(servers.members()?)?;
+    let urls = match wish {
+        MembersChange::Add { url } => with(&servers, url)?,
+        MembersChange::Remove { member } => {
+            without(&servers, member, &old.member_ids().collect::<Vec<_>>())?
+        }
+    };
+    let new = servers.quorum(store_url::servers(&urls)?)?;
+    runtime()?.block_on(new.succeed(&old))?;
+    print(args.json, new.set(), &urls).map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
+    if url.contains(',') {
+        return Err(Failure::usage(
+            "one server joins at a time: give one address",
+        ));
+    }
+    let mut urls = servers.urls().to_vec();
+    urls.push(url.to_owned());
+    Ok(urls)
+}
+
+/// The addresses but that of `member`, which is an id or an address.
+fn without(servers: &Servers, member: &str, ids: &[&MemberId]) -> Result<Vec<String>, Failure> {
+    let id = if member.contains("://") {
+        let named = store_url::servers(&[member.to_owned()])?;
+        named.iter().map(|it| it.id().to_string()).collect()
+    } else {
+        member.to_owned()
+    };
+    let is_meant = |(url, it): (&String, &&MemberId)| url == member || it.as_str() == id;
+    let mut urls = servers.urls().to_vec();
+    match urls.iter().zip(ids).position(is_meant) {
+        Some(place) => {
+            urls.remove(place);
+            Ok(urls)
+        }
+        None => {
+            let ids: Vec<_> = ids.iter().map(|it| it.as_str()).collect();
+            Err(Failure::usage(format!(
+                "{:?} is no member of the set: it has {}",
+                without_login(&id),
+                ids.join(", ")
+            )))
+        }
+    }
+}
+
+fn print(json: bool, set: &MemberSet, urls: &[String]) -> io::Result<()> {
+    let wait = wait_after_change(set);
+    let urls: Vec<_> = urls.iter().map(|url| without_login(url)).collect();
+    let ids: Vec<_> = set.ids.iter().map(MemberId::as_str).collect();
+    if json {
+        return output::print_json(&json!({
+            "members": ids,
+            "store": urls,
+            "next_change_in_ms": millis(wait),
+        }));
+    }
+    output::print(&format!(
+        "the set is {} now\n\
+         Give every client the new list at once: --store {}\n\
+         Clients with the old list are refused from now on, and what they hold is lost at its \
+         deadline.\n\
+         The next change can be made in {}.\n",
+        ids.join(", "),
+        urls.join(","),
+        whole_seconds(wait)
+    ))
+}
+
+/// An address as it may be shown: `***` in place of user and password.
+fn without_login(url: &str) -> String {
+    let (scheme, rest) = url
+        .split_once("://")
+        .map_or(("", url), |(s, rest)| (s, rest));
+    let (place, query) = rest
+        .split_once('?')
+        .map_or((rest, None), |(p, q)| (p, Some(q)));
+    let Some((_, place)) = place.rsplit_once('@') else {
+        return url.to_owned();
+    };
+    let scheme = if scheme.is_empty() {
+        String::new()
+    } else {
+        format!("{scheme}://")
+    };
+    let query = query.map_or(String::new(), |query| format!("?{query}"));
+    format!("{scheme}***@{place}{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_passwords() {
+        for (url, shown) in [
+            ("redis://a:7000/2?id=x", "redis://a:7000/2?id=x"),
+            ("redis://u:se@cret@a?id=x", "redis://***@a?id=x"),
+            ("unix://:secret@/run/a.sock", "unix://***@/run/a.sock"),
+            ("u:secret@a:6379", "***@a:6379"),
+        ] {
+            assert_eq!(without_login(url), shown);
+        }
+    }
+}

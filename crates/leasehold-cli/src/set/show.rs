@@ -1,0 +1,197 @@
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use leasehold::{Card, MemberId, MemberSet};
+use serde_json::{Value, json};
+
+use crate::args::MembersArgs;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::holder_text::millis;
+use crate::output::{self, Output};
+use crate::set::Servers;
+use crate::set::standing::{Standing, judge};
+use crate::set::survey::survey;
+use crate::shortage::{needed, whole_seconds};
+use crate::status::runtime;
+
+/// Shows the members, and says with the exit code whether a majority counts.
+pub(super) fn show(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose(&args.store, output)?;
+    let members = servers.members()?;
+    let set = servers.quorum(members.clone())?.set().clone();
+    let client = servers.client();
+    let standings = runtime()?.block_on(async {
+        let seen = survey(&members).await;
+        judge(&client, seen).await
+    })?;
+    let roll = Roll { set, standings };
+    let printed = if args.json {
+        output::print_json(&roll.json(&client.describe()))
+    } else {
+        output::print(&roll.text())
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(if roll.has_majority() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::UNREACHABLE
+    })
+}
+
+/// The members of a set, and how each stands.
+struct Roll {
+    set: MemberSet,
+    standings: Vec<Standing>,
+}
+
+impl Roll {
+    fn counting(&self) -> usize {
+        let counts = |standing: &&Standing| standing.out.is_none();
+        self.standings.iter().filter(counts).count()
+    }
+
+    fn has_majority(&self) -> bool {
+        self.counting() >= needed(self.standings.len())
+    }
+
+    /// Whether nobody has a card, where there is somebody who could.
+    fn is_unformed(&self) -> bool {
+        let mut answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
+        self.is_set() && answers.clone().next().is_some() && answers.all(|it| it.card.is_none())
+    }
+
+    /// Fewer have no cards, since nobody is left out.
+    fn is_set(&self) -> bool {
+        self.standings.len() >= 3
+    }
+
+    fn text(&self) -> String {
+        let head = [
+            "MEMBER",
+            "COUNTS",
+            "UPTIME",
+            "DURABLE",
+            "CLOCK",
+            "GENERATION",
+        ];
+        let mut rows = vec![head.map(String::from)];
+        rows.extend(self.standings.iter().map(row));
+        let mut text = table(&rows);
+        for (why, ids) in self.reasons() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {why}", ids.join(", "));
+        }
+        let (total, needed) = (self.standings.len(), needed(self.standings.len()));
+        let _ = writeln!(
+            text,
+            "{} of {total} members count, {needed} are needed",
+            self.counting()
+        );
+        if self.is_unformed() {
+            text += "the set is not formed: `leasehold init` forms it\n";
+        }
+        text
+    }
+
+    /// Why members do not count, and which.
+    fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for standing in &self.standings {
+            let Some(out) = &standing.out else { continue };
+            let known = reasons.iter_mut().find(|(why, _)| *why == out.why);
+            match known {
+                Some((_, ids)) => ids.push(standing.id.as_str()),
+                None => reasons.push((&out.why, vec![standing.id.as_str()])),
+            }
+        }
+        reasons
+    }
+
+    fn json(&self, store: &str) -> Value {
+        let members: Vec<_> = self.standings.iter().map(|it| self.member(it)).collect();
+        json!({
+            "store": store,
+            "formed": self.is_set() && !self.is_unformed(),
+            "max_ttl_ms": millis(self.set.max_ttl),
+            "clock_tolerance_ms": millis(self.set.clock_tolerance),
+            "counting": self.counting(),
+            "needed": needed(self.standings.len()),
+            "members": members,
+        })
+    }
+
+    fn member(&self, standing: &Standing) -> Value {
+        let presence = standing.presence.as_ref();
+        let out = standing.out.as_ref();
+        let card = presence.and_then(|presence| presence.card.as_ref());
+        json!({
+            "id": standing.id.as_str(),
+            "answers": presence.is_some(),
+            "counts": out.is_none(),
+            "reason": out.map(|out| &out.why),
+            "counts_again_ms": out.and_then(|out| out.again).map(millis),
+            "uptime_ms": presence.map(|presence| millis(presence.uptime)),
+            "durable": presence.map(|presence| presence.durable),
+            "clock_offset_us": standing.clock_offset,
+            "card": card.map(|card| self.card(card)),
+        })
+    }
+
+    fn card(&self, card: &Card) -> Value {
+        let ids: Vec<_> = card.set.ids.iter().map(MemberId::as_str).collect();
+        json!({
+            "members": ids,
+            "max_ttl_ms": millis(card.set.max_ttl),
+            "clock_tolerance_ms": millis(card.set.clock_tolerance),
+            "generation": card.generation,
+            "differs": card.set != self.set,
+        })
+    }
+}
+
+fn row(standing: &Standing) -> [String; 6] {
+    let counts = match &standing.out {
+        None => "yes".into(),
+        Some(out) => out
+            .again
+            .map_or("no".into(), |again| format!("in {}", whole_seconds(again))),
+    };
+    let unknown = || String::from("-");
+    let mut row = [
+        standing.id.to_string(),
+        counts,
+        unknown(),
+        unknown(),
+        unknown(),
+        unknown(),
+    ];
+    if let Some(presence) = &standing.presence {
+        let uptime = Duration::from_secs(presence.uptime.as_secs());
+        row[2] = humantime::format_duration(uptime).to_string();
+        row[3] = if presence.durable { "yes" } else { "no" }.into();
+        row[5] = presence
+            .card
+            .as_ref()
+            .map_or_else(unknown, |card| card.generation.to_string());
+    }
+    if let Some(micros) = standing.clock_offset {
+        row[4] = format!("{:+.1}ms", micros as f64 / 1000.0);
+    }
+    row
+}
+
+/// The rows below each other, each column as wide as its widest text.
+fn table(rows: &[[String; 6]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &[String; 6]| {
+        let padded = row
+            .iter()
+            .zip(&widths)
+            .map(|(text, width)| format!("{text:width$}"));
+        let line = padded.collect::<Vec<_>>().join("  ");
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, Presence};
+
+use crate::failure::Failure;
+use crate::set::survey::{Seen, is_unformed};
+
+/// One member, and whether its answers count.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) id: MemberId,
+    pub(super) presence: Option<Presence>,
+    /// See [`Seen::clock_offset`].
+    pub(super) clock_offset: Option<i64>,
+    /// Why it does not count, if so.
+    pub(super) out: Option<Out>,
+}
+
+/// Why a member does not count.
+#[derive(Debug)]
+pub(super) struct Out {
+    pub(super) why: String,
+    /// After how long it does, where that is known.
+    pub(super) again: Option<Duration>,
+}
+
+/// How each member stands that was `seen`, in the judgement of `client`. A set that is not formed is
+/// not judged: a client would form it.
+pub(super) async fn judge(client: &Client, seen: Vec<Seen>) -> Result<Vec<Standing>, Failure> {
+    if is_unformed(&seen) {
+        return Ok(seen.into_iter().map(Standing::without_set).collect());
+    }
+    let health = settled_health(client).await?;
+    let offsets = seen.into_iter().map(|seen| seen.clock_offset);
+    let standings = health.into_iter().zip(offsets);
+    Ok(standings
+        .map(|(health, clock_offset)| Standing::judged(health, clock_offset))
+        .collect())
+}
+
+/// The members' health, once the cards are kept of those that restarted: before, nobody knows when
+/// these count again.
+async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
+    let end = SystemClock.now() + SETTLING;
+    loop {
+        let health = client.health().await?;
+        let is_settling = health.iter().any(|member| {
+            let out = member.distrust.as_ref();
+            out.is_some_and(|out| {
+                out.counts_again.is_none() && out.error.kind() == ErrorKind::Untrusted
+            })
+        });
+        if !is_settling || SystemClock.now() >= end {
+            return Ok(health);
+        }
+        let next = SystemClock.now() + Duration::from_millis(50);
+        SystemClock.sleep_until(next).await;
+    }
+}
+
+const SETTLING: Duration = Duration::from_secs(2);
+
+impl Standing {
+    fn without_set(seen: Seen) -> Self {
+        let (presence, why) = match seen.presence {
+            Ok(presence) => (Some(presence), "has no card: the set is not formed".into()),
+            Err(error) => (None, error.reason().into()),
+        };
+        Self {
+            id: seen.id,
+            presence,
+            clock_offset: seen.clock_offset,
+            out: Some(Out { why, again: None }),
+        }
+    }
+
+    fn judged(health: MemberHealth, clock_offset: Option<i64>) -> Self {
+        let (presence, out) = match health.presence {
+            Ok(presence) => {
+                let out = health.distrust.map(|out| Out {
+                    why: out.error.reason().into(),
+                    again: out.counts_again,
+                });
+                (Some(presence), out)
+            }
+            Err(error) => {
+                let why = error.reason().into();
+                (None, Some(Out { why, again: None }))
+            }
+        };
+        Self {
+            id: health.id,
+            presence,
+            clock_offset,
+            out,
+        }
+    }
+}

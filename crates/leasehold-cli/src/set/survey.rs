@@ -1,0 +1,65 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
+use leasehold::{Error, ErrorKind, Member, MemberId, Presence};
+
+/// What one server says of itself, without anybody's judgement: asking so writes nothing, whereas a
+/// client keeps the members' cards.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) id: MemberId,
+    pub(super) presence: Result<Presence, Error>,
+    /// What its clock shows beyond ours, in microseconds, to within half the round trip.
+    pub(super) clock_offset: Option<i64>,
+}
+
+/// How long a server may take to answer.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Asks all members at once.
+pub(super) async fn survey(members: &[Arc<dyn Member>]) -> Vec<Seen> {
+    let asking = members.iter().map(|member| async {
+        // The first answer takes as long as the connection does: only the second one tells the time.
+        let first = limited(member.presence()).await;
+        let asked = SystemClock.wall();
+        let presence = match first {
+            Ok(_) => limited(member.presence()).await,
+            Err(error) => Err(error),
+        };
+        let answered = SystemClock.wall();
+        let clock_offset = presence.as_ref().ok().map(|presence| {
+            let ours = micros(asked).midpoint(micros(answered));
+            micros(presence.clock) - ours
+        });
+        Seen {
+            id: member.id().clone(),
+            presence: presence.map_err(|error| error.with_store(member.id().as_str())),
+            clock_offset,
+        }
+    });
+    join_all(asking).await
+}
+
+/// The answer to `question`, or an error once it took too long.
+pub(super) async fn limited<T>(
+    question: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let end = SystemClock.now() + LIMIT;
+    let answer = within(&SystemClock, end, question).await;
+    answer.unwrap_or_else(|| {
+        let text = format!("no answer within {LIMIT:?}");
+        Err(Error::new(ErrorKind::Unreachable, text))
+    })
+}
+
+/// Whether the members that answer have no card, any of them.
+pub(super) fn is_unformed(seen: &[Seen]) -> bool {
+    let mut answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
+    seen.len() >= 3 && answers.clone().next().is_some() && answers.all(|it| it.card.is_none())
+}
+
+fn micros(time: WallTime) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,305 @@
+//! Sets of servers: formed, shown, changed, and refused.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
+use serde_json::Value;
+
+use crate::harness::{Ended, PROGRAM, Sandbox};
+use crate::pty::OnTerminal;
+use crate::redis::{formed_set, run, start};
+
+fn id(server: &RedisServer) -> String {
+    format!("127.0.0.1:{}", server.port())
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+/// What `leasehold members` says of the members, in their order.
+fn members(sandbox: &Sandbox, urls: &[String]) -> (i32, Value) {
+    let ended = run(sandbox, urls, &["members", "--json"]);
+    (ended.code(), json(&ended)["members"].clone())
+}
+
+fn has_card(server: &RedisServer) -> bool {
+    let reply = server.command(&["EXISTS", "leasehold:card"]);
+    format!("{reply:?}").contains('1')
+}
+
+#[test]
+fn a_set_is_formed_once_and_counts_at_once() {
+    let sandbox = Sandbox::new();
+    let mut urls = RedisSet::start(2);
+    let durable = RedisServer::builder().durable().start();
+    let all = [urls.urls(), vec![durable.url()]].concat();
+    let shown = run(&sandbox, &all, &["members"]);
+    assert_eq!(shown.code(), 69, "{shown:?}");
+    assert!(
+        shown.stdout.contains("`leasehold init` forms it"),
+        "{shown:?}"
+    );
+    assert!(!has_card(&durable), "looking forms nothing");
+
+    let formed = run(&sandbox, &all, &["init"]);
+    assert_eq!((formed.code(), &*formed.stderr), (0, ""), "{formed:?}");
+    let lines: Vec<&str> = formed.stdout.lines().collect();
+    assert!(
+        lines[0].contains("(max_ttl 60s, clock_tolerance 250ms)"),
+        "{formed:?}"
+    );
+    assert_eq!(lines[1], format!("{}: not durable", id(&urls[0])));
+    assert_eq!(lines[3], format!("{}: durable", id(&durable)));
+    assert!(lines[4].contains("for 1m 1s after each restart. With appendonly yes"));
+    run(&sandbox, &all, &["run", "-n", "x", "true"]).fails(0, &[]);
+    run(&sandbox, &all, &["init"]).fails(64, &["is formed already"]);
+
+    let (code, shown) = members(&sandbox, &all);
+    assert_eq!(code, 0);
+    for (member, is_durable) in shown.as_array().unwrap().iter().zip([false, false, true]) {
+        assert_eq!(member["counts"], true, "{member}");
+        assert_eq!(member["durable"], is_durable);
+        assert_eq!(member["card"]["generation"], 1);
+        assert_eq!(member["card"]["differs"], false);
+        assert!(member["clock_offset_us"].as_i64().unwrap().abs() < 2_000_000);
+    }
+    for server in urls.iter_mut() {
+        server.kill();
+    }
+    let shown = run(&sandbox, &all, &["members"]);
+    assert_eq!(shown.code(), 69);
+    assert!(
+        shown.stdout.contains("1 of 3 members count, 2 are needed"),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn whatever_is_in_the_way_of_a_set_is_named_at_once_and_nothing_is_written() {
+    let sandbox = Sandbox::new();
+    let [mut dead, member, holder, free] = std::array::from_fn(|_| RedisServer::start());
+    dead.kill();
+    holder.command(&["SET", "mine", "token", "PX", "60000"]);
+    let others = RedisSet::start(2);
+    let other_set = [others.urls(), vec![member.url()]].concat();
+    assert_eq!(run(&sandbox, &other_set, &["init", "--json"]).code(), 0);
+
+    let urls = [&dead, &member, &holder, &free].map(RedisServer::url);
+    run(&sandbox, &urls, &["init"]).fails(
+        64,
+        &[
+            "nothing was written",
+            &format!("{}: no connection", id(&dead)),
+            &format!("{}: has a card already: generation 1 of ", id(&member)),
+            &format!("{}: lock \"mine\" is held there", id(&holder)),
+        ],
+    );
+    assert!(!has_card(&free) && !has_card(&holder));
+    let twice = [&free, &holder].map(RedisServer::url);
+    let alias = format!("{}?id=other", free.url().replace("127.0.0.1", "localhost"));
+    run(&sandbox, &[twice.as_slice(), &[alias]].concat(), &["init"])
+        .fails(64, &["is the same server as", "other"]);
+    let only_dead = [&dead, &free, &others[0]].map(RedisServer::url);
+    others[0].command(&["FLUSHALL"]);
+    run(&sandbox, &only_dead, &["init"]).fails(69, &[&id(&dead)]);
+}
+
+#[test]
+fn what_is_no_redis_set_needs_no_forming() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .run(&["init"])
+        .fails(64, &["is a folder", "redis://a"]);
+    sandbox.run(&["members"]).fails(64, &["is a folder"]);
+    let one = ["redis://127.0.0.1:1".to_owned()];
+    run(&sandbox, &one, &["init"]).fails(64, &["1 server is no set", "three or more"]);
+    let two = [
+        "redis://127.0.0.1:1".to_owned(),
+        "redis://127.0.0.1:2".to_owned(),
+    ];
+    run(&sandbox, &two, &["init"]).fails(64, &["2 servers are no set"]);
+    run(&sandbox, &two, &["members", "add", "redis://127.0.0.1:3"]).fails(64, &["no set"]);
+    let server = RedisServer::start();
+    let shown = run(&sandbox, &[server.url()], &["members"]);
+    assert_eq!(shown.code(), 0, "{shown:?}");
+    assert!(shown.stdout.contains("1 of 1 members count"), "{shown:?}");
+}
+
+#[test]
+fn limits_are_checked_and_agreed_on() {
+    let sandbox = Sandbox::new();
+    let servers = formed_set(&sandbox, 3);
+    let urls = servers.urls();
+    let run = |args: &[&str]| run(&sandbox, &urls, args);
+    run(&["run", "--max-ttl", "2s", "--ttl", "2s", "x", "true"])
+        .fails(64, &["max_ttl 2s", "clock_tolerance 250ms", "ten times"]);
+    run(&["run", "--clock-tolerance", "1ms", "x", "true"])
+        .fails(64, &["clock_tolerance 1ms", "at least 10ms"]);
+    run(&["run", "--max-ttl", "2h", "x", "true"]).fails(64, &["max_ttl 7200s", "at most 3600s"]);
+    run(&["run", "--max-ttl", "20s", "x", "true"]).fails(64, &["TTL 30s", "max_ttl 20s", "--ttl"]);
+    // What others agreed on before.
+    let differing = [
+        "run",
+        "--max-ttl",
+        "20s",
+        "--ttl",
+        "20s",
+        "x",
+        "touch",
+        "ran",
+    ];
+    run(&differing).fails(64, &["(max_ttl 60s,", "(max_ttl 20s,", "another set"]);
+    assert!(!sandbox.path("ran").exists());
+    let mut by_variable = sandbox.without_store();
+    by_variable.env("LEASEHOLD_STORE", urls.join(","));
+    by_variable.env("LEASEHOLD_CLOCK_TOLERANCE", "100ms");
+    by_variable.args(["run", "x", "true"]);
+    sandbox
+        .spawn(by_variable)
+        .wait()
+        .fails(64, &["clock_tolerance 100ms"]);
+    sandbox
+        .run(&["run", "--max-ttl", "20s", "x", "true"])
+        .fails(64, &["max_ttl belongs to a set"]);
+}
+
+#[test]
+fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
+    let sandbox = Sandbox::new();
+    let mut servers = formed_set(&sandbox, 5);
+    let fewer = servers.urls()[..3].to_vec();
+    let list = |count: usize| {
+        let mut ids: Vec<String> = servers.iter().take(count).map(id).collect();
+        ids.sort();
+        format!("{} (max_ttl", ids.join(","))
+    };
+    let (theirs, ours) = (format!("(generation 1) says {}", list(5)), list(3));
+    let both = [&*theirs, "this client", &*ours];
+    run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &both);
+    servers[2].kill();
+    run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &["another set"]);
+    let (code, shown) = members(&sandbox, &fewer);
+    assert_eq!((code, &shown[0]["card"]["differs"]), (69, &true.into()));
+}
+
+#[test]
+fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
+    let sandbox = Sandbox::new();
+    let servers = RedisSet::start(4);
+    let mut newcomer = RedisServer::builder().password("secret").start();
+    let call = |urls: &[String], verb: &str, args: &[&str]| {
+        let limits = [verb, "--max-ttl", "5s"];
+        run(&sandbox, urls, &[&limits[..], args].concat())
+    };
+    let lock = |urls: &[String]| call(urls, "run", &["-n", "--ttl", "5s", "x", "true"]);
+    let four = servers.urls();
+    assert_eq!(call(&four, "init", &[]).code(), 0);
+    assert_eq!(
+        lock(&four).code(),
+        0
+    );
+
+    let grown = call(&four, "members", &["add", &newcomer.url()]);
+    assert_eq!(grown.code(), 0, "{grown:?}");
+    let list = format!(
+        "{},redis://***@127.0.0.1:{}",
+        four.join(","),
+        newcomer.port()
+    );
+    assert!(grown.stdout.contains(&list), "{grown:?}");
+    assert!(!grown.stdout.contains("secret"), "{grown:?}");
+    assert!(
+        grown.stdout.contains("The next change can be made in 6s."),
+        "{grown:?}"
+    );
+    lock(&four).fails(64, &["generation 2"]);
+
+    let five = [four, vec![newcomer.url()]].concat();
+    assert_eq!(
+        lock(&five).code(),
+        0
+    );
+    let leaving = id(&newcomer);
+    let early = call(&five, "members", &["remove", &leaving]);
+    early.fails(64, &["changed a short time ago"]);
+    call(&five, "members", &["remove", "nobody"]).fails(64, &["nobody", &leaving]);
+    newcomer.kill();
+    let mut shrunk = early;
+    until("the next change may be made", || {
+        shrunk = call(&five, "members", &["remove", "--json", &leaving]);
+        shrunk.code() == 0
+    });
+    let shrunk = json(&shrunk);
+    assert_eq!(shrunk["members"].as_array().unwrap().len(), 4);
+    assert_eq!(shrunk["next_change_in_ms"], 6_000);
+    assert_eq!(
+        lock(&servers.urls()).code(),
+        0
+    );
+}
+
+#[test]
+fn members_that_forgot_are_no_quorum_and_whoever_waits_sees_for_how_long() {
+    let sandbox = Sandbox::new();
+    let servers = RedisSet::start(3);
+    let urls = servers.urls();
+    let limits = ["--max-ttl", "20s", "--ttl", "20s"];
+    assert_eq!(
+        run(&sandbox, &urls, &["init", "--max-ttl", "20s"]).code(),
+        0
+    );
+    for server in [0, 1] {
+        servers[server].command(&["FLUSHALL"]);
+    }
+    let busy = [&["run", "-n"], &limits[..], &["x", "touch", "ran"]].concat();
+    run(&sandbox, &urls, &busy).fails(69, &["1 of 3 members count", &id(&servers[0])]);
+    let (code, shown) = members_within(&sandbox, &urls, "20s");
+    assert_eq!(code, 69);
+    assert_eq!(shown[2]["counts"], true, "{shown}");
+    let again = shown[0]["counts_again_ms"].as_u64();
+    assert!(again.is_some_and(|millis| millis <= 21_000), "{shown}");
+
+    let began = SystemClock.now();
+    let wait = [&[PROGRAM, "run"], &limits[..], &["x", "--", "echo", "mine"]].concat();
+    let mut terminal = OnTerminal::start_at(&sandbox, &urls.join(","), &wait);
+    terminal.shows(r#"for lock "x": 1 of 3 members count, 2 are needed and do in "#);
+    let wait = [&["run", "--json"], &limits[..], &["x", "true"]].concat();
+    let program = start(&sandbox, &urls, &wait);
+    program.says(r#""counts_again_ms":"#);
+    terminal.shows("mine");
+    assert_eq!(terminal.exit_code(), 0);
+    let waited = SystemClock.now().since(began);
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
+    assert_eq!(program.wait().code(), 0);
+    assert!(!sandbox.path("ran").exists());
+}
+
+fn members_within(sandbox: &Sandbox, urls: &[String], max_ttl: &str) -> (i32, Value) {
+    let ended = run(sandbox, urls, &["members", "--json", "--max-ttl", max_ttl]);
+    (ended.code(), json(&ended)["members"].clone())
+}
+
+#[test]
+fn a_redis_set_that_was_never_formed_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    let mut servers = RedisSet::start(3);
+    servers[2].kill();
+    let ended = run(
+        &sandbox,
+        &servers.urls(),
+        &["run", "-n", "x", "touch", "ran"],
+    );
+    ended.fails(69, &["leasehold init", &id(&servers[2]), "never formed"]);
+    let program = start(&sandbox, &servers.urls(), &["run", "x", "true"]);
+    program.says("leasehold init");
+    drop(program);
+    servers[2].restart();
+    assert_eq!(run(&sandbox, &servers.urls(), &["init"]).code(), 0);
+    assert_eq!(
+        run(&sandbox, &servers.urls(), &["run", "-n", "x", "true"]).code(),
+        0
+    );
+    assert!(!sandbox.path("ran").exists());
+}
