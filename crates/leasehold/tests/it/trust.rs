@@ -220,6 +220,17 @@ async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_that_lost_its_card_gets_one_though_another_is_down() {
+    let scene = Scene::quorum(3);
+    scene.members[2].set(Fault::Unreachable);
+    scene.stores[1].restart(false);
+    let cold = client(scene.store(), &scene.ambient);
+    assert!(cold.lock("x").try_acquire().await.is_err());
+    scene.pass(WAIT).await;
+    take(&cold, "x").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn init_is_for_members_that_answer_and_hold_nothing() {
     let scene = Scene::quorum(3);
     let error = scene.store().init().await.unwrap_err();
