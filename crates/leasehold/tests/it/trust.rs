@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, WallTime};
-use leasehold::{BoxFuture, Client, ErrorKind, Key, LostReason, MemoryStore, Quorum, Store};
+use leasehold::{
+    Attempt, BoxFuture, Client, ErrorKind, Key, LostReason, MemoryStore, Quorum, Store,
+};
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
 use crate::scene::{Scene, TTL, client, quorum_of};
@@ -126,6 +128,25 @@ async fn a_restarted_minority_comes_back_into_play_without_the_holder_doing_anyt
         next
     };
     drop(next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_stands_on_a_member_that_forgot_does_not_renew_the_guard() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.stores[2].restart(false);
+    scene.members[1].set(Fault::Unreachable);
+    // A late message of the holder's own takes the lock there again.
+    let claim = scene.members[2]
+        .calls()
+        .into_iter()
+        .find_map(|call| match call {
+            Call::Acquire(claim) => Some(claim),
+            _ => None,
+        });
+    let late = scene.stores[2].acquire(&claim.unwrap()).await;
+    assert!(matches!(late, Ok(Attempt::Granted(_))));
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
 }
 
 #[tokio::test(start_paused = true)]
