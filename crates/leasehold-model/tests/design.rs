@@ -1,0 +1,58 @@
+//! The design holds in every world that it can reach within the bounds, and what it is made for
+//! happens in some of them.
+
+use leasehold_model::search::{Limits, search};
+use leasehold_model::variants::{Variant, design};
+
+fn holds(name: &str) {
+    let variant = find(name);
+    let limits = Limits {
+        worlds: 10_000_000,
+        until: None,
+    };
+    let report = search(&variant.model, limits);
+    if let Some((property, trace)) = report.broken.first_key_value() {
+        panic!("{property} is broken: {trace}");
+    }
+    assert!(report.complete, "capped at {} worlds", report.worlds);
+    for event in variant.shows {
+        assert!(report.seen.contains(event), "{event:?} never happened");
+    }
+}
+
+fn find(name: &str) -> Variant {
+    let mut all = design().into_iter();
+    all.find(|variant| variant.name == name).expect(name)
+}
+
+macro_rules! holding {
+    ($($test:ident: $name:literal,)*) => {
+        $(#[test]
+        fn $test() {
+            holds($name);
+        })*
+
+        #[test]
+        fn every_variant_has_a_test() {
+            let tested = [$($name),*];
+            for variant in design() {
+                assert!(tested.contains(&variant.name), "{} has none", variant.name);
+            }
+        }
+    };
+}
+
+holding! {
+    three_attempts: "3 attempts",
+    three_attempts_with_wrong_clocks: "3 attempts, wrong clocks",
+    two_attempts_with_wrong_clocks: "2 attempts, wrong clocks",
+    two_attempts_that_renew_and_heal: "2 attempts, 2 renewals",
+    two_attempts_with_requests_executed_twice: "2 attempts, repeats",
+    three_attempts_and_a_restart: "3 attempts, restart",
+    two_attempts_and_a_restart: "2 attempts, restart",
+    two_attempts_that_renew_and_a_restart: "2 attempts, renewal, restart",
+    two_attempts_and_two_members_out: "2 attempts, 2 members out",
+    two_attempts_that_renew_and_a_clock_that_jumps: "2 attempts, renewal, jump",
+    two_attempts_with_skewed_clocks_and_a_restart: "2 attempts, skewed clocks, restart",
+    two_attempts_on_five_members: "5 members, 2 attempts",
+}
