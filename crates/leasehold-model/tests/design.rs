@@ -1,7 +1,11 @@
 //! The design holds in every world that it can reach within the bounds, and what it is made for
 //! happens in some of them.
 
+use leasehold_model::bounds::{Bounds, Clocks};
+use leasehold_model::properties::Property;
+use leasehold_model::rules::DESIGN;
 use leasehold_model::search::{Limits, search};
+use leasehold_model::steps::Model;
 use leasehold_model::variants::{Variant, design};
 
 fn holds(name: &str) {
@@ -55,4 +59,47 @@ holding! {
     two_attempts_that_renew_and_a_clock_that_jumps: "2 attempts, renewal, jump",
     two_attempts_with_skewed_clocks_and_a_restart: "2 attempts, skewed clocks, restart",
     two_attempts_on_five_members: "5 members, 2 attempts",
+}
+
+/// Taking worlds for one hides nothing that happens.
+#[test]
+fn what_is_forgotten_makes_no_difference() {
+    let limits = Limits {
+        worlds: 10_000_000,
+        until: None,
+    };
+    let [brief, exact] = [true, false].map(|forgets| {
+        let model = Model {
+            rules: DESIGN,
+            bounds: Bounds::attempts(2),
+            forgets,
+        };
+        search(&model, limits)
+    });
+    assert!(brief.complete && exact.complete);
+    assert!(brief.worlds < exact.worlds / 10, "{} worlds", brief.worlds);
+    assert!(brief.broken.is_empty() && exact.broken.is_empty());
+    assert_eq!(brief.seen, exact.seen);
+}
+
+/// What is promised of fences ends where a counter is lost and clocks are wrong; exclusion does not.
+#[test]
+fn wrong_clocks_and_a_lost_counter_cost_the_order_of_fences_alone() {
+    let model = Model {
+        rules: DESIGN,
+        bounds: Bounds {
+            restarts: 1,
+            clocks: Clocks::Wrong,
+            ..Bounds::attempts(2)
+        },
+        forgets: true,
+    };
+    let limits = Limits {
+        worlds: 10_000_000,
+        until: None,
+    };
+    let report = search(&model, limits);
+    assert!(report.complete, "capped at {} worlds", report.worlds);
+    let broken: Vec<Property> = report.broken.into_keys().collect();
+    assert_eq!(broken, [Property::FenceOrder, Property::FenceUnique]);
 }
