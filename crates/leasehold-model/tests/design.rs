@@ -47,18 +47,18 @@ macro_rules! holding {
 }
 
 holding! {
-    three_attempts: "3 attempts",
-    three_attempts_with_wrong_clocks: "3 attempts, wrong clocks",
-    two_attempts_with_wrong_clocks: "2 attempts, wrong clocks",
-    two_attempts_that_renew_and_heal: "2 attempts, 2 renewals",
-    two_attempts_with_requests_executed_twice: "2 attempts, repeats",
-    three_attempts_and_a_restart: "3 attempts, restart",
-    two_attempts_and_a_restart: "2 attempts, restart",
-    two_attempts_that_renew_and_a_restart: "2 attempts, renewal, restart",
-    two_attempts_and_two_members_out: "2 attempts, 2 members out",
-    two_attempts_that_renew_and_a_clock_that_jumps: "2 attempts, renewal, jump",
-    two_attempts_with_skewed_clocks_and_a_restart: "2 attempts, skewed clocks, restart",
-    two_attempts_on_five_members: "5 members, 2 attempts",
+    three_attempts: "design, 3 attempts",
+    three_attempts_with_wrong_clocks: "design, 3 attempts, wrong clocks",
+    two_attempts_with_wrong_clocks: "design, 2 attempts, wrong clocks",
+    two_attempts_that_renew_and_heal: "design, 2 attempts, 2 renewals",
+    two_attempts_with_requests_executed_twice: "design, 2 attempts, repeats",
+    three_attempts_and_a_restart: "design, 3 attempts, restart",
+    two_attempts_and_a_restart: "design, 2 attempts, restart",
+    two_attempts_that_renew_and_a_restart: "design, 2 attempts, renewal, restart",
+    two_attempts_and_two_members_out: "design, 2 attempts, 2 members out",
+    two_attempts_that_renew_and_a_clock_that_jumps: "design, 2 attempts, renewal, jump",
+    two_attempts_with_skewed_clocks_and_a_restart: "design, 2 attempts, skewed clocks, restart",
+    two_attempts_on_five_members: "design, 5 members, 2 attempts",
 }
 
 /// Taking worlds for one hides nothing that happens.

@@ -15,55 +15,59 @@ pub fn design() -> Vec<Variant> {
         ..Bounds::attempts(3)
     };
     vec![
-        sound("3 attempts", spread(three), &[FastPath, Sealed]),
+        sound("design, 3 attempts", spread(three), &[FastPath, Sealed]),
         sound(
-            "3 attempts, wrong clocks",
+            "design, 3 attempts, wrong clocks",
             wrong(three),
             &[FastPath, Sealed],
         ),
         sound(
-            "2 attempts, wrong clocks",
+            "design, 2 attempts, wrong clocks",
             wrong(two),
             &[FastPath, LateGrant],
         ),
-        sound("2 attempts, 2 renewals", renewing(two, 2), &[HealCounted]),
         sound(
-            "2 attempts, repeats",
+            "design, 2 attempts, 2 renewals",
+            renewing(two, 2),
+            &[HealCounted],
+        ),
+        sound(
+            "design, 2 attempts, repeats",
             Bounds { repeats: 1, ..two },
             &[FastPath],
         ),
         sound(
-            "3 attempts, restart",
+            "design, 3 attempts, restart",
             restart(three, 1),
             &[UntrustedGrant, RejoinedGrant],
         ),
         sound(
-            "2 attempts, restart",
+            "design, 2 attempts, restart",
             restart(two, 1),
             &[UntrustedGrant, RejoinedGrant],
         ),
         sound(
-            "2 attempts, renewal, restart",
+            "design, 2 attempts, renewal, restart",
             renewing(restart(two, 1), 1),
             &[RejoinedGrant],
         ),
         sound(
-            "2 attempts, 2 members out",
+            "design, 2 attempts, 2 members out",
             restart(two, 2),
             &[RejoinedGrant],
         ),
         sound(
-            "2 attempts, renewal, jump",
+            "design, 2 attempts, renewal, jump",
             renewing(Bounds { jumps: 1, ..two }, 1),
             &[UntrustedGrant],
         ),
         sound(
-            "2 attempts, skewed clocks, restart",
+            "design, 2 attempts, skewed clocks, restart",
             skewed(restart(two, 1)),
             &[RejoinedGrant],
         ),
         sound(
-            "5 members, 2 attempts",
+            "design, 5 members, 2 attempts",
             Bounds {
                 sets: Sets::Five,
                 split: false,
@@ -116,7 +120,7 @@ pub fn spare() -> Vec<Variant> {
     vec![
         harmless(
             "seal without owner check, asked where granted",
-            spread(three),
+            spread(restart(three, 1)),
             |rules| {
                 rules.seal_checks_owner = false;
             },
