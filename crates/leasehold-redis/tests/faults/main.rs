@@ -1,13 +1,14 @@
 //! Processes that share a lock over five real servers, while these servers, the network and the
 //! processes themselves are broken on purpose.
 //!
-//! As a test program it does each fault for a moment. `cargo xtask faults` runs it for longer, and
+//! As a test program it does each fault for a moment, and plays what is said against Redlock. `cargo xtask faults` runs it for longer, and
 //! prints what came of it. Workers are this same program.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
 )]
 
+mod critics;
 mod fault;
 mod process;
 mod row;
@@ -32,12 +33,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::main(rest),
+        Some((verb, rest)) if verb == critics::VERB => critics::main(rest),
         Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
         _ => {
             let mut arguments = Arguments::from_args();
             // Each of them has ten processes of its own.
             arguments.test_threads.get_or_insert(2);
-            libtest_mimic::run(&arguments, trials().collect()).exit_code()
+            let trials = critics::trials().chain(trials()).collect();
+            libtest_mimic::run(&arguments, trials).exit_code()
         }
     }
 }
