@@ -47,7 +47,6 @@ fn main() -> ExitCode {
 
 fn trials() -> impl Iterator<Item = Trial> {
     let faults = Fault::ALL.iter().copied();
-    let faults = faults.filter(|fault| !fault.makes_a_member_forget());
     faults.map(|fault| {
         Trial::test(format!("faults::{}", fault.test_name()), move || {
             let row = Row::of(fault, MOMENT, 1);

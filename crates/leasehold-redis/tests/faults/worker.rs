@@ -13,7 +13,7 @@ use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::GateClient;
 
 use crate::process::Process;
-use crate::set::{self, TTL};
+use crate::set::{self, MAX_TTL, TTL};
 
 pub(crate) const VERB: &str = "--worker";
 
@@ -41,7 +41,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         number: number.parse().expect("a number"),
         chance: SeededEntropy::new(seed.parse().expect("a number")),
         gate: GateClient::connect(Path::new(gate)).expect("the gate"),
-        lock: set::client(urls).lock(LOCK).ttl(TTL).wait(WAIT),
+        lock: set::client(urls, MAX_TTL).lock(LOCK).ttl(TTL).wait(WAIT),
     };
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);

@@ -1,12 +1,14 @@
 use leasehold_testkit::servers::RedisServer;
 
 use super::naive::Counted;
-use super::stage::{LOCK, LONG, Stage};
+use super::stage::{LOCK, LONG, Stage, refused};
+use crate::set::{MAX_TTL, TTL};
 
 /// "The clock on node C jumps forward, causing the lock to expire" (M. Kleppmann, How to do
 /// distributed locking, 2016, the first example).
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
+    ours_leaves_the_member_out();
 }
 
 /// Past the end of every lease.
@@ -23,4 +25,16 @@ fn naive_clients_are_both_inside() {
     jump(stage.in_common());
     let second = bob.acquire(LOCK, LONG).expect("the broken algorithm");
     assert!(first.stands() && second.stands());
+}
+
+fn ours_leaves_the_member_out() {
+    let mut stage = Stage::of_three(&RedisServer::builder().steppable_clock());
+    let [alice, bob] = stage.ours(MAX_TTL);
+    stage.split();
+    let _held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
+    jump(stage.in_common());
+    let failure = refused(bob.lock(LOCK).ttl(TTL).try_acquire());
+    let reason = failure.error.reason();
+    assert!(reason.contains("its clock"), "{failure}");
+    assert!(reason.contains("ahead"), "{failure}");
 }

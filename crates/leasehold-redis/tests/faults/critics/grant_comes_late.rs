@@ -48,7 +48,7 @@ fn has_been_asked(server: &RedisServer) -> bool {
 
 fn ours_throws_the_attempt_away_and_frees_it() {
     let stage = Stage::of_three(&RedisServer::builder());
-    let [alice, bob] = stage.ours();
+    let [alice, bob] = stage.ours(LEASE);
     delay(&stage, LEASE);
     let asked = SystemClock.now();
     let error = alice.lock(LOCK).ttl(LEASE).try_acquire();

@@ -14,7 +14,7 @@ use leasehold_testkit::servers::{RedisServer, until};
 use super::naive::{Counted, Naive};
 use super::stage::{LOCK, LONG, Stage};
 use crate::process::Process;
-use crate::set::{self, TTL};
+use crate::set::{self, MAX_TTL, TTL};
 
 /// "A client acquires the lock, pauses for garbage collection, and goes on working when its lease
 /// is long over" (the same article). No lock can keep it from trying: the fence can.
@@ -52,7 +52,7 @@ fn naive_holder_writes_over_the_next_one() {
 
 fn ours_says_lost_at_once_and_is_kept_out() {
     let stage = Stage::of_three(&RedisServer::builder());
-    let [_, bob] = stage.ours();
+    let [_, bob] = stage.ours(MAX_TTL);
     let gate = Gate::open();
     let mut holder = start("ours", &gate, stage.alice_urls().into_iter());
     assert_eq!(holder.hear(), "checked");
@@ -115,7 +115,7 @@ fn naive(mut record: GateClient, members: &[String]) {
 }
 
 fn ours(mut record: GateClient, members: &[String]) {
-    let lock = set::client(members).lock(LOCK).ttl(TTL).wait(LONG);
+    let lock = set::client(members, MAX_TTL).lock(LOCK).ttl(TTL).wait(LONG);
     let mut held = None;
     until("it holds the lock", || {
         let asked = SystemClock.now();

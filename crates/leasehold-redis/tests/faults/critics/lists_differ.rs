@@ -1,12 +1,18 @@
-use leasehold_testkit::servers::RedisSet;
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::servers::{RedisSet, until};
 
 use super::naive::{Counted, Naive};
 use super::stage::{LOCK, LONG};
+use crate::set::{self, MAX_TTL, TTL};
 
 /// Two clients whose configurations name different members: each has a majority of its own, nothing
 /// has failed, and no one notices.
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
+    ours_refuses_the_second_list();
+    ours_refuses_other_limits();
 }
 
 /// Alice knows the first three of five servers, Bob the last three.
@@ -21,4 +27,42 @@ fn naive_clients_are_both_inside() {
     let first = alice.acquire(LOCK, LONG).expect("a free lock");
     let second = bob.acquire(LOCK, LONG).expect("the broken algorithm");
     assert!(first.stands() && second.stands());
+}
+
+fn ours_refuses_the_second_list() {
+    let servers = RedisSet::start(5);
+    let urls = |list: [usize; 3]| list.map(|member| servers[member].url()).to_vec();
+    set::form(&urls(ALICE), MAX_TTL);
+    let alice = set::client(&urls(ALICE), MAX_TTL);
+    let bob = set::client(&urls(BOB), MAX_TTL);
+    let held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
+    // Also when the members that Alice does not know have been up long enough to count.
+    let end = SystemClock.now() + MAX_TTL + Duration::from_secs(2);
+    until("Bob has tried for long enough", || {
+        let error = match bob.lock(LOCK).ttl(TTL).try_acquire() {
+            Err(error) => error,
+            Ok(None) => panic!("busy, though Bob knows another set"),
+            Ok(Some(guard)) => panic!("a second valid guard, fence {}", guard.fence()),
+        };
+        let told = error.to_string();
+        for member in ALICE.into_iter().chain(BOB) {
+            let id = format!("127.0.0.1:{}", servers[member].port());
+            assert!(told.contains(&id), "{id} is not named: {told}");
+        }
+        SystemClock.now() >= end
+    });
+    drop(held);
+}
+
+fn ours_refuses_other_limits() {
+    let servers = RedisSet::start(3);
+    set::form(&servers.urls(), MAX_TTL);
+    let other = MAX_TTL * 2;
+    let bob = set::client(&servers.urls(), other);
+    let error = bob.lock(LOCK).ttl(TTL).try_acquire();
+    let told = error.expect_err("another set").to_string();
+    for value in [MAX_TTL, other] {
+        let value = format!("max_ttl {value:?}");
+        assert!(told.contains(&value), "{value} is not named: {told}");
+    }
 }

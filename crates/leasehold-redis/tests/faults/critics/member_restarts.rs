@@ -1,12 +1,16 @@
-use leasehold_testkit::servers::RedisServer;
+use std::time::Duration;
+
+use leasehold_testkit::servers::{RedisServer, until};
 
 use super::naive::Counted;
-use super::stage::{LOCK, LONG, Stage};
+use super::stage::{LOCK, LONG, Stage, refused};
+use crate::set::{MAX_TTL, TTL};
 
 /// A member crashes and restarts without its data, while a lease lives that it helped to grant: the
 /// case for which the Redlock page itself asks for fsync or delayed restarts.
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
+    ours_waits_until_no_lease_can_be_forgotten();
 }
 
 fn naive_clients_are_both_inside() {
@@ -19,4 +23,30 @@ fn naive_clients_are_both_inside() {
     let [_, mut bob] = stage.naive(Counted::FromAsking);
     let second = bob.acquire(LOCK, LONG).expect("the broken algorithm");
     assert!(first.stands() && second.stands());
+}
+
+fn ours_waits_until_no_lease_can_be_forgotten() {
+    let mut stage = Stage::of_three(&RedisServer::builder());
+    let [alice, bob] = stage.ours(MAX_TTL);
+    stage.split();
+    let held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
+    stage.in_common().restart();
+    let lock = bob.lock(LOCK).ttl(TTL);
+    let longest = MAX_TTL + Duration::from_secs(1);
+    let mut counts_again = None;
+    until("it is known when the member counts again", || {
+        let failure = refused(lock.try_acquire());
+        let reason = failure.error.reason();
+        let words = ["restarted", "lost its data", "no answer", "reset", "closed"];
+        let is_named = words.iter().any(|word| reason.contains(word));
+        assert!(is_named, "{failure}");
+        counts_again = failure.counts_again;
+        counts_again.is_some()
+    });
+    assert!(counts_again <= Some(longest), "{counts_again:?}");
+    let failure = refused(lock.try_acquire());
+    assert!(failure.error.reason().contains("restarted"), "{failure}");
+    drop(held);
+    let next = lock.wait(LONG).acquire();
+    next.expect("the member counts again").release().unwrap();
 }

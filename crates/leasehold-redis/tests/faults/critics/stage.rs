@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::blocking;
+use leasehold::{Error, ErrorKind, MemberFailure, blocking};
 use leasehold_testkit::faults::{Proxy, Weather};
 use leasehold_testkit::servers::{RedisBuilder, RedisServer, RedisSet};
 
@@ -68,10 +68,10 @@ impl Stage {
     }
 
     /// Alice and Bob with locks of ours, after each has talked to every member.
-    pub(super) fn ours(&self) -> [blocking::Client; 2] {
-        set::form(&self.alice_urls());
+    pub(super) fn ours(&self, max_ttl: Duration) -> [blocking::Client; 2] {
+        set::form(&self.alice_urls(), max_ttl);
         [self.alice_urls(), self.bob_urls()].map(|urls| {
-            let client = set::client(&urls);
+            let client = set::client(&urls, max_ttl);
             let lock = client.lock("hello").ttl(set::TTL).wait(LONG);
             let guard = lock.acquire().unwrap_or_else(|error| panic!("{error}"));
             guard.release().unwrap_or_else(|error| panic!("{error}"));
@@ -89,4 +89,19 @@ fn urls(paths: &[Proxy]) -> Vec<String> {
         format!("redis://127.0.0.1:{}?id=member-{member}", path.port())
     };
     paths.iter().enumerate().map(url).collect()
+}
+
+/// That a second client was not let in: not because the lock was busy, which it could not know, but
+/// for want of members that count. Answers why the one did not that both could reach.
+pub(super) fn refused(outcome: Result<Option<blocking::Guard>, Error>) -> MemberFailure {
+    let error = match outcome {
+        Err(error) => error,
+        Ok(Some(guard)) => panic!("a second valid guard, fence {}", guard.fence()),
+        Ok(None) => panic!("busy, though the only member that said so does not count"),
+    };
+    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
+    let mut failures = error.members().iter();
+    let shared = failures.find(|failure| failure.id.as_str() == "member-2");
+    let shared = shared.unwrap_or_else(|| panic!("the member in common is not named: {error}"));
+    shared.clone()
 }
