@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use leasehold::{Quorum, blocking};
 use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;
 
 /// The TTL of every lock.
@@ -25,12 +26,19 @@ pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
     blocking::Client::new(quorum(urls, max_ttl))
 }
 
-/// Makes a set of members that have just been started, all of which count at once.
-pub(crate) fn form(urls: &[String], max_ttl: Duration) {
+/// Makes a set of those of `servers` that are at `urls`: just started, and they count at once.
+pub(crate) fn form(servers: &RedisSet, urls: &[String], max_ttl: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let formed = runtime.expect("a runtime").block_on(async {
-        // Where the connections live that it opens.
-        quorum(urls, max_ttl).init().await
+    let runtime = runtime.expect("a runtime");
+    until("the set is formed", || {
+        let formed = runtime.block_on(async { quorum(urls, max_ttl).init().await });
+        if formed.is_err() {
+            // A machine that stands still makes its servers seem silent; what was written half-way
+            // would be in the way of the next try.
+            for server in servers.iter() {
+                server.command(&["DEL", "leasehold:card"]);
+            }
+        }
+        formed.is_ok()
     });
-    formed.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -45,7 +45,7 @@ impl World {
         let path = |_| servers.iter().map(|server| Proxy::to(server.port()));
         let paths: Vec<Vec<Proxy>> = (0..SITES).map(|site| path(site).collect()).collect();
         let sites: Vec<Vec<String>> = paths.iter().map(|paths| urls(paths)).collect();
-        set::form(&sites[0], MAX_TTL);
+        set::form(&servers, &sites[0], MAX_TTL);
         let gate = Gate::open();
         let worker = |number: usize| {
             let seed = seed.wrapping_mul(31).wrapping_add(number as u64);

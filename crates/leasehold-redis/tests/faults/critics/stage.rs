@@ -69,7 +69,7 @@ impl Stage {
 
     /// Alice and Bob with locks of ours, after each has talked to every member.
     pub(super) fn ours(&self, max_ttl: Duration) -> [blocking::Client; 2] {
-        set::form(&self.alice_urls(), max_ttl);
+        set::form(&self.servers, &self.alice_urls(), max_ttl);
         [self.alice_urls(), self.bob_urls()].map(|urls| {
             let client = set::client(&urls, max_ttl);
             let lock = client.lock("hello").ttl(set::TTL).wait(LONG);
