@@ -63,6 +63,15 @@ impl Fault {
             .join("_")
     }
 
+    /// Whether a member loses a lease that its holder believes in: what only a set that knows whom
+    /// to trust survives.
+    pub(crate) fn makes_a_member_forget(self) -> bool {
+        matches!(
+            self,
+            Self::KillAndForget | Self::PowerCut | Self::StepClock | Self::FlushAll
+        )
+    }
+
     /// What the servers must be for it.
     pub(crate) fn servers(self) -> RedisBuilder {
         let servers = RedisServer::builder();

@@ -21,7 +21,8 @@ mod world;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use libtest_mimic::{Arguments, Trial};
+use leasehold::TrustRules;
+use libtest_mimic::{Arguments, Failed, Trial};
 
 use fault::Fault;
 use row::Row;
@@ -47,13 +48,34 @@ fn main() -> ExitCode {
 
 fn trials() -> impl Iterator<Item = Trial> {
     let faults = Fault::ALL.iter().copied();
-    faults.map(|fault| {
+    let survived = faults.clone().map(|fault| {
         Trial::test(format!("faults::{}", fault.test_name()), move || {
-            let row = Row::of(fault, MOMENT, 1);
+            let row = Row::of(fault, TrustRules::Enforced, MOMENT, 1);
             match row.failures().as_slice() {
                 [] => Ok(()),
                 failures => Err(format!("{}\n{}", failures.join("\n"), row.summary()).into()),
             }
         })
-    })
+    });
+    let forgetful = faults.filter(|fault| fault.makes_a_member_forget());
+    let seen = forgetful.map(|fault| {
+        let name = format!("without_trust::{}_grants_twice", fault.test_name());
+        Trial::test(name, move || without_trust(fault))
+    });
+    survived.chain(seen)
 }
+
+/// That the fault is one which the trust rules are needed for, and that the judges see it: without
+/// the rules the lock is granted twice.
+fn without_trust(fault: Fault) -> Result<(), Failed> {
+    for seed in 1..=TRIES {
+        let row = Row::of(fault, TrustRules::Logged, Duration::ZERO, seed);
+        if !row.found.valid_overlaps.is_empty() {
+            return Ok(());
+        }
+    }
+    Err(format!("{TRIES} rounds without trust, and never two valid guards").into())
+}
+
+/// On a machine that stalls, a holder may have left before its members come back.
+const TRIES: u64 = 5;
