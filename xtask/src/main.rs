@@ -37,7 +37,7 @@ Usage: cargo xtask VERB
   museum  --page            writes docs/museum.md anew
   fix                       formats, and applies what clippy can mend by itself
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
-  faults  [--minutes N] [--seed N] [--only FAULT] [--json]
+  faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it
 
