@@ -112,14 +112,15 @@ async fn settle(world: &World) {
 /// Asks for every lock while nothing but a dead minority is in the way.
 async fn probe(world: &World, chance: &Chance) {
     // Members that restarted unnoticed are old enough only some time after somebody noticed.
-    if let Some(peer) = world.living().iter().find(|peer| !peer.is_outsider) {
-        let _ = peer
+    let guest = world.add_client(false).await;
+    drop(
+        guest
             .client
             .lock("probe")
             .ttl(Plan::TTLS[0])
             .try_acquire()
-            .await;
-    }
+            .await,
+    );
     world.timeline.sleep(OLD_ENOUGH).await;
     let minority = (world.plan.servers - 1) / 2;
     for server in world.servers.iter().take(minority) {
