@@ -72,7 +72,7 @@ impl Watch {
             }
             What::Denied {
                 hold,
-                named: Named::Busy | Named::NoEffect(_),
+                named: Named::NoEffect(_),
             } => {
                 self.refused.insert(*hold);
                 if let Some(owner) = self.owners.get(hold) {
@@ -195,7 +195,11 @@ mod tests {
             let placed = vec![placed(2_000, 0, stray), placed(2_000, 1, stray)];
             check(&[refused(named), placed].concat()).len()
         };
-        assert_eq!(later(Named::Busy, false), 1);
+        assert_eq!(
+            later(Named::Busy, false),
+            0,
+            "busy does not say that nobody was unsure"
+        );
         assert_eq!(
             later(Named::NoEffect(leasehold::ErrorKind::NoQuorum), false),
             1
@@ -205,7 +209,7 @@ mod tests {
             0
         );
         assert_eq!(
-            later(Named::Busy, true),
+            later(Named::NoEffect(leasehold::ErrorKind::NoQuorum), true),
             0,
             "nobody can know of a repeated request"
         );
