@@ -67,6 +67,7 @@ impl Request {
                 edit.life, edit.run, edit.age, edit.expected
             )),
             Self::Witness(seen) => Some(format!("tells of {seen:?}")),
+            Self::Presence => Some("asks".into()),
             _ => None,
         }
     }

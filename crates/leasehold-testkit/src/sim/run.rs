@@ -131,7 +131,9 @@ async fn probe(world: &World, chance: &Chance) {
     for _ in 0..2 {
         for peer in &awake {
             let lock = peer.client.lock("probe").ttl(Plan::TTLS[0]);
-            drop(lock.try_acquire().await);
+            let outcome = lock.try_acquire().await;
+            world.history.note(format!("a first look: {outcome:?}"));
+            drop(outcome);
             world.timeline.sleep(Duration::from_millis(200)).await;
         }
     }
