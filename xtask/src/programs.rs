@@ -44,7 +44,7 @@ const PROGRAMS: [Program; 7] = [
         name: "cc",
         // Not `gcc`, which leaves out the headers of the C library.
         package: "build-essential",
-        purpose: "SQLite is built from C, and the SQL of the manual runs on it",
+        purpose: "SQLite is built from C, and so is what steps a server's clock",
         unless: &[],
     },
     Program {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod contract;
+pub mod faults;
 /// What the contract suite asks of a store's tests.
 pub mod harness;
 pub mod servers;

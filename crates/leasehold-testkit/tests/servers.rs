@@ -1,8 +1,10 @@
 //! The servers do what the other tests rely on.
 #![allow(missing_docs)]
 
+use std::time::Duration;
+
 use leasehold_testkit::servers::{
-    PostgresServer, RedisServer, RedisSet, Reply, RespConnection, until,
+    AppendFsync, PostgresServer, RedisServer, RedisSet, Reply, RespConnection, until,
 };
 
 fn pong() -> Reply {
@@ -130,4 +132,56 @@ fn a_postgres_server_answers_until_it_is_dropped_and_leaves_nothing() {
     assert_eq!(session.run("SELECT sum(a) FROM t;"), ["3"]);
     drop(server);
     assert!(!runs(pid) && !directory.exists());
+}
+
+/// The seconds that the server's clock shows.
+fn seconds(server: &RedisServer) -> i64 {
+    match server.command(&["TIME"]) {
+        Reply::Array(parts) => match &parts[0] {
+            Reply::Bulk(seconds) => seconds.parse().expect("a number"),
+            other => panic!("TIME: {other:?}"),
+        },
+        other => panic!("TIME: {other:?}"),
+    }
+}
+
+#[test]
+fn one_servers_clock_is_stepped_while_it_runs_and_expiry_follows_it() {
+    let server = RedisServer::builder().steppable_clock().start();
+    let other = RedisServer::start();
+    let ahead = || seconds(&server) - seconds(&other);
+    let hour = Duration::from_secs(3600);
+    let slack = 60;
+    assert!(ahead().abs() < slack);
+    server.command(&["SET", "soon", "v", "PX", "1800000"]);
+    server.command(&["SET", "late", "v", "PX", "7200000"]);
+    server.clock().forward(hour);
+    assert!((ahead() - 3600).abs() < slack);
+    assert_eq!(server.command(&["GET", "soon"]), Reply::Nil);
+    let Reply::Integer(left) = server.command(&["PTTL", "late"]) else {
+        panic!("no TTL")
+    };
+    assert!((3_000_000..=3_600_000).contains(&left), "{left} ms left");
+    server.clock().back(2 * hour);
+    assert!((ahead() + 3600).abs() < slack);
+    let uptime = server.command(&["INFO", "server"]);
+    assert!(
+        matches!(&uptime, Reply::Bulk(text) if text.contains("uptime_in_seconds:-")),
+        "{uptime:?}"
+    );
+    server.clock().set_right();
+    assert!(ahead().abs() < slack);
+}
+
+#[test]
+fn a_power_cut_loses_what_had_not_reached_the_disk() {
+    let settings = RedisServer::builder().append_only(AppendFsync::EverySecond);
+    let mut server = settings.start();
+    server.command(&["SET", "old", "v"]);
+    let kept = server.appended();
+    server.command(&["SET", "new", "v"]);
+    until("the change is written", || server.appended() > kept);
+    server.restart_after_power_cut(kept);
+    assert_eq!(server.command(&["GET", "old"]), Reply::Bulk("v".into()));
+    assert_eq!(server.command(&["GET", "new"]), Reply::Nil);
 }

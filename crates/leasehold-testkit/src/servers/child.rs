@@ -10,13 +10,19 @@ struct Order {
 }
 
 /// Starts `program` so that the kernel kills it when this process ends, however that happens.
-/// Its output goes to `log`.
-pub(super) fn spawn_bound(program: &str, arguments: &[String], log: &Path) -> io::Result<Child> {
+/// `environment` is added to this process's own; the output goes to `log`.
+pub(super) fn spawn_bound(
+    program: &str,
+    arguments: &[String],
+    environment: &[(&str, &Path)],
+    log: &Path,
+) -> io::Result<Child> {
     let output = File::create(log)?;
     let mut command = Command::new("setpriv");
     command
         .args(["--pdeathsig", "KILL", program])
         .args(arguments)
+        .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stderr(output.try_clone()?)
         .stdout(output);

@@ -14,14 +14,16 @@ mod redis_py;
 mod redis_server;
 mod redis_set;
 mod resp;
+mod server_clock;
 mod until;
 
 pub use ca::TestCa;
 pub use postgres_server::PostgresServer;
 pub use psql_session::PsqlSession;
-pub use redis_builder::RedisBuilder;
+pub use redis_builder::{AppendFsync, RedisBuilder};
 pub use redis_py::RedisPy;
 pub use redis_server::RedisServer;
 pub use redis_set::RedisSet;
 pub use resp::{Reply, RespConnection};
+pub use server_clock::ServerClock;
 pub use until::{LIMIT, until};

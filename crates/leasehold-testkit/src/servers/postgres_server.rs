@@ -56,7 +56,7 @@ impl PostgresServer {
             "shared_buffers=16MB".into(),
         ];
         arguments.extend(settings.into_iter().flat_map(|set| ["-c".into(), set]));
-        let mut process = spawn_bound("setpriv", &arguments, &log).expect("setpriv");
+        let mut process = spawn_bound("setpriv", &arguments, &[], &log).expect("setpriv");
         until("postgres accepts connections", || {
             let written = fs::read_to_string(&log).unwrap_or_default();
             if let Ok(Some(status)) = process.try_wait() {

@@ -14,9 +14,28 @@ pub struct RedisBuilder {
     pub(super) password: Option<String>,
     pub(super) ca: Option<Arc<TestCa>>,
     unix: bool,
-    durable: bool,
+    append_only: Option<AppendFsync>,
+    pub(super) steppable_clock: bool,
     cluster: bool,
     directives: Vec<(String, String)>,
+}
+
+/// How often a server's changes are forced to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendFsync {
+    /// Before each answer: a power cut loses nothing that was answered.
+    Always,
+    /// Once a second: a power cut loses up to a second, or two.
+    EverySecond,
+}
+
+impl AppendFsync {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::EverySecond => "everysec",
+        }
+    }
 }
 
 /// What must be told to a person on whose machine there is no server.
@@ -63,8 +82,22 @@ impl RedisBuilder {
     /// Writes every change to disk before it answers (`appendonly yes`, `appendfsync always`), so
     /// that a restart loses nothing.
     #[must_use]
-    pub fn durable(mut self) -> Self {
-        self.durable = true;
+    pub fn durable(self) -> Self {
+        self.append_only(AppendFsync::Always)
+    }
+
+    /// Writes every change to a file (`appendonly yes`), and sees to it that it reaches the disk
+    /// as often as `fsync` says. The file is never rewritten.
+    #[must_use]
+    pub fn append_only(mut self, fsync: AppendFsync) -> Self {
+        self.append_only = Some(fsync);
+        self
+    }
+
+    /// Gives it a wall clock of its own, which [`RedisServer::clock`] steps. Needs a C compiler.
+    #[must_use]
+    pub fn steppable_clock(mut self) -> Self {
+        self.steppable_clock = true;
         self
     }
 
@@ -130,8 +163,10 @@ impl RedisBuilder {
             "save \"\"".to_owned(),
             "daemonize no".to_owned(),
         ];
-        if self.durable {
-            lines.extend(["appendonly yes".into(), "appendfsync always".into()]);
+        if let Some(fsync) = self.append_only {
+            lines.push("appendonly yes".to_owned());
+            lines.push(format!("appendfsync {}", fsync.word()));
+            lines.push("auto-aof-rewrite-percentage 0".to_owned());
         }
         if let (Some(ca), Some(port)) = (&self.ca, addresses.tls_port) {
             lines.push(format!("tls-port {port}"));

@@ -1,6 +1,6 @@
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use nix::sys::signal::{Signal, kill};
@@ -9,13 +9,14 @@ use tempfile::TempDir;
 
 use super::child::spawn_bound;
 use super::redis_builder::Addresses;
-use super::{RedisBuilder, Reply, RespConnection, TestCa, until};
+use super::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
 
 /// A real `redis-server`, stopped when it is dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     settings: RedisBuilder,
     addresses: Addresses,
+    clock: Option<ServerClock>,
     process: Option<Child>,
     dir: TempDir,
 }
@@ -40,9 +41,14 @@ impl RedisServer {
             .prefix("leasehold-redis-")
             .tempdir()?;
         let addresses = settings.configure(&dir)?;
+        let clock = settings
+            .steppable_clock
+            .then(|| ServerClock::build(dir.path()))
+            .transpose()?;
         let mut server = Self {
             settings: settings.clone(),
             addresses,
+            clock,
             process: None,
             dir,
         };
@@ -100,6 +106,16 @@ impl RedisServer {
         self.addresses.port
     }
 
+    /// Its wall clock. A restart leaves it as it was set.
+    ///
+    /// # Panics
+    ///
+    /// If it was started without [`RedisBuilder::steppable_clock`].
+    pub fn clock(&self) -> &ServerClock {
+        let clock = self.clock.as_ref();
+        clock.unwrap_or_else(|| panic!("this server was started without a clock of its own"))
+    }
+
     /// Its process id.
     ///
     /// # Panics
@@ -143,6 +159,38 @@ impl RedisServer {
         self.run().unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// How much of its changes has been written to its file so far, in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If it was started without [`RedisBuilder::append_only`].
+    pub fn appended(&self) -> u64 {
+        let about = fs::metadata(self.append_file());
+        about
+            .unwrap_or_else(|error| panic!("no append-only file: {error}"))
+            .len()
+    }
+
+    /// Starts it again as after a power cut: killed, and of its file no more left than the first
+    /// `kept` bytes, those that had reached the disk.
+    ///
+    /// # Panics
+    ///
+    /// As [`restart`](Self::restart) and [`appended`](Self::appended).
+    pub fn restart_after_power_cut(&mut self, kept: u64) {
+        self.kill();
+        let opened = fs::File::options().write(true).open(self.append_file());
+        let cut = opened.and_then(|file| file.set_len(kept));
+        cut.unwrap_or_else(|error| panic!("the append-only file cannot be cut: {error}"));
+        self.restart();
+    }
+
+    /// The first of the files with changes: there is no other one, since none is rewritten.
+    fn append_file(&self) -> PathBuf {
+        let folder = self.dir.path().join("appendonlydir");
+        folder.join("appendonly.aof.1.incr.aof")
+    }
+
     /// A connection of no library, logged in as the default user.
     ///
     /// # Panics
@@ -174,7 +222,9 @@ impl RedisServer {
     fn run(&mut self) -> io::Result<()> {
         let log = self.dir.path().join("redis.log");
         let configuration = self.dir.path().join("redis.conf").display().to_string();
-        let mut process = spawn_bound("redis-server", &[configuration], &log)?;
+        let clock = self.clock.iter().flat_map(ServerClock::environment);
+        let environment: Vec<_> = clock.collect();
+        let mut process = spawn_bound("redis-server", &[configuration], &environment, &log)?;
         let mut ended = None;
         let mut written = String::new();
         until("redis-server accepts connections", || {

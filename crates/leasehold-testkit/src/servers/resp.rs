@@ -50,15 +50,29 @@ impl RespConnection {
     ///
     /// Those of the connection, and an answer that is not RESP2.
     pub fn call(&mut self, words: &[&str]) -> io::Result<Reply> {
+        self.send(words)?;
+        self.receive()
+    }
+
+    /// Sends one command and does not wait for its answer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the connection.
+    pub fn send(&mut self, words: &[&str]) -> io::Result<()> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
             request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
         }
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        self.read()
+        self.stream.get_mut().write_all(request.as_bytes())
     }
 
-    fn read(&mut self) -> io::Result<Reply> {
+    /// Reads the next answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub fn receive(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -83,7 +97,7 @@ impl RespConnection {
             },
             '*' => match usize::try_from(number()?) {
                 Ok(length) => {
-                    let items = (0..length).map(|_| self.read());
+                    let items = (0..length).map(|_| self.receive());
                     Reply::Array(items.collect::<io::Result<_>>()?)
                 }
                 Err(_) => Reply::Nil,

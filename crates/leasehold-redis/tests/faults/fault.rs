@@ -1,0 +1,103 @@
+use leasehold_testkit::servers::{AppendFsync, RedisBuilder, RedisServer};
+
+use crate::strikes;
+use crate::world::World;
+
+/// One way to break what a lock stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    KillAndForget,
+    PowerCut,
+    KillDurable,
+    FreezeOne,
+    FreezeTwo,
+    PauseHolder,
+    CutConnections,
+    HalfOpen,
+    SlowAnswers,
+    StepClock,
+    FlushAll,
+}
+
+impl Fault {
+    /// All of them, none first, to compare with.
+    pub(crate) const ALL: &[Self] = &[
+        Self::None,
+        Self::KillAndForget,
+        Self::PowerCut,
+        Self::KillDurable,
+        Self::FreezeOne,
+        Self::FreezeTwo,
+        Self::PauseHolder,
+        Self::CutConnections,
+        Self::HalfOpen,
+        Self::SlowAnswers,
+        Self::StepClock,
+        Self::FlushAll,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::KillAndForget => "kill -9, restart empty",
+            Self::PowerCut => "power cut, AOF everysec",
+            Self::KillDurable => "kill -9, AOF always",
+            Self::FreezeOne => "SIGSTOP one member",
+            Self::FreezeTwo => "SIGSTOP two members",
+            Self::PauseHolder => "SIGSTOP the holder",
+            Self::CutConnections => "connections cut",
+            Self::HalfOpen => "connections half open",
+            Self::SlowAnswers => "answers delayed",
+            Self::StepClock => "one clock stepped",
+            Self::FlushAll => "FLUSHALL",
+        }
+    }
+
+    pub(crate) fn test_name(self) -> String {
+        let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+        let name: String = self.name().to_lowercase().chars().map(plain).collect();
+        name.split('_')
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("_")
+    }
+
+    /// Whether a member loses a lease that its holder believes in: what only a set that knows whom
+    /// to trust survives.
+    pub(crate) fn makes_a_member_forget(self) -> bool {
+        matches!(
+            self,
+            Self::KillAndForget | Self::PowerCut | Self::StepClock | Self::FlushAll
+        )
+    }
+
+    /// What the servers must be for it.
+    pub(crate) fn servers(self) -> RedisBuilder {
+        let servers = RedisServer::builder();
+        match self {
+            Self::PowerCut => servers.append_only(AppendFsync::EverySecond),
+            Self::KillDurable => servers.append_only(AppendFsync::Always),
+            Self::StepClock => servers.steppable_clock(),
+            _ => servers,
+        }
+    }
+
+    /// Does it once, and sees it through until everything is whole again.
+    pub(crate) fn strike(self, world: &mut World) {
+        match self {
+            Self::None => strikes::nothing(world),
+            Self::KillAndForget => strikes::kill_and_forget(world),
+            Self::PowerCut => strikes::power_cut(world),
+            Self::KillDurable => strikes::kill_durable(world),
+            Self::FreezeOne => strikes::freeze(world, 1),
+            Self::FreezeTwo => strikes::freeze(world, 2),
+            Self::PauseHolder => strikes::pause_holder(world),
+            Self::CutConnections => strikes::cut_connections(world),
+            Self::HalfOpen => strikes::half_open(world),
+            Self::SlowAnswers => strikes::slow_answers(world),
+            Self::StepClock => strikes::step_clock(world),
+            Self::FlushAll => strikes::flush_all(world),
+        }
+    }
+}

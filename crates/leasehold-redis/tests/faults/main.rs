@@ -1,0 +1,57 @@
+//! Processes that share a lock over five real servers, while these servers, the network and the
+//! processes themselves are broken on purpose.
+//!
+//! As a test program it does each fault for a moment. `cargo xtask faults` runs it for longer, and
+//! prints what came of it. Workers are this same program.
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test's helpers a failure is the test's failure"
+)]
+
+mod fault;
+mod process;
+mod row;
+mod set;
+mod soak;
+mod strikes;
+mod worker;
+mod world;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Trial};
+
+use fault::Fault;
+use row::Row;
+
+/// How long a test goes on with one fault. The first round is always seen through.
+const MOMENT: Duration = Duration::from_secs(3);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((verb, rest)) if verb == worker::VERB => worker::main(rest),
+        Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
+        _ => {
+            let mut arguments = Arguments::from_args();
+            // Each of them has ten processes of its own.
+            arguments.test_threads.get_or_insert(2);
+            libtest_mimic::run(&arguments, trials().collect()).exit_code()
+        }
+    }
+}
+
+fn trials() -> impl Iterator<Item = Trial> {
+    let faults = Fault::ALL.iter().copied();
+    let faults = faults.filter(|fault| !fault.makes_a_member_forget());
+    faults.map(|fault| {
+        Trial::test(format!("faults::{}", fault.test_name()), move || {
+            let row = Row::of(fault, MOMENT, 1);
+            match row.failures().as_slice() {
+                [] => Ok(()),
+                failures => Err(format!("{}\n{}", failures.join("\n"), row.summary()).into()),
+            }
+        })
+    })
+}

@@ -1,0 +1,59 @@
+use std::process::{Child, Command, Stdio};
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// This program again, doing something else. It ends by itself when its input ends, which the
+/// death of the test brings about too.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+}
+
+impl Process {
+    pub(crate) fn start(arguments: impl IntoIterator<Item = String>) -> Self {
+        let program = std::env::current_exe().expect("the path of this program");
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("this program, once more");
+        Self { child }
+    }
+
+    /// Stops it in its tracks, whatever it is doing.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Lets it come to its end.
+    pub(crate) fn finish(mut self) {
+        drop(self.child.stdin.take());
+        let mut ended = None;
+        until("the process ends", || {
+            ended = self.child.try_wait().expect("a child of ours");
+            ended.is_some()
+        });
+        let status = ended.expect("its end");
+        assert!(status.success(), "a process ended with {status}");
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
+        kill(pid, signal).unwrap_or_else(|error| panic!("{signal}: {error}"));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Only after a failure: one that finished is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,92 @@
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::faults::Findings;
+
+use crate::fault::Fault;
+use crate::world::World;
+
+/// What came of one fault.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) fault: Fault,
+    pub(crate) rounds: usize,
+    pub(crate) lasted: Duration,
+    pub(crate) found: Findings,
+    /// The longest time in which nobody held the lock while a majority could have granted it.
+    pub(crate) longest_wait: Duration,
+    /// How many times a worker was told that it did not get the lock.
+    pub(crate) refusals: usize,
+    /// What it was told the last time.
+    pub(crate) last_refusal: String,
+}
+
+impl Row {
+    /// Starts everything anew, and does `fault` again and again for so long, at least once.
+    pub(crate) fn of(fault: Fault, span: Duration, seed: u64) -> Self {
+        let mut world = World::start(&fault.servers(), seed);
+        let begun = SystemClock.now();
+        let mut rounds = 0;
+        while rounds == 0 || SystemClock.now() < begun + span {
+            fault.strike(&mut world);
+            rounds += 1;
+        }
+        world.await_grants(1);
+        let ended = SystemClock.now();
+        let (history, outages) = world.finish();
+        let held = history.holds.iter();
+        let held: Vec<_> = held
+            .map(|hold| (hold.granted, hold.valid_until.unwrap_or(hold.granted)))
+            .collect();
+        Self {
+            fault,
+            rounds,
+            lasted: ended.since(begun),
+            found: Findings::of(&history),
+            longest_wait: outages.longest_wait(&held, begun, ended),
+            refusals: history.refusals.len(),
+            last_refusal: history
+                .refusals
+                .last()
+                .map_or(String::new(), |last| last.1.clone()),
+        }
+    }
+
+    /// Adds what came of the same fault another time.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.rounds += other.rounds;
+        self.lasted += other.lasted;
+        self.found.add(other.found);
+        self.longest_wait = self.longest_wait.max(other.longest_wait);
+        self.refusals += other.refusals;
+        if other.refusals > 0 {
+            self.last_refusal = other.last_refusal;
+        }
+    }
+
+    /// What was seen that may never be; empty if all is well.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let mut failures = self.found.violations();
+        if self.fault == Fault::PauseHolder && self.found.overlaps == 0 {
+            failures.push("a holder was paused, and no overlap was seen: who looked?".into());
+        }
+        failures
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "{}: {} rounds in {:.1?}, {} grants, {} overlaps, {} updates lost without fences, {} \
+             stale requests refused, longest wait {:.2?}, {} refusals, the last: {}",
+            self.fault.name(),
+            self.rounds,
+            self.lasted,
+            self.found.grants,
+            self.found.overlaps,
+            self.found.plain_updates_lost,
+            self.found.stale_refused,
+            self.longest_wait,
+            self.refusals,
+            self.last_refusal,
+        )
+    }
+}

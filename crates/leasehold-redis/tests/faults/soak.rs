@@ -1,0 +1,201 @@
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people"
+)]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+
+use crate::fault::Fault;
+use crate::row::Row;
+
+pub(crate) const VERB: &str = "soak";
+
+/// How long each fault is done at a time before it is the next one's turn.
+const TURN: Duration = Duration::from_secs(15);
+
+/// What was asked for on the command line.
+#[derive(Debug)]
+struct Order {
+    minutes: f64,
+    seed: u64,
+    json: bool,
+    faults: Vec<Fault>,
+}
+
+/// Goes through the faults in turn until the time is over, each at least once, and prints a table.
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let order = match Order::read(arguments) {
+        Ok(order) => order,
+        Err(rule) => {
+            eprintln!("{rule}");
+            return ExitCode::from(64);
+        }
+    };
+    let begun = SystemClock.now();
+    let end = begun + Duration::from_secs_f64(order.minutes * 60.0);
+    // All get their turn, also where the time is short.
+    let share = Duration::from_secs_f64(order.minutes * 60.0) / order.faults.len() as u32;
+    let turn = TURN.min(share);
+    let mut rows: Vec<Row> = Vec::new();
+    let mut is_well = true;
+    for (turn_number, fault) in order.faults.iter().copied().cycle().enumerate() {
+        if turn_number >= order.faults.len() && SystemClock.now() >= end {
+            break;
+        }
+        let seed = order.seed.wrapping_add(turn_number as u64);
+        // Where a wait for the lock came to nothing, the message has been printed.
+        let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, turn, seed)) else {
+            eprintln!("seed {seed}: FAILED: {}: see above", fault.name());
+            is_well = false;
+            continue;
+        };
+        eprintln!("seed {seed}: {}", row.summary());
+        for failure in row.failures() {
+            eprintln!("seed {seed}: FAILED: {failure}");
+            is_well = false;
+        }
+        match rows.iter_mut().find(|known| known.fault == fault) {
+            Some(known) => known.add(row),
+            None => rows.push(row),
+        }
+    }
+    let lasted = SystemClock.now().since(begun);
+    if order.json {
+        println!("{}", json(&rows, order.seed, lasted));
+    } else {
+        println!("{}", table(&rows));
+    }
+    eprintln!("{:.0} s in all, seed {}", lasted.as_secs_f64(), order.seed);
+    match is_well {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+impl Order {
+    fn read(arguments: &[String]) -> Result<Self, String> {
+        let mut order = Self {
+            minutes: 1.0,
+            seed: 1,
+            json: false,
+            faults: Fault::ALL.to_vec(),
+        };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut value = || rest.next().map_or("", String::as_str);
+            match argument.as_str() {
+                "--json" => order.json = true,
+                "--minutes" => {
+                    let text = value();
+                    let minutes = text.parse().ok().filter(|minutes| *minutes > 0.0);
+                    let minutes = minutes.filter(|minutes: &f64| minutes.is_finite());
+                    order.minutes =
+                        minutes.ok_or(format!("--minutes takes a number above 0, not {text:?}"))?;
+                }
+                "--only" => {
+                    let name = value();
+                    order.faults.retain(|fault| fault.test_name() == name);
+                    if order.faults.is_empty() {
+                        let known = Fault::ALL.iter().map(|fault| fault.test_name());
+                        let known: Vec<_> = known.collect();
+                        let known = known.join(", ");
+                        return Err(format!("--only takes one of {known}, not {name:?}"));
+                    }
+                }
+                "--seed" => {
+                    let text = value();
+                    order.seed = text
+                        .parse()
+                        .map_err(|_| format!("--seed takes a whole number, not {text:?}"))?;
+                }
+                other => return Err(format!("unknown argument {other:?}")),
+            }
+        }
+        Ok(order)
+    }
+}
+
+const COLUMNS: [&str; 9] = [
+    "fault",
+    "rounds",
+    "seconds",
+    "grants",
+    "overlaps without fencing",
+    "stale requests refused",
+    "stale writes accepted (must be 0)",
+    "two valid guards (must be 0)",
+    "longest wait",
+];
+
+fn table(rows: &[Row]) -> String {
+    let mut lines = vec![
+        format!("| {} |", COLUMNS.join(" | ")),
+        format!("|---|{}", "---:|".repeat(COLUMNS.len() - 1)),
+    ];
+    for row in rows {
+        let found = &row.found;
+        let cells = [
+            row.fault.name().to_owned(),
+            row.rounds.to_string(),
+            format!("{:.0}", row.lasted.as_secs_f64()),
+            found.grants.to_string(),
+            found.overlaps.to_string(),
+            found.stale_refused.to_string(),
+            (found.stale_accepted.len() + found.updates_lost.len()).to_string(),
+            found.valid_overlaps.len().to_string(),
+            format!("{:.1} s", row.longest_wait.as_secs_f64()),
+        ];
+        lines.push(format!("| {} |", cells.join(" | ")));
+    }
+    lines.join("\n")
+}
+
+/// No text in it needs escaping but the last refusal and what failed.
+fn json(rows: &[Row], seed: u64, lasted: Duration) -> String {
+    let row = |row: &Row| {
+        let found = &row.found;
+        let failures: Vec<_> = row.failures().iter().map(|text| quoted(text)).collect();
+        format!(
+            "{{\"fault\":{},\"rounds\":{},\"seconds\":{:.1},\"grants\":{},\"overlaps\":{},\
+             \"plain_updates_lost\":{},\"stale_refused\":{},\"stale_accepted\":{},\
+             \"updates_lost\":{},\"valid_overlaps\":{},\"fence_disorders\":{},\
+             \"longest_wait_seconds\":{:.3},\"refusals\":{},\"last_refusal\":{},\"failures\":[{}]}}",
+            quoted(row.fault.name()),
+            row.rounds,
+            row.lasted.as_secs_f64(),
+            found.grants,
+            found.overlaps,
+            found.plain_updates_lost,
+            found.stale_refused,
+            found.stale_accepted.len(),
+            found.updates_lost.len(),
+            found.valid_overlaps.len(),
+            found.fence_disorders.len(),
+            row.longest_wait.as_secs_f64(),
+            row.refusals,
+            quoted(&row.last_refusal),
+            failures.join(","),
+        )
+    };
+    let rows: Vec<_> = rows.iter().map(row).collect();
+    let seconds = lasted.as_secs_f64();
+    let rows = rows.join(",");
+    format!("{{\"seed\":{seed},\"seconds\":{seconds:.1},\"rows\":[{rows}]}}")
+}
+
+fn quoted(text: &str) -> String {
+    let escaped: String = text
+        .chars()
+        .map(|c| match c {
+            '"' => "\\\"".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        })
+        .collect();
+    format!("\"{escaped}\"")
+}

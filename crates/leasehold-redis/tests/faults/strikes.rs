@@ -1,0 +1,195 @@
+//! What each fault does. Those that make a member forget do it when it matters most: while two
+//! others are out, so that the holder has its lock from a bare majority, and the two come back to
+//! the one that forgot. Were it counted, the three would grant the lock to somebody else.
+
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_testkit::faults::Weather;
+use leasehold_testkit::servers::{RedisServer, Reply, until};
+
+use crate::set::TTL;
+use crate::worker::LOCK;
+use crate::world::{AFTER_A_STEP, AFTER_FORGETTING, MEMBERS, World, pause};
+
+/// How long a holder stays for whom something is planned: its guard lasts three quarters of a TTL
+/// without being renewed.
+const STAY: Duration = Duration::from_millis(1500);
+
+/// How long something is left broken.
+const A_WHILE: Duration = Duration::from_secs(1);
+
+pub(crate) fn nothing(world: &mut World) {
+    pause(A_WHILE);
+    world.await_grants(1);
+}
+
+pub(crate) fn kill_and_forget(world: &mut World) {
+    let (member, since) = forgets_under_a_bare_majority(world, RedisServer::restart);
+    world.out_since(member, since, AFTER_FORGETTING);
+    world.await_whole();
+}
+
+pub(crate) fn power_cut(world: &mut World) {
+    let [first, second, member] = world.some_members();
+    let frozen = freeze_both(world, [first, second]);
+    // What is written from now on has not reached the disk when the power fails.
+    let kept = appended_without_lock(&world.servers[member]);
+    world.await_holder(STAY);
+    let since = SystemClock.now();
+    world.servers[member].restart_after_power_cut(kept);
+    thaw_both(world, [first, second], frozen);
+    world.await_leaving();
+    world.out_since(member, since, AFTER_FORGETTING);
+    world.await_whole();
+}
+
+pub(crate) fn kill_durable(world: &mut World) {
+    let (member, since) = forgets_under_a_bare_majority(world, RedisServer::restart);
+    // It remembers, and counts at once.
+    world.out_since(member, since, Duration::ZERO);
+    world.await_whole();
+}
+
+pub(crate) fn flush_all(world: &mut World) {
+    let (member, since) = forgets_under_a_bare_majority(world, |server| {
+        server.command(&["FLUSHALL"]);
+    });
+    world.out_since(member, since, AFTER_FORGETTING);
+    world.await_whole();
+}
+
+pub(crate) fn step_clock(world: &mut World) {
+    let span = TTL + Duration::from_secs(1);
+    // Forward: the holder's lease is over there, and nowhere else.
+    let (member, since) =
+        forgets_under_a_bare_majority(world, |server| server.clock().forward(span));
+    // Back: leases last too long there, until the clock is put right, which ends them early.
+    world.servers[member].clock().back(2 * span);
+    world.await_holder(A_WHILE);
+    world.servers[member].clock().set_right();
+    world.await_leaving();
+    world.out_since(member, since, AFTER_A_STEP);
+    world.await_whole();
+}
+
+pub(crate) fn freeze(world: &mut World, count: usize) {
+    let members: [usize; MEMBERS] = world.some_members();
+    let since = SystemClock.now();
+    for member in &members[..count] {
+        world.servers[*member].freeze();
+    }
+    world.await_holder(A_WHILE);
+    world.await_grants(1);
+    for member in &members[..count] {
+        world.servers[*member].thaw();
+        world.out_since(*member, since, Duration::ZERO);
+    }
+    world.await_grants(5);
+}
+
+pub(crate) fn pause_holder(world: &mut World) {
+    let hold = world.await_holder(A_WHILE / 2);
+    // Sometimes before its last look at the guard, sometimes after it.
+    pause(A_WHILE / 2 * world.below(10) as u32 / 10);
+    world.workers[hold.worker].pause();
+    world.await_grants(3);
+    world.workers[hold.worker].resume();
+    world.await_leaving();
+    world.await_grants(5);
+}
+
+pub(crate) fn cut_connections(world: &mut World) {
+    for _ in 0..5 {
+        let hold = world.await_holder(A_WHILE / 5);
+        let members: [usize; 3] = world.some_members();
+        for member in members {
+            world.path(hold.worker, member).cut();
+        }
+        world.path(hold.worker + 1, members[0]).cut();
+        world.await_leaving();
+    }
+    // The holder's site cannot reach a majority at all.
+    let hold = world.await_holder(TTL);
+    change_weather(world, hold.worker, Weather::Refusing);
+    world.await_leaving();
+    world.await_grants(1);
+    clear_up(world, hold.worker);
+}
+
+pub(crate) fn half_open(world: &mut World) {
+    let hold = world.await_holder(TTL);
+    change_weather(world, hold.worker, Weather::HalfOpen);
+    world.await_leaving();
+    world.await_grants(3);
+    clear_up(world, hold.worker);
+}
+
+pub(crate) fn slow_answers(world: &mut World) {
+    // Longer than a member may take, longer than an attempt may take, longer than the lease.
+    for delay in [TTL / 10, TTL / 2, TTL + TTL / 2] {
+        let hold = world.await_holder(A_WHILE / 2);
+        change_weather(world, hold.worker, Weather::SlowAnswers(delay));
+        world.await_leaving();
+        world.await_grants(5);
+        clear_up(world, hold.worker);
+    }
+}
+
+/// The network is whole again, and the site of `worker` comes back.
+fn clear_up(world: &World, worker: usize) {
+    change_weather(world, worker, Weather::Fair);
+    world.await_grant_at_site_of(worker);
+}
+
+/// How much the server has written at a moment when nobody holds the lock there.
+fn appended_without_lock(server: &RedisServer) -> u64 {
+    let mut connection = server.connect();
+    let mut kept = 0;
+    until("the lock is free for a moment", || {
+        kept = server.appended();
+        let holders = connection.call(&["EXISTS", LOCK]);
+        holders.expect("an answer") == Reply::Integer(0) && kept == server.appended()
+    });
+    kept
+}
+
+/// Between the site of `worker` and a majority of the members.
+fn change_weather(world: &World, worker: usize, weather: Weather) {
+    for member in 0..=MEMBERS / 2 {
+        world.path(worker, member).set(weather);
+    }
+}
+
+/// Makes one member `forget` under a holder that has a bare majority, and lets the others come back
+/// to it. Returns who forgot, and when.
+fn forgets_under_a_bare_majority(
+    world: &mut World,
+    forget: impl FnOnce(&mut RedisServer),
+) -> (usize, BootInstant) {
+    let [first, second, member] = world.some_members();
+    let frozen = freeze_both(world, [first, second]);
+    world.await_holder(STAY);
+    let since = SystemClock.now();
+    forget(&mut world.servers[member]);
+    thaw_both(world, [first, second], frozen);
+    world.await_leaving();
+    (member, since)
+}
+
+fn freeze_both(world: &World, members: [usize; 2]) -> BootInstant {
+    let since = SystemClock.now();
+    for member in members {
+        world.servers[member].freeze();
+    }
+    // The next holder will have asked when both stood still.
+    world.await_grants(2);
+    since
+}
+
+fn thaw_both(world: &mut World, members: [usize; 2], since: BootInstant) {
+    for member in members {
+        world.servers[member].thaw();
+        world.out_since(member, since, Duration::ZERO);
+    }
+}

@@ -1,0 +1,133 @@
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use std::time::Duration;
+
+use leasehold::ambient::Entropy;
+use leasehold::blocking::{Guard, Lock};
+use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_testkit::SeededEntropy;
+use leasehold_testkit::faults::GateClient;
+
+use crate::process::Process;
+use crate::set::{self, TTL};
+
+pub(crate) const VERB: &str = "--worker";
+
+/// The lock that all of them share.
+pub(crate) const LOCK: &str = "the-record";
+
+/// How long one waits for the lock before it says that it did not get it.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The pause between two looks at the guard while the work goes on.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Starts worker `number`, which goes to the members at `urls`.
+pub(crate) fn start(number: usize, seed: u64, gate: &Path, urls: &[String]) -> Process {
+    let gate = gate.display().to_string();
+    let own = [VERB.into(), number.to_string(), seed.to_string(), gate];
+    Process::start(own.into_iter().chain(urls.iter().cloned()))
+}
+
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let [number, seed, gate, urls @ ..] = arguments else {
+        panic!("a worker needs a number, a seed, a gate and members: {arguments:?}")
+    };
+    let mut worker = Worker {
+        number: number.parse().expect("a number"),
+        chance: SeededEntropy::new(seed.parse().expect("a number")),
+        gate: GateClient::connect(Path::new(gate)).expect("the gate"),
+        lock: set::client(urls).lock(LOCK).ttl(TTL).wait(WAIT),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let listening = Builder::new().spawn(move || {
+        // However reading ends, there is nobody left to work for.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        told.store(true, Ordering::SeqCst);
+    });
+    listening.expect("a thread");
+    while !stop.load(Ordering::SeqCst) {
+        worker.round().expect("the gate");
+    }
+    ExitCode::SUCCESS
+}
+
+/// Adds one to the record again and again, each time under the lock, and tells the gate all about
+/// it.
+struct Worker {
+    number: usize,
+    chance: SeededEntropy,
+    gate: GateClient,
+    lock: Lock,
+}
+
+impl Worker {
+    fn round(&mut self) -> io::Result<()> {
+        let asked = SystemClock.now();
+        let guard = match self.lock.acquire() {
+            Ok(guard) => guard,
+            Err(error) => return self.gate.refused(self.number, &error.to_string()),
+        };
+        let granted = SystemClock.now();
+        let fence = guard.fence().get();
+        let stay = self.gate.granted(self.number, fence, asked, granted)?;
+        let stay = stay.max(Duration::from_millis(2 + self.chance.next_u64() % 20));
+        let mut valid_until = None;
+        let left = self.work(&guard, fence, stay, &mut valid_until)?;
+        self.gate.left(fence, valid_until, left)?;
+        // Lost or not: what became of it is seen in what the others are granted.
+        let _ = guard.release();
+        Ok(())
+    }
+
+    /// Reads, works, makes sure that it still holds the lock, and writes, which takes as long as the
+    /// work: nothing that a program does can follow its check at once.
+    fn work(
+        &mut self,
+        guard: &Guard,
+        fence: u64,
+        stay: Duration,
+        valid_until: &mut Option<BootInstant>,
+    ) -> io::Result<BootInstant> {
+        let plain = self.gate.plain_read()?;
+        let base = self.gate.read(fence)?;
+        let end = SystemClock.now() + stay / 2;
+        let still_valid = loop {
+            let now = SystemClock.now();
+            if !guard.is_valid() {
+                break false;
+            }
+            *valid_until = Some(now);
+            if now >= end {
+                break true;
+            }
+            pause(LOOK.min(end.since(now)));
+        };
+        if still_valid {
+            pause(stay / 2);
+            self.gate.plain_add_one(plain)?;
+        }
+        // A program that does not look would write now: the fence alone must stop it.
+        if let Some(base) = base {
+            self.gate.add_one(fence, base)?;
+        }
+        let left = SystemClock.now();
+        if guard.is_valid() {
+            *valid_until = Some(left);
+        }
+        Ok(left)
+    }
+}
+
+fn pause(span: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the work that takes time"
+    )]
+    std::thread::sleep(span);
+}

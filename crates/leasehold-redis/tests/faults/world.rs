@@ -1,0 +1,174 @@
+use std::time::Duration;
+
+use leasehold::ambient::Entropy;
+use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_testkit::SeededEntropy;
+use leasehold_testkit::faults::{Gate, History, Hold, Outages, Proxy};
+use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
+
+use crate::process::Process;
+use crate::set::{self, MAX_TTL};
+use crate::worker;
+
+/// How many members the set has.
+pub(crate) const MEMBERS: usize = 5;
+
+/// How many processes share the lock.
+const WORKERS: usize = 4;
+
+/// Workers are spread over so many places, each with a network path of its own to every member.
+const SITES: usize = 2;
+
+/// How soon the clients must have found out that a member is there again, as far as the figures
+/// are concerned: probes go out five times a second, and servers tell their age in seconds.
+const NOTICED: Duration = Duration::from_secs(1);
+
+/// Five servers, the paths to them, the processes that share a lock over them, and the record that
+/// the lock protects.
+#[derive(Debug)]
+pub(crate) struct World {
+    // Workers first: they are to end before what they work on.
+    pub(crate) workers: Vec<Process>,
+    /// By site, then by member.
+    paths: Vec<Vec<Proxy>>,
+    pub(crate) servers: RedisSet,
+    pub(crate) gate: Gate,
+    pub(crate) outages: Outages,
+    chance: SeededEntropy,
+    /// When all members count again, by the rules.
+    whole_at: BootInstant,
+}
+
+impl World {
+    pub(crate) fn start(servers: &RedisBuilder, seed: u64) -> Self {
+        let servers = RedisSet::start_each(MEMBERS, servers);
+        let path = |_| servers.iter().map(|server| Proxy::to(server.port()));
+        let paths: Vec<Vec<Proxy>> = (0..SITES).map(|site| path(site).collect()).collect();
+        let sites: Vec<Vec<String>> = paths.iter().map(|paths| urls(paths)).collect();
+        set::form(&sites[0]);
+        let gate = Gate::open();
+        let worker = |number: usize| {
+            let seed = seed.wrapping_mul(31).wrapping_add(number as u64);
+            worker::start(number, seed, &gate.path(), &sites[number % SITES])
+        };
+        let world = Self {
+            workers: (0..WORKERS).map(worker).collect(),
+            paths,
+            servers,
+            gate,
+            outages: Outages::new(MEMBERS),
+            chance: SeededEntropy::new(seed),
+            whole_at: SystemClock.now(),
+        };
+        world.await_grants(1);
+        world
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&self, bound: usize) -> usize {
+        self.chance.next_u64() as usize % bound
+    }
+
+    /// Some members, each once, in a random order.
+    pub(crate) fn some_members<const N: usize>(&self) -> [usize; N] {
+        let mut members: Vec<usize> = (0..MEMBERS).collect();
+        std::array::from_fn(|_| members.swap_remove(self.below(members.len())))
+    }
+
+    /// The network path from the site of `worker` to `member`.
+    pub(crate) fn path(&self, worker: usize, member: usize) -> &Proxy {
+        &self.paths[worker % SITES][member]
+    }
+
+    /// Waits until the lock has been granted `more` times.
+    pub(crate) fn await_grants(&self, more: usize) {
+        let enough = self.gate.grants() + more;
+        until("the lock is granted again", || self.gate.grants() >= enough);
+    }
+
+    /// Waits until somebody at the site of `worker` has been granted the lock again.
+    pub(crate) fn await_grant_at_site_of(&self, worker: usize) {
+        let at_site = |other: usize| other % SITES == worker % SITES;
+        let so_far = self.gate.grants_to(at_site);
+        until("the lock is granted at the site again", || {
+            self.gate.grants_to(at_site) > so_far
+        });
+    }
+
+    /// Waits for somebody who was granted the lock and who stays inside for so long, and returns
+    /// while it is inside.
+    pub(crate) fn await_holder(&self, stay: Duration) -> Hold {
+        self.gate.ask_to_stay(stay);
+        let mut found = None;
+        until("somebody holds the lock and stays", || {
+            found = self.gate.staying();
+            found.is_some()
+        });
+        found.expect("a holder")
+    }
+
+    /// Waits until that holder has left.
+    pub(crate) fn await_leaving(&self) {
+        until("the holder leaves", || self.gate.staying().is_none());
+    }
+
+    /// Notes that `member` was out since `from`, and counts again `wait` from now at the latest.
+    pub(crate) fn out_since(&mut self, member: usize, from: BootInstant, wait: Duration) {
+        let until = SystemClock.now() + wait + NOTICED;
+        self.outages.note(member, from, until);
+        self.whole_at = self.whole_at.max(until);
+    }
+
+    /// Waits until all members count again, by the rules.
+    pub(crate) fn await_whole(&self) {
+        until("all members count again", || {
+            SystemClock.now() >= self.whole_at
+        });
+    }
+
+    /// Ends the workers, and tells all that happened.
+    pub(crate) fn finish(mut self) -> (History, Outages) {
+        for worker in std::mem::take(&mut self.workers) {
+            worker.finish();
+        }
+        (self.gate.history(), self.outages.clone())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let refusals = self.gate.history().refusals;
+            for worker in 0..WORKERS {
+                let last = refusals.iter().rfind(|refusal| refusal.0 == worker);
+                #[expect(clippy::print_stderr, reason = "beside the message of the panic")]
+                {
+                    eprintln!("worker {worker} was last refused: {last:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The addresses of the members at one site. They have the same names everywhere.
+fn urls(paths: &[Proxy]) -> Vec<String> {
+    let url = |(member, path): (usize, &Proxy)| {
+        format!("redis://127.0.0.1:{}?id=member-{member}", path.port())
+    };
+    paths.iter().enumerate().map(url).collect()
+}
+
+/// How long a member that forgot does not count.
+pub(crate) const AFTER_FORGETTING: Duration = MAX_TTL.saturating_add(Duration::from_secs(1));
+
+/// How long a member whose clock was put right does not count.
+pub(crate) const AFTER_A_STEP: Duration = MAX_TTL;
+
+/// Lets some time go by.
+pub(crate) fn pause(span: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a fault lasts is part of it"
+    )]
+    std::thread::sleep(span);
+}

@@ -1,0 +1,342 @@
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use tempfile::TempDir;
+
+use super::history::{Entry, History, Hold};
+
+/// What the lock protects: a record that refuses old fences, and a twin that knows none. It takes
+/// down all that happens. Workers reach it through a Unix socket, and so independently of the lock.
+#[derive(Debug)]
+pub struct Gate {
+    folder: TempDir,
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    record: u64,
+    twin: u64,
+    /// The greatest fence that was let in.
+    greatest: u64,
+    entries: Vec<Entry>,
+    holds: HashMap<u64, Hold>,
+    over: Vec<Hold>,
+    refusals: Vec<(usize, String)>,
+    /// What the next holder is asked to stay.
+    stay: Option<Duration>,
+    /// The fence that took it on.
+    staying: Option<u64>,
+    closed: bool,
+}
+
+impl Gate {
+    /// Opens a record whose value is 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for the socket, or no thread for it.
+    pub fn open() -> Self {
+        Self::try_open().unwrap_or_else(|error| panic!("the record: {error}"))
+    }
+
+    fn try_open() -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("leasehold-gate-")
+            .tempdir()?;
+        let listener = UnixListener::bind(socket(folder.path()))?;
+        let book = Arc::new(Mutex::new(Book::default()));
+        let shared = Arc::clone(&book);
+        Builder::new().name("gate".into()).spawn(move || {
+            for worker in listener.incoming() {
+                if lock(&shared).closed {
+                    return;
+                }
+                let book = Arc::clone(&shared);
+                let serving = worker.and_then(|worker| {
+                    Builder::new().spawn(move || serve(&worker, &book).map_err(drop))
+                });
+                if serving.is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { folder, book })
+    }
+
+    /// Where [`GateClient::connect`] finds it.
+    pub fn path(&self) -> PathBuf {
+        socket(self.folder.path())
+    }
+
+    /// Asks the next one who is granted the lock to stay inside for so long.
+    pub fn ask_to_stay(&self, span: Duration) {
+        let mut book = self.book();
+        book.stay = Some(span);
+        book.staying = None;
+    }
+
+    /// Who was asked to stay and is inside still.
+    pub fn staying(&self) -> Option<Hold> {
+        let book = self.book();
+        book.holds.get(&book.staying?).copied()
+    }
+
+    /// How often the lock has been granted so far.
+    pub fn grants(&self) -> usize {
+        let book = self.book();
+        book.holds.len() + book.over.len()
+    }
+
+    /// How often it has been granted to one of the workers that `are_meant`.
+    pub fn grants_to(&self, are_meant: impl Fn(usize) -> bool) -> usize {
+        let book = self.book();
+        let holds = book.over.iter().chain(book.holds.values());
+        holds.filter(|hold| are_meant(hold.worker)).count()
+    }
+
+    /// All that has happened so far.
+    pub fn history(&self) -> History {
+        let book = self.book();
+        History {
+            holds: book
+                .over
+                .iter()
+                .chain(book.holds.values())
+                .copied()
+                .collect(),
+            entries: book.entries.clone(),
+            refusals: book.refusals.clone(),
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.book)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.book().closed = true;
+        // Wakes the thread that accepts; if that fails it is gone already.
+        let _ = UnixStream::connect(self.path());
+    }
+}
+
+fn socket(folder: &Path) -> PathBuf {
+    folder.join("gate.sock")
+}
+
+fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
+    book.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers one worker, a line for a line, until it is gone.
+fn serve(worker: &UnixStream, book: &Mutex<Book>) -> io::Result<()> {
+    let mut answers = worker;
+    for line in BufReader::new(worker).lines() {
+        let line = line?;
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let mut book = lock(book);
+        let answer = if verb == "refused" {
+            let (worker, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+            let worker = worker.parse().map_err(io::Error::other)?;
+            book.refusals.push((worker, reason.to_owned()));
+            0
+        } else {
+            let numbers: Result<Vec<u64>, _> = rest.split(' ').map(str::parse).collect();
+            let numbers = numbers.map_err(io::Error::other)?;
+            let outcome = book.take(verb, &numbers);
+            outcome.ok_or_else(|| io::Error::other(format!("not a request: {line:?}")))?
+        };
+        drop(book);
+        writeln!(answers, "{answer}")?;
+    }
+    Ok(())
+}
+
+/// The answer of a record that refuses a fence.
+const STALE: u64 = u64::MAX;
+
+impl Book {
+    fn take(&mut self, verb: &str, numbers: &[u64]) -> Option<u64> {
+        Some(match (verb, numbers) {
+            ("granted", &[worker, fence, asked, granted]) => {
+                let hold = Hold {
+                    worker: usize::try_from(worker).ok()?,
+                    fence,
+                    asked: BootInstant::from_nanos(asked),
+                    granted: BootInstant::from_nanos(granted),
+                    valid_until: None,
+                    left: None,
+                };
+                if let Some(twin) = self.holds.insert(fence, hold) {
+                    self.over.push(twin);
+                }
+                let stay = self.stay.take();
+                if stay.is_some() {
+                    self.staying = Some(fence);
+                }
+                let millis = stay.unwrap_or_default().as_millis();
+                u64::try_from(millis).ok()?
+            }
+            ("left", &[fence, valid_until, left]) => {
+                let mut hold = self.holds.remove(&fence)?;
+                hold.valid_until = (valid_until > 0).then(|| BootInstant::from_nanos(valid_until));
+                hold.left = Some(BootInstant::from_nanos(left));
+                self.over.push(hold);
+                0
+            }
+            ("read", &[fence]) => {
+                let accepted = self.admit(fence);
+                self.entries.push(Entry::Read { fence, accepted });
+                if accepted { self.record } else { STALE }
+            }
+            ("write", &[fence, base, value]) => {
+                let accepted = self.admit(fence);
+                self.entries.push(Entry::Write {
+                    fence,
+                    base,
+                    value,
+                    accepted,
+                });
+                if accepted {
+                    self.record = value;
+                }
+                if accepted { value } else { STALE }
+            }
+            ("plain-read", &[_fence]) => self.twin,
+            ("plain-write", &[base, value]) => {
+                self.entries.push(Entry::PlainWrite { base, value });
+                self.twin = value;
+                value
+            }
+            _ => return None,
+        })
+    }
+
+    fn admit(&mut self, fence: u64) -> bool {
+        let accepted = fence >= self.greatest;
+        self.greatest = self.greatest.max(fence);
+        accepted
+    }
+}
+
+/// A worker's way to the [`Gate`]. Each call waits until the gate has taken it down.
+#[derive(Debug)]
+pub struct GateClient {
+    stream: BufReader<UnixStream>,
+}
+
+impl GateClient {
+    /// Connects to the gate at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operating system, as in all that follows: the gate is gone.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let stream = BufReader::new(UnixStream::connect(path)?);
+        Ok(Self { stream })
+    }
+
+    /// Tells that `worker` was granted the lock; answers how long it is to stay inside, zero if
+    /// nobody asked for that.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn granted(
+        &mut self,
+        worker: usize,
+        fence: u64,
+        asked: BootInstant,
+        granted: BootInstant,
+    ) -> io::Result<Duration> {
+        let (asked, granted) = (asked.as_nanos(), granted.as_nanos());
+        let millis = self.ask(&format!("granted {worker} {fence} {asked} {granted}"))?;
+        Ok(Duration::from_millis(millis))
+    }
+
+    /// Tells that the holder of `fence` is through, and until when its guard called itself valid.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn left(
+        &mut self,
+        fence: u64,
+        valid_until: Option<BootInstant>,
+        left: BootInstant,
+    ) -> io::Result<()> {
+        let valid_until = valid_until.map_or(0, BootInstant::as_nanos);
+        let left = left.as_nanos();
+        self.ask(&format!("left {fence} {valid_until} {left}"))?;
+        Ok(())
+    }
+
+    /// Reads the record; `None` if the fence is too old.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn read(&mut self, fence: u64) -> io::Result<Option<u64>> {
+        let value = self.ask(&format!("read {fence}"))?;
+        Ok((value != STALE).then_some(value))
+    }
+
+    /// Writes `base` + 1 into the record, `base` being what was read. Whether it was let in.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn add_one(&mut self, fence: u64, base: u64) -> io::Result<bool> {
+        let value = base + 1;
+        Ok(self.ask(&format!("write {fence} {base} {value}"))? != STALE)
+    }
+
+    /// Reads the twin that knows no fences.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn plain_read(&mut self) -> io::Result<u64> {
+        self.ask("plain-read 0")
+    }
+
+    /// Writes `base` + 1 into the twin.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn plain_add_one(&mut self, base: u64) -> io::Result<()> {
+        let value = base + 1;
+        self.ask(&format!("plain-write {base} {value}"))?;
+        Ok(())
+    }
+
+    /// Tells that `worker` was not granted the lock, and why.
+    ///
+    /// # Errors
+    ///
+    /// The gate is gone.
+    pub fn refused(&mut self, worker: usize, reason: &str) -> io::Result<()> {
+        let reason = reason.replace('\n', " ");
+        self.ask(&format!("refused {worker} {reason}"))?;
+        Ok(())
+    }
+
+    fn ask(&mut self, line: &str) -> io::Result<u64> {
+        writeln!(self.stream.get_mut(), "{line}")?;
+        let mut answer = String::new();
+        if self.stream.read_line(&mut answer)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        answer.trim().parse().map_err(io::Error::other)
+    }
+}

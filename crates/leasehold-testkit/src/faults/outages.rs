@@ -1,0 +1,113 @@
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+
+/// When which members could not count, as whoever broke them knows; and from that how long nobody
+/// got a free lock although a majority could grant it.
+#[derive(Clone, Debug)]
+pub struct Outages {
+    members: usize,
+    spans: Vec<(usize, BootInstant, BootInstant)>,
+}
+
+impl Outages {
+    /// None so far, of a set of so many members.
+    pub fn new(members: usize) -> Self {
+        Self {
+            members,
+            spans: Vec::new(),
+        }
+    }
+
+    /// `member` could not count from `from` until `until`, by the rules.
+    pub fn note(&mut self, member: usize, from: BootInstant, until: BootInstant) {
+        self.spans.push((member, from, until));
+    }
+
+    /// The longest time in which nobody `held` the lock while a majority could count, between
+    /// `begin` and `end`. A hold reaches from its grant to where it was last known to be valid.
+    pub fn longest_wait(
+        &self,
+        held: &[(BootInstant, BootInstant)],
+        begin: BootInstant,
+        end: BootInstant,
+    ) -> Duration {
+        let outages = self.spans.iter().map(|(_, from, until)| (*from, *until));
+        let mut marks: Vec<_> = outages
+            .chain(held.iter().copied())
+            .flat_map(|(from, until)| [from, until])
+            .filter(|mark| (begin..end).contains(mark))
+            .chain([begin, end])
+            .collect();
+        marks.sort_unstable();
+        let is_held = |from, until| {
+            let mut holds = held.iter();
+            holds.any(|hold| hold.0 <= from && until <= hold.1)
+        };
+        let mut longest = Duration::ZERO;
+        let mut waiting_since = begin;
+        for pair in marks.windows(2) {
+            let (from, until) = (pair[0], pair[1]);
+            if is_held(from, from) {
+                waiting_since = from;
+            }
+            if is_held(from, until) || !self.has_majority(from) {
+                waiting_since = until;
+            } else {
+                longest = longest.max(until.since(waiting_since));
+            }
+        }
+        longest
+    }
+
+    /// Whether a majority could count just after `instant`.
+    fn has_majority(&self, instant: BootInstant) -> bool {
+        let is_out = |member: usize| {
+            let mut own = self.spans.iter().filter(|span| span.0 == member);
+            own.any(|(_, from, until)| (*from..*until).contains(&instant))
+        };
+        let out = (0..self.members).filter(|member| is_out(*member)).count();
+        out * 2 < self.members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> BootInstant {
+        BootInstant::from_nanos(nanos)
+    }
+
+    fn longest(outages: &Outages, held: &[(u64, u64)]) -> u128 {
+        let held: Vec<_> = held
+            .iter()
+            .map(|(from, until)| (at(*from), at(*until)))
+            .collect();
+        outages.longest_wait(&held, at(0), at(100)).as_nanos()
+    }
+
+    #[test]
+    fn without_outages_it_is_the_widest_gap_ends_included() {
+        let none = Outages::new(3);
+        assert_eq!(longest(&none, &[(10, 12), (20, 25), (70, 99)]), 45);
+        assert_eq!(longest(&none, &[(10, 10), (20, 30)]), 70);
+        assert_eq!(longest(&none, &[(5, 60), (50, 70)]), 30, "they overlap");
+        assert_eq!(longest(&none, &[]), 100);
+    }
+
+    #[test]
+    fn what_no_majority_could_grant_is_not_waited_for() {
+        let mut outages = Outages::new(3);
+        outages.note(0, at(10), at(80));
+        assert_eq!(
+            longest(&outages, &[(10, 10)]),
+            90,
+            "one of three harms nobody"
+        );
+        outages.note(1, at(30), at(60));
+        assert_eq!(longest(&outages, &[(10, 10), (85, 99)]), 25, "60 to 85");
+        outages.note(1, at(55), at(90));
+        assert_eq!(longest(&outages, &[(10, 10), (91, 99)]), 20, "10 to 30");
+    }
+}

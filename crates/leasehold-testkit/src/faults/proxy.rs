@@ -1,0 +1,250 @@
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock, SystemClock};
+use socket2::SockRef;
+
+/// What a [`Proxy`] does with what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weather {
+    /// Passes everything on.
+    Fair,
+    /// Passes requests on at once, and each answer so much later.
+    SlowAnswers(Duration),
+    /// Swallows everything both sides send, and tells neither: what a router does that forgot a
+    /// connection. A connection that lost something stays dead when the weather clears.
+    HalfOpen,
+    /// Resets the connections that are open, and new ones at once.
+    Refusing,
+}
+
+/// A network path to one server on the loopback interface, the weather on which a test decides. It
+/// ends with its handle.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    path: Arc<Path>,
+}
+
+/// One place, the connections through it, and what becomes of their bytes.
+#[derive(Debug)]
+struct Path {
+    server: u16,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    weather: Weather,
+    open: HashMap<u64, Arc<Connection>>,
+    opened: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: TcpStream,
+    server: TcpStream,
+    /// Something was lost on it: nothing that comes later may be passed on.
+    dead: AtomicBool,
+}
+
+impl Proxy {
+    /// A path to the server on `port`, in fair weather.
+    ///
+    /// # Panics
+    ///
+    /// If there is no free port, or no thread can be started.
+    pub fn to(port: u16) -> Self {
+        Self::try_to(port).unwrap_or_else(|error| panic!("a proxy to {port}: {error}"))
+    }
+
+    fn try_to(server: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
+        let state = State {
+            weather: Weather::Fair,
+            open: HashMap::new(),
+            opened: 0,
+            ended: false,
+        };
+        let path = Arc::new(Path {
+            server,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let accepting = Arc::clone(&path);
+        Builder::new().name("proxy".into()).spawn(move || {
+            for client in listener.incoming() {
+                if accepting.state().ended {
+                    return;
+                }
+                // A client that is gone already, or a server that is down: the client sees a reset.
+                let _ = client.and_then(|client| accepting.join(client));
+            }
+        })?;
+        Ok(Self { port, path })
+    }
+
+    /// Where clients connect.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Changes the weather, also for connections that are open.
+    pub fn set(&self, weather: Weather) {
+        self.path.state().weather = weather;
+        self.path.changed.notify_all();
+        if weather == Weather::Refusing {
+            self.cut();
+        }
+    }
+
+    /// Resets every connection that is open, on both sides. New ones are welcome.
+    pub fn cut(&self) {
+        let open = std::mem::take(&mut self.path.state().open);
+        for connection in open.values() {
+            connection.reset();
+        }
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.path.state().open.len()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.path.state().ended = true;
+        self.path.changed.notify_all();
+        self.cut();
+        // Wakes the thread that accepts; if that fails it is gone already.
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+    }
+}
+
+impl Path {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins a client to the server, by threads of the connection's own.
+    fn join(self: &Arc<Self>, client: TcpStream) -> io::Result<()> {
+        SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
+        if self.state().weather == Weather::Refusing {
+            return Ok(());
+        }
+        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.server))?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        SockRef::from(&client).set_linger(None)?;
+        let connection = Arc::new(Connection {
+            client,
+            server,
+            dead: AtomicBool::new(false),
+        });
+        let id = {
+            let mut state = self.state();
+            state.opened += 1;
+            let id = state.opened;
+            state.open.insert(id, Arc::clone(&connection));
+            id
+        };
+        let (path, requests) = (Arc::clone(self), Arc::clone(&connection));
+        Builder::new().spawn(move || {
+            path.carry(&requests, &requests.client, |bytes, _| {
+                (&requests.server).write_all(bytes)
+            });
+            requests.close(&requests.server);
+        })?;
+        let (answers, due) = mpsc::channel::<(BootInstant, Vec<u8>)>();
+        let (path, reading) = (Arc::clone(self), Arc::clone(&connection));
+        Builder::new().spawn(move || {
+            path.carry(&reading, &reading.server, |bytes, weather| {
+                let delay = match weather {
+                    Weather::SlowAnswers(delay) => delay,
+                    _ => Duration::ZERO,
+                };
+                let answer = (SystemClock.now() + delay, bytes.to_vec());
+                answers.send(answer).map_err(io::Error::other)
+            });
+        })?;
+        let path = Arc::clone(self);
+        Builder::new().spawn(move || {
+            for (at, bytes) in due {
+                path.wait_until(at);
+                let lost = connection.dead.load(Ordering::SeqCst);
+                if !lost && (&connection.client).write_all(&bytes).is_err() {
+                    break;
+                }
+            }
+            connection.close(&connection.client);
+            path.state().open.remove(&id);
+        })?;
+        Ok(())
+    }
+
+    /// Hands on what `from` sends, as long as the weather lets anything through.
+    fn carry(
+        &self,
+        connection: &Connection,
+        mut from: &TcpStream,
+        mut pass: impl FnMut(&[u8], Weather) -> io::Result<()>,
+    ) {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            let weather = self.state().weather;
+            if weather == Weather::HalfOpen {
+                connection.dead.store(true, Ordering::SeqCst);
+            }
+            let lost = connection.dead.load(Ordering::SeqCst);
+            if !lost && pass(&buffer[..count], weather).is_err() {
+                return;
+            }
+        }
+        if self.state().weather == Weather::HalfOpen {
+            connection.dead.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Waits for `due`, or for the end of the proxy.
+    fn wait_until(&self, due: BootInstant) {
+        let mut state = self.state();
+        while !state.ended {
+            let left = due.since(SystemClock.now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Connection {
+    /// Tells one side that the other one has closed, unless the network would have lost that too.
+    fn close(&self, side: &TcpStream) {
+        if !self.dead.load(Ordering::SeqCst) {
+            // It may be closed already.
+            let _ = side.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Both sides are reset when the threads that read from them let go.
+    fn reset(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+        for side in [&self.client, &self.server] {
+            // A side that has closed meanwhile needs no reset.
+            let _ = SockRef::from(side).set_linger(Some(Duration::ZERO));
+            let _ = side.shutdown(Shutdown::Read);
+        }
+    }
+}

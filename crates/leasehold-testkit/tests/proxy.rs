@@ -1,0 +1,126 @@
+//! The proxy makes the weather that it says.
+#![allow(missing_docs)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, RespConnection, until};
+
+fn pong() -> Reply {
+    Reply::Status("PONG".into())
+}
+
+fn server_clients(server: &RedisServer) -> usize {
+    match server.command(&["CLIENT", "LIST"]) {
+        // The one that asks is listed too.
+        Reply::Bulk(list) => list.lines().count() - 1,
+        other => panic!("CLIENT LIST: {other:?}"),
+    }
+}
+
+#[test]
+fn fair_weather_passes_everything_and_a_close_goes_through() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut connection = RespConnection::open(proxy.port()).unwrap();
+    assert_eq!(connection.call(&["PING"]).unwrap(), pong());
+    let big = "x".repeat(1 << 20);
+    connection.call(&["SET", "k", &big]).unwrap();
+    assert_eq!(connection.call(&["GET", "k"]).unwrap(), Reply::Bulk(big));
+    assert_eq!(server_clients(&server), 1);
+    drop(connection);
+    until("the server sees the close", || server_clients(&server) == 0);
+    until("the proxy forgets it", || proxy.connections() == 0);
+}
+
+#[test]
+fn a_cut_resets_both_sides_and_lets_new_connections_in() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.write_all(b"PING\r\n").unwrap();
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"+PONG\r\n");
+    proxy.cut();
+    let reset = stream.read(&mut answer).unwrap_err();
+    assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+    until("the server is rid of it", || server_clients(&server) == 0);
+    let mut again = RespConnection::open(proxy.port()).unwrap();
+    assert_eq!(again.call(&["PING"]).unwrap(), pong());
+}
+
+#[test]
+fn what_refuses_refuses_until_the_weather_clears() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut open = RespConnection::open(proxy.port()).unwrap();
+    open.call(&["PING"]).unwrap();
+    let ask = |connection: std::io::Result<RespConnection>| connection?.call(&["PING"]);
+    proxy.set(Weather::Refusing);
+    assert!(open.call(&["PING"]).is_err());
+    assert!(ask(RespConnection::open(proxy.port())).is_err());
+    proxy.set(Weather::Fair);
+    assert_eq!(ask(RespConnection::open(proxy.port())).unwrap(), pong());
+}
+
+#[test]
+fn half_open_is_silent_both_ways_and_stays_so_for_what_it_swallowed() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
+    let short = Some(Duration::from_millis(200));
+    stream.set_read_timeout(short).unwrap();
+    stream.write_all(b"PING\r\n").unwrap();
+    stream.read_exact(&mut [0; 7]).unwrap();
+    proxy.set(Weather::HalfOpen);
+    stream.write_all(b"SET k v\r\n").unwrap();
+    let silence = |stream: &mut TcpStream| stream.read(&mut [0; 7]).unwrap_err().kind();
+    assert_eq!(silence(&mut stream), ErrorKind::WouldBlock);
+    proxy.set(Weather::Fair);
+    stream.write_all(b"PING\r\n").unwrap();
+    assert_eq!(silence(&mut stream), ErrorKind::WouldBlock);
+    assert_eq!(server.command(&["GET", "k"]), Reply::Nil, "never arrived");
+    assert_eq!(server_clients(&server), 1, "it believes in it still");
+    let mut fresh = RespConnection::open(proxy.port()).unwrap();
+    assert_eq!(fresh.call(&["PING"]).unwrap(), pong());
+}
+
+#[test]
+fn slow_answers_come_late_though_the_request_took_effect_at_once() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let delay = Duration::from_millis(400);
+    let mut connection = RespConnection::open(proxy.port()).unwrap();
+    connection.call(&["PING"]).unwrap();
+    proxy.set(Weather::SlowAnswers(delay));
+    std::thread::scope(|scope| {
+        let asked = SystemClock.now();
+        let answer = scope.spawn(move || {
+            let reply = connection.call(&["SET", "k", "v"]).unwrap();
+            (reply, SystemClock.now().since(asked))
+        });
+        until("the server has it", || {
+            server.command(&["GET", "k"]) == Reply::Bulk("v".into())
+        });
+        let (reply, after) = answer.join().unwrap();
+        assert_eq!(reply, Reply::Status("OK".into()));
+        assert!(after >= delay, "answered after {after:?}");
+    });
+}
+
+#[test]
+fn a_dropped_proxy_is_gone() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let port = proxy.port();
+    let mut connection = RespConnection::open(port).unwrap();
+    connection.call(&["PING"]).unwrap();
+    drop(proxy);
+    assert!(connection.call(&["PING"]).is_err());
+    until("nobody listens", || RespConnection::open(port).is_err());
+}
