@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 mod faults;
 mod fix;
+mod museum;
 mod postgres;
 mod programs;
 mod python;
@@ -32,9 +33,11 @@ Usage: cargo xtask VERB
   tidy                      the rules of ARCHITECTURE.md and CONTRIBUTING.md alone
   test    [--skip NAME]...  installs what the tests need where it may, then runs every test
   setup   [--skip NAME]...  installs what the tests need, and runs none
+  museum  [NAME]...         lets known defects into a copy of the tree: each must turn a test red
+  museum  --page            writes docs/museum.md anew
   fix                       formats, and applies what clippy can mend by itself
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
-  faults  [--minutes N] [--seed N] [--only FAULT] [--json]
+  faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it
 
@@ -87,6 +90,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "tidy" => none(rest).and_then(|()| Ok(tidy::run(&workspace()?)?)),
         "test" => test::run(&workspace()?, &suite::skips(rest)?),
         "setup" => Ok(setup::run(&workspace()?, &suite::skips(rest)?)?),
+        "museum" if rest == ["--page"] => museum::write_page(&workspace()?),
+        "museum" => museum::run(&workspace()?, rest),
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
         "servers" => servers::run(&workspace()?, rest),
         "faults" => faults::run(&workspace()?, rest),

@@ -9,7 +9,7 @@ use leasehold::{
 };
 
 use crate::attempt::garbled;
-use crate::connection::{Answer, Link, Refusal};
+use crate::connection::{Answer, Link, Refusal, Unanswered};
 use crate::scripts::{CARD_WRITE, RIGHTS, WITNESS};
 use crate::wire::CARD;
 
@@ -36,7 +36,10 @@ pub(crate) async fn write(link: &Link, edit: &CardEdit) -> Result<bool, Error> {
     ];
     arguments.extend(pairs(&edit.seen)?);
     let call = CARD_WRITE.call(&[CARD], &arguments);
+    // Like an attempt: a first card that arrived late could speak for data that was lost meanwhile.
+    let unanswered = Unanswered::on(link);
     let answers = link.run(&CARD_WRITE, vec![call], Vec::new()).await?;
+    unanswered.answered();
     match answers.as_slice() {
         [Answer::Integer(written)] => Ok(*written == 1),
         [Answer::Refused(refusal)] => Err(refused(refusal, link)),

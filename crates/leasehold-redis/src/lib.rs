@@ -23,6 +23,19 @@
 //! Redis from 6.2 on, and Valkey; a primary, not a replica, and not a node of a Redis Cluster. What
 //! cannot be a member is refused when the first lock is asked for, with the reason.
 //!
+//! # Members of a quorum
+//!
+//! A member keeps a card: the hash `leasehold:card`, one for each database, which the clients of its
+//! set write and which never expires. It says which set the server belongs to, since when the server
+//! has forgotten nothing, and when it first heard of its fellow members' lives. Every answer shows the
+//! run of the server and the mark of the card as they were when the request was carried out: after a
+//! restart, FLUSHALL, SWAPDB, or DEL of the card the next answer shows others. A card that makes no
+//! sense is an error that names the field; `DEL leasehold:card` is the remedy.
+//!
+//! A member that restarts counts at once if it keeps all that it acknowledges: `appendonly yes`,
+//! `appendfsync always`, `no-appendfsync-on-rewrite no`. One that has a `maxmemory` and any
+//! `maxmemory-policy` but `noeviction` may throw locks away, and is unfit.
+//!
 //! # Other libraries on the same keys
 //!
 //! An exclusive lock is a string under the lock's own name (behind `?prefix=`), written by

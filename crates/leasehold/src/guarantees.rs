@@ -50,7 +50,7 @@ pub enum Exclusion {
     Process,
     /// As long as the one server keeps its data and its clock runs evenly. Not against failover.
     OneServer,
-    /// As long as a majority of members keep their data and clocks run evenly.
+    /// As long as no majority of members loses its data, or has its clocks stepped, at once.
     Majority,
 }
 

@@ -43,8 +43,8 @@
 //! - A lease cannot stop work that is already past its check: a process that was paused, or a
 //!   packet that was delayed, reaches the resource late. Only a resource that compares fences
 //!   refuses it. [`manual::fencing`] shows how.
-//! - A quorum does not yet notice a member that restarted and forgot its leases, nor one whose
-//!   clock was stepped: [`manual::failure`] says what that means, and what to do meanwhile.
+//! - A quorum whose members all lose their data at once, by FLUSHALL, cannot know it; one member
+//!   after the other is noticed: [`manual::failure`].
 //! - Waiting polls, 10 to 50 ms apart, in no order.
 //! - It is no consensus store: it keeps no value and elects no leader.
 //!

@@ -38,7 +38,7 @@ impl Refusal {
                 ErrorKind::Unsupported,
                 format!("the server lacks a command: {text}"),
             ),
-            "WRONGTYPE" => Error::new(
+            _ if self.is_wrong_type() => Error::new(
                 ErrorKind::Corrupt,
                 "one of this lock's records (leasehold:fence:…, leasehold:readers:…) is not of the \
                  type this library writes: delete it",
@@ -153,6 +153,11 @@ mod tests {
             ("MOVED", "3999 127.0.0.1:6381", ErrorKind::Unsupported),
             ("ERR", "unknown command 'EVALSHA'", ErrorKind::Unsupported),
             ("WRONGTYPE", "Operation against a key", ErrorKind::Corrupt),
+            (
+                "ERR",
+                "Error running script (call to f_0): @user_script:9: WRONGTYPE Operation",
+                ErrorKind::Corrupt,
+            ),
         ] {
             assert_eq!(error(code, text).kind(), kind, "{code} {text}");
         }

@@ -246,9 +246,10 @@ impl Drop for Driver {
     }
 }
 
-/// An attempt that is under way. Unless its answer came, the connection ends with it: what the
-/// caller has given up must not be delivered later, and no release may be sent behind it on a
-/// connection of which nobody knows whether it still gets through.
+/// A request that is under way and must not take effect late: an attempt before all. Unless its
+/// answer came, the connection ends with it: what the caller has given up must not be delivered
+/// later, and no release may be sent behind it on a connection of which nobody knows whether it
+/// still gets through.
 #[derive(Debug)]
 pub(crate) struct Unanswered<'a>(Option<&'a Link>);
 

@@ -1,13 +1,14 @@
 //! Processes that share a lock over five real servers, while these servers, the network and the
 //! processes themselves are broken on purpose.
 //!
-//! As a test program it does each fault for a moment. `cargo xtask faults` runs it for longer, and
+//! As a test program it does each fault for a moment, and plays what is said against Redlock. `cargo xtask faults` runs it for longer, and
 //! prints what came of it. Workers are this same program.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
 )]
 
+mod critics;
 mod fault;
 mod process;
 mod row;
@@ -20,7 +21,8 @@ mod world;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use libtest_mimic::{Arguments, Trial};
+use leasehold::TrustRules;
+use libtest_mimic::{Arguments, Failed, Trial};
 
 use fault::Fault;
 use row::Row;
@@ -32,26 +34,48 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::main(rest),
+        Some((verb, rest)) if verb == critics::VERB => critics::main(rest),
         Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
         _ => {
             let mut arguments = Arguments::from_args();
             // Each of them has ten processes of its own.
             arguments.test_threads.get_or_insert(2);
-            libtest_mimic::run(&arguments, trials().collect()).exit_code()
+            let trials = critics::trials().chain(trials()).collect();
+            libtest_mimic::run(&arguments, trials).exit_code()
         }
     }
 }
 
 fn trials() -> impl Iterator<Item = Trial> {
     let faults = Fault::ALL.iter().copied();
-    let faults = faults.filter(|fault| !fault.makes_a_member_forget());
-    faults.map(|fault| {
+    let survived = faults.clone().map(|fault| {
         Trial::test(format!("faults::{}", fault.test_name()), move || {
-            let row = Row::of(fault, MOMENT, 1);
+            let row = Row::of(fault, TrustRules::Enforced, MOMENT, 1);
             match row.failures().as_slice() {
                 [] => Ok(()),
                 failures => Err(format!("{}\n{}", failures.join("\n"), row.summary()).into()),
             }
         })
-    })
+    });
+    let forgetful = faults.filter(|fault| fault.makes_a_member_forget());
+    let seen = forgetful.map(|fault| {
+        let name = format!("without_trust::{}_grants_twice", fault.test_name());
+        Trial::test(name, move || without_trust(fault))
+    });
+    survived.chain(seen)
 }
+
+/// That the fault is one which the trust rules are needed for, and that the judges see it: without
+/// the rules the lock is granted twice.
+fn without_trust(fault: Fault) -> Result<(), Failed> {
+    for seed in 1..=TRIES {
+        let row = Row::of(fault, TrustRules::Logged, Duration::ZERO, seed);
+        if !row.found.valid_overlaps.is_empty() {
+            return Ok(());
+        }
+    }
+    Err(format!("{TRIES} rounds without trust, and never two valid guards").into())
+}
+
+/// On a machine that stalls, a holder may have left before its members come back.
+const TRIES: u64 = 5;

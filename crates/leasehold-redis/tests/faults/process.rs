@@ -1,4 +1,5 @@
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, kill};
@@ -9,17 +10,34 @@ use nix::unistd::Pid;
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    output: BufReader<ChildStdout>,
 }
 
 impl Process {
     pub(crate) fn start(arguments: impl IntoIterator<Item = String>) -> Self {
         let program = std::env::current_exe().expect("the path of this program");
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .expect("this program, once more");
-        Self { child }
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        Self { child, output }
+    }
+
+    /// Tells it something.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(input, "{line}").expect("a process that listens");
+    }
+
+    /// What it says next.
+    pub(crate) fn hear(&mut self) -> String {
+        let mut line = String::new();
+        let heard = self.output.read_line(&mut line);
+        assert!(heard.expect("a pipe") > 0, "the process has ended");
+        line.trim_end().to_owned()
     }
 
     /// Stops it in its tracks, whatever it is doing.

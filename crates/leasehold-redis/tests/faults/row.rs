@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold::TrustRules;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::faults::Findings;
 
@@ -22,9 +23,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Starts everything anew, and does `fault` again and again for so long, at least once.
-    pub(crate) fn of(fault: Fault, span: Duration, seed: u64) -> Self {
-        let mut world = World::start(&fault.servers(), seed);
+    /// Starts everything anew, with workers that trust members under `rules`, and does `fault` again
+    /// and again for so long, at least once.
+    pub(crate) fn of(fault: Fault, rules: TrustRules, span: Duration, seed: u64) -> Self {
+        let mut world = World::start(&fault.servers(), rules, seed);
         let begun = SystemClock.now();
         let mut rounds = 0;
         while rounds == 0 || SystemClock.now() < begun + span {

@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use leasehold::TrustRules;
 use leasehold::clock::{Clock, SystemClock};
 
 use crate::fault::Fault;
@@ -23,6 +24,7 @@ struct Order {
     minutes: f64,
     seed: u64,
     json: bool,
+    rules: TrustRules,
     faults: Vec<Fault>,
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         }
         let seed = order.seed.wrapping_add(turn_number as u64);
         // Where a wait for the lock came to nothing, the message has been printed.
-        let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, turn, seed)) else {
+        let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, order.rules, turn, seed)) else {
             eprintln!("seed {seed}: FAILED: {}: see above", fault.name());
             is_well = false;
             continue;
@@ -82,6 +84,7 @@ impl Order {
             minutes: 1.0,
             seed: 1,
             json: false,
+            rules: TrustRules::Enforced,
             faults: Fault::ALL.to_vec(),
         };
         let mut rest = arguments.iter();
@@ -89,6 +92,7 @@ impl Order {
             let mut value = || rest.next().map_or("", String::as_str);
             match argument.as_str() {
                 "--json" => order.json = true,
+                "--without-trust" => order.rules = TrustRules::Logged,
                 "--minutes" => {
                     let text = value();
                     let minutes = text.parse().ok().filter(|minutes| *minutes > 0.0);

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
+use leasehold::TrustRules;
 use leasehold::ambient::Entropy;
-use leasehold::blocking::{Guard, Lock};
+use leasehold::blocking::{Client, Guard, Lock};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::GateClient;
 
 use crate::process::Process;
-use crate::set::{self, TTL};
+use crate::set::{self, MAX_TTL, TTL};
 
 pub(crate) const VERB: &str = "--worker";
 
@@ -26,22 +27,45 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The pause between two looks at the guard while the work goes on.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Starts worker `number`, which goes to the members at `urls`.
-pub(crate) fn start(number: usize, seed: u64, gate: &Path, urls: &[String]) -> Process {
+/// How a worker is told under which rules it shall trust members.
+const RULES: [(&str, TrustRules); 2] = [
+    ("enforced", TrustRules::Enforced),
+    ("logged", TrustRules::Logged),
+];
+
+/// Starts worker `number`, which goes to the members at `urls` and trusts them under `rules`.
+pub(crate) fn start(
+    number: usize,
+    seed: u64,
+    gate: &Path,
+    rules: TrustRules,
+    urls: &[String],
+) -> Process {
     let gate = gate.display().to_string();
-    let own = [VERB.into(), number.to_string(), seed.to_string(), gate];
+    let rules = RULES.iter().find(|known| known.1 == rules);
+    let rules = rules.expect("known rules").0.to_owned();
+    let own = [
+        VERB.into(),
+        number.to_string(),
+        seed.to_string(),
+        gate,
+        rules,
+    ];
     Process::start(own.into_iter().chain(urls.iter().cloned()))
 }
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let [number, seed, gate, urls @ ..] = arguments else {
-        panic!("a worker needs a number, a seed, a gate and members: {arguments:?}")
+    let [number, seed, gate, rules, urls @ ..] = arguments else {
+        panic!("a worker needs a number, a seed, a gate, rules and members: {arguments:?}")
     };
+    let rules = RULES.iter().find(|known| known.0 == rules);
+    let rules = rules.expect("known rules").1;
+    let client = Client::new(set::quorum(urls, MAX_TTL).trust(rules));
     let mut worker = Worker {
         number: number.parse().expect("a number"),
         chance: SeededEntropy::new(seed.parse().expect("a number")),
         gate: GateClient::connect(Path::new(gate)).expect("the gate"),
-        lock: set::client(urls).lock(LOCK).ttl(TTL).wait(WAIT),
+        lock: client.lock(LOCK).ttl(TTL).wait(WAIT),
     };
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold::TrustRules;
 use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::SeededEntropy;
@@ -40,16 +41,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn start(servers: &RedisBuilder, seed: u64) -> Self {
+    pub(crate) fn start(servers: &RedisBuilder, rules: TrustRules, seed: u64) -> Self {
         let servers = RedisSet::start_each(MEMBERS, servers);
         let path = |_| servers.iter().map(|server| Proxy::to(server.port()));
         let paths: Vec<Vec<Proxy>> = (0..SITES).map(|site| path(site).collect()).collect();
         let sites: Vec<Vec<String>> = paths.iter().map(|paths| urls(paths)).collect();
-        set::form(&sites[0]);
+        set::form(&servers, &sites[0], MAX_TTL);
         let gate = Gate::open();
         let worker = |number: usize| {
             let seed = seed.wrapping_mul(31).wrapping_add(number as u64);
-            worker::start(number, seed, &gate.path(), &sites[number % SITES])
+            worker::start(number, seed, &gate.path(), rules, &sites[number % SITES])
         };
         let world = Self {
             workers: (0..WORKERS).map(worker).collect(),

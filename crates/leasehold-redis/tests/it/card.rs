@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{Card, ErrorKind, Incarnation, Life, Member, MemberId};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
+use crate::proxy::{End, SlowNetwork};
 use crate::support::{card_edit, claim, eventually, granted, member, released};
 
 const CARD: &str = "leasehold:card";
@@ -195,4 +197,30 @@ async fn the_largest_set_and_the_longest_age_fit_on_a_card() {
 fn other(life: Life) -> Life {
     let turned: String = life.to_string().chars().rev().collect();
     Life::parse(&turned).unwrap()
+}
+
+#[tokio::test]
+async fn a_card_that_arrives_late_finds_its_connection_closed() {
+    let server = RedisServer::start();
+    let mut network = SlowNetwork::to(server.port()).await;
+    let store = RedisMember::new(format!("redis://127.0.0.1:{}", network.port)).unwrap();
+    let edit = card_edit(&store.presence().await.unwrap(), "a");
+    network.hold();
+    {
+        let mut writing = store.write_card(&edit);
+        eventually("the card is on its way", async || {
+            let soon = SystemClock.now() + Duration::from_millis(5);
+            let answer = within(&SystemClock, soon, &mut writing).await;
+            assert!(answer.is_none(), "a card was answered that never arrived");
+            (network.held() > 0).then_some(())
+        })
+        .await;
+    }
+    let present = eventually("a new connection", async || {
+        let limit = SystemClock.now() + Duration::from_secs(5);
+        within(&SystemClock, limit, store.presence()).await?.ok()
+    });
+    present.await;
+    assert_eq!(network.deliver().await, End::Aborted);
+    assert_eq!(store.presence().await.unwrap().card, None);
 }

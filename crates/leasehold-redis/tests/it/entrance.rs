@@ -1,7 +1,7 @@
 //! Who may enter, and who cannot be a member.
 
 use leasehold::clock::WallTime;
-use leasehold::{Effect, Error, ErrorKind, Member, Renewal, Store};
+use leasehold::{Client, Effect, Error, ErrorKind, Member, Renewal, Store};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 
@@ -270,8 +270,13 @@ async fn without_the_rights_for_the_card_the_server_is_a_store_of_its_own() {
     for missing in [
         &["+hget"][..],
         &["+hgetall"],
+        // What sufficed before there were cards.
+        &["+hget", "+config|get"],
         &["+hget", "+hset", "+hgetall", "+type", "+config|get"],
     ] {
+        let client = Client::new(without(&server, "locks", missing));
+        let guard = client.lock("deploy").try_acquire().await.unwrap().unwrap();
+        guard.release().await.unwrap();
         let store = without(&server, "locks", missing);
         for _ in 0..2 {
             let presence = store.presence().await.unwrap();

@@ -1,11 +1,11 @@
 //! How often a request has to cross the network, and what crosses together.
 
-use leasehold::{Fence, Member};
+use leasehold::Member;
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::RedisServer;
 
 use crate::proxy::Turns;
-use crate::support::{card_edit, claim, granted, held, released};
+use crate::support::{card_edit, claim, granted, held, released, shared};
 
 fn at(port: u16, login: &str, database: &str) -> RedisMember {
     RedisMember::new(format!("redis://{login}127.0.0.1:{port}{database}")).unwrap()
@@ -62,45 +62,57 @@ async fn a_look_at_an_open_connection_asks_again_in_one_trip() {
 
 /// A mark that was read before the rest would be that of data which the rest may not have seen.
 #[tokio::test]
-async fn every_sampled_request_is_one_write_that_reads_the_mark_after_all_else() {
+async fn every_sampled_request_reads_the_mark_in_the_same_write_after_all_else() {
     let server = RedisServer::start();
     let (turns, port) = Turns::through_proxy_to(server.port()).await;
     let store = at(port, "", "");
     let edit = card_edit(&store.presence().await.unwrap(), "a");
     assert!(store.write_card(&edit).await.unwrap());
-    let many: Vec<_> = (0..150)
-        .map(|number| claim(&format!("lock {number}")))
-        .collect();
-    let mut leases = Vec::new();
-    // Twice, since the server does not know the scripts at first.
-    for known in [false, true] {
-        for (number, mine) in many
-            .iter()
-            .chain([&crate::support::shared("doc")])
-            .enumerate()
-        {
-            turns.take();
-            leases.push(held(mine, &granted(&store, mine).await));
-            let taken = turns.take();
-            if known || number < 150 {
-                assert_eq!(taken.len(), 1);
-            }
-            let drawn = if number < 150 { "ZINCRBY" } else { "EVALSHA" };
-            assert_read_last(taken.last().unwrap(), drawn);
-        }
-        store.seal(&many[0], Fence::new(1).unwrap()).await.unwrap();
-        assert_read_last(turns.take().last().unwrap(), "EVALSHA");
+    // Twice, since the server does not know the scripts at first, and is asked again with them.
+    for trips in [2, 1] {
+        let (writer, reader) = (claim("deploy"), shared("doc"));
+        turns.take();
+        let grant = granted(&store, &writer).await;
+        assert_read_last(turns.take(), "ZINCRBY", 1);
+        granted(&store, &reader).await;
+        assert_read_last(turns.take(), "EVALSHA", trips);
+        store.seal(&writer, grant.fence).await.unwrap();
+        assert_read_last(turns.take(), "EVALSHA", trips);
+        let leases = [held(&writer, &grant)];
         store.renew_sampled(&leases).await.unwrap();
-        let taken = turns.take();
-        assert_eq!(taken.len(), if known { 1 } else { 2 });
-        assert_read_last(taken.last().unwrap(), "EVALSHA");
-        leases.clear();
+        assert_read_last(turns.take(), "EVALSHA", trips);
+        released(&store, &writer).await;
+        released(&store, &reader).await;
     }
 }
 
-fn assert_read_last(written: &str, work: &str) {
-    let place = |word: &str| written.rfind(&format!("\r\n{word}\r\n"));
+fn assert_read_last(written: Vec<String>, work: &str, trips: usize) {
+    assert_eq!(written.len(), trips, "{written:#?}");
+    let last = written.last().unwrap();
+    let place = |word: &str| last.rfind(&format!("\r\n{word}\r\n"));
     let (work, mark) = (place(work).unwrap(), place("HGET").unwrap());
-    assert!(work < mark, "{written}");
-    assert!(mark < place("TIME").unwrap(), "{written}");
+    assert!(work < mark, "{last}");
+    assert!(mark < place("TIME").unwrap(), "{last}");
+}
+
+/// Several runs of the script, one look at the mark: it is that of all of them.
+#[tokio::test]
+async fn many_renewals_are_sampled_once() {
+    let server = RedisServer::start();
+    let (turns, port) = Turns::through_proxy_to(server.port()).await;
+    let store = at(port, "", "");
+    let mut leases = Vec::new();
+    for number in 0..150 {
+        let mine = claim(&format!("lock {number}"));
+        leases.push(held(&mine, &granted(&store, &mine).await));
+    }
+    store.renew_sampled(&leases[..1]).await.unwrap();
+    turns.take();
+    let renewed = store.renew_sampled(&leases).await.unwrap();
+    assert_eq!(renewed.answer.len(), 150);
+    // So much may arrive in parts, which the server answers one by one.
+    let written = turns.take().concat();
+    assert_eq!(written.matches("\r\nEVALSHA\r\n").count(), 3);
+    assert_eq!(written.matches("\r\nHGET\r\n").count(), 1);
+    assert_read_last(vec![written], "EVALSHA", 1);
 }

@@ -1,4 +1,5 @@
-use leasehold::{Client, Ended, Release, Renewal};
+use leasehold::ambient::SystemEntropy;
+use leasehold::{Client, Ended, Owner, Release, Renewal};
 
 use super::scene::{LONG, Scene, busy, granted, granted_in_time, held, released};
 
@@ -61,7 +62,10 @@ pub(crate) async fn f2_a_stale_release_touches_nobody(scene: &Scene) {
     released(&store, &old).await;
     let holder = scene.claim(&key, LONG);
     let fence = granted(&other, &holder).await;
-    for stale in [&old, &never, &old] {
+    // Not even another attempt of the very same client.
+    let mut sibling = scene.claim(&key, LONG);
+    sibling.owner = Owner::random(holder.owner.client(), &SystemEntropy);
+    for stale in [&old, &never, &sibling, &old] {
         let outcome = store.release(stale).await;
         assert!(matches!(outcome, Ok(Release::WasLost)), "{outcome:?}");
     }

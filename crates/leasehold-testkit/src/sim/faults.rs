@@ -17,6 +17,8 @@ pub enum FaultClass {
     RestartEmpty,
     /// Servers are told FLUSHALL.
     Flush,
+    /// All servers are told FLUSHALL, so that none of them remembers that there is a set.
+    FlushAll,
     /// Servers' clocks are moved.
     ClockSteps,
     /// The clocks of all machines run at rates up to 4 % off.
@@ -46,17 +48,21 @@ pub enum FaultClass {
     SameServer,
     /// One client was given another list of members.
     OtherSet,
+    /// Once all is well but a minority is dead, a client asks that did not ask since members
+    /// restarted.
+    Idle,
 }
 
 impl FaultClass {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Freeze,
         Self::Slow,
         Self::Crash,
         Self::RestartStale,
         Self::RestartEmpty,
         Self::Flush,
+        Self::FlushAll,
         Self::ClockSteps,
         Self::Drift,
         Self::Partition,
@@ -70,10 +76,16 @@ impl FaultClass {
         Self::WildClock,
         Self::SameServer,
         Self::OtherSet,
+        Self::Idle,
     ];
 
     /// Those that make a server forget what it granted.
-    pub const FORGETTING: [Self; 3] = [Self::RestartStale, Self::RestartEmpty, Self::Flush];
+    pub const FORGETTING: [Self; 4] = [
+        Self::RestartStale,
+        Self::RestartEmpty,
+        Self::Flush,
+        Self::FlushAll,
+    ];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
@@ -84,6 +96,7 @@ impl FaultClass {
             Self::RestartStale => "restart-stale",
             Self::RestartEmpty => "restart-empty",
             Self::Flush => "flush",
+            Self::FlushAll => "flush-all",
             Self::ClockSteps => "clock-steps",
             Self::Drift => "drift",
             Self::Partition => "partition",
@@ -97,6 +110,7 @@ impl FaultClass {
             Self::WildClock => "wild-clock",
             Self::SameServer => "same-server",
             Self::OtherSet => "other-set",
+            Self::Idle => "idle",
         }
     }
 }

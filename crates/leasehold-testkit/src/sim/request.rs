@@ -59,6 +59,19 @@ impl Request {
         matches!(self, Self::Acquire(_) | Self::Heal(_))
     }
 
+    /// What it does to the member's card, in words.
+    pub(crate) fn on_card(&self) -> Option<String> {
+        match self {
+            Self::WriteCard(edit) => Some(format!(
+                "writes life {} of run {}, age {:?}, over {:?}",
+                edit.life, edit.run, edit.age, edit.expected
+            )),
+            Self::Witness(seen) => Some(format!("tells of {seen:?}")),
+            Self::Presence => Some("asks".into()),
+            _ => None,
+        }
+    }
+
     /// The kind of request, and the claims that it is about.
     pub(crate) fn claims(&self) -> Option<(Kind, Vec<(&Key, Owner)>)> {
         match self {

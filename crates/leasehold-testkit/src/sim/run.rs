@@ -111,18 +111,34 @@ async fn settle(world: &World) {
 
 /// Asks for every lock while nothing but a dead minority is in the way.
 async fn probe(world: &World, chance: &Chance) {
+    let set = &world.servers[..world.plan.servers];
+    let minority = (set.len() - 1) / 2;
+    if set.iter().filter(|server| server.has_card()).count() <= minority {
+        world
+            .history
+            .note("the set is gone from a majority of its members");
+        return;
+    }
+    let veteran = world.living().into_iter().find(|peer| !peer.is_outsider);
+    let guest = world.add_client(false).await;
     // Members that restarted unnoticed are old enough only some time after somebody noticed.
-    if let Some(peer) = world.living().iter().find(|peer| !peer.is_outsider) {
-        let _ = peer
-            .client
-            .lock("probe")
-            .ttl(Plan::TTLS[0])
-            .try_acquire()
-            .await;
+    let mut awake = vec![&guest];
+    awake.extend(
+        veteran
+            .as_ref()
+            .filter(|_| !world.plan.has(FaultClass::Idle)),
+    );
+    for _ in 0..2 {
+        for peer in &awake {
+            let lock = peer.client.lock("probe").ttl(Plan::TTLS[0]);
+            let outcome = lock.try_acquire().await;
+            world.history.note(format!("a first look: {outcome:?}"));
+            drop(outcome);
+            world.timeline.sleep(Duration::from_millis(200)).await;
+        }
     }
     world.timeline.sleep(OLD_ENOUGH).await;
-    let minority = (world.plan.servers - 1) / 2;
-    for server in world.servers.iter().take(minority) {
+    for server in &set[..minority] {
         match chance.below(3) {
             0 => server.freeze(),
             1 => server.crash(chance.percent(50)),
@@ -130,29 +146,17 @@ async fn probe(world: &World, chance: &Chance) {
         }
     }
     let newcomer = world.add_client(false).await;
-    let mut clients = world.living();
-    clients.retain(|peer| !peer.is_outsider && peer.number != newcomer.number);
-    let veteran = clients.first().unwrap_or(&newcomer);
-    for client in [&newcomer, veteran] {
+    let veteran = veteran.unwrap_or(guest);
+    for client in [&newcomer, &veteran] {
         for key in 0..world.plan.keys {
             try_one(world, client, key, AT_ONCE).await;
         }
     }
     let ttl = Plan::TTLS[1];
-    let held = newcomer
-        .client
-        .lock(key_name(0))
-        .ttl(ttl)
-        .wait(AT_ONCE)
-        .acquire()
-        .await;
+    let lock = newcomer.client.lock(key_name(0)).ttl(ttl).wait(AT_ONCE);
+    let held = lock.acquire().await;
     world.crash_client(&newcomer);
-    let heir = if veteran.number == newcomer.number {
-        world.add_client(false).await
-    } else {
-        veteran.clone()
-    };
-    try_one(world, &heir, 0, ttl + AT_ONCE).await;
+    try_one(world, &veteran, 0, ttl + AT_ONCE).await;
     drop(held);
 }
 

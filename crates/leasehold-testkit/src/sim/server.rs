@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use leasehold::ambient::Ambient;
 use leasehold::clock::Clock;
-use leasehold::{Key, MemorySnapshot, MemoryStore, Owner, Store};
+use leasehold::{Key, Member, MemorySnapshot, MemoryStore, Owner, Store};
 use tokio::sync::oneshot;
 
 use super::chance::Chance;
@@ -240,6 +240,12 @@ impl Server {
         self.tell_holds();
     }
 
+    /// Whether it knows of a set.
+    pub(crate) fn has_card(&self) -> bool {
+        let presence = self.store.presence().now_or_never();
+        presence.is_some_and(|presence| presence.is_ok_and(|presence| presence.card.is_some()))
+    }
+
     /// What stands under each key.
     pub(crate) fn stands(&self) -> Vec<Option<Stand>> {
         self.keys.iter().map(|key| self.stand(key)).collect()
@@ -296,6 +302,13 @@ impl Server {
         }
         for execution in executions {
             self.history.add(What::Executed(execution));
+        }
+        if let Some(text) = parcel.request.on_card() {
+            let text = format!(
+                "        server {} card: client {client} {text}",
+                self.number
+            );
+            self.history.note(text);
         }
         if let Some(reply) = parcel.reply {
             // Nobody waits any more: the answer is lost.

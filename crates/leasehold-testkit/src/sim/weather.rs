@@ -25,6 +25,7 @@ impl Weather {
             FaultClass::RestartStale,
             FaultClass::RestartEmpty,
             FaultClass::Flush,
+            FaultClass::FlushAll,
             FaultClass::ClockSteps,
             FaultClass::Partition,
             FaultClass::Pause,
@@ -58,13 +59,28 @@ impl Weather {
             FaultClass::Crash => self.crash(Comeback::Complete),
             FaultClass::RestartStale => self.crash(Comeback::Stale),
             FaultClass::RestartEmpty => self.crash(Comeback::Empty),
-            FaultClass::Flush => self.victims().for_each(|server| server.flush()),
+            FaultClass::Flush => self.flush(),
+            FaultClass::FlushAll => self.world.servers.iter().for_each(|server| server.flush()),
             FaultClass::ClockSteps => self.step(),
             FaultClass::Partition => self.part(),
             FaultClass::Pause => self.pause(false),
             FaultClass::FrozenClock => self.pause(true),
             FaultClass::ClientCrash => self.replace_client(),
             _ => {}
+        }
+    }
+
+    /// Flushes servers, but not the last one that has its card.
+    fn flush(&self) {
+        let victims: Vec<usize> = self.victims().map(|server| server.number).collect();
+        let set = &self.world.servers[..self.world.plan.servers];
+        let is_victim = |server: &&Arc<Server>| victims.contains(&server.number);
+        if set
+            .iter()
+            .any(|server| !is_victim(&server) && server.has_card())
+        {
+            let victims = self.world.servers.iter().filter(is_victim);
+            victims.for_each(|server| server.flush());
         }
     }
 

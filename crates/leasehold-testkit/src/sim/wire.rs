@@ -210,7 +210,7 @@ impl Wire {
             let far = *self.chance.pick(&[5, 500, 8_000]);
             let late = self.timeline.now() + self.chance.millis(0, far);
             self.timeline.sleep_until(connection.next_stray(late)).await;
-            if connection.was_reset() {
+            if connection.was_reset() || !self.state().faults.has(FaultClass::Late) {
                 return;
             }
         }

@@ -20,11 +20,45 @@
 //! between a guard's deadline and the end of its lease. On a quorum the members' clocks also agree
 //! to within `clock_tolerance`.
 //!
-//! # What is not covered yet
+//! # Whose answers count
 //!
-//! A member of a quorum that restarts *and has lost its data* has forgotten the leases it granted;
-//! with a second such member, or one that never had the lease, it can help somebody else to a
-//! majority while the first guard is valid. Until clients notice this by themselves, either run
-//! members with `appendonly yes` and `appendfsync always`, or keep a restarted one away from
-//! clients for longer than the longest TTL (60 s). The same holds for a member whose clock is set
-//! forward by more than the margin, for `FLUSHALL`, and for clients whose lists of members differ.
+//! A member of a quorum that may have forgotten leases could help a second holder to a majority. So
+//! from three members on, an answer counts only if its member can be trusted, at each of the four
+//! places where something is counted: a grant, the second round of its fence, a renewal, and a
+//! lease that is put back. [`TrustRules`](crate::TrustRules) sets it otherwise.
+//!
+//! | what happened to a member | for how long its answers do not count |
+//! |---|---|
+//! | restarted with `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, and was so before | not at all |
+//! | restarted otherwise, or its data were flushed | `max_ttl` (60 s) and a second, from when the first client noticed |
+//! | its clock was stepped, or lies further than `clock_tolerance` (250 ms) from the lower median | `max_ttl`, from when that was noticed last |
+//! | its card names another set of members, or other limits | until the lists agree |
+//! | it is the same server as another member, evicts keys, or became a replica | until that is put right |
+//!
+//! Only attempts *sent* after that time count. "No quorum" names each member with its reason and
+//! when it counts again; [`Lock::acquire`](crate::Lock::acquire) without a wait of its own goes on
+//! until then. [`Store::health`](crate::Store::health) shows the same, and the log says when it
+//! begins and ends.
+//!
+//! The set is written on its members, on a *card* each: who belongs to it, its limits, since when
+//! the member remembers everything, and what it heard of the others. [`Quorum::init`] writes the
+//! first ones; without it the first client does, once all members have answered, and then a server
+//! that was started within the last minute does not count yet.
+//!
+//! A lease that a restarted member forgot is put back there by the holder's keeper, beside a
+//! majority on which it still stands, once the member counts again: so one restart after the other
+//! does not wear a long-held lock down.
+//!
+//! [`Quorum::init`]: crate::Quorum::init
+//!
+//! # What stays outside
+//!
+//! - *All* members, or a majority, losing their data at once by FLUSHALL: nobody is left who could
+//!   tell. If all restart at once, all wait.
+//! - A virtual machine that is paused does not know it: its clock stood still too. When renewals
+//!   find that a majority of members moved on without it, its deadlines are brought in; what ran
+//!   before that needs the [fence](super::fencing).
+//! - A clock that is stepped and stepped back while nobody asks that member.
+//! - Locks that clients of other libraries take for longer than `max_ttl`, on a member that then
+//!   restarts: we do not wait for them.
+//! - After a counter was lost the order of fences rests on the clients' wall clocks.

@@ -74,8 +74,13 @@ impl<'a> Election<'a> {
                     return Ok(Attempt::Busy(self.busy()));
                 }
                 Step::NoQuorum => {
-                    self.free_everywhere().await;
-                    return Err(self.no_quorum());
+                    let freed = self.free_everywhere().await;
+                    let error = self.no_quorum();
+                    return Err(if freed {
+                        error
+                    } else {
+                        error.with_unknown_effect()
+                    });
                 }
             }
         }
@@ -133,8 +138,9 @@ impl<'a> Election<'a> {
     }
 
     /// Frees the claim wherever it may hold, and waits for the members that are known to hold it.
-    async fn free_everywhere(&self) {
-        let (done, mut freed) = mpsc::channel::<()>(1);
+    /// `false` if one of these did not say that it was freed.
+    async fn free_everywhere(&self) -> bool {
+        let (done, mut held_still) = mpsc::channel::<()>(self.links.len());
         for (link, vote) in self.links.iter().zip(&self.votes) {
             let held = match vote {
                 Some(Ok(dated)) if matches!(dated.answer, Attempt::Busy(_)) => continue,
@@ -142,11 +148,20 @@ impl<'a> Election<'a> {
                 Some(Err(error)) if error.effect() == Effect::None => continue,
                 Some(Err(_)) | None => None,
             };
-            link.start_freeing(&self.claim, self.limit, |_| drop(held));
+            link.start_freeing(&self.claim, self.limit, |outcome| {
+                if let (Some(held), Err(_)) = (held, outcome) {
+                    // There is room for one word of each member.
+                    let _ = held.try_send(());
+                }
+            });
         }
         drop(done);
-        // Resolves once every sender is dropped: each member that granted has answered.
-        let _ = freed.recv().await;
+        // Ends once every sender is dropped: each member that granted has answered, or failed to.
+        let mut freed = true;
+        while held_still.recv().await.is_some() {
+            freed = false;
+        }
+        freed
     }
 
     /// The refusal that the most members gave, which is the holder if anybody is.

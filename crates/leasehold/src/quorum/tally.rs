@@ -54,8 +54,14 @@ impl Tally {
             Word::Unknown => self.unknown += 1,
             Word::Lost(reason) => {
                 self.lost += 1;
-                // Somebody else at one member explains more than a lease that vanished there.
-                if reason == LostReason::Taken {
+                // Somebody else at one member explains more than a lease that vanished there, and an
+                // operator's hand more than either.
+                let explains = |reason| match reason {
+                    LostReason::Broken => 2,
+                    LostReason::Taken => 1,
+                    _ => 0,
+                };
+                if explains(reason) > explains(self.reason) {
                     self.reason = reason;
                 }
             }
@@ -99,6 +105,11 @@ mod tests {
         assert_eq!(
             tally(&[GONE, TAKEN, GONE]),
             Verdict::Lost(LostReason::Taken)
+        );
+        let broken = Word::Lost(LostReason::Broken);
+        assert_eq!(
+            tally(&[GONE, broken, TAKEN]),
+            Verdict::Lost(LostReason::Broken)
         );
         assert_eq!(tally(&[GONE, GONE, GONE]), Verdict::Lost(LostReason::Gone));
     }

@@ -44,6 +44,17 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewed_deadline_counts_from_the_sending_however_late_the_answer() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    let way = Duration::from_millis(1_500);
+    scene.members[0].set(Fault::Slow(way));
+    let first = guard.deadline();
+    let renewed = guard.deadline_moved(first).await;
+    assert_eq!(renewed, Some(scene.now() - way + TTL - MARGIN));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
     let scene = Scene::single();
     let guard = scene.client.lock("x").acquire().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Ended, ErrorKind, Quorum};
+use leasehold::{Attempt, Ended, ErrorKind, Key, Quorum, Store};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{QUORUM_MARGIN, Scene, TTL};
@@ -161,7 +161,7 @@ async fn an_unanswered_attempt_is_freed_once_more_before_its_ttl_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_split_vote_frees_what_it_got_and_is_busy() {
+async fn an_attempt_without_a_majority_frees_what_it_got() {
     let scene = Scene::quorum(5);
     let other = scene.other_client();
     for cut in [0, 1, 2] {
@@ -188,6 +188,31 @@ async fn a_split_vote_frees_what_it_got_and_is_busy() {
     );
     let freed = scene.count(3, |call| matches!(call, Call::Release(_)));
     assert!(freed >= 1, "the votes of the failed attempt were freed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_split_vote_frees_what_it_got_and_is_busy() {
+    let scene = Scene::quorum(5);
+    for held in [0, 1, 4] {
+        let granted = scene.stores[held].acquire(&scene.claim("x")).await;
+        assert!(matches!(granted, Ok(Attempt::Granted(_))));
+    }
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    for got in [2, 3] {
+        let left = scene.stores[got].holders(&Key::new("x").unwrap()).await;
+        assert!(
+            left.unwrap().is_empty(),
+            "m{got}: the other client needs it"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

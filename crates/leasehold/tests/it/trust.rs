@@ -1,8 +1,14 @@
 //! Whose answers count, and what is put back, with the real quorum over members in memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use leasehold::{Client, ErrorKind, Key, LostReason, MemoryStore, Quorum, Store};
+use leasehold::ambient::Ambient;
+use leasehold::clock::{BootInstant, Clock, WallTime};
+use leasehold::{
+    Attempt, BoxFuture, Client, ErrorKind, Key, LostReason, MemoryStore, Quorum, Store,
+};
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
 use crate::scene::{Scene, TTL, client, quorum_of};
@@ -125,6 +131,25 @@ async fn a_restarted_minority_comes_back_into_play_without_the_holder_doing_anyt
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_stands_on_a_member_that_forgot_does_not_renew_the_guard() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.stores[2].restart(false);
+    scene.members[1].set(Fault::Unreachable);
+    // A late message of the holder's own takes the lock there again.
+    let claim = scene.members[2]
+        .calls()
+        .into_iter()
+        .find_map(|call| match call {
+            Call::Acquire(claim) => Some(claim),
+            _ => None,
+        });
+    let late = scene.stores[2].acquire(&claim.unwrap()).await;
+    assert!(matches!(late, Ok(Attempt::Granted(_))));
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_put_back_is_freed_with_the_lock() {
     let scene = Scene::quorum(3);
     let guard = scene.client.lock("x").acquire().await.unwrap();
@@ -213,6 +238,17 @@ async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
     take(&first, "x").await;
     scene.members[2].set(Fault::Unreachable);
     take(&scene.other_client(), "x").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_lost_its_card_gets_one_though_another_is_down() {
+    let scene = Scene::quorum(3);
+    scene.members[2].set(Fault::Unreachable);
+    scene.stores[1].restart(false);
+    let cold = client(scene.store(), &scene.ambient);
+    assert!(cold.lock("x").try_acquire().await.is_err());
+    scene.pass(WAIT).await;
+    take(&cold, "x").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,4 +374,69 @@ async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
             .starts_with("a change of the members keeps the limits"),
         "{error}"
     );
+}
+
+/// The clock of a machine that can be made to stand still without knowing it.
+#[derive(Debug)]
+struct PausedMachine {
+    true_clock: Arc<dyn Clock>,
+    /// How far it has fallen behind, less what it was told of; nanoseconds.
+    behind: AtomicU64,
+}
+
+impl PausedMachine {
+    fn stand_still(&self, span: Duration) {
+        self.behind.fetch_add(span.as_nanos() as u64, SeqCst);
+    }
+
+    fn behind(&self) -> Duration {
+        Duration::from_nanos(self.behind.load(SeqCst))
+    }
+}
+
+impl Clock for PausedMachine {
+    fn now(&self) -> BootInstant {
+        self.true_clock.now() - self.behind()
+    }
+
+    fn wall(&self) -> WallTime {
+        self.true_clock.wall()
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        self.true_clock.sleep_until(deadline + self.behind())
+    }
+
+    fn stood_still(&self, span: Duration) {
+        self.behind.fetch_sub(span.as_nanos() as u64, SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_paused_unawares_learns_it_by_the_members_and_loses_its_guards() {
+    let scene = Scene::quorum(5);
+    let machine = Arc::new(PausedMachine {
+        true_clock: Arc::clone(&scene.ambient.clock),
+        behind: AtomicU64::new(0),
+    });
+    let ambient = Ambient {
+        clock: Arc::clone(&machine) as Arc<dyn Clock>,
+        ..scene.ambient.clone()
+    };
+    let paused = client(quorum_of(&scene.members, &ambient), &ambient);
+    let guard = paused.lock("x").acquire().await.unwrap();
+    // The machine is paused for longer than the lease lives. Its clock says that no time passed.
+    machine.stand_still(TTL);
+    scene.pass(TTL).await;
+    let next = scene.client.lock("x").try_acquire().await.unwrap();
+    let next = next.expect("the lease is over");
+    assert!(guard.is_valid(), "nobody could tell it");
+    // Its next question, about any lock, tells it; the answer is then half a minute old.
+    let outcome = paused.lock("y").try_acquire().await;
+    assert!(outcome.is_err());
+    settle(&scene).await;
+    assert!(machine.behind() < SECOND, "{:?}", machine.behind());
+    assert!(!guard.is_valid());
+    assert!(next.is_valid() && next.fence() > guard.fence());
+    take(&paused, "y").await;
 }

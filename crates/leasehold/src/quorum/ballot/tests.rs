@@ -69,6 +69,14 @@ fn a_majority_with_one_fence_wins_in_one_round_without_stragglers() {
 }
 
 #[test]
+fn half_of_an_even_set_is_no_majority() {
+    let mut ballot = Booth::new(4);
+    ballot.vote(0, granted(9));
+    assert_eq!(ballot.vote(1, granted(9)), Step::Wait);
+    assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
+}
+
+#[test]
 fn different_fences_are_sealed_where_they_are_lower() {
     let mut ballot = Booth::new(3);
     assert_eq!(ballot.vote(0, granted(7)), Step::Wait);

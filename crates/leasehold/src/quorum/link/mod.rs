@@ -179,14 +179,17 @@ async fn probe(link: Weak<Link>) {
         clock.sleep_until(clock.now() + pause).await;
         let end = clock.now() + PROBE_LIMIT;
         let sent = clock.now();
-        if let Some(Ok(presence)) = clock::within(&**clock, end, link.member.presence()).await {
-            link.roster.present(link.place, presence, sent);
-            let mut state = link.state();
-            state.silent = None;
-            state.failing = false;
-            tracing::info!(member = %link.member.id(), "member answers again");
-            return;
+        match clock::within(&**clock, end, link.member.presence()).await {
+            Some(Ok(presence)) => link.roster.present(link.place, presence, sent),
+            // What it says of itself is of no use, but it says something.
+            Some(Err(error)) if !error.is_unreachable() => {}
+            _ => continue,
         }
+        let mut state = link.state();
+        state.silent = None;
+        state.failing = false;
+        tracing::info!(member = %link.member.id(), "member answers again");
+        return;
     }
 }
 

@@ -85,17 +85,31 @@ impl Trust {
         known.iter().enumerate().map(first).collect()
     }
 
-    /// A card for a member that lost its own, if a majority vouches for the set: a client whose set
-    /// is an old one must not bring that back.
+    /// A card for a member that lost its own, once a majority has answered, of which nobody
+    /// contradicts and somebody, asked since, still has a card of the set. (An old card that could
+    /// mislead a client of an old set is on nobody but a member that left without being told.)
     fn restore(&self, member: usize, known: &Known, life: Life) -> Option<CardStep> {
-        let cards: Vec<&Card> = self.settled().map(|(_, card)| card).collect();
-        if cards.len() < majority(self.ids.len()) {
+        let mut answered = 0;
+        for (other, known) in self.known.iter().enumerate() {
+            let Some(known) = known else { continue };
+            if self.misfit(other, known).is_some() {
+                return None;
+            }
+            answered += 1;
+        }
+        if answered < majority(self.ids.len()) {
             return None;
         }
+        let (young, old): (Vec<_>, Vec<_>) = self
+            .settled()
+            .partition(|(other, _)| self.is_younger(*other, known));
+        let Some(generation) = young.iter().map(|(_, card)| card.generation).max() else {
+            return old.first().map(|(other, _)| CardStep::Look(*other));
+        };
         let edit = CardEdit {
             expected: None,
             set: self.set.clone(),
-            generation: cards.iter().map(|card| card.generation).max()?,
+            generation,
             run: known.presence.run.clone(),
             durable: known.presence.durable,
             life,

@@ -71,7 +71,9 @@ impl Clocks {
     /// Whether an answer to a request that was sent at `sent` counts.
     pub(crate) fn verdict(&self, member: usize, sent: BootInstant) -> Result<(), Distrust> {
         match self.tracks[member].out {
-            Some(Out { what, until, .. }) if sent < until => Err(Distrust::Clock { what, until }),
+            Some(Out { what, until, .. }) if sent < until => {
+                Err(Distrust::WrongClock { what, until })
+            }
             _ => Ok(()),
         }
     }

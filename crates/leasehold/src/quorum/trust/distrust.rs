@@ -29,7 +29,7 @@ pub(crate) enum Distrust {
         until: Option<BootInstant>,
     },
     /// Its clock does not go with the others, or did not go with ours.
-    Clock {
+    WrongClock {
         what: ClockFault,
         until: BootInstant,
     },
@@ -79,7 +79,7 @@ impl Distrust {
     pub(crate) fn until(&self) -> Option<BootInstant> {
         match self {
             Self::Forgot { until, .. } => *until,
-            Self::Clock { until, .. } => Some(*until),
+            Self::WrongClock { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -132,7 +132,7 @@ impl fmt::Display for Distrust {
                 Forgetting::LostCard => "lost its data, and has forgotten leases",
                 Forgetting::NewLife => "lost data or restarted a short time ago",
             }),
-            Self::Clock { what, .. } => match what {
+            Self::WrongClock { what, .. } => match what {
                 ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
                 ClockFault::Apart(by) => {
                     write!(f, "its clock is {by} of the other members'")

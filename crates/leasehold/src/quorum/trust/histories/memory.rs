@@ -193,3 +193,41 @@ fn the_restart_of_a_witness_casts_no_doubt_on_those_it_forgot() {
     assert!(world.counts(0).is_err());
     assert_eq!((world.counts(1), world.counts(2)), (Ok(()), Ok(())));
 }
+
+#[test]
+fn one_card_is_enough_to_restore_the_others_but_none_is_not() {
+    let mut world = World::new(5);
+    for member in 0..4 {
+        world.restart(member, false);
+    }
+    for member in 0..4 {
+        world.meet(member);
+    }
+    world.keep_cards();
+    assert!(
+        world.servers[0].card.is_none(),
+        "the fifth may know another set"
+    );
+    world.meet(4);
+    world.keep_cards();
+    for member in 0..4 {
+        assert!(world.forgot(member).as_secs() >= 60);
+    }
+    assert_eq!(world.counts(4), Ok(()));
+}
+
+#[test]
+fn who_vouches_for_a_set_is_asked_again_first() {
+    let mut world = World::new(3);
+    world.meet_all();
+    // Meanwhile the set has changed, unnoticed by us, and one of its members lost its card.
+    for member in [0, 1] {
+        let card = world.servers[member].card.as_mut().unwrap();
+        (card.set, card.generation) = (set(4), 2);
+    }
+    world.restart(2, false);
+    world.meet(2);
+    world.keep_cards();
+    assert!(world.servers[2].card.is_none());
+    assert!(matches!(world.counts(0), Err(Distrust::OtherSet { .. })));
+}

@@ -1,0 +1,78 @@
+//! What befalls members: leases run out, processes restart, clocks jump.
+
+use super::{Model, Step};
+use crate::state::{Acquire, Member, Renewal, Standing, Talk, World};
+
+impl Model {
+    pub(super) fn mishaps<const N: usize>(
+        &self,
+        world: &World<N>,
+        m: usize,
+        emit: &mut impl FnMut(Step, World<N>),
+    ) {
+        let member = &world.members[m];
+        let may_end = self.rules.times.lease_may_end();
+        if member.lease.is_some_and(|lease| lease.age >= may_end) {
+            let mut after = *world;
+            after.members[m].lease = None;
+            emit(Step::Expire { member: m }, after);
+        }
+        if world.left.restarts > 0 {
+            let mut after = *world;
+            after.left.restarts -= 1;
+            after.members[m].counter = 0;
+            self.lose_connections(&mut after.members[m]);
+            self.go_out(&mut after, m);
+            emit(Step::Restart { member: m }, after);
+        }
+        if world.left.jumps > 0 && member.lease.is_some() {
+            let mut after = *world;
+            after.left.jumps -= 1;
+            match self.rules.trust.stepped_clock {
+                true => self.go_out(&mut after, m),
+                false => after.members[m].lease = None,
+            }
+            emit(Step::Jump { member: m }, after);
+        }
+    }
+
+    /// What was between its two steps ends with the connection.
+    fn lose_connections(&self, member: &mut Member) {
+        for talk in &mut member.talks {
+            let between = matches!(talk.acquire, Acquire::Taken | Acquire::Busy);
+            if between && self.rules.trust.one_incarnation {
+                talk.acquire = Acquire::Gone;
+            }
+        }
+    }
+
+    /// The member forgets its leases and does not count in anything sent until its wait is over.
+    fn go_out<const N: usize>(&self, world: &mut World<N>, m: usize) {
+        let member = &mut world.members[m];
+        member.lease = None;
+        member.standing = match self.rules.times.wait_may_end() {
+            0 => Standing::Back,
+            _ => Standing::Out(0),
+        };
+        if !member.is_out() {
+            return;
+        }
+        for (talk, attempt) in member.talks.iter_mut().zip(&world.attempts) {
+            if attempt.is_pending() && talk.listed && !self.keeps_trust(talk) {
+                talk.barred = true;
+            }
+            if attempt.round_age.is_some() {
+                for renewal in &mut talk.renewals {
+                    if *renewal == Renewal::Sent {
+                        *renewal = Renewal::SentBarred;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Without the rule of one incarnation, an answer is trusted as the lease was when it was taken.
+    fn keeps_trust(&self, talk: &Talk) -> bool {
+        talk.acquire == Acquire::Taken && !self.rules.trust.one_incarnation
+    }
+}

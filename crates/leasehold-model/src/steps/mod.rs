@@ -1,0 +1,129 @@
+//! All that may happen next in a world.
+//!
+//! A message that was sent may arrive at any later step or never, so loss and delay need no steps
+//! of their own. Neither does a client that pauses: nothing makes it act.
+
+use crate::bounds::{Bounds, Sets};
+use crate::rules::Rules;
+use crate::state::{ATTEMPTS, ROUNDS};
+use crate::state::{Acquire, Attempt, Heal, Left, Member, Phase, Renewal, Seal};
+use crate::state::{Standing, Talk, World};
+
+mod client;
+mod forget;
+mod member;
+mod mishap;
+mod step;
+mod time;
+
+pub use step::{Found, Step, Word};
+
+/// The protocol and how much of it is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The rules that clients and members follow.
+    pub rules: Rules,
+    /// How much may happen.
+    pub bounds: Bounds,
+    /// Whether worlds are taken for one that differ in what makes no difference.
+    pub forgets: bool,
+}
+
+impl Model {
+    /// The worlds in which a run may begin.
+    #[must_use]
+    pub fn initial<const N: usize>(&self) -> Vec<World<N>> {
+        let range = usize::from(self.bounds.spread) + 1;
+        (0..range.pow(N as u32))
+            .map(|code| {
+                let apart = |member| (code / range.pow(member as u32) % range) as u8;
+                self.world(std::array::from_fn(|member| {
+                    self.lowest_counter() + apart(member)
+                }))
+            })
+            .collect()
+    }
+
+    fn world<const N: usize>(&self, counters: [u8; N]) -> World<N> {
+        let talk = |attempt, member| Talk {
+            listed: self.bounds.sets.lists(self.client(attempt), member),
+            acquire: Acquire::Gone,
+            barred: false,
+            seal: Seal::Gone,
+            renewals: [Renewal::Gone; ROUNDS],
+            heal: Heal::Gone,
+        };
+        World {
+            members: std::array::from_fn(|member| Member {
+                counter: counters[member],
+                lease: None,
+                standing: Standing::Sound,
+                talks: std::array::from_fn(|attempt| talk(attempt, member)),
+            }),
+            attempts: [Attempt {
+                phase: Phase::Unsent,
+                age: 0,
+                proposal: 0,
+                fence: 0,
+                rounds: 0,
+                round_age: None,
+            }; ATTEMPTS],
+            wall: 1,
+            since_start: 0,
+            greatest: 0,
+            left: Left {
+                restarts: self.bounds.restarts,
+                jumps: self.bounds.jumps,
+                repeats: self.bounds.repeats,
+            },
+        }
+    }
+
+    /// Hands every step from `world`, with the world after it, to `next`.
+    pub fn steps<const N: usize>(&self, world: &World<N>, mut next: impl FnMut(Step, World<N>)) {
+        if self.forgets && self.is_over(world) {
+            return;
+        }
+        let mut emit = |step, mut after: World<N>| {
+            if self.forgets {
+                self.forget(&mut after);
+            }
+            next(step, after);
+        };
+        self.client_steps(world, &mut emit);
+        self.member_steps(world, &mut emit);
+        self.time_steps(world, &mut emit);
+    }
+
+    /// Whether attempts differ by nothing but what they know.
+    #[must_use]
+    pub fn attempts_are_alike(&self) -> bool {
+        self.forgets
+            && self.rules.owner_per_attempt
+            && self.bounds.clients == self.bounds.attempts
+            && matches!(self.bounds.sets, Sets::Three | Sets::Five)
+    }
+
+    /// The client that makes `attempt`.
+    fn client(&self, attempt: usize) -> usize {
+        attempt % usize::from(self.bounds.clients)
+    }
+
+    /// Whether a member takes both attempts for the same owner's.
+    pub(crate) fn same_owner(&self, one: usize, other: usize) -> bool {
+        if self.rules.owner_per_attempt {
+            one == other
+        } else {
+            self.client(one) == self.client(other)
+        }
+    }
+
+    /// Whether the word of a member counts that took a request, sent before its wait ended or not.
+    fn trusted(&self, member: &Member, barred: bool) -> bool {
+        if self.rules.trust.sent_after_wait {
+            !barred
+        } else {
+            !member.is_out()
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What may happen, and how a trace tells it.
+
+use std::fmt;
+
+/// One step, with what came of it. Attempts and members are counted from 0.
+#[expect(missing_docs, reason = "each variant says what its fields are")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A client sends an attempt to its members, proposing its wall clock.
+    Start { attempt: usize, proposal: u8 },
+    /// A member takes the request for a lease.
+    Take {
+        attempt: usize,
+        member: usize,
+        granted: bool,
+    },
+    /// A member steps its counter and answers.
+    Count {
+        attempt: usize,
+        member: usize,
+        answer: u8,
+        word: Word,
+    },
+    /// A majority granted, and the greatest answer needs to be sealed.
+    Choose { attempt: usize, fence: u8 },
+    /// A member takes the request to seal.
+    Seal {
+        attempt: usize,
+        member: usize,
+        sealed: bool,
+    },
+    /// The guard is valid.
+    Win {
+        attempt: usize,
+        fence: u8,
+        rounds: u8,
+    },
+    /// The guard sends a round of renewal.
+    Renew { attempt: usize },
+    /// A member takes the request to renew.
+    Extend {
+        attempt: usize,
+        member: usize,
+        found: Found,
+        counts: bool,
+    },
+    /// A majority still held the lease.
+    Confirm { attempt: usize, healed: bool },
+    /// A member takes the request to put the lease back.
+    PutBack {
+        attempt: usize,
+        member: usize,
+        done: bool,
+    },
+    /// The attempt is given up or the guard released.
+    End { attempt: usize },
+    /// A member frees a lease.
+    Free { attempt: usize, member: usize },
+    /// A member's clock ends a lease.
+    Expire { member: usize },
+    /// A member executes a request a second time; nobody hears its second answer.
+    Repeat { attempt: usize, member: usize },
+    /// A member restarts with nothing.
+    Restart { member: usize },
+    /// A member's clock jumps so far forward that the lease there ends.
+    Jump { member: usize },
+    /// Time goes on.
+    Tick,
+}
+
+/// What an answer to an acquire means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A grant that counts.
+    Grant,
+    /// A grant that counts, of a member whose wait is over.
+    GrantOfBack,
+    /// A grant of a member that is not trusted.
+    Untrusted,
+    /// Busy.
+    Busy,
+    /// Its attempt waits for no answer.
+    Late,
+}
+
+/// What a renewal found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The lease.
+    Own,
+    /// A free key.
+    Free,
+    /// A free key, and it put the lease back.
+    FreeFilled,
+    /// Somebody else.
+    Other,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Start { attempt, proposal } => write!(f, "{} sent ({proposal})", a(attempt)),
+            Self::Choose { attempt, fence } => write!(f, "{} must seal {fence}", a(attempt)),
+            Self::Win { attempt, fence, .. } => write!(f, "**{} valid {fence}**", a(attempt)),
+            Self::Renew { attempt } => write!(f, "{} renews", a(attempt)),
+            Self::Confirm { attempt, .. } => write!(f, "**{} valid still**", a(attempt)),
+            Self::End { attempt } => write!(f, "{} ends", a(attempt)),
+            Self::Expire { member } => write!(f, "lease runs out at {}", m(member)),
+            Self::Restart { member } => write!(f, "{} restarts empty", m(member)),
+            Self::Jump { member } => write!(f, "clock of {} jumps", m(member)),
+            Self::Tick => write!(f, "tick"),
+            Self::Take {
+                attempt, member, ..
+            }
+            | Self::Count {
+                attempt, member, ..
+            }
+            | Self::Seal {
+                attempt, member, ..
+            }
+            | Self::Extend {
+                attempt, member, ..
+            }
+            | Self::PutBack {
+                attempt, member, ..
+            }
+            | Self::Free { attempt, member }
+            | Self::Repeat { attempt, member } => {
+                write!(f, "{} {} {}", a(attempt), self.request(), m(member))
+            }
+        }
+    }
+}
+
+impl Step {
+    /// What became of a request, before the member's name.
+    fn request(&self) -> String {
+        let text = match *self {
+            Self::Take { granted: true, .. } => "taken at",
+            Self::Take { .. } => "busy at",
+            Self::Count { answer, word, .. } => {
+                return match word {
+                    Word::Grant | Word::GrantOfBack => format!("answered {answer} by"),
+                    Word::Untrusted => format!("answered {answer}, not trusted, by"),
+                    Word::Busy | Word::Late => format!("counted {answer}, unheard, by"),
+                };
+            }
+            Self::Seal { sealed: true, .. } => "sealed at",
+            Self::Seal { .. } => "refused the seal at",
+            Self::Extend {
+                found: Found::Own,
+                counts: true,
+                ..
+            } => "renewed at",
+            Self::Extend {
+                found: Found::Own, ..
+            } => "renewed, not counted, at",
+            Self::Extend {
+                found: Found::Free, ..
+            } => "found free at",
+            Self::Extend {
+                found: Found::Other,
+                ..
+            } => "lost at",
+            Self::Extend { .. } | Self::PutBack { done: true, .. } => "put back at",
+            Self::PutBack { .. } => "not put back at",
+            Self::Free { .. } => "frees the lease at",
+            _ => "executed again by",
+        };
+        text.to_owned()
+    }
+}
+
+/// The first attempt is A.
+fn a(attempt: usize) -> char {
+    char::from(b'A' + attempt as u8)
+}
+
+/// The first member is m1.
+fn m(member: usize) -> String {
+    format!("m{}", member + 1)
+}

@@ -1,0 +1,68 @@
+//! What time does.
+
+use super::{Model, Step};
+use crate::bounds::Clocks;
+use crate::state::{Phase, Standing, World};
+
+impl Model {
+    /// A tick passes for all. It waits for nobody: whoever has not acted by then is late.
+    pub(super) fn time_steps<const N: usize>(
+        &self,
+        world: &World<N>,
+        emit: &mut impl FnMut(Step, World<N>),
+    ) {
+        let mut after = *world;
+        let times = self.rules.times;
+        for member in &mut after.members {
+            if let Some(lease) = &mut member.lease {
+                lease.age = times.lease_may_end().min(lease.age + 1);
+            }
+            if let Standing::Out(ticks) = member.standing {
+                member.standing = match ticks + 1 == times.wait_may_end() {
+                    true => Standing::Back,
+                    false => Standing::Out(ticks + 1),
+                };
+            }
+        }
+        for a in 0..usize::from(self.bounds.attempts) {
+            self.age(&mut after, a);
+        }
+        after.since_start = self.told_apart().min(world.since_start + 1);
+        emit(Step::Tick, after);
+    }
+
+    fn age<const N: usize>(&self, world: &mut World<N>, a: usize) {
+        let attempt = &mut world.attempts[a];
+        let ends = self.rules.times.guard_ends();
+        attempt.round_age = attempt.round_age.map(|age| age + 1);
+        let late_round = attempt.round_age.is_some_and(|age| age == ends);
+        match attempt.phase {
+            Phase::Unsent | Phase::Ended => return,
+            Phase::Asking | Phase::Sealing if !self.rules.deadline_from_sending => {}
+            Phase::Asking | Phase::Sealing | Phase::Valid => attempt.age += 1,
+            Phase::Expired => {}
+        }
+        if attempt.age == ends {
+            attempt.age = 0;
+            attempt.phase = match attempt.phase {
+                Phase::Valid if !self.rules.lost_is_final => Phase::Expired,
+                _ => Phase::Ended,
+            };
+        }
+        let (phase, open) = (attempt.phase, attempt.round_age.is_some() && !late_round);
+        if phase == Phase::Ended || phase == Phase::Expired && !open {
+            world.end(a);
+        } else if late_round {
+            world.close_round(a);
+        }
+    }
+
+    /// Ticks between two starts that make a difference to the proposals.
+    fn told_apart(&self) -> u8 {
+        match self.bounds.clocks {
+            Clocks::Right => 1,
+            Clocks::Skewed(ahead) => ahead + 1,
+            Clocks::Wrong => 0,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What must hold: the design, and the design less what it can spare.
+
+use super::{Variant, renewing, restart, skewed, sound, spread, wrong};
+use crate::bounds::{Bounds, Sets};
+use crate::rules::{Healing, Rules};
+use crate::search::Event;
+
+/// The design, which must hold, within bounds that a test can afford.
+#[must_use]
+pub fn design() -> Vec<Variant> {
+    use Event::{FastPath, HealCounted, LateGrant, RejoinedGrant, Sealed, UntrustedGrant};
+    let two = Bounds::attempts(2);
+    let three = Bounds {
+        split: false,
+        ..Bounds::attempts(3)
+    };
+    vec![
+        sound("design, 3 attempts", spread(three), &[FastPath, Sealed]),
+        sound(
+            "design, 3 attempts, wrong clocks",
+            wrong(three),
+            &[FastPath, Sealed],
+        ),
+        sound(
+            "design, 2 attempts, wrong clocks",
+            wrong(two),
+            &[FastPath, LateGrant],
+        ),
+        sound(
+            "design, 2 attempts, 2 renewals",
+            renewing(two, 2),
+            &[HealCounted],
+        ),
+        sound(
+            "design, 2 attempts, repeats",
+            Bounds { repeats: 1, ..two },
+            &[FastPath],
+        ),
+        sound(
+            "design, 3 attempts, restart",
+            restart(three, 1),
+            &[UntrustedGrant, RejoinedGrant],
+        ),
+        sound(
+            "design, 2 attempts, restart",
+            restart(two, 1),
+            &[UntrustedGrant, RejoinedGrant],
+        ),
+        sound(
+            "design, 2 attempts, renewal, restart",
+            renewing(restart(two, 1), 1),
+            &[RejoinedGrant],
+        ),
+        sound(
+            "design, 2 attempts, 2 members out",
+            restart(two, 2),
+            &[RejoinedGrant],
+        ),
+        sound(
+            "design, 2 attempts, renewal, jump",
+            renewing(Bounds { jumps: 1, ..two }, 1),
+            &[UntrustedGrant],
+        ),
+        sound(
+            "design, 2 attempts, skewed clocks, restart",
+            skewed(restart(two, 1)),
+            &[RejoinedGrant],
+        ),
+        sound(
+            "design, 5 members, 2 attempts",
+            Bounds {
+                sets: Sets::Five,
+                split: false,
+                ..two
+            },
+            &[FastPath],
+        ),
+    ]
+}
+
+/// The design within larger bounds, for a run of minutes.
+#[must_use]
+pub fn design_at_length() -> Vec<Variant> {
+    let two = Bounds::attempts(2);
+    let split = Bounds::attempts(3);
+    let three = Bounds {
+        split: false,
+        ..split
+    };
+    let five = Bounds {
+        sets: Sets::Five,
+        split: false,
+        ..two
+    };
+    vec![
+        sound("design", spread(restart(three, 1)), &[]),
+        sound("design", skewed(restart(three, 1)), &[]),
+        sound("design", split, &[]),
+        sound(
+            "design",
+            renewing(restart(two, 1), 2),
+            &[Event::HealCounted],
+        ),
+        sound("design", renewing(restart(two, 2), 1), &[]),
+        sound("design", renewing(Bounds { repeats: 1, ..two }, 1), &[]),
+        sound("design", renewing(three, 1), &[]),
+        sound("design", restart(five, 1), &[]),
+    ]
+}
+
+/// Rules that break nothing when they alone are left out: second lines of defence.
+#[must_use]
+pub fn spare() -> Vec<Variant> {
+    let two = Bounds::attempts(2);
+    let three = Bounds {
+        split: false,
+        ..Bounds::attempts(3)
+    };
+    let renewing = renewing(restart(two, 1), 1);
+    vec![
+        harmless(
+            "seal without owner check, asked where granted",
+            spread(restart(three, 1)),
+            |rules| {
+                rules.seal_checks_owner = false;
+            },
+        ),
+        harmless(
+            "seal with owner check, asked of all",
+            spread(three),
+            |rules| {
+                rules.seal_where_granted = false;
+            },
+        ),
+        harmless(
+            "put-back counted in the round that made it, trusted",
+            renewing,
+            |rules| {
+                rules.healing = Healing::SameRound;
+            },
+        ),
+        harmless(
+            "put-back on untrusted members, counted from the next round on",
+            renewing,
+            |rules| {
+                rules.trust.heal = false;
+            },
+        ),
+        harmless("no healing", renewing, |rules| {
+            rules.healing = Healing::Never;
+        }),
+    ]
+}
+
+fn harmless(name: &'static str, bounds: Bounds, change: fn(&mut Rules)) -> Variant {
+    let mut variant = sound(name, bounds, &[]);
+    change(&mut variant.model.rules);
+    variant
+}

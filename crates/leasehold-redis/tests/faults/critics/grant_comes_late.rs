@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::faults::Weather;
+use leasehold_testkit::servers::{RedisServer, Reply, until};
+
+use super::naive::Counted;
+use super::stage::{LOCK, LONG, Stage};
+use crate::set::TTL;
+
+/// The answers to a request are under way for longer than the lease lives. The Redlock page asks
+/// for the time that asking took to be taken off; many who count from the answer do not.
+pub(super) fn scenario() {
+    naive_clients_are_both_inside();
+    ours_throws_the_attempt_away_and_frees_it();
+}
+
+/// Longer than the lease.
+fn delay(stage: &Stage, ttl: Duration) {
+    let delay = ttl + Duration::from_secs(1);
+    stage.set_weather_at_alice(Weather::SlowAnswers(delay));
+}
+
+fn naive_clients_are_both_inside() {
+    let stage = Stage::of_three(&RedisServer::builder());
+    let [mut alice, mut bob] = stage.naive(Counted::FromTheAnswer);
+    delay(&stage, TTL);
+    let asked = alice.ask(LOCK, TTL);
+    until("every member has granted it", || {
+        stage.servers.iter().all(has_been_asked)
+    });
+    let mut second = None;
+    until("the lease is over", || {
+        second = bob.acquire(LOCK, LONG);
+        second.is_some()
+    });
+    let first = alice.hear(asked, TTL).expect("the broken algorithm");
+    assert!(first.stands() && second.expect("a belief").stands());
+}
+
+/// Whether its first SET was done, however long ago.
+fn has_been_asked(server: &RedisServer) -> bool {
+    match server.command(&["INFO", "commandstats"]) {
+        Reply::Bulk(counts) => counts.contains("cmdstat_set:calls=1,"),
+        other => panic!("INFO: {other:?}"),
+    }
+}
+
+fn ours_throws_the_attempt_away_and_frees_it() {
+    let stage = Stage::of_three(&RedisServer::builder());
+    let [alice, bob] = stage.ours(LEASE);
+    delay(&stage, LEASE);
+    let asked = SystemClock.now();
+    let error = alice.lock(LOCK).ttl(LEASE).try_acquire();
+    let error = error.expect_err("no answer has come");
+    assert!(error.is_unreachable(), "{error}");
+    assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
+    stage.set_weather_at_alice(Weather::Fair);
+    let guard = bob.lock(LOCK).ttl(LEASE).wait(LONG).acquire();
+    let waited = SystemClock.now().since(asked);
+    assert!(waited < LEASE, "it was not freed, it expired: {waited:?}");
+    assert!(guard.expect("a lock that was freed").is_valid());
+}
+
+/// So long that a lock which was not freed stays taken.
+const LEASE: Duration = Duration::from_secs(20);

@@ -1,0 +1,45 @@
+use std::time::Duration;
+
+use leasehold_testkit::servers::{RedisServer, until};
+
+use super::naive::Counted;
+use super::stage::{LOCK, LONG, Stage, refused};
+use crate::set::{MAX_TTL, TTL};
+
+/// A member crashes and restarts without its data, while a lease lives that it helped to grant: the
+/// case for which the Redlock page itself asks for fsync or delayed restarts.
+pub(super) fn scenario() {
+    naive_clients_are_both_inside();
+    ours_waits_until_no_lease_can_be_forgotten();
+}
+
+fn naive_clients_are_both_inside() {
+    let mut stage = Stage::of_three(&RedisServer::builder());
+    stage.split();
+    let [mut alice, mut bob] = stage.naive(Counted::FromAsking);
+    let first = alice.acquire(LOCK, LONG).expect("a free lock");
+    assert!(bob.acquire(LOCK, LONG).is_none(), "the majorities meet");
+    stage.in_common().restart();
+    let [_, mut bob] = stage.naive(Counted::FromAsking);
+    let second = bob.acquire(LOCK, LONG).expect("the broken algorithm");
+    assert!(first.stands() && second.stands());
+}
+
+fn ours_waits_until_no_lease_can_be_forgotten() {
+    let mut stage = Stage::of_three(&RedisServer::builder());
+    let [alice, bob] = stage.ours(MAX_TTL);
+    stage.split();
+    let held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
+    stage.in_common().restart();
+    let lock = bob.lock(LOCK).ttl(TTL);
+    let longest = MAX_TTL + Duration::from_secs(1);
+    until("its restart is named, and when it counts again", || {
+        let failure = refused(lock.try_acquire());
+        let again = failure.counts_again;
+        assert!(again <= Some(longest), "{failure}");
+        failure.error.reason().contains("restarted") && again.is_some()
+    });
+    drop(held);
+    let next = lock.wait(LONG).acquire();
+    next.expect("the member counts again").release().unwrap();
+}

@@ -1,0 +1,30 @@
+//! What is said against Redlock, by name. Each scenario is shown to put two holders inside at once
+//! who follow the algorithm as it is usually written; then the very same happens to ours.
+
+mod clock_jumps;
+mod grant_comes_late;
+mod holder_pauses;
+mod lists_differ;
+mod member_restarts;
+mod naive;
+mod stage;
+
+use libtest_mimic::Trial;
+
+pub(crate) use holder_pauses::{VERB, main};
+
+pub(crate) fn trials() -> impl Iterator<Item = Trial> {
+    let scenarios: [(&str, fn()); 5] = [
+        ("a_members_clock_jumps", clock_jumps::scenario),
+        ("b_a_member_restarts_empty", member_restarts::scenario),
+        ("c_the_holder_pauses", holder_pauses::scenario),
+        ("d_a_grant_comes_late", grant_comes_late::scenario),
+        ("e_member_lists_differ", lists_differ::scenario),
+    ];
+    scenarios.into_iter().map(|(name, scenario)| {
+        Trial::test(format!("critics::{name}"), move || {
+            scenario();
+            Ok(())
+        })
+    })
+}
