@@ -217,11 +217,12 @@ async fn a_body_that_ends_in_its_own_way_is_told_and_waited_for_before_the_lock_
     let deadline = guard.deadline().unwrap();
     scene.members[0].set(Fault::Unreachable);
     let releases = || scene.count(0, |call| matches!(call, Call::Release(_)));
-    let outcome = guard.run_to_its_end(|lost| async {
+    let (during, freed) = (&scene, &releases);
+    let outcome = guard.run_to_its_end(|lost| async move {
         lost.cancelled().await;
-        assert_eq!(scene.now(), deadline);
-        scene.pass(Duration::from_secs(5)).await;
-        assert_eq!(releases(), 0, "the body is still at it");
+        assert_eq!(during.now(), deadline);
+        during.pass(Duration::from_secs(5)).await;
+        assert_eq!(freed(), 0, "the body is still at it");
     });
     assert!(outcome.await.unwrap_err().is_lost());
     assert_eq!(releases(), 1);
