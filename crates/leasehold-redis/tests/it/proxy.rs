@@ -70,6 +70,21 @@ impl Turns {
         self.0.lock().unwrap().answered = true;
     }
 
+    /// Whether the client is still to be answered.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.0.lock().unwrap().answered
+    }
+
+    /// Whether the client said this since the turns were last taken.
+    pub(crate) fn said(&self, word: &str) -> bool {
+        self.0
+            .lock()
+            .unwrap()
+            .turns
+            .iter()
+            .any(|turn| turn.contains(word))
+    }
+
     /// All turns since it was last asked.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().turns)

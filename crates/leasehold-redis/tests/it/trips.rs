@@ -1,8 +1,9 @@
 //! How often a request has to cross the network, and what crosses together.
 
-use leasehold::Member;
+use leasehold::clock::{Clock, SystemClock};
+use leasehold::{Client, Member, Quorum};
 use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::RedisServer;
+use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet};
 
 use crate::proxy::Turns;
 use crate::support::{card_edit, claim, granted, held, released, shared};
@@ -115,4 +116,48 @@ async fn many_renewals_are_sampled_once() {
     assert_eq!(written.matches("\r\nEVALSHA\r\n").count(), 3);
     assert_eq!(written.matches("\r\nHGET\r\n").count(), 1);
     assert_read_last(vec![written], "EVALSHA", 1);
+}
+
+/// The trust rules ask for nothing that does not travel with something else.
+#[tokio::test]
+async fn a_client_of_five_holds_the_lock_after_three_trips_and_then_after_one() {
+    let servers = RedisSet::start(5);
+    let (mut turns, mut urls) = (Vec::new(), Vec::new());
+    for (place, server) in servers.iter().enumerate() {
+        let (heard, port) = Turns::through_proxy_to(server.port()).await;
+        turns.push(heard);
+        urls.push(format!("redis://127.0.0.1:{port}?id=m{place}"));
+    }
+    let quorum = || Quorum::new(RedisMember::all(&urls).unwrap()).unwrap();
+    quorum().init().await.unwrap();
+    let trips = || {
+        let taken = turns.iter().map(Turns::take);
+        taken.map(|taken| taken.len()).max().unwrap()
+    };
+    trips();
+    let locks = Client::new(quorum());
+    let guard = locks.lock("deploy").acquire().await.unwrap();
+    assert_eq!(trips(), 3);
+    guard.release().await.unwrap();
+    // Until all servers know the script that releases, it is sent twice.
+    for _ in 0..5 {
+        released_by_all(&turns).await;
+        let guard = locks.lock("deploy").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    released_by_all(&turns).await;
+    let guard = locks.lock("deploy").acquire().await.unwrap();
+    assert_eq!(trips(), 1);
+    drop(guard);
+}
+
+/// A release is over at a majority; the others are asked for it behind our back.
+async fn released_by_all(turns: &[Turns]) {
+    let deadline = SystemClock.now() + LIMIT;
+    let quiet = |turns: &Turns| turns.said("\r\nexclusive\r\n") && !turns.is_waiting();
+    while !turns.iter().all(quiet) {
+        assert!(SystemClock.now() < deadline, "not released everywhere");
+        tokio::task::yield_now().await;
+    }
+    turns.iter().for_each(|turns| drop(turns.take()));
 }

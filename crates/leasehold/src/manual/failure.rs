@@ -53,8 +53,8 @@
 //!
 //! # What stays outside
 //!
-//! - *All* members, or a majority, losing their data at once by FLUSHALL: nobody is left who could
-//!   tell. If all restart at once, all wait.
+//! - *All* members losing their data at once by FLUSHALL: nobody is left who could tell a client that
+//!   was not there before. If all restart at once, all wait.
 //! - A virtual machine that is paused does not know it: its clock stood still too. When renewals
 //!   find that a majority of members moved on without it, its deadlines are brought in; what ran
 //!   before that needs the [fence](super::fencing).

@@ -194,6 +194,13 @@ impl Quorum {
 
 impl From<Quorum> for Arc<dyn Store> {
     fn from(quorum: Quorum) -> Self {
+        let members = quorum.links.len();
+        if members > 1 && members.is_multiple_of(2) {
+            tracing::warn!(
+                members,
+                "an even number of members: as many may fail as with one member less"
+            );
+        }
         Arc::new(quorum)
     }
 }

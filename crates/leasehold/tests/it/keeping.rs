@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{Effect, Ended, ErrorKind, LostReason};
+use leasehold::{Effect, Ended, ErrorKind, GuardState, LostReason};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{MARGIN, Scene, TTL};
@@ -84,6 +84,7 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
     scene.members[0].set(Fault::Unreachable);
     scene.pass(Duration::from_secs(15)).await;
     assert!(guard.is_in_doubt() && guard.is_valid());
+    assert_eq!(guard.state(), GuardState::InDoubt);
     let tries = scene.count(0, is_renewal);
     assert!(
         (5..=7).contains(&tries),
@@ -92,6 +93,7 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
     scene.members[0].set(Fault::None);
     scene.pass(Duration::from_secs(2)).await;
     assert!(!guard.is_in_doubt() && guard.is_valid());
+    assert_eq!(guard.state(), GuardState::Held);
     assert!(guard.remaining() > Duration::from_secs(20));
 }
 
@@ -206,6 +208,28 @@ async fn run_cancels_its_body_on_loss_and_frees_only_after_it_stopped() {
     assert!(stopped.load(Ordering::SeqCst));
     let releases = scene.count(0, |call| matches!(call, Call::Release(_)));
     assert_eq!(releases, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_ends_in_its_own_way_is_told_and_waited_for_before_the_lock_is_freed() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let deadline = guard.deadline().unwrap();
+    scene.members[0].set(Fault::Unreachable);
+    let releases = || scene.count(0, |call| matches!(call, Call::Release(_)));
+    let (during, freed) = (&scene, &releases);
+    let outcome = guard.run_to_its_end(|lost| async move {
+        lost.cancelled().await;
+        assert_eq!(during.now(), deadline);
+        during.pass(Duration::from_secs(5)).await;
+        assert_eq!(freed(), 0, "the body is still at it");
+    });
+    assert!(outcome.await.unwrap_err().is_lost());
+    assert_eq!(releases(), 1);
+
+    scene.members[0].set(Fault::None);
+    let guard = scene.client.lock("y").acquire().await.unwrap();
+    assert_eq!(guard.run_to_its_end(|_| async { 7 }).await.unwrap(), 7);
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,15 @@ impl Trust {
             return Vec::new();
         }
         if self.is_unformed() {
-            return self.form(draw, |known| Some(known.presence.uptime));
+            return self.form(draw, |member, known| {
+                // Whose card we have seen has lost it.
+                let lost = self.lives.has_seen(member);
+                Some(if lost {
+                    Duration::ZERO
+                } else {
+                    known.presence.uptime
+                })
+            });
         }
         let steps = (0..self.ids.len()).filter_map(|member| {
             let known = self.known[member].as_ref()?;
@@ -60,7 +68,7 @@ impl Trust {
     pub(crate) fn form(
         &self,
         draw: &mut dyn FnMut() -> Life,
-        age: impl Fn(&Known) -> Option<Duration>,
+        age: impl Fn(usize, &Known) -> Option<Duration>,
     ) -> Vec<CardStep> {
         let known: Vec<&Known> = self.known.iter().flatten().collect();
         let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
@@ -77,7 +85,7 @@ impl Trust {
                 run: known.presence.run.clone(),
                 durable: known.presence.durable,
                 life,
-                age: age(known),
+                age: age(member, known),
                 seen: others(&lives, &self.ids[member]),
             };
             CardStep::Write(member, edit)

@@ -63,6 +63,11 @@ impl Lives {
         }
     }
 
+    /// Whether we ever saw the member with a card.
+    pub(crate) fn has_seen(&self, member: usize) -> bool {
+        self.seen[member].is_some()
+    }
+
     /// Whether an answer of `member` to a request sent at `sent` counts.
     pub(crate) fn verdict(
         &self,

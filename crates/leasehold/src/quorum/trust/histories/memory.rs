@@ -231,3 +231,18 @@ fn who_vouches_for_a_set_is_asked_again_first() {
     assert!(world.servers[2].card.is_none());
     assert!(matches!(world.counts(0), Err(Distrust::OtherSet { .. })));
 }
+
+#[test]
+fn who_was_there_before_all_cards_were_flushed_forms_no_set_that_counts_at_once() {
+    let mut world = World::new(3);
+    world.meet_all();
+    for server in &mut world.servers {
+        server.card = None;
+    }
+    world.pass(1);
+    world.meet_all();
+    world.keep_cards();
+    for member in 0..3 {
+        assert!(world.forgot(member).as_secs() >= 60, "m{member}");
+    }
+}
