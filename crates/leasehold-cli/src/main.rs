@@ -55,8 +55,8 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
         Verb::Status(args) => status::status(args, output),
-        Verb::Init(args) => set::init(args, output),
-        Verb::Members(args) => set::members(args, output),
+        Verb::Init(args) => set::init(args),
+        Verb::Members(args) => set::members(args),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

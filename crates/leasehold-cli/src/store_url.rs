@@ -21,26 +21,18 @@ pub(crate) struct OpenStore {
     /// The file store once more, for what only it can do.
     files: Option<FileStore>,
     members: Vec<String>,
-    /// What the user should know about the choice.
-    remark: Option<Remark>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Remark {
-    /// Nobody chose it.
-    MachineLocal,
-    /// A number of members that is worse than the next smaller one.
-    EvenCount(usize),
+    /// Whether nobody chose it.
+    is_unsaid: bool,
 }
 
 impl OpenStore {
     pub(crate) fn open(choice: &Choice) -> Result<Self, Failure> {
         match choice {
-            Choice::Local => Ok(Self::files(FileStore::open_default()?, None)),
-            Choice::Unsaid => Ok(Self::files(
-                FileStore::open_default()?,
-                Some(Remark::MachineLocal),
-            )),
+            Choice::Local => Ok(Self::files(FileStore::open_default()?)),
+            Choice::Unsaid => Ok(Self {
+                is_unsaid: true,
+                ..Self::files(FileStore::open_default()?)
+            }),
             Choice::Stores(addresses) => Self::at(addresses),
         }
     }
@@ -49,19 +41,19 @@ impl OpenStore {
         match Place::of(addresses)? {
             Place::Folder(url) => {
                 let files = addresses.blame(open_files(url))?;
-                Ok(Self::files(files, None))
+                Ok(Self::files(files))
             }
             Place::Servers(urls) => Self::redis(urls, addresses),
         }
     }
 
-    fn files(files: FileStore, remark: Option<Remark>) -> Self {
+    fn files(files: FileStore) -> Self {
         let store: Arc<dyn Store> = files.clone().into();
         Self {
             members: vec![store.describe()],
             store,
             files: Some(files),
-            remark,
+            is_unsaid: false,
         }
     }
 
@@ -72,30 +64,17 @@ impl OpenStore {
             members,
             store: quorum.into(),
             files: None,
-            remark: urls
-                .len()
-                .is_multiple_of(2)
-                .then_some(Remark::EvenCount(urls.len())),
+            is_unsaid: false,
         })
     }
 
     /// Says what the user should know about the choice.
     pub(crate) fn speak_up(&self, output: &Output) {
-        match self.remark {
-            None => {}
-            Some(Remark::MachineLocal) => output.say(&Message::Notice(
+        if self.is_unsaid {
+            output.say(&Message::Notice(
                 "no store is configured: this lock is for this machine and user only \
                  (--local says that this is meant)",
-            )),
-            Some(Remark::EvenCount(count)) => {
-                let text = format!(
-                    "{count} stores bear the loss of {} of them, and {} would do so too: \
-                     take an odd number from three on",
-                    (count - 1) / 2,
-                    count - 1
-                );
-                output.say(&Message::Warning(&text));
-            }
+            ));
         }
     }
 
@@ -288,9 +267,5 @@ mod tests {
     fn members_are_named_without_credentials() {
         let store = open(&["redis://u:pw@a", "redis://b:7000", "redis://c?id=third"]).unwrap();
         assert_eq!(store.members(), "a:6379,b:7000,third");
-        assert_eq!(store.remark, None);
-        assert_eq!(open(&["redis://a"]).unwrap().remark, None);
-        let four = ["redis://a", "redis://b", "redis://c", "redis://d"];
-        assert_eq!(open(&four).unwrap().remark, Some(Remark::EvenCount(4)));
     }
 }

@@ -7,19 +7,15 @@ use crate::args::{MembersArgs, MembersChange};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
-use crate::output::{self, Output};
+use crate::output;
 use crate::set::{Servers, wait_after_change};
 use crate::shortage::whole_seconds;
 use crate::status::runtime;
 use crate::store_url;
 
 /// Changes a set by one member, and says what is to be done next.
-pub(super) fn change(
-    args: &MembersArgs,
-    wish: &MembersChange,
-    output: &Output,
-) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_set(&args.store, output)?;
+pub(super) fn change(args: &MembersArgs, wish: &MembersChange) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose_set(&args.store)?;
     let old = servers.quorum(servers.members()?)?;
     let urls = match wish {
         MembersChange::Add { url } => with(&servers, url)?,

@@ -8,15 +8,15 @@ use crate::args::InitArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
-use crate::output::{self, Output};
+use crate::output;
 use crate::set::survey::{Seen, limited, survey};
 use crate::set::{Servers, wait_after_change};
 use crate::shortage::whole_seconds;
 use crate::status::runtime;
 
 /// Forms a set.
-pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_set(&args.store, output)?;
+pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose_set(&args.store)?;
     let members = servers.members()?;
     let quorum = servers.quorum(members.clone())?;
     let seen = runtime()?.block_on(async {

@@ -15,16 +15,15 @@ use crate::args::{MembersArgs, StoreArgs};
 use crate::config::{self, Addresses, Choice, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::store_url::{self, OpenStore, Place};
 
 pub(crate) use init::init;
 
 /// Shows the members of a store, or changes a set.
-pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
+pub(crate) fn members(args: &MembersArgs) -> Result<ExitCode, Failure> {
     match &args.change {
-        None => show::show(args, output),
-        Some(wish) => change::change(args, wish, output),
+        None => show::show(args),
+        Some(wish) => change::change(args, wish),
     }
 }
 
@@ -42,7 +41,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn choose(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
+    fn choose(args: &StoreArgs) -> Result<Self, Failure> {
         let choice = config::choose(args, &Environment::read())?;
         let refuse = |what| {
             Err(Failure::usage(format!(
@@ -59,13 +58,12 @@ impl Servers {
             return refuse("the store is a folder");
         }
         let store = OpenStore::at(&addresses)?;
-        store.speak_up(output);
         Ok(Self { addresses, store })
     }
 
     /// The same, if there are so many that a majority is not all of them.
-    fn choose_set(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
-        let servers = Self::choose(args, output)?;
+    fn choose_set(args: &StoreArgs) -> Result<Self, Failure> {
+        let servers = Self::choose(args)?;
         let count = servers.urls().len();
         if count < 3 {
             let what = if count == 1 {

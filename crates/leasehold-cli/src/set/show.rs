@@ -8,7 +8,7 @@ use crate::args::MembersArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
-use crate::output::{self, Output};
+use crate::output;
 use crate::set::Servers;
 use crate::set::standing::{Standing, judge};
 use crate::set::survey::survey;
@@ -16,8 +16,8 @@ use crate::shortage::{needed, whole_seconds};
 use crate::status::runtime;
 
 /// Shows the members, and says with the exit code whether a majority counts.
-pub(super) fn show(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose(&args.store, output)?;
+pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose(&args.store)?;
     let members = servers.members()?;
     let set = servers.quorum(members.clone())?.set().clone();
     let client = servers.client();

@@ -36,7 +36,12 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
         page.contains(r"\-\-max\-hold") && page.contains("76"),
         "{page}"
     );
+    let page = sandbox.run(&["man", "members"]).stdout;
+    assert!(
+        page.contains(r"\-\-clock\-tolerance") && page.contains("remove"),
+        "{page}"
+    );
     sandbox
         .run(&["man", "fly"])
-        .fails(64, &["fly", "run, status"]);
+        .fails(64, &["fly", "run, status, init, members"]);
 }

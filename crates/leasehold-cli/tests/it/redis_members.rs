@@ -199,7 +199,14 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
     };
     let lock = |urls: &[String]| call(urls, "run", &["-n", "--ttl", "12s", "x", "true"]);
     let four = servers.urls();
-    assert_eq!(call(&four, "init", &[]).code(), 0);
+    let formed = call(&four, "init", &["--json"]);
+    formed.fails(0, &["an even number of members"]);
+    let said = json(&formed);
+    assert_eq!(
+        (&said["max_ttl_ms"], &said["clock_tolerance_ms"]),
+        (&12_000.into(), &250.into())
+    );
+    assert_eq!(said["members"][3]["id"], id(&servers[3]));
     assert_eq!(lock(&four).code(), 0);
 
     let grown = call(&four, "members", &["add", &newcomer.url()]);
