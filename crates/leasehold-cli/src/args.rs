@@ -57,7 +57,8 @@ pub(crate) enum Verb {
     ///
     /// Without this, the first client forms the set once all servers have answered; but a server
     /// that was started less than the longest TTL and a second ago does not count then, since it
-    /// may be one that forgot its locks.
+    /// may be one that forgot its locks. `init` lets all servers count at once: it is for new ones,
+    /// and not for servers of a set in use that have just lost their data.
     #[command(after_help = postscript())]
     Init(InitArgs),
 

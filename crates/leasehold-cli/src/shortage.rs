@@ -52,31 +52,37 @@ impl Shortage {
 
     /// What can be done where no member has a card.
     pub(crate) fn advice(&self) -> Option<&'static str> {
-        self.is_unformed.then_some(
-            "the set was never formed: have all its servers answer, and run `leasehold init` \
-             (the first client forms it too)",
-        )
+        self.is_unformed.then_some(NOT_FORMED)
     }
 }
 
+/// Said of a set without cards.
+pub(crate) const NOT_FORMED: &str = "the set is not formed: once all its servers answer, any client \
+                                     forms it, and `leasehold init` lets new servers count at once";
+
 impl fmt::Display for Shortage {
+    /// The most important comes first: on a terminal the line is cut at the edge.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counting = self.total - self.failures.len();
         let (total, needed) = (self.total, needed(self.total));
-        write!(
-            f,
-            "{counting} of {total} members count, {needed} are needed"
-        )?;
-        if let Some(span) = self.counts_again() {
-            write!(f, " and do in {}", whole_seconds(span))?;
+        let counting = total - self.failures.len();
+        if let Some(advice) = self.advice() {
+            write!(f, "{advice}; ")?;
+        }
+        match self.counts_again() {
+            Some(span) => write!(
+                f,
+                "enough members count in {} ({counting} of {total} now, {needed} are needed)",
+                whole_seconds(span)
+            )?,
+            None => write!(
+                f,
+                "{counting} of {total} members count, {needed} are needed"
+            )?,
         }
         for failure in &self.failures {
             write!(f, "; {failure}")?;
         }
-        match self.advice() {
-            Some(advice) => write!(f, "; {advice}"),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -90,11 +96,22 @@ pub(crate) fn whole_seconds(span: Duration) -> humantime::FormattedDuration {
 mod tests {
     use super::*;
     use leasehold::clock::WallTime;
-    use leasehold::{Error, ErrorKind, MemberId, Presence, RunId};
+    use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet, Presence, RunId};
 
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);
-        let presence = Presence::new(RunId::new(id), clock, Duration::from_secs(9));
+        let second = Duration::from_secs(1);
+        let mut presence = Presence::new(RunId::new(id), clock, second);
+        presence.card = Some(Card {
+            set: MemberSet::new([MemberId::new(id)], second, second),
+            generation: 1,
+            changed: clock,
+            life: Life::parse("0123456789abcdef").unwrap(),
+            since: clock,
+            run: presence.run.clone(),
+            durable: false,
+            sightings: Default::default(),
+        });
         let mut health = MemberHealth::new(MemberId::new(id), Ok(presence));
         health.distrust = out_for.map(|millis| {
             let error = Error::new(ErrorKind::Untrusted, "restarted");
@@ -131,14 +148,19 @@ mod tests {
         assert_eq!(shortage.counts_again(), None);
         let text = Shortage::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
         assert!(text.unwrap().to_string().starts_with(
-            "1 of 3 members count, 2 are needed and do in 6s; a: restarted (counts again in 5s); b: "
+            "enough members count in 6s (1 of 3 now, 2 are needed); a: restarted (counts again in 5s); b: "
         ));
     }
 
     #[test]
     fn what_to_do_is_said_where_no_member_has_a_card() {
-        let shortage = Shortage::of(&[member("a", Some(1)), silent("b"), silent("c")]).unwrap();
-        assert!(shortage.to_string().contains("leasehold init"));
+        let mut first = member("a", Some(1));
+        let of = |first: &MemberHealth| {
+            Shortage::of(&[first.clone(), silent("b"), silent("c")]).unwrap()
+        };
+        assert_eq!(of(&first).advice(), None);
+        first.presence.as_mut().unwrap().card = None;
+        assert!(of(&first).to_string().starts_with(NOT_FORMED));
         let two = Shortage::of(&[silent("a"), silent("b")]).unwrap();
         assert_eq!(two.advice(), None, "no set");
     }

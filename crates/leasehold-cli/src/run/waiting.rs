@@ -152,7 +152,7 @@ impl Request<'_> {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {
                 self.output.say(&message);
-                if !self.args.json {
+                if !self.args.json && shortage.is_none() {
                     return pending().await;
                 }
                 said = why;

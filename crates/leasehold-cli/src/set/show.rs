@@ -12,7 +12,7 @@ use crate::output;
 use crate::set::Servers;
 use crate::set::standing::{Standing, judge};
 use crate::set::survey::survey;
-use crate::shortage::{needed, whole_seconds};
+use crate::shortage::{NOT_FORMED, needed, whole_seconds};
 use crate::status::runtime;
 
 /// Shows the members, and says with the exit code whether a majority counts.
@@ -89,7 +89,7 @@ impl Roll {
             self.counting()
         );
         if self.is_unformed() {
-            text += "the set is not formed: `leasehold init` forms it\n";
+            let _ = writeln!(text, "{NOT_FORMED}");
         }
         text
     }

@@ -8,13 +8,14 @@ use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::{state, until_gone, until_stopped};
 
 /// A command with a child; neither ends on SIGTERM, and the child notes the time since boot again
-/// and again.
+/// and again. The command itself starts nothing more: a shell that is just starting a process is not
+/// stopped before that one runs (vfork).
 const STUBBORN: &str = r#"
 trap "" TERM
 sh -c 'echo $$ > child
     while :; do cut -d" " -f1 /proc/uptime > next && mv next beat; sleep 0.05; done' &
 echo $$ > command
-while :; do sleep 1000; done
+wait
 "#;
 
 pub(crate) fn start(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Running {
