@@ -145,7 +145,7 @@ impl Clocks {
         } else {
             now + self.max_ttl
         };
-        heard.sort_by_key(|reading| reading.offset());
+        heard.sort_by_key(Reading::offset);
         let median = heard[(heard.len() - 1) / 2];
         for (member, reading) in readings.iter().enumerate() {
             let Some(reading) = reading else { continue };
