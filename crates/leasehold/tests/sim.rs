@@ -1,0 +1,32 @@
+//! Whole worlds of clients, servers and weather, each from one seed (CONTRIBUTING.md, "Simulation").
+
+use leasehold_testkit::sim::{Faults, run, run_all};
+
+#[test]
+fn a_thousand_worlds_keep_every_invariant() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let summary = run_all(0..WORLDS, Faults::all(), threads);
+    assert!(summary.is_clean(), "{summary}");
+    // Else nothing was contended for, and nothing shown.
+    assert!(summary.grants > WORLDS * 5, "{summary}");
+}
+
+const WORLDS: u64 = 1_000;
+
+#[test]
+fn a_seed_is_one_history() {
+    for seed in 0..10 {
+        let runs = [(); 2].map(|()| run(seed, Faults::all()).fingerprint);
+        assert_eq!(runs[0], runs[1], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_world_without_faults_grants_and_frees_at_once() {
+    let outcome = run(1, Faults::NONE);
+    assert!(
+        outcome.violations.is_empty() && outcome.open.is_empty(),
+        "{outcome}"
+    );
+    assert!(outcome.grants > 10, "{} locks granted", outcome.grants);
+}
