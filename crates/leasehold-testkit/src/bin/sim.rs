@@ -9,12 +9,12 @@
 use std::ops::Range;
 use std::process::ExitCode;
 
-use leasehold_testkit::sim::{Faults, Outcome, run_all};
+use leasehold_testkit::sim::{Faults, run, run_all};
 
 const USAGE: &str =
     "usage: leasehold-sim [--seed N | --seeds A..B] [--faults NAMES] [--trace] [--open]
 NAMES are faults with commas between them, `all` (the default) or `none`; `-NAME` leaves one out
---trace prints all that happened in worlds that broke an invariant
+--trace prints all that happens in the worlds, and judges it last
 --open  shows, and fails for, what is known and not mended yet too";
 
 struct Arguments {
@@ -33,11 +33,15 @@ fn main() -> ExitCode {
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let summary = run_all(arguments.seeds, arguments.faults, threads);
     if arguments.trace {
-        show(&summary.broken);
-        show(&summary.open);
+        for seed in arguments.seeds {
+            run(seed, arguments.faults)
+                .trace()
+                .for_each(|line| println!("{line}"));
+        }
+        return ExitCode::SUCCESS;
     }
+    let summary = run_all(arguments.seeds, arguments.faults, threads);
     if arguments.open {
         summary
             .open
@@ -49,12 +53,6 @@ fn main() -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    }
-}
-
-fn show(outcomes: &[Outcome]) {
-    for line in outcomes.iter().flat_map(Outcome::trace) {
-        println!("{line}");
     }
 }
 

@@ -33,9 +33,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// All that happened, one line each.
+    /// All that happened, one line each, and what was broken by it.
     pub fn trace(&self) -> impl Iterator<Item = String> {
-        self.events.iter().map(ToString::to_string)
+        let events = self.events.iter().map(ToString::to_string);
+        let broken = self.violations.iter().chain(&self.open);
+        events.chain(broken.map(ToString::to_string))
     }
 }
 
