@@ -17,6 +17,7 @@ mod programs;
 mod python;
 mod servers;
 mod setup;
+mod sim;
 mod step;
 mod suite;
 mod test;
@@ -37,6 +38,8 @@ Usage: cargo xtask VERB
   museum  --page            writes docs/museum.md anew
   fix                       formats, and applies what clippy can mend by itself
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
+  sim     [--seed N | --seeds A..B] [--faults NAMES] [--trace] [--open]
+                            lets whole worlds of clients and servers run, 1,000 if not said
   faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it
@@ -93,6 +96,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "museum" if rest == ["--page"] => museum::write_page(&workspace()?),
         "museum" => museum::run(&workspace()?, rest),
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
+        "sim" => sim::run(&workspace()?, rest),
         "servers" => servers::run(&workspace()?, rest),
         "faults" => faults::run(&workspace()?, rest),
         unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),

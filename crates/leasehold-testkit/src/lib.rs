@@ -14,7 +14,7 @@ mod virtual_time;
 mod worker;
 
 pub use faulty::{Call, Fault, FaultyMember};
-pub use virtual_time::{SeededEntropy, StoppedWallClock, VirtualClock, virtual_ambient};
+pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
 /// The README's examples are compiled as tests of this crate, which may know all stores.
 #[cfg(doctest)]

@@ -69,42 +69,6 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A machine whose wall clock stands still; spans pass as on the clock it is derived from.
-#[derive(Debug)]
-pub struct StoppedWallClock {
-    inner: Arc<dyn Clock>,
-    wall: WallTime,
-}
-
-impl StoppedWallClock {
-    /// `ambient` with a wall clock that stops now.
-    pub fn ambient(ambient: &Ambient) -> Ambient {
-        let (inner, wall) = (Arc::clone(&ambient.clock), ambient.clock.wall());
-        Ambient {
-            clock: Arc::new(Self { inner, wall }),
-            ..ambient.clone()
-        }
-    }
-}
-
-impl Clock for StoppedWallClock {
-    fn now(&self) -> BootInstant {
-        self.inner.now()
-    }
-
-    fn wall(&self) -> WallTime {
-        self.wall
-    }
-
-    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
-        self.inner.sleep_until(deadline)
-    }
-
-    fn stood_still(&self, span: Duration) {
-        self.inner.stood_still(span);
-    }
-}
-
 /// Random numbers that follow from a seed (SplitMix64: Steele, Lea, Flood, "Fast Splittable
 /// Pseudorandom Number Generators", OOPSLA 2014).
 #[derive(Debug)]

@@ -162,10 +162,16 @@ impl FromIterator<FaultClass> for Faults {
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.iter().map(FaultClass::name).collect();
-        match names.as_slice() {
-            [] => f.write_str("none"),
-            _ if *self == Self::all() => f.write_str("all"),
-            names => f.write_str(&names.join(",")),
+        let absent = FaultClass::ALL
+            .into_iter()
+            .filter(|class| !self.has(*class));
+        let absent: Vec<_> = absent.map(|class| format!(",-{}", class.name())).collect();
+        if names.is_empty() {
+            f.write_str("none")
+        } else if absent.len() < names.len() {
+            write!(f, "all{}", absent.concat())
+        } else {
+            f.write_str(&names.join(","))
         }
     }
 }
@@ -214,7 +220,7 @@ mod tests {
 
     #[test]
     fn faults_are_read_as_they_are_written() {
-        for text in ["none", "all", "freeze,loss"] {
+        for text in ["none", "all", "freeze,loss", "all,-flush,-loss"] {
             assert_eq!(text.parse::<Faults>().unwrap().to_string(), text);
         }
         let most: Faults = "all,-flush".parse().unwrap();

@@ -97,6 +97,11 @@ pub(crate) enum What {
         owner: Owner,
     },
     Executed(Execution),
+    /// A server was asked how it is, or about its card.
+    Looked {
+        server: usize,
+        client: usize,
+    },
     /// What a server holds under a key, after something else than a request changed it.
     Holds {
         server: usize,
@@ -288,6 +293,9 @@ impl fmt::Display for What {
                 write!(f, "client {client} key {key}: attempt {}", short(owner))
             }
             Self::Executed(execution) => execution.fmt(f),
+            Self::Looked { server, client } => {
+                write!(f, "        server {server} is looked at by client {client}")
+            }
             Self::Holds { server, key, stand } => {
                 write!(
                     f,

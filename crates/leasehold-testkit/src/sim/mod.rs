@@ -11,6 +11,7 @@ mod faults;
 mod gate;
 mod history;
 mod machine;
+mod open;
 mod plan;
 mod remote_member;
 mod request;

@@ -47,8 +47,15 @@ impl Plan {
                 faults = faults.without(class);
             }
         }
-        if faults.any_of(&FaultClass::FORGETTING) {
-            faults = faults.without(FaultClass::WildClock);
+        // Fences rest on clients' clocks once counters are lost: a world has the one or the other.
+        let forgets = faults.any_of(&FaultClass::FORGETTING);
+        if forgets && faults.has(FaultClass::WildClock) {
+            faults = if chance.percent(50) {
+                faults.without(FaultClass::WildClock)
+            } else {
+                let forgetting = FaultClass::FORGETTING.into_iter();
+                forgetting.fold(faults, Faults::without)
+            };
         }
         Self {
             servers: if chance.percent(70) { 3 } else { 5 },

@@ -67,7 +67,6 @@ impl Request {
                 edit.life, edit.run, edit.age, edit.expected
             )),
             Self::Witness(seen) => Some(format!("tells of {seen:?}")),
-            Self::Presence => Some("asks".into()),
             _ => None,
         }
     }

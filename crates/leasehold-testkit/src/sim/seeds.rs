@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +16,35 @@ pub struct Summary {
     pub grants: u64,
     /// Those that broke an invariant, by seed.
     pub broken: Vec<Outcome>,
+    /// Those in which nothing happened but what is known and not mended yet.
+    pub open: Vec<Outcome>,
     /// Those that panicked.
     pub panicked: Vec<u64>,
+}
+
+impl Summary {
+    /// Whether no seed broke an invariant or panicked.
+    pub fn is_clean(&self) -> bool {
+        self.broken.is_empty() && self.panicked.is_empty()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for outcome in &self.broken {
+            writeln!(f, "{outcome}")?;
+        }
+        for seed in &self.panicked {
+            writeln!(f, "seed {seed} PANICKED")?;
+        }
+        let (seeds, grants) = (self.seeds, self.grants);
+        let (broken, open) = (self.broken.len(), self.open.len());
+        write!(
+            f,
+            "{seeds} worlds, {grants} locks granted; {broken} worlds broke an invariant, {open} in \
+             ways that are known"
+        )
+    }
 }
 
 /// Runs every seed of `seeds` on `threads` threads, each in a runtime of its own.
@@ -39,6 +67,8 @@ pub fn run_all(seeds: Range<u64>, faults: Faults, threads: usize) -> Summary {
             summary.grants += outcome.grants as u64;
             if !outcome.violations.is_empty() {
                 summary.broken.push(outcome);
+            } else if !outcome.open.is_empty() {
+                summary.open.push(outcome);
             }
         }
     };
@@ -49,5 +79,6 @@ pub fn run_all(seeds: Range<u64>, faults: Faults, threads: usize) -> Summary {
     });
     let mut summary = summary.into_inner().unwrap_or_default();
     summary.broken.sort_by_key(|outcome| outcome.seed);
+    summary.open.sort_by_key(|outcome| outcome.seed);
     summary
 }

@@ -303,6 +303,10 @@ impl Server {
         for execution in executions {
             self.history.add(What::Executed(execution));
         }
+        if let Request::Presence = parcel.request {
+            let server = self.number;
+            self.history.add(What::Looked { server, client });
+        }
         if let Some(text) = parcel.request.on_card() {
             let text = format!(
                 "        server {} card: client {client} {text}",

@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::ambient::Ambient;
 use crate::background;
@@ -22,7 +22,7 @@ pub(crate) struct Roster {
     set: MemberSet,
     state: Mutex<State>,
     /// Told whenever more is known.
-    learned: watch::Sender<()>,
+    learned: Notify,
 }
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Roster {
                 reasons: vec![None; count],
             }),
             set,
-            learned: watch::Sender::new(()),
+            learned: Notify::new(),
         })
     }
 
@@ -76,14 +76,14 @@ impl Roster {
     /// Resolves once the member may be asked, or with why it may not. While the set is being
     /// formed it waits for that; its caller bounds it.
     pub(crate) async fn may_ask(&self, member: usize) -> Result<(), Distrust> {
-        let mut learned = self.learned.subscribe();
         loop {
+            // Before the look: what is learned after it wakes this.
+            let learned = self.learned.notified();
             match self.state().trust.may_ask(member) {
                 Err(Distrust::NotFormed { .. }) => {}
                 verdict => return verdict,
             }
-            // Never ends: this roster keeps the sender.
-            let _ = learned.changed().await;
+            learned.await;
         }
     }
 
@@ -121,7 +121,7 @@ impl Roster {
             let roster = Arc::clone(self);
             background::spawn(async move { roster.carry_out(step).await });
         }
-        self.learned.send_replace(());
+        self.learned.notify_waiters();
     }
 
     /// Takes in what a member showed beside an answer to a request sent at `sent`.

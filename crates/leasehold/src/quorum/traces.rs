@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::owner::Owner;
 
@@ -17,8 +17,8 @@ pub(crate) struct Traces {
 
 #[derive(Clone, Debug)]
 enum Trace {
-    /// Asked, not answered yet; the channel closes with the answer.
-    Asking(watch::Receiver<()>),
+    /// Asked, not answered yet; the token is cancelled with the answer.
+    Asking(CancellationToken),
     /// No answer came: the request may take effect at any time until its TTL.
     Doubtful,
     /// Being freed.
@@ -28,8 +28,8 @@ enum Trace {
 /// What is to be done to free an attempt.
 #[derive(Debug)]
 pub(crate) enum Freeing {
-    /// Wait until the channel closes, then ask again.
-    AfterAnswer(watch::Receiver<()>),
+    /// Wait until the token is cancelled, then ask again.
+    AfterAnswer(CancellationToken),
     /// Nothing was sent, or it is being freed already.
     NotNeeded,
     AlreadyBegun,
@@ -40,7 +40,7 @@ pub(crate) enum Freeing {
 }
 
 impl Traces {
-    pub(crate) fn asking(&mut self, owner: Owner, answered: watch::Receiver<()>) {
+    pub(crate) fn asking(&mut self, owner: Owner, answered: CancellationToken) {
         self.attempts.insert(owner, Trace::Asking(answered));
     }
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn an_attempt_is_freed_once_and_after_its_answer() {
         let (mut traces, owner) = (Traces::default(), owner());
-        let (_answer, answered) = watch::channel(());
+        let answered = CancellationToken::new();
         traces.asking(owner, answered);
         assert!(matches!(
             traces.begin_freeing(owner),
@@ -136,7 +136,7 @@ mod tests {
         let mut traces = Traces::default();
         let owners: Vec<Owner> = (0..5000).map(|_| owner()).collect();
         for owner in &owners {
-            traces.asking(*owner, watch::channel(()).1);
+            traces.asking(*owner, CancellationToken::new());
             traces.not_asked(*owner);
             traces.answered(*owner, false);
         }

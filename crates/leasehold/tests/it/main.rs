@@ -6,5 +6,4 @@ mod keeping;
 mod quorum;
 mod scene;
 mod sending;
-mod storm;
 mod trust;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
 use leasehold::{Claim, Client, ClientInfo, Key, Member, MemoryStore, Owner, Quorum, Store};
-use leasehold_testkit::{Call, FaultyMember, StoppedWallClock, virtual_ambient};
+use leasehold_testkit::{Call, FaultyMember, virtual_ambient};
 
 /// A client on virtual time, and the members behind it.
 pub(crate) struct Scene {
@@ -37,11 +37,7 @@ impl Scene {
     }
 
     pub(crate) fn quorum(count: usize) -> Self {
-        Self::quorum_of_seed(count, 1)
-    }
-
-    pub(crate) fn quorum_of_seed(count: usize, seed: u64) -> Self {
-        let ambient = virtual_ambient(seed);
+        let ambient = virtual_ambient(1);
         let store = |n: usize| MemoryStore::member(format!("m{n}"), ambient.clone());
         let stores: Vec<_> = (0..count).map(store).collect();
         let faulty = |store: &MemoryStore| FaultyMember::new(store.clone(), ambient.clone());
@@ -60,12 +56,6 @@ impl Scene {
     /// Another client of the same members, with links of its own.
     pub(crate) fn other_client(&self) -> Client {
         client(met(quorum_of(&self.members, &self.ambient)), &self.ambient)
-    }
-
-    /// Another client, on a machine whose wall clock stands still.
-    pub(crate) fn client_without_wall_clock(&self) -> Client {
-        let ambient = StoppedWallClock::ambient(&self.ambient);
-        client(met(quorum_of(&self.members, &ambient)), &ambient)
     }
 
     /// The quorum without a client.

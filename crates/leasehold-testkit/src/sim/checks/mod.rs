@@ -1,5 +1,6 @@
 //! The invariants, each checked on a history by itself.
 
+mod bounded;
 mod exclusion;
 mod fence_order;
 mod foreign_release;
@@ -52,5 +53,6 @@ pub(crate) fn all(events: &[Event]) -> Vec<Violation> {
     violations.extend(no_resurrection::check(events));
     violations.extend(unknown::check(events));
     violations.extend(liveness::check(events));
+    violations.extend(bounded::check(events));
     violations
 }

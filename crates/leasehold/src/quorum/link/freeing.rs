@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::attempt::Release;
 use crate::background;
@@ -21,8 +21,8 @@ pub(crate) struct Announced {
     link: Arc<Link>,
     owner: Owner,
     pub(super) doubtful: bool,
-    /// Closed last, so that whoever waits for the answer finds what it left.
-    _answered: watch::Sender<()>,
+    /// Dropped last, so that whoever waits for the answer finds what it left.
+    _answered: DropGuard,
 }
 
 impl Drop for Announced {
@@ -34,13 +34,13 @@ impl Drop for Announced {
 impl Link {
     /// Notes that `owner` is about to ask here, so that a release that comes next waits for it.
     pub(crate) fn announce(self: &Arc<Self>, owner: Owner) -> Announced {
-        let (answered, asking) = watch::channel(());
-        self.state().traces.asking(owner, asking);
+        let answered = CancellationToken::new();
+        self.state().traces.asking(owner, answered.clone());
         Announced {
             link: Arc::clone(self),
             owner,
             doubtful: true,
-            _answered: answered,
+            _answered: answered.drop_guard(),
         }
     }
 
@@ -124,10 +124,7 @@ impl Link {
                     let begun = unanswered("is being freed already");
                     return first(Err(begun.with_unknown_effect()));
                 }
-                Freeing::AfterAnswer(mut answered) => {
-                    // Never sent to: it fails when the attempt drops the sender, being over.
-                    let _ = answered.changed().await;
-                }
+                Freeing::AfterAnswer(answered) => answered.cancelled().await,
             }
         };
         let clock = &self.ambient.clock;

@@ -1,0 +1,29 @@
+//! Whole worlds of clients, servers and weather, each from one seed (CONTRIBUTING.md, "Simulation").
+
+use leasehold_testkit::sim::{Faults, run, run_all};
+
+#[test]
+fn a_thousand_worlds_keep_every_invariant() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let summary = run_all(0..WORLDS, Faults::all(), threads);
+    assert!(summary.is_clean(), "{summary}");
+    // Else nothing was contended for, and nothing shown.
+    assert!(summary.grants > WORLDS * 5, "{summary}");
+}
+
+const WORLDS: u64 = 1_000;
+
+#[test]
+fn a_seed_is_one_history() {
+    for seed in 0..10 {
+        let runs = [(); 2].map(|()| run(seed, Faults::all()).fingerprint);
+        assert_eq!(runs[0], runs[1], "seed {seed}");
+    }
+}
+
+#[test]
+fn worlds_without_faults_grant_and_free_at_once() {
+    let summary = run_all(0..20, Faults::NONE, 1);
+    assert!(summary.is_clean() && summary.open.is_empty(), "{summary}");
+    assert!(summary.grants > 100, "{summary}");
+}
