@@ -54,7 +54,9 @@ impl Trust {
                 }
             }
         });
-        steps.collect()
+        let mut steps: Vec<CardStep> = steps.collect();
+        steps.sort_by_key(|step| matches!(step, CardStep::Look(_)));
+        steps
     }
 
     /// No member that we know has a card.
@@ -129,16 +131,21 @@ impl Trust {
 
     /// Lives of others that this member has not heard of.
     fn tell(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
-        let mut news = Vec::new();
+        let (mut news, mut doubtful) = (Vec::new(), None);
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
             let id = &self.ids[other];
             match card.sightings.get(id) {
                 Some(sighting) if sighting.life == theirs.life => {}
-                Some(_) if !self.is_younger(other, known) => return Some(CardStep::Look(other)),
+                Some(_) if !self.is_younger(other, known) => doubtful = doubtful.or(Some(other)),
                 _ => news.push((id.clone(), theirs.life)),
             }
         }
-        (!news.is_empty()).then_some(CardStep::Witness(member, news))
+        // What is known for certain is told first: else members that all began new lives are looked
+        // at in turn without end, each because of another one.
+        match news.is_empty() {
+            true => doubtful.map(CardStep::Look),
+            false => Some(CardStep::Witness(member, news)),
+        }
     }
 
     fn is_younger(&self, member: usize, than: &Known) -> bool {

@@ -68,50 +68,35 @@ impl Lives {
         self.seen[member].is_some()
     }
 
-    /// Whether an answer of `member` to a request sent at `sent` counts.
-    pub(crate) fn verdict(
+    /// Whether an answer of `member` to a request sent at `sent` counts. `witnesses`: the others, as
+    /// far as their clocks can be believed.
+    pub(crate) fn verdict<'a>(
         &self,
         member: usize,
         id: &MemberId,
-        known: &[Option<Known>],
+        known: Option<&Known>,
+        witnesses: impl Iterator<Item = &'a Known>,
         sent: BootInstant,
     ) -> Result<(), Distrust> {
         let forgot = |what, until| Err(Distrust::Forgot { what, until });
-        let Some(Known {
-            presence, received, ..
-        }) = &known[member]
-        else {
+        let Some(known) = known else {
             return Err(Distrust::Unknown);
         };
-        let Some(card) = &presence.card else {
+        let Some(card) = &known.presence.card else {
             return forgot(Forgetting::LostCard, None);
         };
-        if card.run != presence.run && !card.durable {
+        if card.run != known.presence.run && !card.durable {
             return forgot(Forgetting::Restarted, None);
         }
         let Some(seen) = self.seen[member].filter(|seen| seen.life == card.life) else {
             return Err(Distrust::Unknown);
         };
-        let proven = seen.first + self.wait;
-        let mut began = ago(*received, presence.clock, card.since);
-        for witness in known
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != member)
-        {
-            if let (_, Some(witness)) = witness {
-                began = began.max(
-                    change_seen_by(witness, id, card)
-                        .unwrap_or(began)
-                        .min(seen.first),
-                );
-            }
-        }
+        let mut began = Testimony::of(id, card.life, witnesses).began(known, card, seen);
         if seen.other_until.is_some_and(|other| began <= other) {
             // We saw the life before it at a time when this one is said to have begun already.
             began = seen.first;
         }
-        let until = proven.min(began + self.wait);
+        let until = began.min(seen.first) + self.wait;
         if sent < until {
             return forgot(Forgetting::NewLife, Some(until));
         }
@@ -119,21 +104,52 @@ impl Lives {
     }
 }
 
+/// What the witnesses say of one life.
+#[derive(Debug, Default)]
+struct Testimony {
+    /// When the first of them heard of it.
+    earliest: Option<BootInstant>,
+    /// Whether one of them knew, or still knows, an earlier life.
+    change: bool,
+}
+
+impl Testimony {
+    fn of<'a>(id: &MemberId, life: Life, witnesses: impl Iterator<Item = &'a Known>) -> Self {
+        let mut testimony = Self::default();
+        for witness in witnesses {
+            let presence = &witness.presence;
+            let card = presence.card.as_ref();
+            let Some(sighting) = card.and_then(|card| card.sightings.get(id)) else {
+                continue;
+            };
+            testimony.change |= sighting.changed || sighting.life != life;
+            // A time that its clock has yet to reach, having been set back, says nothing.
+            if sighting.life == life && sighting.at <= presence.clock {
+                let at = ago(witness.received, presence.clock, sighting.at);
+                testimony.earliest =
+                    Some(testimony.earliest.map_or(at, |earliest| earliest.min(at)));
+            }
+        }
+        testimony
+    }
+
+    /// No later than this did the life begin: what the member's own clock says, unless witnesses
+    /// saw it change. They may have heard late of it, so the first one is right.
+    fn began(&self, known: &Known, card: &Card, seen: Seen) -> BootInstant {
+        let clock = known.presence.clock;
+        let own = (card.since <= clock).then(|| ago(known.received, clock, card.since));
+        let witnessed = self.earliest.unwrap_or(seen.first);
+        match own {
+            Some(own) if self.change => own.max(witnessed),
+            Some(own) => own,
+            None => witnessed,
+        }
+    }
+}
+
 /// How long a member must wait that may have forgotten leases.
 pub(crate) fn wait_of(max_ttl: Duration) -> Duration {
     max_ttl + Duration::from_secs(1)
-}
-
-/// When, by our clock, `witness` saw the life of `id` begin; the end of time if it knows another.
-fn change_seen_by(witness: &Known, id: &MemberId, card: &Card) -> Option<BootInstant> {
-    let theirs = witness.presence.card.as_ref()?;
-    let sighting = theirs.sightings.get(id)?;
-    if sighting.life != card.life {
-        return Some(BootInstant::from_nanos(u64::MAX));
-    }
-    sighting
-        .changed
-        .then(|| ago(witness.received, witness.presence.clock, sighting.at))
 }
 
 /// Our instant for a time of a member's clock, which showed `clock` at `received`.

@@ -159,8 +159,13 @@ impl Trust {
             return Ok(());
         }
         self.may_ask(member)?;
-        self.lives
-            .verdict(member, &self.ids[member], &self.known, sent)?;
+        let others = self.known.iter().enumerate();
+        let witnesses = others.filter_map(|(other, known)| {
+            let believed = other != member && self.clocks.verdict(other, sent).is_ok();
+            known.as_ref().filter(|_| believed)
+        });
+        let (id, known) = (&self.ids[member], self.known[member].as_ref());
+        self.lives.verdict(member, id, known, witnesses, sent)?;
         self.clocks.verdict(member, sent)?;
         if incarnation.is_some() && incarnation != self.incarnations[member].as_ref() {
             return Err(Distrust::Changed);

@@ -246,3 +246,45 @@ fn who_was_there_before_all_cards_were_flushed_forms_no_set_that_counts_at_once(
         assert!(world.forgot(member).as_secs() >= 60, "m{member}");
     }
 }
+
+#[test]
+fn a_witness_that_hears_late_lets_nobody_wait_anew() {
+    let mut world = World::new(3);
+    world.meet_all();
+    // One witness cannot be told for most of the wait.
+    let silent = world.servers[2].card.clone();
+    world.restart(1, false);
+    world.meet(1);
+    world.keep_cards();
+    world.servers[2].card = silent;
+    world.pass(70);
+    world.meet(2);
+    world.keep_cards();
+    world.forget_the_client();
+    world.pass(1);
+    world.meet_all();
+    world.all_count();
+}
+
+#[test]
+fn a_time_that_a_clock_has_yet_to_reach_is_no_time() {
+    let mut world = World::new(3);
+    world.meet_all();
+    // The clocks of the member and of one witness are ahead while its new life is written down.
+    world.restart(1, false);
+    world.step(1, 3_600);
+    world.step(2, 3_600);
+    world.meet(1);
+    world.meet(2);
+    world.keep_cards();
+    world.step(1, -3_600);
+    world.step(2, -3_600);
+    world.forget_the_client();
+    world.pass(30);
+    world.meet_all();
+    assert!((30..=31).contains(&world.forgot(1).as_secs()));
+    world.pass(40);
+    world.forget_the_client();
+    world.meet_all();
+    world.all_count();
+}
