@@ -121,6 +121,14 @@ pub async fn within<F: Future>(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+impl SystemClock {
+    /// The same instant as other processes of this machine read it, which were not told how long
+    /// it [stood still](Clock::stood_still).
+    pub fn as_other_processes_read(instant: BootInstant) -> BootInstant {
+        instant - Duration::from_nanos(STOOD_STILL.load(Ordering::Acquire))
+    }
+}
+
 /// By how much, in nanoseconds, the machine is known to have stood still unnoticed by its own
 /// clock. One for the process, as there is one machine.
 static STOOD_STILL: AtomicU64 = AtomicU64::new(0);

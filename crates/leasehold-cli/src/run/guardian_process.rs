@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
+use leasehold::clock::{BootInstant, SystemClock};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::unistd::{Pid, pipe2};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -54,7 +54,7 @@ impl GuardianProcess {
         if let Some(lock) = &duty.lock {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }
-        if let Some(deadline) = duty.deadline {
+        if let Some(deadline) = duty.deadline.map(SystemClock::as_other_processes_read) {
             guardian.arg(format!("--deadline={}", deadline.as_nanos()));
         }
         if duty.foreground {

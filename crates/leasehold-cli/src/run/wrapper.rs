@@ -183,6 +183,7 @@ impl<'a> Wrapper<'a> {
                 }
                 deadline = self.guard.deadline_moved(self.deadline) => {
                     self.deadline = deadline;
+                    let deadline = deadline.map(SystemClock::as_other_processes_read);
                     self.guardian.tell(Order::Deadline(deadline));
                 }
                 reason = self.guard.lost(), if !self.lost => {
