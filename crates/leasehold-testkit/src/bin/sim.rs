@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             .for_each(|outcome| println!("{outcome}"));
     }
     println!("{summary}");
-    if summary.is_clean() && !(arguments.open && !summary.open.is_empty()) {
+    if summary.is_clean() && (!arguments.open || summary.open.is_empty()) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

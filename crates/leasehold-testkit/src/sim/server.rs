@@ -1,6 +1,5 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::ambient::Ambient;
@@ -13,6 +12,7 @@ use super::connection::Connection;
 use super::history::{Execution, History, Stand, What};
 use super::machine::Machine;
 use super::request::{Answer, Request};
+use super::snapshots::Snapshots;
 use super::timeline::Timeline;
 use crate::virtual_time::lock;
 
@@ -40,7 +40,7 @@ struct State {
     connections: Vec<Weak<Connection>>,
     /// By client: connections below this number were dropped.
     dropped_below: BTreeMap<usize, u64>,
-    snapshots: VecDeque<(Duration, MemorySnapshot)>,
+    snapshots: Snapshots,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Server {
                 inbox: Vec::new(),
                 connections: Vec::new(),
                 dropped_below: BTreeMap::new(),
-                snapshots: VecDeque::new(),
+                snapshots: Snapshots::default(),
             }),
         }
     }
@@ -251,33 +251,17 @@ impl Server {
         self.keys.iter().map(|key| self.stand(key)).collect()
     }
 
+    /// What it held one to three seconds ago.
+    fn stale(&self) -> Option<MemorySnapshot> {
+        let age = self.chance.millis(1_000, 3_000);
+        let wanted = self.timeline.now().saturating_sub(age);
+        self.state().snapshots.take_back_to(wanted)
+    }
+
     fn tell_holds(&self) {
         for (key, stand) in self.stands().into_iter().enumerate() {
             let server = self.number;
             self.history.add(What::Holds { server, key, stand });
-        }
-    }
-
-    /// The state of one to three seconds ago, or the oldest there is.
-    fn stale(&self) -> Option<MemorySnapshot> {
-        let age = self.chance.millis(1_000, 3_000);
-        let wanted = self.timeline.now().saturating_sub(age);
-        let mut state = self.state();
-        while state.snapshots.len() > 1 && state.snapshots[1].0 <= wanted {
-            state.snapshots.pop_front();
-        }
-        state.snapshots.pop_front().map(|(_, snapshot)| snapshot)
-    }
-
-    fn take_snapshot(&self) {
-        let now = self.timeline.now();
-        let mut state = self.state();
-        let latest = state.snapshots.back().map(|(at, _)| *at);
-        if latest.is_none_or(|at| now - at >= SNAPSHOT_EVERY) {
-            state.snapshots.push_back((now, self.store.snapshot()));
-            if state.snapshots.len() > SNAPSHOTS_MAX {
-                state.snapshots.pop_front();
-            }
         }
     }
 
@@ -293,7 +277,8 @@ impl Server {
                 *dropped = connection.number();
             }
         }
-        self.take_snapshot();
+        let now = self.timeline.now();
+        self.state().snapshots.take(now, &self.store);
         let stray = parcel.repeated || connection.is_broken();
         let mut executions = self.executions(&parcel, stray);
         let answer = parcel.request.execute(&self.store);
@@ -355,6 +340,3 @@ impl Server {
         lock(&self.state)
     }
 }
-
-const SNAPSHOT_EVERY: Duration = Duration::from_millis(300);
-const SNAPSHOTS_MAX: usize = 16;

@@ -131,7 +131,7 @@ impl Weather {
         server.step(self.chance.around_zero(most));
         if self.chance.percent(50) {
             self.later(self.span(), move || {
-                server.step(-server.machine.wall_offset())
+                server.step(-server.machine.wall_offset());
             });
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
                 invariant: "I6",
                 at: *at,
                 text,
-            })
+            });
         };
         match what {
             What::Granted {

@@ -39,16 +39,31 @@ struct Open {
 
 /// The spans of all guards, in the order in which they were granted.
 pub(super) fn spans(events: &[Event]) -> Vec<Span> {
-    let mut asked = BTreeMap::new();
-    let mut open = BTreeMap::<Hold, Open>::new();
-    let mut order = Vec::new();
-    let mut frozen = Vec::<(usize, Duration, Duration)>::new();
-    for Event { at, what } in events {
+    let mut watch = Watch::default();
+    for event in events {
+        watch.see(event);
+    }
+    watch.spans()
+}
+
+#[derive(Default)]
+struct Watch {
+    /// Who asked for what, and when.
+    asked: BTreeMap<Hold, (usize, usize, Duration)>,
+    guards: BTreeMap<Hold, Open>,
+    order: Vec<Hold>,
+    /// The client, and between which instants its clocks stood still.
+    frozen: Vec<(usize, Duration, Duration)>,
+}
+
+impl Watch {
+    fn see(&mut self, Event { at, what }: &Event) {
+        let at = *at;
         match what {
             What::Asked {
                 hold, client, key, ..
             } => {
-                asked.insert(*hold, (*client, *key, *at));
+                self.asked.insert(*hold, (*client, *key, at));
             }
             What::Granted {
                 hold,
@@ -56,79 +71,84 @@ pub(super) fn spans(events: &[Event]) -> Vec<Span> {
                 fence,
                 until,
             } => {
-                let (client, key, asked) = asked[hold];
-                let span = Span {
-                    hold: *hold,
-                    client,
-                    key,
-                    owner: *owner,
-                    fence: *fence,
-                    asked,
-                    granted: *at,
-                    end: *until,
-                    excused: false,
-                };
-                order.push(*hold);
-                open.insert(
-                    *hold,
-                    Open {
-                        span,
-                        until: *until,
-                        closed: false,
-                        gone: None,
-                    },
-                );
+                self.granted(at, *hold, *owner, *fence, *until);
             }
             What::Moved { hold, until } => {
-                if let Some(open) = open.get_mut(hold)
-                    && *at < open.until
+                if let Some(open) = self.guards.get_mut(hold)
+                    && at < open.until
                 {
                     open.until = *until;
                 }
             }
-            What::Lost { hold } => open
-                .get_mut(hold)
-                .into_iter()
-                .for_each(|open| open.close(*at)),
+            What::Lost { hold } => {
+                if let Some(open) = self.guards.get_mut(hold) {
+                    open.close(at);
+                }
+            }
             What::Ended { hold, .. } => {
-                if let Some(open) = open.get_mut(hold) {
-                    open.close(*at);
-                    open.gone = Some(*at);
+                if let Some(open) = self.guards.get_mut(hold) {
+                    open.give_away(at);
                 }
             }
             What::Crashed { client } => {
-                let theirs = open.values_mut().filter(|open| open.span.client == *client);
-                for open in theirs {
-                    open.close(*at);
-                    open.gone.get_or_insert(*at);
-                }
+                let guards = self.guards.values_mut();
+                let theirs = guards.filter(|open| open.span.client == *client);
+                theirs.for_each(|open| open.give_away(at));
             }
             What::Paused {
                 client,
                 frozen: true,
-            } => frozen.push((*client, *at, Duration::MAX)),
+            } => {
+                self.frozen.push((*client, at, Duration::MAX));
+            }
             What::Woke { client } => {
-                let last = frozen.iter_mut().rfind(|(who, ..)| who == client);
+                let last = self.frozen.iter_mut().rfind(|(who, ..)| who == client);
                 if let Some((_, _, end)) = last {
-                    *end = (*end).min(*at);
+                    *end = (*end).min(at);
                 }
             }
             _ => {}
         }
     }
-    let mut spans = Vec::new();
-    for hold in order {
-        let Some(mut open) = open.remove(&hold) else {
-            continue;
+
+    fn granted(&mut self, at: Duration, hold: Hold, owner: Owner, fence: u64, until: Duration) {
+        let (client, key, asked) = self.asked[&hold];
+        let span = Span {
+            hold,
+            client,
+            key,
+            owner,
+            fence,
+            asked,
+            granted: at,
+            end: until,
+            excused: false,
         };
-        open.close(open.until);
-        let (from, to) = (open.span.asked, open.gone.unwrap_or(Duration::MAX));
-        open.span.excused = frozen.iter().any(|(client, began, ended)| {
-            *client == open.span.client && *began <= to && from <= *ended
-        });
-        spans.push(open.span);
+        let open = Open {
+            span,
+            until,
+            closed: false,
+            gone: None,
+        };
+        self.order.push(hold);
+        self.guards.insert(hold, open);
     }
-    spans
+
+    fn spans(mut self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for hold in self.order {
+            let Some(mut open) = self.guards.remove(&hold) else {
+                continue;
+            };
+            open.close(open.until);
+            let (from, to) = (open.span.asked, open.gone.unwrap_or(Duration::MAX));
+            open.span.excused = self.frozen.iter().any(|(client, began, ended)| {
+                *client == open.span.client && *began <= to && from <= *ended
+            });
+            spans.push(open.span);
+        }
+        spans
+    }
 }
 
 impl Open {
@@ -137,5 +157,10 @@ impl Open {
             self.closed = true;
             self.span.end = at.min(self.until);
         }
+    }
+
+    fn give_away(&mut self, at: Duration) {
+        self.close(at);
+        self.gone.get_or_insert(at);
     }
 }

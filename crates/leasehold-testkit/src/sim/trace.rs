@@ -1,0 +1,147 @@
+use std::fmt;
+use std::time::Duration;
+
+use leasehold::Owner;
+
+use super::history::{Event, Execution, Stand, What};
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9.3}  {}", self.at.as_secs_f64(), self.what)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Joined { client, members } => {
+                write!(f, "client {client} begins, with {members} members")
+            }
+            Self::Asked {
+                hold,
+                client,
+                key,
+                ttl,
+            } => {
+                write!(
+                    f,
+                    "h{hold}  client {client} asks for key {key}, ttl {ttl:?}"
+                )
+            }
+            Self::Granted {
+                hold,
+                owner,
+                fence,
+                until,
+            } => write!(
+                f,
+                "h{hold}  GRANTED to {} with fence {fence}, until {}",
+                short(owner),
+                secs(*until)
+            ),
+            Self::Denied { hold, named } => write!(f, "h{hold}  denied: {named:?}"),
+            Self::Cancelled { hold } => write!(f, "h{hold}  cancelled"),
+            Self::Moved { hold, until } => write!(f, "h{hold}  deadline now {}", secs(*until)),
+            Self::Answered { hold, valid: true } => write!(f, "h{hold}  says valid"),
+            Self::Answered { hold, valid: false } => write!(f, "h{hold}  says lost"),
+            Self::Lost { hold } => write!(f, "h{hold}  LOST"),
+            Self::Ended { hold, how } => write!(f, "h{hold}  ends: {how:?}"),
+            Self::Released { hold, outcome } => write!(f, "h{hold}  release: {outcome:?}"),
+            Self::Wrote {
+                hold,
+                key,
+                fence,
+                accepted,
+            } => {
+                let word = if *accepted { "accepts" } else { "REFUSES" };
+                write!(f, "h{hold}  record {key} {word} fence {fence}")
+            }
+            Self::Paused { client, frozen } => {
+                let clocks = if *frozen { " with its clocks" } else { "" };
+                write!(f, "client {client} stands still{clocks}")
+            }
+            Self::Woke { client } => write!(f, "client {client} goes on"),
+            Self::Crashed { client } => write!(f, "client {client} CRASHES"),
+            other => of_servers(other, f),
+        }
+    }
+}
+
+/// What happens at servers, and in the end.
+fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match what {
+        What::Sent { client, key, owner } => {
+            write!(f, "client {client} key {key}: attempt {}", short(owner))
+        }
+        What::Executed(execution) => write!(f, "{execution}"),
+        What::Looked { server, client } => {
+            write!(f, "        server {server} is looked at by client {client}")
+        }
+        What::Holds { server, key, stand } => {
+            write!(
+                f,
+                "        server {server} key {key} holds {}",
+                stood(stand)
+            )
+        }
+        What::Forgot { server } => write!(f, "server {server} FORGETS"),
+        What::Restarted { server } => write!(f, "server {server} RESTARTS"),
+        What::Stepped { server, micros } => {
+            write!(f, "server {server} clock STEPS by {} ms", micros / 1_000)
+        }
+        What::Note(text) => f.write_str(text),
+        What::Stuck { client } => write!(f, "client {client} DOES NOT END"),
+        What::Quiet => f.write_str("-- quiet --"),
+        What::Settled => f.write_str("-- settled --"),
+        What::Left { server, key, owner } => {
+            let owner = owner.as_ref().map_or("somebody".into(), short);
+            write!(f, "server {server} key {key} is still held by {owner}")
+        }
+        What::Probed {
+            key,
+            granted,
+            took,
+            allowed,
+        } => write!(
+            f,
+            "probe of key {key}: granted {granted} after {took:?}, allowed {allowed:?}"
+        ),
+        // All others are told above.
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stray = if self.stray { " (stray)" } else { "" };
+        write!(
+            f,
+            "        server {} key {}: {:?} of client {} for {}{stray}: {} -> {}",
+            self.server,
+            self.key,
+            self.kind,
+            self.client,
+            short(&self.owner),
+            stood(&self.before),
+            stood(&self.after)
+        )
+    }
+}
+
+fn secs(at: Duration) -> String {
+    format!("{:.3}", at.as_secs_f64())
+}
+
+/// Enough of an owner to tell it from all others of a history.
+fn short(owner: &Owner) -> String {
+    let text = owner.to_string();
+    let nonce = text.split('.').nth(1).unwrap_or(&text);
+    nonce.chars().take(6).collect()
+}
+
+fn stood(stand: &Option<Stand>) -> String {
+    match stand {
+        None => "free".into(),
+        Some(stand) => format!("{} until {}", short(&stand.owner), secs(stand.until)),
+    }
+}
