@@ -38,7 +38,7 @@ Usage: cargo xtask VERB
   museum  --page            writes docs/museum.md anew
   fix                       formats, and applies what clippy can mend by itself
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
-  sim     [--seed N | --seeds A..B] [--faults NAMES] [--trace] [--open]
+  sim     [--seed N | --seeds A..B] [--faults NAMES] [--trace]
                             lets whole worlds of clients and servers run, 1,000 if not said
   faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
                             breaks servers, networks and processes under a lock, each way in turn

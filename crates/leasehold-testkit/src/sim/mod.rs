@@ -11,7 +11,6 @@ mod faults;
 mod gate;
 mod history;
 mod machine;
-mod open;
 mod plan;
 mod remote_member;
 mod request;

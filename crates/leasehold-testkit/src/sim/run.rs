@@ -6,7 +6,6 @@ use super::chance::Chance;
 use super::checks::{self, Violation};
 use super::faults::{FaultClass, Faults};
 use super::history::{Event, What, fingerprint};
-use super::open::is_open;
 use super::plan::Plan;
 use super::weather::Weather;
 use super::workload::key_name;
@@ -23,8 +22,6 @@ pub struct Outcome {
     pub allowed: Faults,
     /// What must not have happened.
     pub violations: Vec<Violation>,
-    /// What must not have happened either, and is known not to be mended yet.
-    pub open: Vec<Violation>,
     /// The same for the same history.
     pub fingerprint: u64,
     /// How many locks were granted.
@@ -36,8 +33,7 @@ impl Outcome {
     /// All that happened, one line each, and what was broken by it.
     pub fn trace(&self) -> impl Iterator<Item = String> {
         let events = self.events.iter().map(ToString::to_string);
-        let broken = self.violations.iter().chain(&self.open);
-        events.chain(broken.map(ToString::to_string))
+        events.chain(self.violations.iter().map(ToString::to_string))
     }
 }
 
@@ -51,7 +47,7 @@ impl fmt::Display for Outcome {
             ..
         } = self;
         writeln!(f, "seed {seed} ({faults}):")?;
-        for violation in self.violations.iter().chain(&self.open) {
+        for violation in &self.violations {
             writeln!(f, "  {violation}")?;
         }
         write!(
@@ -76,14 +72,11 @@ pub fn run(seed: u64, allowed: Faults) -> Outcome {
     let plan = Plan::draw(&chance, allowed);
     let events = runtime.block_on(live(seed, plan.clone(), chance));
     let granted = |event: &&Event| matches!(event.what, What::Granted { .. });
-    let broken = checks::all(&events).into_iter();
-    let (open, violations) = broken.partition(|violation| is_open(violation, plan.faults));
     Outcome {
         seed,
         faults: plan.faults,
         allowed,
-        violations,
-        open,
+        violations: checks::all(&events),
         fingerprint: fingerprint(&events),
         grants: events.iter().filter(granted).count(),
         events,

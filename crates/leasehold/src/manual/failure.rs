@@ -42,8 +42,8 @@
 //!
 //! The set is written on its members, on a *card* each: who belongs to it, its limits, since when
 //! the member remembers everything, and what it heard of the others. [`Quorum::init`] writes the
-//! first ones; without it the first client does, once all members have answered, and then a server
-//! that was started within the last minute does not count yet.
+//! first ones, and all count at once; without it the first client does, once all members have
+//! answered, and then they count after a minute, since they may all have been flushed.
 //!
 //! A lease that a restarted member forgot is put back there by the holder's keeper, beside a
 //! majority on which it still stands, once the member counts again: so one restart after the other
@@ -53,8 +53,6 @@
 //!
 //! # What stays outside
 //!
-//! - *All* members losing their data at once by FLUSHALL: nobody is left who could tell a client that
-//!   was not there before. If all restart at once, all wait.
 //! - A virtual machine that is paused does not know it: its clock stood still too. When renewals
 //!   find that a majority of members moved on without it, its deadlines are brought in; what ran
 //!   before that needs the [fence](super::fencing).

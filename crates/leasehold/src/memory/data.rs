@@ -33,9 +33,11 @@ impl Data {
         }
     }
 
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, now: BootInstant) {
         self.slots.clear();
         self.card = None;
+        // From now on it has a past.
+        self.restarted.get_or_insert(now);
     }
 
     /// Brings back the locks and the card of `then`.

@@ -58,7 +58,8 @@ impl MemoryStore {
 
     /// Forgets everything, counters and card too, as a server that is told FLUSHALL.
     pub fn forget_everything(&self) {
-        self.data().forget();
+        let now = self.ambient.clock.now();
+        self.data().forget(now);
     }
 
     /// Forgets one key, its counter too.
@@ -72,7 +73,7 @@ impl MemoryStore {
         let mut data = self.data();
         data.restart(now, &*self.ambient.entropy);
         if !with_data {
-            data.forget();
+            data.forget(now);
         }
     }
 

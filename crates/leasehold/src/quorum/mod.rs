@@ -118,8 +118,8 @@ impl Quorum {
     }
 
     /// Forms the set: writes the first card on every member, so that all count at once. Without
-    /// it, the first client does so once all members have answered, and a server that was started
-    /// a short time ago does not count yet, as it may be one that forgot.
+    /// it, the first client does so once all members have answered, and they count after the
+    /// longest TTL and a second, since they may be a set that forgot everything.
     ///
     /// # Errors
     ///

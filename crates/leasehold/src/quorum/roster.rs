@@ -198,7 +198,7 @@ impl Roster {
             }
         }
         let draw = &mut || Life::random(&*self.ambient.entropy);
-        let steps = trust.form(draw, |_, _| Some(wait_of(self.set.max_ttl)));
+        let steps = trust.form(draw, |_| Some(wait_of(self.set.max_ttl)));
         let writing = steps.into_iter().map(|step| self.write(step));
         for outcome in join_all(writing).await {
             outcome?;

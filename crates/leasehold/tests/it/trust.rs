@@ -235,9 +235,27 @@ async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
         "{error}"
     );
     scene.members[2].set(Fault::None);
-    take(&first, "x").await;
+    let error = first.lock("x").try_acquire().await.unwrap_err();
+    assert!(
+        error.counts_again().is_some(),
+        "it may be one that was flushed: {error}"
+    );
     scene.members[2].set(Fault::Unreachable);
+    scene.pass(WAIT).await;
     take(&scene.other_client(), "x").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_cannot_have_forgotten_form_a_set_that_counts_at_once() {
+    let scene = Scene::quorum(3);
+    let names = ["a", "b", "c"];
+    let new = names.map(|id| MemoryStore::member(id, scene.ambient.clone()));
+    let faulty = new.map(|store| FaultyMember::new(store, scene.ambient.clone()));
+    take(
+        &client(quorum_of(&faulty, &scene.ambient), &scene.ambient),
+        "x",
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

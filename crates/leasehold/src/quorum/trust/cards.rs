@@ -32,15 +32,8 @@ impl Trust {
             return Vec::new();
         }
         if self.is_unformed() {
-            return self.form(draw, |member, known| {
-                // Whose card we have seen has lost it.
-                let lost = self.lives.has_seen(member);
-                Some(if lost {
-                    Duration::ZERO
-                } else {
-                    known.presence.uptime
-                })
-            });
+            // It may be the second time: servers that were all flushed look the same.
+            return self.form(draw, |known| Some(remembered(known)));
         }
         let steps = (0..self.ids.len()).filter_map(|member| {
             let known = self.known[member].as_ref()?;
@@ -66,11 +59,11 @@ impl Trust {
     }
 
     /// The first cards, once all members have answered. `age`: how long each has remembered
-    /// everything; a server just started may be one that forgot.
+    /// everything.
     pub(crate) fn form(
         &self,
         draw: &mut dyn FnMut() -> Life,
-        age: impl Fn(usize, &Known) -> Option<Duration>,
+        age: impl Fn(&Known) -> Option<Duration>,
     ) -> Vec<CardStep> {
         let known: Vec<&Known> = self.known.iter().flatten().collect();
         let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
@@ -87,7 +80,7 @@ impl Trust {
                 run: known.presence.run.clone(),
                 durable: known.presence.durable,
                 life,
-                age: age(member, known),
+                age: age(known),
                 seen: others(&lives, &self.ids[member]),
             };
             CardStep::Write(member, edit)
@@ -195,6 +188,14 @@ fn confirm(
         seen: Vec::new(),
     };
     Some(CardStep::Write(member, edit))
+}
+
+/// How long a member without a card has surely remembered everything.
+fn remembered(known: &Known) -> Duration {
+    match known.presence.uptime {
+        Duration::MAX => Duration::MAX,
+        _ => Duration::ZERO,
+    }
 }
 
 fn others(lives: &[(MemberId, Life)], id: &MemberId) -> Vec<(MemberId, Life)> {

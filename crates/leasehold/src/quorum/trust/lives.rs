@@ -63,11 +63,6 @@ impl Lives {
         }
     }
 
-    /// Whether we ever saw the member with a card.
-    pub(crate) fn has_seen(&self, member: usize) -> bool {
-        self.seen[member].is_some()
-    }
-
     /// Whether an answer of `member` to a request sent at `sent` counts. `witnesses`: the others, as
     /// far as their clocks can be believed.
     pub(crate) fn verdict<'a>(
