@@ -19,8 +19,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(61);
 
 async fn is_free_at(store: &MemoryStore, name: &str) -> bool {
-    let holders = store.holders(&Key::new(name).unwrap()).await;
-    holders.unwrap().is_empty()
+    let holders = store.holders(&Key::new(name).expect("a name")).await;
+    holders.expect("an answer").is_empty()
 }
 
 /// Lets whatever was started in the background come to its end.
@@ -29,8 +29,12 @@ async fn settle(scene: &Scene) {
 }
 
 async fn take(client: &Client, name: &str) {
-    let guard = client.lock(name).try_acquire().await.unwrap();
-    guard.expect("a free lock").release().await.unwrap();
+    let guard = client.lock(name).try_acquire().await.expect("an answer");
+    guard
+        .expect("a free lock")
+        .release()
+        .await
+        .expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]
