@@ -16,8 +16,8 @@ use exhibit::Exhibit;
 
 /// Shows the exhibits whose names contain one of `names`, or all.
 pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure> {
+    check(workspace)?;
     let all = exhibits(workspace)?;
-    check_page(workspace, &all)?;
     let chosen: Vec<&Exhibit> = all
         .iter()
         .filter(|exhibit| {
@@ -60,6 +60,18 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure
     }
 }
 
+/// Whether every exhibit still fits the tree, and the page the exhibits.
+pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+    let all = exhibits(workspace)?;
+    for exhibit in &all {
+        let file = std::fs::read_to_string(workspace.root().join(&exhibit.file));
+        let file = file.map_err(|error| format!("{}: {error}", exhibit.file))?;
+        let fits = exhibit.let_into(&file);
+        fits.map_err(|why| format!("exhibit {}: {why}", exhibit.name))?;
+    }
+    check_page(workspace, &all)
+}
+
 /// Writes the page of the exhibits anew.
 pub(crate) fn write_page(workspace: &Workspace) -> Result<(), Failure> {
     let page = page(&exhibits(workspace)?);
@@ -79,13 +91,12 @@ fn page_path(workspace: &Workspace) -> PathBuf {
     workspace.root().join("docs/museum.md")
 }
 
-fn check_page(workspace: &Workspace, exhibits: &[Exhibit]) -> Result<(), Failure> {
+fn check_page(workspace: &Workspace, exhibits: &[Exhibit]) -> Result<(), String> {
     let stands = std::fs::read_to_string(page_path(workspace)).unwrap_or_default();
     if stands == page(exhibits) {
         return Ok(());
     }
-    let text = "docs/museum.md is not what the exhibits say: run `cargo xtask museum --page`";
-    Err(Failure::Work(text.into()))
+    Err("docs/museum.md is not what the exhibits say: run `cargo xtask museum --page`".into())
 }
 
 fn page(exhibits: &[Exhibit]) -> String {

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use crate::museum;
 use crate::step::step;
 use crate::workspace::Workspace;
 
@@ -41,6 +42,7 @@ type Rule = fn(&[Source]) -> Vec<Offence>;
 /// Reads the tree and holds every rule against it.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("tidy", || {
+        museum::check(workspace)?;
         let tree = read(workspace.root())?;
         let offences = judge(&tree);
         for Offence { path, line, rule } in &offences {
