@@ -311,7 +311,8 @@ impl State {
         match (&reason, distrust) {
             (Some(reason), Some(distrust)) => {
                 let again = distrust.until().map(|until| until.since(now));
-                tracing::warn!(member = %id, reason, ?again, "member does not count");
+                let again = again.map(|span| format!("{span:.0?}"));
+                tracing::warn!(member = %id, reason, again, "member does not count");
             }
             _ => tracing::info!(member = %id, "member counts again"),
         }

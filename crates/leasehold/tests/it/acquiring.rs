@@ -249,6 +249,7 @@ async fn a_wait_that_ends_in_the_middle_of_an_attempt_tells_the_answer_before() 
     let asked = scene.now();
     let error = waiting.await.unwrap().unwrap_err();
     assert!(error.is_busy(), "{error}");
+    assert_eq!(error.effect(), Effect::Unknown, "the attempt is still out");
     assert!(scene.now().since(asked) < Duration::from_secs(2));
     let error = scene
         .client

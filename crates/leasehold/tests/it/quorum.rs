@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, Ended, ErrorKind, Key, Quorum, Store};
+use leasehold::{Attempt, Effect, Ended, ErrorKind, Key, Quorum, Store};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{QUORUM_MARGIN, Scene, TTL};
@@ -188,6 +188,30 @@ async fn an_attempt_without_a_majority_frees_what_it_got() {
     );
     let freed = scene.count(3, |call| matches!(call, Call::Release(_)));
     assert!(freed >= 1, "the votes of the failed attempt were freed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_granted_and_perhaps_not_freed_is_unknown() {
+    let scene = Scene::quorum(3);
+    scene.members[1].set(Fault::Unreachable);
+    scene.members[2].set(Fault::Frozen);
+    let lock = scene.client.lock("x");
+    let (outcome, ()) = tokio::join!(lock.try_acquire(), async {
+        scene.pass(Duration::from_millis(500)).await;
+        // It has granted, and now it cannot be told that it was in vain.
+        scene.members[0].set(Fault::Unreachable);
+    });
+    assert_eq!(outcome.unwrap_err().effect(), Effect::Unknown);
+
+    scene.members[0].set(Fault::None);
+    scene.members[2].set(Fault::Unreachable);
+    scene.pass(Duration::from_secs(2)).await;
+    let error = scene.client.lock("y").try_acquire().await.unwrap_err();
+    assert_eq!(
+        error.effect(),
+        Effect::None,
+        "all that was granted is freed"
+    );
 }
 
 #[tokio::test(start_paused = true)]
