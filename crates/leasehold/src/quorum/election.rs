@@ -190,13 +190,14 @@ impl<'a> Election<'a> {
             Some(Ok(_)) => false,
             None => true,
         });
+        let open = self.votes.iter().filter(|vote| vote.is_none()).count();
         let failures: Vec<MemberFailure> = self
             .links
             .iter()
             .zip(self.votes)
             .filter_map(|(link, vote)| link.failure(vote?))
             .collect();
-        let error = too_few(total, failures);
+        let error = too_few(total, open, failures);
         if unknown {
             error.with_unknown_effect()
         } else {
@@ -206,8 +207,8 @@ impl<'a> Election<'a> {
 }
 
 /// The error of too few members: that of the only member, one that all failed members share and
-/// that will not pass by itself, or no quorum.
-pub(crate) fn too_few(total: usize, failures: Vec<MemberFailure>) -> Error {
+/// that will not pass by itself, or no quorum. `open`: how many were not heard when it was decided.
+pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -> Error {
     if let (1, [only]) = (total, failures.as_slice()) {
         return only.error.clone();
     }
@@ -224,7 +225,8 @@ pub(crate) fn too_few(total: usize, failures: Vec<MemberFailure>) -> Error {
             ) && failures.iter().all(|failure| failure.error.kind() == *kind)
         });
     let text = format!(
-        "no quorum: {} of {total} members count, {} are needed",
+        "no quorum: {}{} of {total} members count, {} are needed",
+        if open > 0 { "at most " } else { "" },
         total - failures.len(),
         majority(total)
     );

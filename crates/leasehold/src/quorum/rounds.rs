@@ -156,7 +156,7 @@ impl Fate {
             Verdict::Stood => Renewal::Renewed,
             Verdict::Lost(reason) => Renewal::Lost(reason),
             Verdict::Open | Verdict::Unknown => {
-                let error = too_few(self.members, self.failures.clone());
+                let error = too_few(self.members, 0, self.failures.clone());
                 Renewal::Unknown(error.with_unknown_effect())
             }
         }
@@ -199,7 +199,7 @@ pub(crate) async fn release(
         Verdict::Stood => Ok(Release::Released),
         Verdict::Lost(_) => Ok(Release::WasLost),
         Verdict::Open | Verdict::Unknown => {
-            Err(too_few(links.len(), failures).with_unknown_effect())
+            Err(too_few(links.len(), 0, failures).with_unknown_effect())
         }
     }
 }

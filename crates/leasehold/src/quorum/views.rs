@@ -61,7 +61,7 @@ async fn ask_all<T: Send + 'static>(
         }
     }
     if answers.len() < majority(links.len()) {
-        return Err(too_few(links.len(), failures));
+        return Err(too_few(links.len(), 0, failures));
     }
     Ok(answers)
 }

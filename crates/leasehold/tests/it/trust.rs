@@ -53,7 +53,9 @@ async fn a_member_that_restarted_empty_does_not_count_until_its_wait_is_over() {
         "{text}"
     );
     assert!(
-        text.contains("m1: lost data or restarted a short time ago (counts again in 61s)"),
+        text.contains(
+            "m1: lost data or restarted a short time ago, or is new (counts again in 61s)"
+        ),
         "{text}"
     );
     assert!(text.contains("m2: connection refused"), "{text}");

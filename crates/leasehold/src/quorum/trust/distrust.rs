@@ -130,7 +130,7 @@ impl fmt::Display for Distrust {
             Self::Forgot { what, .. } => f.write_str(match what {
                 Forgetting::Restarted => "restarted, and may have forgotten leases",
                 Forgetting::LostCard => "lost its data, and has forgotten leases",
-                Forgetting::NewLife => "lost data or restarted a short time ago",
+                Forgetting::NewLife => "lost data or restarted a short time ago, or is new",
             }),
             Self::WrongClock { what, .. } => match what {
                 ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
