@@ -28,6 +28,8 @@ pub(crate) struct Roster {
 #[derive(Debug)]
 struct State {
     trust: Trust,
+    /// Who has not said yet how it is.
+    strangers: Vec<bool>,
     /// Whose card is being written or read in the background.
     busy: Vec<bool>,
     /// What was last logged of each.
@@ -51,6 +53,7 @@ impl Roster {
             ambient,
             state: Mutex::new(State {
                 trust: Trust::new(ids, set.clone(), enforced),
+                strangers: vec![true; count],
                 busy: vec![false; count],
                 reasons: vec![None; count],
             }),
@@ -69,8 +72,18 @@ impl Roster {
 
     /// Whether the member must be asked how it is before it is asked for anything else.
     pub(crate) fn is_stranger(&self, member: usize) -> bool {
-        let state = self.state();
-        state.trust.is_enforced() && !state.trust.knows(member)
+        self.state().strangers[member]
+    }
+
+    /// Takes note that a member answered that it does not know how it is: of no concern unless the
+    /// rules are enforced.
+    pub(crate) fn has_no_presence(&self, member: usize, error: Error) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.trust.is_enforced() || error.is_unreachable() {
+            return Err(error);
+        }
+        state.strangers[member] = false;
+        Ok(())
     }
 
     /// Resolves once the member may be asked, or with why it may not. While the set is being
@@ -110,6 +123,7 @@ impl Roster {
         let at = self.since(sent);
         let (learned, steps) = {
             let mut state = self.state();
+            state.strangers[member] = false;
             let learned = state.trust.present(member, presence, at);
             let draw = &mut || Life::random(&*self.ambient.entropy);
             let mut steps = state.trust.card_steps(draw);
@@ -134,8 +148,7 @@ impl Roster {
             if learned.must_look && !enforced {
                 state.log_restart(member);
             }
-            let look =
-                learned.must_look && enforced && !std::mem::replace(&mut state.busy[member], true);
+            let look = learned.must_look && !std::mem::replace(&mut state.busy[member], true);
             (learned, look)
         };
         self.note(member, learned);

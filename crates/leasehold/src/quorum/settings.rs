@@ -27,7 +27,8 @@ pub(super) struct Settings {
 pub enum TrustRules {
     /// Their answers do not count until they are safe again.
     Enforced,
-    /// It is logged, and that is all: a server that forgets its locks grants them twice.
+    /// It is logged, and that is all: a server that forgets its locks grants them twice. Members of
+    /// another set refuse all the same.
     Logged,
 }
 

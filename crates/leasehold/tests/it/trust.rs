@@ -225,6 +225,33 @@ async fn a_client_of_another_set_is_refused_with_both() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_of_one_or_two_members_of_a_set_is_refused_too() {
+    let scene = Scene::quorum(3);
+    for count in [1, 2] {
+        let few = client(
+            quorum_of(&scene.members[..count], &scene.ambient),
+            &scene.ambient,
+        );
+        let error = few.lock("x").try_acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
+    // One that was there before the set was formed learns it by the answers.
+    for store in &scene.stores {
+        store.forget_everything();
+    }
+    let alone = client(
+        quorum_of(&scene.members[..1], &scene.ambient),
+        &scene.ambient,
+    );
+    take(&alone, "x").await;
+    scene.store().init().await.unwrap();
+    drop(alone.lock("x").try_acquire().await);
+    settle(&scene).await;
+    let error = alone.lock("x").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
     let scene = Scene::quorum(3);
     for store in &scene.stores {

@@ -80,9 +80,14 @@ impl Link {
             if self.roster.is_stranger(self.place) {
                 let sent = self.ambient.clock.now();
                 let presence = self.request(limit, self.member.presence()).await;
-                // Nothing of the attempt itself was sent.
-                let presence = presence.map_err(Error::without_effect)?;
-                self.roster.present(self.place, presence, sent);
+                match presence {
+                    Ok(presence) => self.roster.present(self.place, presence, sent),
+                    Err(error) => {
+                        // Nothing of the attempt itself was sent.
+                        let error = error.without_effect();
+                        self.roster.has_no_presence(self.place, error)?;
+                    }
+                }
             }
         }
         let asking = self.roster.may_ask(self.place);

@@ -80,10 +80,6 @@ impl Trust {
         &self.ids[member]
     }
 
-    pub(crate) fn knows(&self, member: usize) -> bool {
-        self.known[member].is_some()
-    }
-
     /// Takes in what a member says of itself.
     pub(crate) fn present(&mut self, member: usize, presence: Presence, at: Between) -> Learned {
         let received = at.received;
@@ -128,12 +124,13 @@ impl Trust {
 
     /// Whether the member may be asked for anything at all.
     pub(crate) fn may_ask(&self, member: usize) -> Result<(), Distrust> {
-        if !self.enforced {
-            return Ok(());
-        }
         let Some(known) = &self.known[member] else {
             return Ok(());
         };
+        if !self.enforced {
+            // A server that is used alone may be a member of a set, whose locks it does not know.
+            return self.other_set(known).map_or(Ok(()), Err);
+        }
         if let Some(misfit) = self.misfit(member, known) {
             return Err(misfit);
         }
@@ -155,10 +152,10 @@ impl Trust {
         sent: BootInstant,
         incarnation: Option<&Incarnation>,
     ) -> Result<(), Distrust> {
+        self.may_ask(member)?;
         if !self.enforced {
             return Ok(());
         }
-        self.may_ask(member)?;
         let others = self.known.iter().enumerate();
         let witnesses = others.filter_map(|(other, known)| {
             let believed = other != member && self.clocks.verdict(other, sent).is_ok();
@@ -186,7 +183,11 @@ impl Trust {
         if let Some((other, _)) = twin {
             return Some(Distrust::SameServer(self.ids[other].clone()));
         }
-        let card = presence.card.as_ref()?;
+        self.other_set(known)
+    }
+
+    fn other_set(&self, known: &Known) -> Option<Distrust> {
+        let card = known.presence.card.as_ref()?;
         (card.set != self.set).then(|| Distrust::OtherSet {
             theirs: card.set.clone(),
             generation: card.generation,
