@@ -14,7 +14,7 @@ mod lives;
 use std::time::Duration;
 
 use crate::card::MemberSet;
-use crate::clock::BootInstant;
+use crate::clock::{BootInstant, WallTime};
 use crate::member::{Incarnation, MemberId, Presence, Sample};
 
 pub(crate) use cards::CardStep;
@@ -92,7 +92,7 @@ impl Trust {
         }
         let learned = Learned {
             must_look: false,
-            stood_still: self.clocks.read(member, reading(presence.clock, at)),
+            stood_still: self.read_clock(member, presence.clock, at),
         };
         self.incarnations[member] = Some(presence.incarnation());
         self.told += 1;
@@ -111,15 +111,24 @@ impl Trust {
         let must_look = self.incarnations[member].as_ref() != Some(&sample.incarnation);
         if !self.enforced {
             self.incarnations[member] = Some(sample.incarnation.clone());
-            return Learned {
-                must_look,
-                stood_still: None,
-            };
         }
         Learned {
             must_look,
-            stood_still: self.clocks.read(member, reading(sample.clock, at)),
+            stood_still: self.read_clock(member, sample.clock, at),
         }
+    }
+
+    /// Where the rules are not enforced, one mad server could tell us that we stood still.
+    fn read_clock(&mut self, member: usize, clock: WallTime, at: Between) -> Option<Duration> {
+        let Between { sent, received } = at;
+        let reading = Reading {
+            clock,
+            sent,
+            received,
+        };
+        self.enforced
+            .then(|| self.clocks.read(member, reading))
+            .flatten()
     }
 
     /// Whether the member may be asked for anything at all.
@@ -193,13 +202,5 @@ impl Trust {
             generation: card.generation,
             ours: self.set.clone(),
         })
-    }
-}
-
-fn reading(clock: crate::clock::WallTime, at: Between) -> Reading {
-    Reading {
-        clock,
-        sent: at.sent,
-        received: at.received,
     }
 }

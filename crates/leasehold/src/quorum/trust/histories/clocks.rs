@@ -107,3 +107,15 @@ fn a_machine_that_was_suspended_unnoticed_is_told_so_and_distrusts_nobody() {
     }
     world.all_count();
 }
+
+#[test]
+fn a_server_by_itself_cannot_tell_us_that_we_stood_still() {
+    let mut world = World::new(3);
+    let alone = MemberSet::new(ids(1), MAX_TTL, TOLERANCE);
+    world.trust = Trust::new(ids(1), alone, false);
+    world.servers[0].card = None;
+    world.meet(0);
+    world.step(0, 3_600);
+    assert_eq!(world.meet(0).stood_still, None);
+    assert_eq!(world.counts(0), Ok(()));
+}
