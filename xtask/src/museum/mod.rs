@@ -181,10 +181,13 @@ impl Copy {
     fn turns_red(&self, workspace: &Workspace, exhibit: &Exhibit) -> Result<(), String> {
         let arguments: Vec<&str> = exhibit.run.split_whitespace().collect();
         succeed(self.test(workspace, &arguments).arg("--no-run"))?;
-        let mut test = self.test(workspace, &arguments);
+        let mut test = bounded(&self.test(workspace, &arguments));
         test.args(["--", &exhibit.test]);
         suite::equip(&mut test, workspace)?;
         let output = test.output().map_err(|error| error.to_string())?;
+        if output.status.code() == Some(TIMED_OUT) {
+            return Err(format!("its test did not end within {TEST_MAX} s"));
+        }
         let said = String::from_utf8_lossy(&output.stdout);
         let red = said.lines().any(|line| {
             line.starts_with("test ") && line.contains(&exhibit.test) && line.ends_with("FAILED")
@@ -205,3 +208,25 @@ impl Copy {
         test
     }
 }
+
+/// The same call, which is ended if it takes too long: a test that never ends says nothing, and may
+/// fill the memory.
+fn bounded(call: &Command) -> Command {
+    let mut bounded = Command::new("timeout");
+    bounded.args(["--kill-after=5", TEST_MAX]);
+    bounded.arg(call.get_program()).args(call.get_args());
+    let changes = call
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    bounded.envs(changes);
+    if let Some(folder) = call.get_current_dir() {
+        bounded.current_dir(folder);
+    }
+    bounded
+}
+
+/// In seconds.
+const TEST_MAX: &str = "180";
+
+/// What `timeout` ends with if it ended the call.
+const TIMED_OUT: i32 = 124;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, WallTime};
 use leasehold::{
-    Attempt, BoxFuture, Client, ErrorKind, Key, LostReason, MemoryStore, Quorum, Store,
+    Attempt, BoxFuture, Client, ErrorKind, GuardState, Key, LostReason, MemoryStore, Quorum, Store,
 };
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
