@@ -152,7 +152,8 @@ async fn a_lease_that_stands_on_a_member_that_forgot_does_not_renew_the_guard() 
         });
     let late = scene.stores[2].acquire(&claim.unwrap()).await;
     assert!(matches!(late, Ok(Attempt::Granted(_))));
-    assert_eq!(guard.lost().await, LostReason::Unreachable);
+    scene.pass(TTL).await;
+    assert_eq!(guard.state(), GuardState::Lost(LostReason::Unreachable));
 }
 
 #[tokio::test(start_paused = true)]
