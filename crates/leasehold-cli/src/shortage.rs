@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::{MemberFailure, MemberHealth};
+use leasehold::{Card, MemberFailure, MemberHealth};
 
 /// Why a set grants no lock at present: fewer of its members count than are needed.
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ impl Shortage {
         is_short.then(|| Self {
             total,
             failures,
-            is_unformed: total >= 3 && answers.all(|presence| presence.card.is_none()),
+            is_unformed: total >= 3
+                && answers.all(|presence| !presence.card.as_ref().is_some_and(Card::is_formed)),
         })
     }
 

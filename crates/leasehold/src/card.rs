@@ -146,7 +146,7 @@ impl fmt::Debug for Mark {
 pub struct Card {
     /// The set that the member belongs to.
     pub set: MemberSet,
-    /// Counts the changes of the set, from 1.
+    /// Counts the changes of the set, from 1; 0 while it is being formed, when nobody counts.
     pub generation: u64,
     /// When the set was last changed, by the member's clock.
     pub changed: WallTime,
@@ -163,6 +163,11 @@ pub struct Card {
 }
 
 impl Card {
+    /// Whether all members of the set have had its card at one time.
+    pub fn is_formed(&self) -> bool {
+        self.generation > 0
+    }
+
     /// The card's mark.
     pub fn mark(&self) -> Mark {
         Mark::of(self.life, self.generation)

@@ -58,7 +58,9 @@ impl Roll {
     /// Whether nobody has a card, where there is somebody who could.
     fn is_unformed(&self) -> bool {
         let mut answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
-        self.is_set() && answers.clone().next().is_some() && answers.all(|it| it.card.is_none())
+        self.is_set()
+            && answers.clone().next().is_some()
+            && answers.all(|it| !it.card.as_ref().is_some_and(Card::is_formed))
     }
 
     /// Fewer have no cards, since nobody is left out.

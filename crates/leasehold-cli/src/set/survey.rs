@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
-use leasehold::{Error, ErrorKind, Member, MemberId, Presence};
+use leasehold::{Card, Error, ErrorKind, Member, MemberId, Presence};
 
 /// What one server says of itself, without anybody's judgement: asking so writes nothing, whereas a
 /// client keeps the members' cards.
@@ -57,7 +57,9 @@ pub(super) async fn limited<T>(
 /// Whether the members that answer have no card, any of them.
 pub(super) fn is_unformed(seen: &[Seen]) -> bool {
     let mut answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
-    seen.len() >= 3 && answers.clone().next().is_some() && answers.all(|it| it.card.is_none())
+    seen.len() >= 3
+        && answers.clone().next().is_some()
+        && answers.all(|it| !it.card.as_ref().is_some_and(Card::is_formed))
 }
 
 fn micros(time: WallTime) -> i64 {

@@ -85,9 +85,12 @@ impl Server {
             clock: Arc::new(machine.clone()),
             entropy: chance.entropy(),
         };
+        let store = MemoryStore::member(format!("s{number}"), ambient);
+        // A server has a past, which nobody knows.
+        store.restart(true);
         Self {
             number,
-            store: MemoryStore::member(format!("s{number}"), ambient),
+            store,
             machine,
             timeline,
             history,

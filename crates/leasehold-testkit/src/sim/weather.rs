@@ -5,6 +5,7 @@ use leasehold::background;
 
 use super::chance::Chance;
 use super::faults::FaultClass;
+use super::plan::Plan;
 use super::server::{Comeback, Condition, Server};
 use super::world::World;
 
@@ -123,14 +124,18 @@ impl Weather {
     }
 
     /// Moves the clock of one of a minority: of a majority that moves together nobody could tell
-    /// that it was not the rest of the world.
+    /// that it was not the rest of the world. It stays so for the longest TTL at least: nobody who
+    /// did not ask meanwhile could tell that it was stepped and stepped back.
     fn step(&self) {
         let minority = (self.world.servers.len() - 1) / 2;
         let server = Arc::clone(&self.world.servers[self.chance.below(minority)]);
+        if server.machine.wall_offset().abs() > 100_000 {
+            return;
+        }
         let most = *self.chance.pick(&[90_000, 400_000, 3_000_000, 20_000_000]);
         server.step(self.chance.around_zero(most));
         if self.chance.percent(50) {
-            self.later(self.span(), move || {
+            self.later(Plan::MAX_TTL + self.span(), move || {
                 server.step(-server.machine.wall_offset());
             });
         }

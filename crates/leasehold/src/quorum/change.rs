@@ -9,7 +9,7 @@ use crate::ambient::Ambient;
 use crate::card::{Card, CardEdit, Life, MemberSet};
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, MemberId, Presence};
-use crate::quorum::roster::limited;
+use crate::quorum::limit::limited;
 use crate::quorum::trust::wait_of;
 
 /// One step from a set to the next.
@@ -104,6 +104,9 @@ impl Change<'_> {
                 "{id} belongs to another set: {}, not {}",
                 card.set, self.old
             ));
+        }
+        if !card.is_formed() {
+            return refuse(format!("{id}: its set is not formed yet"));
         }
         if card.run != presence.run {
             return refuse(format!(

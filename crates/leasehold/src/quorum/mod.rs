@@ -6,6 +6,7 @@
 mod ballot;
 mod change;
 mod election;
+mod limit;
 mod link;
 mod roster;
 mod rounds;

@@ -1,5 +1,4 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -7,10 +6,11 @@ use tokio::sync::Notify;
 use crate::ambient::Ambient;
 use crate::background;
 use crate::card::{Life, MemberSet};
-use crate::clock::{self, BootInstant};
+use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::health::MemberHealth;
 use crate::member::{Incarnation, Member, MemberId, Presence, Sample};
+use crate::quorum::limit::limited;
 use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust, wait_of};
 
 /// The members with what is known of each: takes in what they show, keeps their cards, and says
@@ -35,9 +35,6 @@ struct State {
     /// What was last logged of each.
     reasons: Vec<Option<String>>,
 }
-
-/// How long asking or writing in the background may take.
-const LIMIT: Duration = Duration::from_secs(1);
 
 impl Roster {
     pub(crate) fn new(
@@ -70,9 +67,12 @@ impl Roster {
         &self.set
     }
 
-    /// Whether the member must be asked how it is before it is asked for anything else.
-    pub(crate) fn is_stranger(&self, member: usize) -> bool {
-        self.state().strangers[member]
+    /// Whether the member must be asked how it is before it is asked for anything else: it never
+    /// was, or what it said before `began` stands in the way, and may be over.
+    pub(crate) fn must_meet(&self, member: usize, began: BootInstant) -> bool {
+        let state = self.state();
+        let obstacle = state.trust.may_ask(member).is_err();
+        state.strangers[member] || obstacle && !state.trust.heard_since(member, began)
     }
 
     /// Takes note that a member answered that it does not know how it is: of no concern unless the
@@ -212,11 +212,19 @@ impl Roster {
         }
         let draw = &mut || Life::random(&*self.ambient.entropy);
         let steps = trust.form(draw, |_| Some(wait_of(self.set.max_ttl)));
-        let writing = steps.into_iter().map(|step| self.write(step));
-        for outcome in join_all(writing).await {
-            outcome?;
+        self.write_all(steps).await?;
+        for (member, handle) in self.members.iter().enumerate() {
+            let sent = self.ambient.clock.now();
+            let presence = self.ask(member).await;
+            let presence = presence.map_err(|error| error.with_store(handle.id().as_str()))?;
+            trust.present(member, presence, self.since(sent));
         }
-        Ok(())
+        self.write_all(trust.card_steps(draw)).await
+    }
+
+    async fn write_all(&self, steps: Vec<CardStep>) -> Result<(), Error> {
+        let writing = steps.into_iter().map(|step| self.write(step));
+        join_all(writing).await.into_iter().collect()
     }
 
     /// What a member says of itself that is to be in a set for the first time.
@@ -298,19 +306,6 @@ impl Roster {
         // Every change under the mutex leaves it whole, also where a panic comes between.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// An answer to `request`, or an error once it took too long.
-pub(crate) async fn limited<T>(
-    ambient: &Ambient,
-    request: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    let clock = &*ambient.clock;
-    let answer = clock::within(clock, clock.now() + LIMIT, request).await;
-    answer.unwrap_or_else(|| {
-        let text = format!("no answer within {LIMIT:?}");
-        Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
-    })
 }
 
 impl State {

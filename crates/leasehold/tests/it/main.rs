@@ -3,6 +3,7 @@
 mod acquiring;
 mod claiming;
 mod keeping;
+mod paused_machine;
 mod quorum;
 mod scene;
 mod sending;

@@ -1,13 +1,9 @@
 //! Whose answers count, and what is put back, with the real quorum over members in memory.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::clock::{BootInstant, Clock, WallTime};
 use leasehold::{
-    Attempt, BoxFuture, Client, ErrorKind, GuardState, Key, LostReason, MemoryStore, Quorum, Store,
+    Attempt, Client, ErrorKind, GuardState, Key, LostReason, MemoryStore, Quorum, Store,
 };
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
@@ -226,6 +222,20 @@ async fn a_client_of_another_set_is_refused_with_both() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_was_refused_asks_again_whether_that_is_over() {
+    let scene = Scene::quorum(3);
+    let limits = quorum_of(&scene.members, &scene.ambient).max_ttl(Duration::from_secs(30));
+    let other = client(limits, &scene.ambient);
+    assert!(other.lock("x").try_acquire().await.is_err());
+    for store in &scene.stores {
+        store.forget_everything();
+    }
+    scene.pass(SECOND).await;
+    let guard = other.lock("x").ttl(Duration::from_secs(5)).acquire().await;
+    assert!(guard.expect("its own set, after the wait").is_valid());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_of_one_or_two_members_of_a_set_is_refused_too() {
     let scene = Scene::quorum(3);
     for count in [1, 2] {
@@ -426,69 +436,4 @@ async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
             .starts_with("a change of the members keeps the limits"),
         "{error}"
     );
-}
-
-/// The clock of a machine that can be made to stand still without knowing it.
-#[derive(Debug)]
-struct PausedMachine {
-    true_clock: Arc<dyn Clock>,
-    /// How far it has fallen behind, less what it was told of; nanoseconds.
-    behind: AtomicU64,
-}
-
-impl PausedMachine {
-    fn stand_still(&self, span: Duration) {
-        self.behind.fetch_add(span.as_nanos() as u64, SeqCst);
-    }
-
-    fn behind(&self) -> Duration {
-        Duration::from_nanos(self.behind.load(SeqCst))
-    }
-}
-
-impl Clock for PausedMachine {
-    fn now(&self) -> BootInstant {
-        self.true_clock.now() - self.behind()
-    }
-
-    fn wall(&self) -> WallTime {
-        self.true_clock.wall()
-    }
-
-    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
-        self.true_clock.sleep_until(deadline + self.behind())
-    }
-
-    fn stood_still(&self, span: Duration) {
-        self.behind.fetch_sub(span.as_nanos() as u64, SeqCst);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_machine_that_was_paused_unawares_learns_it_by_the_members_and_loses_its_guards() {
-    let scene = Scene::quorum(5);
-    let machine = Arc::new(PausedMachine {
-        true_clock: Arc::clone(&scene.ambient.clock),
-        behind: AtomicU64::new(0),
-    });
-    let ambient = Ambient {
-        clock: Arc::clone(&machine) as Arc<dyn Clock>,
-        ..scene.ambient.clone()
-    };
-    let paused = client(quorum_of(&scene.members, &ambient), &ambient);
-    let guard = paused.lock("x").acquire().await.unwrap();
-    // The machine is paused for longer than the lease lives. Its clock says that no time passed.
-    machine.stand_still(TTL);
-    scene.pass(TTL).await;
-    let next = scene.client.lock("x").try_acquire().await.unwrap();
-    let next = next.expect("the lease is over");
-    assert!(guard.is_valid(), "nobody could tell it");
-    // Its next question, about any lock, tells it; the answer is then half a minute old.
-    let outcome = paused.lock("y").try_acquire().await;
-    assert!(outcome.is_err());
-    settle(&scene).await;
-    assert!(machine.behind() < SECOND, "{:?}", machine.behind());
-    assert!(!guard.is_valid());
-    assert!(next.is_valid() && next.fence() > guard.fence());
-    take(&paused, "y").await;
 }

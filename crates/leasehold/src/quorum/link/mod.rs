@@ -71,32 +71,38 @@ impl Link {
         &self.member
     }
 
-    /// Meets the member, if that has not been done, and sees to it that it may be asked.
+    /// Sees to it that the member may be asked: asks it how it is, if that is not known, or if what
+    /// is known stands in the way.
     async fn may_ask(self: &Arc<Self>, limit: Duration) -> Result<(), Error> {
         self.heard()?;
-        let end = self.ambient.clock.now() + limit;
-        if self.roster.is_stranger(self.place) {
-            let _met = self.meeting.lock().await;
-            if self.roster.is_stranger(self.place) {
-                let sent = self.ambient.clock.now();
-                let presence = self.request(limit, self.member.presence()).await;
-                match presence {
-                    Ok(presence) => self.roster.present(self.place, presence, sent),
-                    Err(error) => {
-                        // Nothing of the attempt itself was sent.
-                        let error = error.without_effect();
-                        self.roster.has_no_presence(self.place, error)?;
-                    }
-                }
+        let clock = &*self.ambient.clock;
+        let began = clock.now();
+        if self.roster.must_meet(self.place, began) {
+            // One asks for all that come meanwhile.
+            let meeting = clock::within(clock, began + limit, self.meeting.lock()).await;
+            self.heard()?;
+            if meeting.is_some() && self.roster.must_meet(self.place, began) {
+                self.meet(limit).await?;
             }
         }
         let asking = self.roster.may_ask(self.place);
-        let verdict = clock::within(&*self.ambient.clock, end, asking).await;
-        let obstacle = match verdict {
+        let obstacle = match clock::within(clock, began + limit, asking).await {
             Some(verdict) => verdict.err(),
             None => self.roster.obstacle(self.place),
         };
         obstacle.map_or(Ok(()), |distrust| Err(self.refusal(&distrust)))
+    }
+
+    async fn meet(self: &Arc<Self>, limit: Duration) -> Result<(), Error> {
+        let sent = self.ambient.clock.now();
+        match self.request(limit, self.member.presence()).await {
+            Ok(presence) => self.roster.present(self.place, presence, sent),
+            // Nothing of the attempt itself was sent.
+            Err(error) => self
+                .roster
+                .has_no_presence(self.place, error.without_effect())?,
+        }
+        Ok(())
     }
 
     /// Fails while the member is silent, or not one of this set.

@@ -31,7 +31,12 @@ impl Trust {
         if !self.enforced {
             return Vec::new();
         }
-        if self.is_unformed() {
+        if self
+            .known
+            .iter()
+            .flatten()
+            .all(|known| known.presence.card.is_none())
+        {
             // It may be the second time: servers that were all flushed look the same.
             return self.form(draw, |known| Some(remembered(known)));
         }
@@ -42,9 +47,9 @@ impl Trust {
             }
             match &known.presence.card {
                 None => self.restore(member, known, draw()),
-                Some(card) => {
-                    confirm(member, known, card, draw).or_else(|| self.tell(member, known, card))
-                }
+                Some(card) => confirm(member, known, card, draw)
+                    .or_else(|| self.complete(member, known, card))
+                    .or_else(|| self.tell(member, known, card)),
             }
         });
         let mut steps: Vec<CardStep> = steps.collect();
@@ -52,14 +57,14 @@ impl Trust {
         steps
     }
 
-    /// No member that we know has a card.
+    /// No member that we know has the card of a set that was formed.
     pub(crate) fn is_unformed(&self) -> bool {
         let mut known = self.known.iter().flatten();
-        known.all(|known| known.presence.card.is_none())
+        known.all(|known| !known.presence.card.as_ref().is_some_and(Card::is_formed))
     }
 
-    /// The first cards, once all members have answered. `age`: how long each has remembered
-    /// everything.
+    /// The first cards, once all members have answered; they say that the set is still being
+    /// formed. `age`: how long each has remembered everything.
     pub(crate) fn form(
         &self,
         draw: &mut dyn FnMut() -> Life,
@@ -76,7 +81,7 @@ impl Trust {
             let edit = CardEdit {
                 expected: None,
                 set: self.set.clone(),
-                generation: 1,
+                generation: 0,
                 run: known.presence.run.clone(),
                 durable: known.presence.durable,
                 life,
@@ -86,6 +91,30 @@ impl Trust {
             CardStep::Write(member, edit)
         };
         known.iter().enumerate().map(first).collect()
+    }
+
+    /// The set is formed once all its members have its card: of two clients with different lists that
+    /// begin at once, each could otherwise win a majority of its own. Whoever sees that it was so
+    /// says it on the cards.
+    fn complete(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
+        let all = self.settled().count() == self.ids.len();
+        let known_as_formed = self.settled().map(|(_, card)| card.generation).max()?;
+        let generation = if all {
+            known_as_formed.max(1)
+        } else {
+            known_as_formed
+        };
+        let edit = CardEdit {
+            expected: Some(card.mark()),
+            set: card.set.clone(),
+            generation,
+            run: known.presence.run.clone(),
+            durable: card.durable,
+            life: card.life,
+            age: None,
+            seen: Vec::new(),
+        };
+        (!card.is_formed() && generation > 0).then_some(CardStep::Write(member, edit))
     }
 
     /// A card for a member that lost its own, once a majority has answered, of which nobody
@@ -116,7 +145,10 @@ impl Trust {
             run: known.presence.run.clone(),
             durable: known.presence.durable,
             life,
-            age: Some(Duration::ZERO),
+            age: Some(match generation {
+                0 => remembered(known),
+                _ => Duration::ZERO,
+            }),
             seen: self.lives(),
         };
         Some(CardStep::Write(member, edit))

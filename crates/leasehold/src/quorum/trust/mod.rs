@@ -80,6 +80,12 @@ impl Trust {
         &self.ids[member]
     }
 
+    /// Whether the member has said of itself anything since `instant`.
+    pub(crate) fn heard_since(&self, member: usize, instant: BootInstant) -> bool {
+        let known = self.known[member].as_ref();
+        known.is_some_and(|known| known.received >= instant)
+    }
+
     /// Takes in what a member says of itself.
     pub(crate) fn present(&mut self, member: usize, presence: Presence, at: Between) -> Learned {
         let received = at.received;
@@ -143,7 +149,8 @@ impl Trust {
         if let Some(misfit) = self.misfit(member, known) {
             return Err(misfit);
         }
-        if self.is_unformed() {
+        let card = known.presence.card.as_ref();
+        if self.is_unformed() || card.is_some_and(|card| !card.is_formed()) {
             let silent = |(member, known): (usize, &Option<Known>)| {
                 known.is_none().then(|| self.ids[member].clone())
             };

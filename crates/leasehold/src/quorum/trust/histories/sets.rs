@@ -104,3 +104,52 @@ fn rules_that_are_not_enforced_count_everybody() {
     assert_eq!(world.counts(0), Ok(()));
     assert_eq!(world.trust.card_steps(&mut || unreachable!()), []);
 }
+
+#[test]
+fn of_two_lists_that_begin_at_once_none_is_formed() {
+    let mut world = World::new(4);
+    for server in &mut world.servers {
+        server.card = None;
+    }
+    let lists = [[0, 1, 2], [0, 1, 3]];
+    let client = |list: [usize; 3]| {
+        let ids = list.map(|n| MemberId::new(format!("m{n}")));
+        let set = MemberSet::new(ids.clone(), MAX_TTL, TOLERANCE);
+        Trust::new(ids.to_vec(), set, true)
+    };
+    let mut clients = lists.map(client);
+    let meet = |world: &World, clients: &mut [Trust; 2]| {
+        for (trust, list) in clients.iter_mut().zip(lists) {
+            for (place, server) in list.into_iter().enumerate() {
+                trust.present(place, world.presence(server), world.at());
+            }
+        }
+    };
+    meet(&world, &mut clients);
+    // Each is the first at one of the two members that both lists have.
+    let mut lives = 0xa0;
+    for (trust, writes) in clients.iter().zip([[1, 2], [0, 3]]) {
+        let list = if writes[1] == 2 { lists[0] } else { lists[1] };
+        let steps = trust.card_steps(&mut || {
+            lives += 1;
+            Life::parse(&format!("{lives:016x}")).unwrap()
+        });
+        for step in steps {
+            let CardStep::Write(place, edit) = step else {
+                panic!("{step:?}")
+            };
+            if writes.contains(&list[place]) {
+                world.write(list[place], edit);
+            }
+        }
+    }
+    world.pass(3_600);
+    meet(&world, &mut clients);
+    for trust in &clients {
+        assert!((0..3).all(|place| trust.counts(place, world.ours(), None).is_err()));
+        assert_eq!(
+            trust.card_steps(&mut || panic!("nothing is to be restored")),
+            []
+        );
+    }
+}
