@@ -2,9 +2,11 @@
 
 mod acquiring;
 mod claiming;
+mod freeing;
 mod keeping;
 mod paused_machine;
 mod quorum;
 mod scene;
 mod sending;
+mod sets;
 mod trust;

@@ -21,6 +21,9 @@ pub(crate) const TTL: Duration = Duration::from_secs(30);
 pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
 pub(crate) const QUORUM_MARGIN: Duration = Duration::from_millis(3_500);
 
+/// How long a member is out that may have forgotten: the longest TTL and a second.
+pub(crate) const WAIT: Duration = Duration::from_secs(61);
+
 impl Scene {
     /// A store by itself, without a quorum around it.
     pub(crate) fn single() -> Self {
@@ -79,6 +82,11 @@ impl Scene {
         self.ambient.clock.sleep_until(self.now() + span).await;
     }
 
+    /// Lets whatever was started in the background come to its end.
+    pub(crate) async fn settle(&self) {
+        self.pass(Duration::from_millis(1)).await;
+    }
+
     pub(crate) fn count(&self, member: usize, matches: impl Fn(&Call) -> bool) -> usize {
         self.members[member]
             .calls()
@@ -86,6 +94,16 @@ impl Scene {
             .filter(|call| matches(call))
             .count()
     }
+}
+
+/// Takes a lock that is free, and frees it again.
+pub(crate) async fn take(client: &Client, name: &str) {
+    let guard = client.lock(name).try_acquire().await.expect("an answer");
+    guard
+        .expect("a free lock")
+        .release()
+        .await
+        .expect("an answer");
 }
 
 pub(crate) fn quorum_of(members: &[FaultyMember], ambient: &Ambient) -> Quorum {

@@ -2,35 +2,16 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    Attempt, Client, ErrorKind, GuardState, Key, LostReason, MemoryStore, Quorum, Store,
-};
-use leasehold_testkit::{Call, Fault, FaultyMember};
+use leasehold::{Attempt, ErrorKind, GuardState, Key, LostReason, MemoryStore, Store};
+use leasehold_testkit::{Call, Fault};
 
-use crate::scene::{Scene, TTL, client, quorum_of};
+use crate::scene::{Scene, TTL, WAIT, client, take};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// How long a member is out that may have forgotten: the longest TTL and a second.
-const WAIT: Duration = Duration::from_secs(61);
 
 async fn is_free_at(store: &MemoryStore, name: &str) -> bool {
     let holders = store.holders(&Key::new(name).expect("a name")).await;
     holders.expect("an answer").is_empty()
-}
-
-/// Lets whatever was started in the background come to its end.
-async fn settle(scene: &Scene) {
-    scene.pass(Duration::from_millis(1)).await;
-}
-
-async fn take(client: &Client, name: &str) {
-    let guard = client.lock(name).try_acquire().await.expect("an answer");
-    guard
-        .expect("a free lock")
-        .release()
-        .await
-        .expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,7 +20,7 @@ async fn a_member_that_restarted_empty_does_not_count_until_its_wait_is_over() {
     take(&scene.client, "x").await;
     scene.stores[1].restart(false);
     take(&scene.client, "x").await;
-    settle(&scene).await;
+    scene.settle().await;
     scene.members[2].set(Fault::Unreachable);
     let error = scene.client.lock("x").try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
@@ -124,7 +105,7 @@ async fn a_restarted_minority_comes_back_into_play_without_the_holder_doing_anyt
         scene.members[1].set(Fault::None);
         let fence = guard.fence();
         guard.release().await.unwrap();
-        settle(&scene).await;
+        scene.settle().await;
         let next = scene.client.lock("x").acquire().await.unwrap();
         assert!(next.fence() > fence);
         next
@@ -180,7 +161,7 @@ async fn flushed_data_are_noticed_by_the_very_answer_that_lacks_them() {
     let error = scene.client.lock("x").try_acquire().await.unwrap_err();
     assert!(error.to_string().contains("m1: "), "{error}");
     assert_eq!(error.members().len(), 2, "{error}");
-    settle(&scene).await;
+    scene.settle().await;
     let health = Store::health(&scene.store()).await;
     let distrust = health[1].distrust.as_ref().expect("out");
     assert!(
@@ -192,117 +173,6 @@ async fn flushed_data_are_noticed_by_the_very_answer_that_lacks_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_another_set_is_refused_with_both() {
-    let scene = Scene::quorum(5);
-    let fewer = client(
-        quorum_of(&scene.members[..3], &scene.ambient),
-        &scene.ambient,
-    );
-    let error = fewer.lock("x").try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    let text = error.to_string();
-    assert!(
-        text.contains("m0: belongs to another set: its card (generation 1) says m0,m1,m2,m3,m4 ("),
-        "{text}"
-    );
-    assert!(text.contains("this client m0,m1,m2 ("), "{text}");
-    let asked = |call: &Call| matches!(call, Call::Acquire(_));
-    assert_eq!(
-        scene.count(0, asked),
-        0,
-        "nothing is asked of members of others"
-    );
-    let limits = quorum_of(&scene.members, &scene.ambient).max_ttl(Duration::from_secs(30));
-    let error = client(limits, &scene.ambient)
-        .lock("x")
-        .try_acquire()
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_was_refused_asks_again_whether_that_is_over() {
-    let scene = Scene::quorum(3);
-    let limits = quorum_of(&scene.members, &scene.ambient).max_ttl(Duration::from_secs(30));
-    let other = client(limits, &scene.ambient);
-    assert!(other.lock("x").try_acquire().await.is_err());
-    for store in &scene.stores {
-        store.forget_everything();
-    }
-    scene.pass(SECOND).await;
-    let guard = other.lock("x").ttl(Duration::from_secs(5)).acquire().await;
-    assert!(guard.expect("its own set, after the wait").is_valid());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_of_one_or_two_members_of_a_set_is_refused_too() {
-    let scene = Scene::quorum(3);
-    for count in [1, 2] {
-        let few = client(
-            quorum_of(&scene.members[..count], &scene.ambient),
-            &scene.ambient,
-        );
-        let error = few.lock("x").try_acquire().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-    }
-    // One that was there before the set was formed learns it by the answers.
-    for store in &scene.stores {
-        store.forget_everything();
-    }
-    let alone = client(
-        quorum_of(&scene.members[..1], &scene.ambient),
-        &scene.ambient,
-    );
-    take(&alone, "x").await;
-    scene.store().init().await.unwrap();
-    drop(alone.lock("x").try_acquire().await);
-    settle(&scene).await;
-    let error = alone.lock("x").try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
-    let scene = Scene::quorum(3);
-    for store in &scene.stores {
-        store.forget_everything();
-    }
-    let first = client(scene.store(), &scene.ambient);
-    scene.members[2].set(Fault::Unreachable);
-    let error = first.lock("x").try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    assert!(
-        error
-            .to_string()
-            .contains("once all its members have answered, and m2 did not"),
-        "{error}"
-    );
-    scene.members[2].set(Fault::None);
-    let error = first.lock("x").try_acquire().await.unwrap_err();
-    assert!(
-        error.counts_again().is_some(),
-        "it may be one that was flushed: {error}"
-    );
-    scene.members[2].set(Fault::Unreachable);
-    scene.pass(WAIT).await;
-    take(&scene.other_client(), "x").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn members_that_cannot_have_forgotten_form_a_set_that_counts_at_once() {
-    let scene = Scene::quorum(3);
-    let names = ["a", "b", "c"];
-    let new = names.map(|id| MemoryStore::member(id, scene.ambient.clone()));
-    let faulty = new.map(|store| FaultyMember::new(store, scene.ambient.clone()));
-    take(
-        &client(quorum_of(&faulty, &scene.ambient), &scene.ambient),
-        "x",
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_member_that_lost_its_card_gets_one_though_another_is_down() {
     let scene = Scene::quorum(3);
     scene.members[2].set(Fault::Unreachable);
@@ -311,129 +181,4 @@ async fn a_member_that_lost_its_card_gets_one_though_another_is_down() {
     assert!(cold.lock("x").try_acquire().await.is_err());
     scene.pass(WAIT).await;
     take(&cold, "x").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn init_is_for_members_that_answer_and_hold_nothing() {
-    let scene = Scene::quorum(3);
-    let error = scene.store().init().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(
-        error
-            .to_string()
-            .starts_with("m0: has a card already: generation 1 of m0,m1,m2"),
-        "{error}"
-    );
-
-    for store in &scene.stores {
-        store.forget_everything();
-    }
-    scene.members[1].set(Fault::Unreachable);
-    assert_eq!(
-        scene.store().init().await.unwrap_err().kind(),
-        ErrorKind::Unreachable
-    );
-    scene.members[1].set(Fault::None);
-
-    let alone = Client::builder(scene.stores[2].clone()).ambient(scene.ambient.clone());
-    let alone = alone.on_current_runtime().build();
-    let guard = alone.lock("mine").acquire().await.unwrap();
-    let error = scene.store().init().await.unwrap_err();
-    assert_eq!(error.to_string(), r#"m2: lock "mine" is held there"#);
-    guard.release().await.unwrap();
-    scene.store().init().await.unwrap();
-    take(&scene.other_client(), "x").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_set_grows_one_member_at_a_time_and_old_clients_are_refused() {
-    let scene = Scene::quorum(3);
-    let newcomer = |n: usize| {
-        let store = MemoryStore::member(format!("m{n}"), scene.ambient.clone());
-        FaultyMember::new(store, scene.ambient.clone())
-    };
-    let mut members = scene.members.clone();
-    members.extend([newcomer(3), newcomer(4)]);
-    let quorum = |count: usize| quorum_of(&members[..count], &scene.ambient);
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-
-    let error = quorum(5).succeed(&quorum(3)).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("2 members would join and 0 leave: one at a time"),
-        "{error}"
-    );
-    quorum(4).succeed(&quorum(3)).await.unwrap();
-    quorum(4)
-        .succeed(&quorum(3))
-        .await
-        .expect("it can be repeated");
-
-    // A client of the new set meets the old holder's lease in every majority.
-    let new = client(quorum(4), &scene.ambient);
-    assert!(new.lock("x").try_acquire().await.unwrap().is_none());
-    let error = scene.client.lock("y").try_acquire().await.unwrap_err();
-    let refused = |error: &leasehold::Error| error.to_string().contains("generation 2");
-    settle(&scene).await;
-    let again = scene.client.lock("y").try_acquire().await.unwrap_err();
-    assert!(refused(&error) || refused(&again), "{error}, {again}");
-    assert_eq!(guard.lost().await, LostReason::Unreachable);
-
-    let error = quorum(5).succeed(&quorum(4)).await.unwrap_err();
-    assert!(
-        error.to_string().contains("changed a short time ago"),
-        "{error}"
-    );
-    scene.pass(WAIT).await;
-    quorum(5).succeed(&quorum(4)).await.unwrap();
-    let new = client(quorum(5), &scene.ambient);
-    take(&new, "x").await;
-
-    // One is replaced: first it leaves, and is told; later another one joins.
-    scene.pass(WAIT).await;
-    let four = quorum_of(&members[1..], &scene.ambient);
-    four.succeed(&quorum(5)).await.unwrap();
-    take(&client(four, &scene.ambient), "x").await;
-    let error = new.lock("x").try_acquire().await;
-    assert!(error.is_err());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
-    let scene = Scene::quorum(3);
-    let two: Quorum = quorum_of(&scene.members[..2], &scene.ambient);
-    let error = two.succeed(&scene.store()).await.unwrap_err();
-    assert!(
-        error.to_string().starts_with("2 members would remain"),
-        "{error}"
-    );
-
-    let joining = MemoryStore::member("m3", scene.ambient.clone());
-    let members = [
-        &scene.members[..],
-        &[FaultyMember::new(joining, scene.ambient.clone())],
-    ]
-    .concat();
-    let four = || quorum_of(&members, &scene.ambient);
-    scene.members[0].set(Fault::Unreachable);
-    let error = four().succeed(&scene.store()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-    scene.members[0].set(Fault::None);
-    scene.stores[0].restart(true);
-    let error = four().succeed(&scene.store()).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("m0 restarted: a client confirms its card"),
-        "{error}"
-    );
-    let slower = four().max_ttl(Duration::from_secs(50));
-    let error = slower.succeed(&scene.store()).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("a change of the members keeps the limits"),
-        "{error}"
-    );
 }
