@@ -10,7 +10,7 @@ use crate::card::{Card, CardEdit, Life, MemberSet};
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, MemberId, Presence};
 use crate::quorum::limit::limited;
-use crate::quorum::trust::wait_of;
+use crate::quorum::trust::{old_enough, wait_of};
 
 /// One step from a set to the next.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl Change<'_> {
                 durable: stays.map_or(presence.durable, |card| card.durable && presence.durable),
                 life: stays.map_or_else(&mut *draw, |card| card.life),
                 // Nobody needs to wait for a newcomer: those who stay remember for it.
-                age: stays.is_none().then(|| wait_of(self.new.max_ttl)),
+                age: stays.is_none().then(|| old_enough(self.new.max_ttl)),
                 seen: Vec::new(),
             })
         };

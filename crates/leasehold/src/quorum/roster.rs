@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::health::MemberHealth;
 use crate::member::{Incarnation, Member, MemberId, Presence, Sample};
 use crate::quorum::limit::limited;
-use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust, wait_of};
+use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust, old_enough};
 
 /// The members with what is known of each: takes in what they show, keeps their cards, and says
 /// whose answers count.
@@ -211,7 +211,7 @@ impl Roster {
             }
         }
         let draw = &mut || Life::random(&*self.ambient.entropy);
-        let steps = trust.form(draw, |_| Some(wait_of(self.set.max_ttl)));
+        let steps = trust.form(draw, |_| Some(old_enough(self.set.max_ttl)));
         self.write_all(steps).await?;
         for (member, handle) in self.members.iter().enumerate() {
             let sent = self.ambient.clock.now();

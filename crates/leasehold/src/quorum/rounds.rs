@@ -92,9 +92,7 @@ impl Round {
             });
             let leases: Vec<Held> = forgotten.map(|(held, _)| held.clone()).collect();
             async {
-                if self.links.len() > 1 {
-                    link.heal(leases, self.limit).await;
-                }
+                link.heal(leases, self.limit).await;
                 link.end_renewing(&self.leases);
             }
         });

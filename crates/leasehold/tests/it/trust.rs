@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, ErrorKind, GuardState, Key, LostReason, MemoryStore, Store};
+use leasehold::clock::WallTime;
+use leasehold::{Attempt, Claim, ErrorKind, GuardState, Key, LostReason, MemoryStore, Store};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{Scene, TTL, WAIT, client, take};
@@ -120,17 +121,66 @@ async fn a_lease_that_stands_on_a_member_that_forgot_does_not_renew_the_guard() 
     scene.stores[2].restart(false);
     scene.members[1].set(Fault::Unreachable);
     // A late message of the holder's own takes the lock there again.
-    let claim = scene.members[2]
-        .calls()
-        .into_iter()
-        .find_map(|call| match call {
-            Call::Acquire(claim) => Some(claim),
-            _ => None,
-        });
-    let late = scene.stores[2].acquire(&claim.unwrap()).await;
+    let late = scene.stores[2].acquire(&attempt_at(&scene, 2)).await;
     assert!(matches!(late, Ok(Attempt::Granted(_))));
     scene.pass(TTL).await;
     assert_eq!(guard.state(), GuardState::Lost(LostReason::Unreachable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_a_majority_forgot_is_lost_and_put_back_nowhere() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let key = Key::new("x").unwrap();
+    for forgets in [0, 1] {
+        scene.stores[forgets].forget(&key);
+    }
+    assert_eq!(guard.lost().await, LostReason::Gone);
+    scene.settle().await;
+    for forgot in [0, 1] {
+        assert!(is_free_at(&scene.stores[forgot], "x").await, "m{forgot}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seal_by_other_data_than_those_that_granted_does_not_count() {
+    let scene = Scene::quorum(3);
+    scene.members[2].set(Fault::Unreachable);
+    // One counter is ahead, so that the other one must be sealed.
+    let mut ahead = scene.claim("x");
+    ahead.proposal = WallTime::from_micros(ahead.proposal.as_micros() + 3_600_000_000);
+    scene.stores[0].acquire(&ahead).await.unwrap();
+    scene.stores[0].release(&ahead).await.unwrap();
+    scene.members[0].set(Fault::Slow(Duration::from_millis(300)));
+    let lock = scene.client.lock("x");
+    let (outcome, ()) = tokio::join!(lock.try_acquire(), async {
+        scene.pass(Duration::from_millis(100)).await;
+        scene.members[1].set(Fault::Frozen);
+        scene.pass(Duration::from_millis(300)).await;
+        let asked = |call: &Call| matches!(call, Call::Seal(..));
+        assert_eq!(scene.count(1, asked), 1, "it has granted, and is to seal");
+        // It forgets, and a late message of the same attempt takes the lock there again.
+        let claim = attempt_at(&scene, 1);
+        scene.stores[1].restart(false);
+        scene.stores[1].acquire(&claim).await.unwrap();
+        // What it says of itself comes later than its seal.
+        scene.members[1].set(Fault::Slow(Duration::from_millis(100)));
+    });
+    let error = outcome.unwrap_err();
+    assert!(
+        error.to_string().contains("m1: restarted or changed"),
+        "{error}"
+    );
+}
+
+/// The last attempt that reached a member.
+fn attempt_at(scene: &Scene, member: usize) -> Claim {
+    let calls = scene.members[member].calls().into_iter();
+    let attempts = calls.filter_map(|call| match call {
+        Call::Acquire(claim) => Some(claim),
+        _ => None,
+    });
+    attempts.last().expect("an attempt")
 }
 
 #[tokio::test(start_paused = true)]

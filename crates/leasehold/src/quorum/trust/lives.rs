@@ -147,6 +147,11 @@ pub(crate) fn wait_of(max_ttl: Duration) -> Duration {
     max_ttl + Duration::from_secs(1)
 }
 
+/// The age of a life that nobody needs to wait for, with room for an answer's way.
+pub(crate) fn old_enough(max_ttl: Duration) -> Duration {
+    2 * wait_of(max_ttl)
+}
+
 /// Our instant for a time of a member's clock, which showed `clock` at `received`.
 fn ago(received: BootInstant, clock: WallTime, then: WallTime) -> BootInstant {
     received - Duration::from_micros(clock.as_micros().saturating_sub(then.as_micros()))
