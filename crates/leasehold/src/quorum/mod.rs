@@ -6,6 +6,7 @@
 mod ballot;
 mod change;
 mod election;
+mod forming;
 mod limit;
 mod link;
 mod roster;
@@ -135,7 +136,12 @@ impl Quorum {
     ///
     /// Outside a tokio runtime.
     pub async fn init(&self) -> Result<(), Error> {
-        self.roster.init().await
+        forming::init(
+            &self.settings.members,
+            self.roster.set(),
+            &self.settings.ambient,
+        )
+        .await
     }
 
     /// Makes this set the successor of `old`, from which it differs by one member: writes it on the

@@ -7,11 +7,11 @@ use crate::ambient::Ambient;
 use crate::background;
 use crate::card::{Life, MemberSet};
 use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::health::MemberHealth;
 use crate::member::{Incarnation, Member, MemberId, Presence, Sample};
 use crate::quorum::limit::limited;
-use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust, old_enough};
+use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust};
 
 /// The members with what is known of each: takes in what they show, keeps their cards, and says
 /// whose answers count.
@@ -186,78 +186,6 @@ impl Roster {
                 health
             });
         health.collect()
-    }
-
-    /// Writes the first cards, by the word of an operator that nothing was ever held here.
-    pub(crate) async fn init(self: &Arc<Self>) -> Result<(), Error> {
-        let mut trust = Trust::new(
-            self.members
-                .iter()
-                .map(|member| member.id().clone())
-                .collect(),
-            self.set.clone(),
-            true,
-        );
-        let asking = (0..self.members.len()).map(|member| self.newcomer(member));
-        for (member, answer) in join_all(asking).await.into_iter().enumerate() {
-            let (presence, at) = answer?;
-            trust.present(member, presence, at);
-        }
-        for (member, handle) in self.members.iter().enumerate() {
-            if let Err(distrust) = trust.may_ask(member)
-                && !matches!(distrust, Distrust::NotFormed { .. })
-            {
-                return Err(distrust.error().with_store(handle.id().as_str()));
-            }
-        }
-        let draw = &mut || Life::random(&*self.ambient.entropy);
-        let steps = trust.form(draw, |_| Some(old_enough(self.set.max_ttl)));
-        self.write_all(steps).await?;
-        for (member, handle) in self.members.iter().enumerate() {
-            let sent = self.ambient.clock.now();
-            let presence = self.ask(member).await;
-            let presence = presence.map_err(|error| error.with_store(handle.id().as_str()))?;
-            trust.present(member, presence, self.since(sent));
-        }
-        self.write_all(trust.card_steps(draw)).await
-    }
-
-    async fn write_all(&self, steps: Vec<CardStep>) -> Result<(), Error> {
-        let writing = steps.into_iter().map(|step| self.write(step));
-        join_all(writing).await.into_iter().collect()
-    }
-
-    /// What a member says of itself that is to be in a set for the first time.
-    async fn newcomer(&self, member: usize) -> Result<(Presence, Between), Error> {
-        let sent = self.ambient.clock.now();
-        let presence = self.ask(member).await?;
-        let at = self.since(sent);
-        let handle = &self.members[member];
-        let refuse = |text: String| {
-            Err(Error::new(ErrorKind::InvalidInput, text).with_store(handle.id().as_str()))
-        };
-        if let Some(card) = &presence.card {
-            return refuse(format!(
-                "has a card already: generation {} of {}",
-                card.generation, card.set
-            ));
-        }
-        if let Some(key) = handle.list("", 1).await?.first() {
-            return refuse(format!("lock {:?} is held there", key.as_str()));
-        }
-        Ok((presence, at))
-    }
-
-    async fn write(&self, step: CardStep) -> Result<(), Error> {
-        let CardStep::Write(member, edit) = step else {
-            return Ok(());
-        };
-        let handle = &self.members[member];
-        if limited(&self.ambient, handle.write_card(&edit)).await? {
-            return Ok(());
-        }
-        let text = "was given a card by somebody else meanwhile";
-        Err(Error::new(ErrorKind::InvalidInput, text).with_store(handle.id().as_str()))
     }
 
     async fn carry_out(self: Arc<Self>, step: CardStep) {

@@ -123,12 +123,16 @@ async fn init_is_for_members_that_answer_and_hold_nothing() {
     let scene = Scene::quorum(3);
     let error = scene.store().init().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(error.to_string(), "the set is formed already");
+
+    scene.stores[2].forget_everything();
+    let error = scene.store().init().await.unwrap_err();
+    let text = error.to_string();
     assert!(
-        error
-            .to_string()
-            .starts_with("m0: has a card already: generation 1 of m0,m1,m2"),
-        "{error}"
+        text.starts_with("nothing was written; m0: has a card already: generation 1"),
+        "{text}"
     );
+    assert_eq!(error.members().len(), 2, "all that is in the way: {text}");
 
     for store in &scene.stores {
         store.forget_everything();
@@ -144,7 +148,10 @@ async fn init_is_for_members_that_answer_and_hold_nothing() {
     let alone = alone.on_current_runtime().build();
     let guard = alone.lock("mine").acquire().await.unwrap();
     let error = scene.store().init().await.unwrap_err();
-    assert_eq!(error.to_string(), r#"m2: lock "mine" is held there"#);
+    assert_eq!(
+        error.to_string(),
+        r#"nothing was written; m2: lock "mine" is held there"#
+    );
     guard.release().await.unwrap();
     scene.store().init().await.unwrap();
     take(&scene.other_client(), "x").await;

@@ -1,0 +1,141 @@
+//! How an operator forms a set, by the word that nothing was ever held on its members.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use crate::ambient::Ambient;
+use crate::card::{Card, Life, MemberSet};
+use crate::error::{Error, ErrorKind};
+use crate::member::{Member, MemberFailure, Presence};
+use crate::quorum::limit::limited;
+use crate::quorum::trust::{Between, CardStep, Distrust, Trust, old_enough};
+
+/// Writes the first cards, and then that the set is formed.
+pub(crate) async fn init(
+    members: &[Arc<dyn Member>],
+    set: &MemberSet,
+    ambient: &Ambient,
+) -> Result<(), Error> {
+    let ids = members.iter().map(|member| member.id().clone()).collect();
+    let mut trust = Trust::new(ids, set.clone(), true);
+    let seen = look(members, &mut trust, ambient).await;
+    let has_its_card = |seen: &Result<Presence, Error>| {
+        let card = seen.as_ref().ok().and_then(|seen| seen.card.as_ref());
+        card.is_some_and(|card| card.set == *set && card.is_formed())
+    };
+    if seen.iter().all(has_its_card) {
+        let text = "the set is formed already";
+        return Err(Error::new(ErrorKind::InvalidInput, text));
+    }
+    let obstacles = seen.iter().enumerate().map(|(place, seen)| {
+        let verdict = trust.may_ask(place);
+        obstacle(&members[place], seen.as_ref(), verdict, ambient)
+    });
+    let obstacles: Vec<_> = join_all(obstacles).await.into_iter().flatten().collect();
+    if !obstacles.is_empty() {
+        return Err(nothing_written(obstacles));
+    }
+    let mut draw = || Life::random(&*ambient.entropy);
+    let first = trust.form(&mut draw, |_| Some(old_enough(set.max_ttl)));
+    write(members, first, ambient).await?;
+    for seen in look(members, &mut trust, ambient).await {
+        seen?;
+    }
+    write(members, trust.card_steps(&mut draw), ambient).await
+}
+
+/// Asks every member how it is, and lets `trust` know.
+async fn look(
+    members: &[Arc<dyn Member>],
+    trust: &mut Trust,
+    ambient: &Ambient,
+) -> Vec<Result<Presence, Error>> {
+    let asking = members.iter().map(|member| async {
+        let sent = ambient.clock.now();
+        let presence = limited(ambient, member.presence()).await;
+        let received = ambient.clock.now();
+        (presence, Between { sent, received })
+    });
+    let answers = join_all(asking).await.into_iter().enumerate();
+    let seen = answers.map(|(place, (presence, at))| {
+        let presence = presence.map_err(|error| named(&members[place], error))?;
+        trust.present(place, presence.clone(), at);
+        Ok(presence)
+    });
+    seen.collect()
+}
+
+/// Why a member cannot be in a new set, if so.
+async fn obstacle(
+    member: &Arc<dyn Member>,
+    seen: Result<&Presence, &Error>,
+    verdict: Result<(), Distrust>,
+    ambient: &Ambient,
+) -> Option<MemberFailure> {
+    let refuse = |text: String| Error::new(ErrorKind::InvalidInput, text);
+    let error = match (seen, verdict) {
+        (Err(error), _) => error.clone(),
+        (
+            Ok(Presence {
+                card: Some(card), ..
+            }),
+            _,
+        ) => refuse(has_a_card(card)),
+        // Nobody has a card: that is what it is about.
+        (Ok(_), Ok(()) | Err(Distrust::NotFormed { .. })) => {
+            match limited(ambient, member.list("", 1)).await {
+                Ok(held) => refuse(format!("lock {:?} is held there", held.first()?.as_str())),
+                Err(error) => error,
+            }
+        }
+        (Ok(_), Err(distrust)) => distrust.error(),
+    };
+    Some(MemberFailure::new(
+        member.id().clone(),
+        named(member, error),
+    ))
+}
+
+fn has_a_card(card: &Card) -> String {
+    format!(
+        "has a card already: generation {} of {}",
+        card.generation, card.set
+    )
+}
+
+/// What waiting does not mend is what the error is about.
+fn nothing_written(obstacles: Vec<MemberFailure>) -> Error {
+    let kind = |failure: &MemberFailure| failure.error.kind();
+    let lasting =
+        |kind: &ErrorKind| matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported);
+    let kind = match obstacles.iter().map(kind).any(|kind| lasting(&kind)) {
+        true => ErrorKind::InvalidInput,
+        false => kind(&obstacles[0]),
+    };
+    Error::new(kind, "nothing was written").with_members(obstacles)
+}
+
+async fn write(
+    members: &[Arc<dyn Member>],
+    steps: Vec<CardStep>,
+    ambient: &Ambient,
+) -> Result<(), Error> {
+    let writing = steps.into_iter().map(|step| async move {
+        let CardStep::Write(place, edit) = step else {
+            return Ok(());
+        };
+        let member = &members[place];
+        let text = "was given a card by somebody else meanwhile";
+        match limited(ambient, member.write_card(&edit)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(named(member, Error::new(ErrorKind::InvalidInput, text))),
+            Err(error) => Err(named(member, error)),
+        }
+    });
+    join_all(writing).await.into_iter().collect()
+}
+
+fn named(member: &Arc<dyn Member>, error: Error) -> Error {
+    error.with_store(member.id().as_str())
+}
