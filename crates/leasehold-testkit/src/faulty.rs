@@ -4,8 +4,9 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background;
 use leasehold::{
-    Attempt, BoxFuture, CardEdit, Claim, Error, ErrorKind, Fence, Guarantees, Held, Holder, Key,
-    LeaseTerms, Life, Member, MemberId, Presence, Release, Renewal, Sampled, Seal, Store,
+    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
+    Holder, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Release, Renewal, Sampled,
+    Seal, Store, Turn, Waiter,
 };
 use tokio::sync::watch;
 
@@ -43,7 +44,11 @@ pub enum Call {
     Acquire(Claim),
     /// `renew`, one per lease.
     Renew(Claim),
-    /// `release`.
+    /// `acquire_in_turn`.
+    AcquireInTurn(Claim, Turn),
+    /// `leave_queue`.
+    LeaveQueue(Owner),
+    /// `release` or `depart`.
     Release(Claim),
     /// `seal`.
     Seal(Claim, Fence),
@@ -182,6 +187,12 @@ impl Store for FaultyMember {
         Box::pin(async move { asking.await? })
     }
 
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        let key = key.clone();
+        let asking = self.through(move |inner| Box::pin(async move { inner.waiters(&key).await }));
+        Box::pin(async move { asking.await? })
+    }
+
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         let prefix = prefix.to_owned();
         let asking =
@@ -193,6 +204,36 @@ impl Store for FaultyMember {
 impl Member for FaultyMember {
     fn id(&self) -> &MemberId {
         self.inner.id()
+    }
+
+    fn acquire_in_turn<'a>(
+        &'a self,
+        claim: &'a Claim,
+        turn: &'a Turn,
+    ) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.note(Call::AcquireInTurn(claim.clone(), *turn));
+        let (claim, turn) = (claim.clone(), *turn);
+        self.ask(move |inner| Box::pin(async move { inner.acquire_in_turn(&claim, &turn).await }))
+    }
+
+    fn depart<'a>(
+        &'a self,
+        claim: &'a Claim,
+        departure: &'a Departure,
+    ) -> BoxFuture<'a, Result<Release, Error>> {
+        self.note(Call::Release(claim.clone()));
+        let (claim, departure) = (claim.clone(), *departure);
+        self.ask(move |inner| Box::pin(async move { inner.depart(&claim, &departure).await }))
+    }
+
+    fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>> {
+        self.note(Call::LeaveQueue(waiter));
+        let key = key.clone();
+        self.ask(move |inner| Box::pin(async move { inner.leave_queue(&key, waiter).await }))
+    }
+
+    fn listen(&self, ear: Ear) {
+        self.inner.listen(ear);
     }
 
     fn seal<'a>(

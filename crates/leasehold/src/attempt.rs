@@ -50,8 +50,10 @@ pub struct Busy {
     pub holder: Option<Owner>,
     /// How long it holds it at most, unless it renews.
     pub remaining: Option<Duration>,
-    /// The place of this claim in the queue, 1 being next.
+    /// The place of this claim in the queue, 1 being next; `None` if it is in none.
     pub place: Option<u64>,
+    /// What holds the lock tells nobody when it ends: a lock of another library.
+    pub silent: bool,
     /// What the member showed beside it, where the store is one.
     pub sample: Option<Sample>,
 }

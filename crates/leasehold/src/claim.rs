@@ -7,6 +7,7 @@ use crate::fence::Fence;
 use crate::holder::ClientInfo;
 use crate::key::Key;
 use crate::owner::Owner;
+use crate::queue::Wait;
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
 ///
@@ -30,6 +31,8 @@ pub struct Claim {
     pub limit: Duration,
     /// Who is asking, for people who look at the lock.
     pub client: Arc<ClientInfo>,
+    /// Whether the attempt is part of a wait, and how that goes on if the lock is held.
+    pub wait: Wait,
 }
 
 impl Claim {
@@ -54,6 +57,7 @@ impl Claim {
             proposal,
             limit,
             client,
+            wait: Wait::None,
         }
     }
 
@@ -61,6 +65,13 @@ impl Claim {
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = self.limit.min(limit);
+        self
+    }
+
+    /// The same claim as part of a wait.
+    #[must_use]
+    pub fn with_wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
         self
     }
 

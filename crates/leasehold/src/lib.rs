@@ -90,6 +90,7 @@ mod lock;
 mod member;
 mod memory;
 mod owner;
+mod queue;
 mod quorum;
 mod store;
 mod tenure;
@@ -108,9 +109,12 @@ pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;
 pub use lock::Lock;
-pub use member::{Incarnation, Member, MemberFailure, MemberId, Presence, Sample, Sampled, Seal};
+pub use member::{
+    Incarnation, Member, MemberFailure, MemberId, Presence, RESERVATION, Sample, Sampled, Seal,
+};
 pub use memory::{MemorySnapshot, MemoryStore};
 pub use owner::{ClientId, NotAnOwner, Owner};
+pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
 pub use store::Store;
 

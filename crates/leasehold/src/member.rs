@@ -3,12 +3,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::BoxFuture;
-use crate::attempt::Renewal;
+use crate::attempt::{Attempt, Release, Renewal};
 use crate::card::{Card, CardEdit, Life, Mark, RunId};
 use crate::claim::{Claim, Held};
 use crate::clock::WallTime;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::key::Key;
+use crate::owner::Owner;
+use crate::queue::{Departure, Ear, Turn};
 use crate::store::Store;
 
 /// A store that can be one of a quorum's members: it adds the second round of the fence, what the
@@ -29,6 +32,15 @@ use crate::store::Store;
 ///   another one; a life that it knows changes nothing.
 /// - **M6** `heal` puts an exclusive lease back where the key is free, raising the counter to its
 ///   fence, and changes nothing elsewhere.
+/// - **M7** `acquire_in_turn` grants what is free if nobody older waits, and what is reserved for this
+///   waiter or for a younger one. Else the waiter is in the queue afterwards, by its ticket; a free
+///   lock is reserved for the oldest. Barging takes what is free or reserved, and queues nowhere.
+/// - **M8** A lock that is freed by `depart` or `leave_queue` is reserved for the oldest waiter that hears of
+///   it, for [`RESERVATION`]: it is told that it is its turn, and the first
+///   one behind it that belongs to another client, that it is next. Who does not hear is dropped.
+/// - **M9** A reservation that lapsed costs its client's other waiters their places, until one of them
+///   asks again.
+/// - **M10** While somebody waits, [`Store::acquire`] takes nothing that is reserved.
 pub trait Member: Store {
     /// The name under which the set knows this member; without credentials.
     fn id(&self) -> &MemberId;
@@ -48,6 +60,52 @@ pub trait Member: Store {
         claim: &'a Claim,
         fence: Fence,
     ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>>;
+
+    /// [`Store::acquire`], in the order of tickets, or ahead of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::acquire`]; the waiter may be in the queue or not.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Store::acquire`]; a [`leave_queue`](Self::leave_queue) afterwards leaves nothing queued.
+    fn acquire_in_turn<'a>(
+        &'a self,
+        claim: &'a Claim,
+        turn: &'a Turn,
+    ) -> BoxFuture<'a, Result<Attempt, Error>>;
+
+    /// [`Store::release`], and what becomes of the lock then. Also where the claim does not hold,
+    /// the waiter of a [`Departure::Requeue`] is in the queue afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Store::release`].
+    fn depart<'a>(
+        &'a self,
+        claim: &'a Claim,
+        departure: &'a Departure,
+    ) -> BoxFuture<'a, Result<Release, Error>>;
+
+    /// Takes a waiter out of the queue; what is reserved for it is handed on.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to ask or to understand the answer; it may be queued still.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// From now on `ear` is told what concerns the waiters that ask here. Called once, before
+    /// anything else.
+    fn listen(&self, ear: Ear);
 
     /// [`Store::renew`], with a sample.
     ///
@@ -110,6 +168,9 @@ pub trait Member: Store {
     /// May be dropped at any time; some or all may have been noted.
     fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>>;
 }
+
+/// How long a lock that was handed over is kept for the one whose turn it is.
+pub const RESERVATION: Duration = Duration::from_secs(1);
 
 /// What a member answers to [`Member::seal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

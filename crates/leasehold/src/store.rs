@@ -8,6 +8,7 @@ use crate::guarantees::{Guarantees, LeaseTerms};
 use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::queue::Waiter;
 
 /// A place that grants locks: the trait for implementors. Users see [`Lock`](crate::Lock) and
 /// [`Guard`](crate::Guard).
@@ -111,10 +112,29 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - **W1** May resolve without reason, but not in a busy loop.
     /// - **W2** Resolves within a bounded time after the lock became free.
     ///
+    /// - **W3** Where `guarantees` says first come, first served: after a release, the lock is granted
+    ///   to those in the queue in the order in which they began to wait, and to nobody else before.
+    ///   Who ended meanwhile is passed over.
+    ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; nothing is left queued.
+    /// May be dropped at any time; the claim's wait goes on until [`leave`](Self::leave).
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
+
+    /// Ends the wait that `claim` was an attempt of, granted or not.
+    ///
+    /// # Contract
+    ///
+    /// - **W4** Afterwards the wait is in no queue, and nothing is reserved for it, where the store
+    ///   answers; what was reserved is handed on.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the store goes on by itself.
+    fn leave<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        let _ = claim;
+        Box::pin(std::future::ready(()))
+    }
 
     /// Who holds `key`: nobody, one exclusive holder, or the shared ones. For people; by the time
     /// it is read it may be over.
@@ -124,6 +144,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - **H1** Names the holder's owner and, where known, its host, process and program; empty
     ///   when the lock is free. Locks of other libraries show as holders without an owner.
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>>;
+
+    /// Who waits for `key`, in the order in which they are served; empty where there is no queue.
+    /// For people; by the time it is read it may be over.
+    ///
+    /// # Contract
+    ///
+    /// - **H3** Names who waits, in order, where `guarantees` says first come, first served.
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        let _ = key;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// The keys beginning with `prefix` that somebody holds, in no particular order, at most
     /// `limit` of them. For people.

@@ -1,6 +1,6 @@
 use leasehold::{
-    BoxFuture, CardEdit, Claim, Error, Fence, Held, Life, Member, MemberId, Presence, Renewal,
-    Sampled, Seal,
+    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, Fence, Held, Key, Life, Member,
+    MemberId, Owner, Presence, Release, Renewal, Sampled, Seal, Store, Turn,
 };
 
 use super::RedisMember;
@@ -10,6 +10,32 @@ impl Member for RedisMember {
     fn id(&self) -> &MemberId {
         &self.connector.url().id
     }
+
+    fn acquire_in_turn<'a>(
+        &'a self,
+        claim: &'a Claim,
+        _turn: &'a Turn,
+    ) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.acquire(claim)
+    }
+
+    fn depart<'a>(
+        &'a self,
+        claim: &'a Claim,
+        _departure: &'a Departure,
+    ) -> BoxFuture<'a, Result<Release, Error>> {
+        self.release(claim)
+    }
+
+    fn leave_queue<'a>(
+        &'a self,
+        _key: &'a Key,
+        _waiter: Owner,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn listen(&self, _ear: Ear) {}
 
     fn seal<'a>(
         &'a self,

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::{
-    Attempt, BoxFuture, CardEdit, Claim, Error, ErrorKind, Fence, Guarantees, Held, Holder, Key,
-    LeaseTerms, Life, Member, MemberId, Presence, Release, Renewal, Sampled, Seal, Store,
+    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
+    Holder, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Release, Renewal, Sampled,
+    Seal, Store, Turn,
 };
 
 use super::request::{Answer, Request};
@@ -95,6 +96,32 @@ impl Member for RemoteMember {
     fn id(&self) -> &MemberId {
         &self.id
     }
+
+    fn acquire_in_turn<'a>(
+        &'a self,
+        claim: &'a Claim,
+        _turn: &'a Turn,
+    ) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.acquire(claim)
+    }
+
+    fn depart<'a>(
+        &'a self,
+        claim: &'a Claim,
+        _departure: &'a Departure,
+    ) -> BoxFuture<'a, Result<Release, Error>> {
+        self.release(claim)
+    }
+
+    fn leave_queue<'a>(
+        &'a self,
+        _key: &'a Key,
+        _waiter: Owner,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn listen(&self, _ear: Ear) {}
 
     fn seal<'a>(
         &'a self,

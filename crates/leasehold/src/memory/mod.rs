@@ -18,6 +18,8 @@ use crate::guarantees::{
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Member, MemberId, Presence, Sampled, Seal};
+use crate::owner::Owner;
+use crate::queue::{Departure, Ear, Turn};
 use crate::store::Store;
 use data::{Data, Slot};
 
@@ -238,6 +240,32 @@ impl Member for MemoryStore {
     fn id(&self) -> &MemberId {
         &self.id
     }
+
+    fn acquire_in_turn<'a>(
+        &'a self,
+        claim: &'a Claim,
+        _turn: &'a Turn,
+    ) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.acquire(claim)
+    }
+
+    fn depart<'a>(
+        &'a self,
+        claim: &'a Claim,
+        _departure: &'a Departure,
+    ) -> BoxFuture<'a, Result<Release, Error>> {
+        self.release(claim)
+    }
+
+    fn leave_queue<'a>(
+        &'a self,
+        _key: &'a Key,
+        _waiter: Owner,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn listen(&self, _ear: Ear) {}
 
     fn seal<'a>(
         &'a self,
