@@ -127,7 +127,11 @@ impl Roster {
             let learned = state.trust.present(member, presence, at);
             let draw = &mut || Life::random(&*self.ambient.entropy);
             let mut steps = state.trust.card_steps(draw);
-            steps.retain(|step| !std::mem::replace(&mut state.busy[step.member()], true));
+            let idle = !state.busy.contains(&true);
+            steps.retain(|step| {
+                let may = idle || !matches!(step, CardStep::Look(_));
+                may && !std::mem::replace(&mut state.busy[step.member()], true)
+            });
             (learned, steps)
         };
         self.note(member, learned);

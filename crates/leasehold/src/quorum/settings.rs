@@ -158,9 +158,9 @@ impl Quorum {
     }
 
     /// The same members, of which a lock that is handed on all the time is left free for `gap` now
-    /// and then, so that clients of other libraries, which poll, get it too: every 5 s, and on one
-    /// of 16 occasions for 30 s after such a client was seen to hold the lock. Those who wait in the
-    /// queue stand back meanwhile. 150 ms unless this is said; zero turns it off.
+    /// and then, so that clients of other libraries, which poll, get it too: every 15 s, and every
+    /// 2 s for ten minutes after such a client was seen to hold it. Those who wait in the queue stand
+    /// back meanwhile. 150 ms unless this is said; zero turns it off.
     #[must_use]
     pub fn foreign_gap(self, gap: Duration) -> Self {
         self.with(|settings| settings.foreign_gap = gap)

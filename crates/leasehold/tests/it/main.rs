@@ -5,6 +5,7 @@ mod claiming;
 mod freeing;
 mod keeping;
 mod paused_machine;
+mod queue;
 mod quorum;
 mod scene;
 mod sending;

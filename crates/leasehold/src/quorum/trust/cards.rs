@@ -52,8 +52,14 @@ impl Trust {
                     .or_else(|| self.tell(member, known, card)),
             }
         });
-        let mut steps: Vec<CardStep> = steps.collect();
-        steps.sort_by_key(|step| matches!(step, CardStep::Look(_)));
+        let (looks, mut steps): (Vec<_>, Vec<_>) =
+            steps.partition(|step| matches!(step, CardStep::Look(_)));
+        // One look at a time, and only where nothing is known for certain: each look makes the
+        // member's own word the youngest, and two that follow one another around would make every
+        // other word doubtful again, without end.
+        if steps.is_empty() {
+            steps.extend(looks.into_iter().next());
+        }
         steps
     }
 
@@ -165,8 +171,6 @@ impl Trust {
                 _ => news.push((id.clone(), theirs.life)),
             }
         }
-        // What is known for certain is told first: else members that all began new lives are looked
-        // at in turn without end, each because of another one.
         match news.is_empty() {
             true => doubtful.map(CardStep::Look),
             false => Some(CardStep::Witness(member, news)),

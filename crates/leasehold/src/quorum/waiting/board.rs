@@ -11,8 +11,8 @@ use crate::quorum::ballot::majority;
 #[derive(Clone, Debug)]
 pub(super) struct Board {
     seats: Vec<Seat>,
-    /// When the last attempt began.
-    asked: BootInstant,
+    /// When the last attempt began: none has, to begin with.
+    asked: Option<BootInstant>,
     /// Drawn with it: spreads what many waiters would otherwise do at once.
     random: u64,
     /// How many attempts in a row were made on the word of a minority.
@@ -35,10 +35,10 @@ struct Seat {
 }
 
 impl Board {
-    pub(super) fn new(members: usize, now: BootInstant) -> Self {
+    pub(super) fn new(members: usize) -> Self {
         Self {
             seats: vec![Seat::default(); members],
-            asked: now,
+            asked: None,
             random: 0,
             fruitless: 0,
         }
@@ -53,7 +53,7 @@ impl Board {
         } else {
             0
         };
-        self.asked = now;
+        self.asked = Some(now);
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
@@ -116,14 +116,19 @@ impl Board {
         decisive(self.seats.iter().filter_map(|seat| seat.place), &self.seats)
     }
 
-    /// When the next attempt is due.
-    pub(super) fn due(&self) -> BootInstant {
-        let floor = self.asked + self.floor();
-        let turn = self.turn_comes().unwrap_or(floor);
-        floor
-            .min(turn)
-            .min(self.turn_is_near(floor))
-            .min(self.hearing_is_lost(floor))
+    /// When the next attempt is due; `None`: at once, as the waiter has no place yet.
+    pub(super) fn due(&self) -> Option<BootInstant> {
+        let asked = self.asked?;
+        let other = [
+            self.turn_comes(),
+            self.turn_is_near(asked),
+            self.hearing_is_lost(asked),
+        ];
+        other
+            .into_iter()
+            .flatten()
+            .chain([asked + self.floor()])
+            .min()
     }
 
     fn told(&self) -> usize {
@@ -143,32 +148,25 @@ impl Board {
     }
 
     /// The head, and the next one in case it is dead, try when a majority may be free.
-    fn turn_is_near(&self, floor: BootInstant) -> BootInstant {
-        let Some(place) = self.place() else {
-            return floor;
-        };
+    fn turn_is_near(&self, asked: BootInstant) -> Option<BootInstant> {
         let until = decisive(self.seats.iter().filter_map(|seat| seat.until), &self.seats);
-        let silent = self.seats.iter().any(|seat| seat.silent);
-        let slack = match place {
-            1 if silent => {
-                let poll = self.asked + SILENT_POLL + self.spread(SILENT_POLL / 4);
-                return until.map_or(poll, |until| poll.min(until + SLACK_OF_HEAD));
+        let free = until.map(|until| until.max(asked));
+        match self.place()? {
+            1 if self.seats.iter().any(|seat| seat.silent) => {
+                let poll = asked + SILENT_POLL + self.spread(SILENT_POLL / 4);
+                Some(free.map_or(poll, |free| poll.min(free + SLACK_OF_HEAD)))
             }
-            1 => SLACK_OF_HEAD,
-            2 => SLACK_OF_NEXT,
-            _ => return floor,
-        };
-        until.map_or(floor, |until| until.max(self.asked) + slack)
+            1 => Some(free? + SLACK_OF_HEAD),
+            2 => Some(free? + SLACK_OF_NEXT),
+            _ => None,
+        }
     }
 
-    /// Where the waiter is heard no more it is being skipped: it asks again, but a connection that
-    /// breaks each time is not asked more than once a second.
-    fn hearing_is_lost(&self, floor: BootInstant) -> BootInstant {
-        let lost = self.seats.iter().filter_map(|seat| seat.deaf).min();
-        lost.map_or(floor, |since| {
-            let soon = since + self.spread(SPREAD_OF_DEAF);
-            soon.max(self.asked + FLOOR_NEAR)
-        })
+    /// Where the waiter hears nothing any more it is being skipped: it asks again, but where the
+    /// connection breaks each time, no more than once a second.
+    fn hearing_is_lost(&self, asked: BootInstant) -> Option<BootInstant> {
+        let lost = self.seats.iter().filter_map(|seat| seat.deaf).min()?;
+        Some((lost + self.spread(SPREAD_OF_DEAF)).max(asked + FLOOR_NEAR))
     }
 
     /// How long a waiter goes by what it was told, which may have been lost. Far behind, longer.
@@ -223,9 +221,13 @@ mod tests {
         BootInstant::from_nanos(millis * 1_000_000)
     }
 
+    fn soon(millis: u64) -> Option<BootInstant> {
+        Some(at(millis))
+    }
+
     /// Asked at 1 s; busy everywhere, at `place`, for another `remaining` ms.
     fn waiting(members: usize, place: u64, remaining: u64) -> Board {
-        let mut board = Board::new(members, at(0));
+        let mut board = Board::new(members);
         board.begin(at(1_000), 0);
         for member in 0..members {
             board.asking(member);
@@ -240,13 +242,13 @@ mod tests {
     #[test]
     fn a_waiter_tries_at_once_when_a_majority_says_that_it_is_its_turn() {
         let mut board = waiting(5, 3, 30_000);
-        assert_eq!(board.due(), at(2_000), "the floor");
+        assert_eq!(board.due(), soon(2_000), "the floor");
         for (member, when) in [(0, 1_100), (4, 1_101), (2, 1_102)] {
             board.hint(member, Word::YourTurn, at(when));
         }
-        assert_eq!(board.due(), at(1_102));
+        assert_eq!(board.due(), soon(1_102));
         board.begin(at(1_102), 0);
-        assert_eq!(board.due(), at(2_102), "it was answered by an attempt");
+        assert_eq!(board.due(), soon(2_102), "it was answered by an attempt");
     }
 
     #[test]
@@ -265,15 +267,15 @@ mod tests {
         }
         board.begin(at(now), 0);
         board.hint(3, Word::YourTurn, at(now));
-        assert_eq!(board.due(), at(now + 20), "a majority came in between");
+        assert_eq!(board.due(), soon(now + 20), "a majority came in between");
     }
 
     #[test]
     fn the_head_and_the_next_try_when_the_lease_is_over_and_others_do_not() {
-        assert_eq!(waiting(3, 1, 500).due(), at(1_503));
-        assert_eq!(waiting(3, 2, 500).due(), at(1_550));
-        assert_eq!(waiting(3, 3, 500).due(), at(2_000));
-        assert_eq!(waiting(3, 17, 500).due(), at(5_000));
+        assert_eq!(waiting(3, 1, 500).due(), soon(1_503));
+        assert_eq!(waiting(3, 2, 500).due(), soon(1_550));
+        assert_eq!(waiting(3, 3, 500).due(), soon(2_000));
+        assert_eq!(waiting(3, 17, 500).due(), soon(5_000));
     }
 
     #[test]
@@ -285,7 +287,7 @@ mod tests {
             busy.remaining = Some(Duration::from_millis(700));
             board.busy(member, &busy, at(1_000));
         }
-        assert_eq!(board.due(), at(1_103), "three of five are free then");
+        assert_eq!(board.due(), soon(1_103), "three of five are free then");
     }
 
     #[test]
@@ -296,7 +298,7 @@ mod tests {
             busy.place = Some(place);
             busy.silent = true;
             board.busy(0, &busy, at(1_000));
-            assert_eq!(board.due(), at(due));
+            assert_eq!(board.due(), Some(at(due)));
         }
     }
 
@@ -307,31 +309,31 @@ mod tests {
             remaining: Duration::from_millis(400),
         };
         board.hint(0, word, at(1_100));
-        assert_eq!(board.due(), at(2_000), "one of three");
+        assert_eq!(board.due(), soon(2_000), "one of three");
         board.hint(1, word, at(1_101));
         board.busy(2, &Busy::by(None), at(1_101));
-        assert_eq!(board.due(), at(1_551));
+        assert_eq!(board.due(), soon(1_551));
     }
 
     #[test]
     fn who_is_not_heard_asks_again_but_not_in_a_busy_loop() {
         let mut board = waiting(3, 20, 30_000);
         board.deaf(1, at(1_010));
-        assert_eq!(board.due(), at(2_000));
+        assert_eq!(board.due(), soon(2_000));
         let mut board = waiting(3, 20, 30_000);
         board.deaf(1, at(3_000));
-        assert_eq!(board.due(), at(3_000));
+        assert_eq!(board.due(), soon(3_000));
         board.begin(at(3_000), 0);
         board.asking(1);
-        assert_eq!(board.due(), at(7_000));
+        assert_eq!(board.due(), soon(7_000));
     }
 
     #[test]
     fn members_where_it_never_asked_are_no_matter() {
-        let mut board = Board::new(3, at(0));
+        let mut board = Board::new(3);
         board.asking(2);
         board.deaf(0, at(5));
-        assert_eq!(board.due(), at(1_000), "the floor");
+        assert_eq!(board.due(), None, "it never asked");
         let queued = |board: &Board| [0, 1, 2].map(|member| board.is_queued(member));
         assert_eq!(queued(&board), [false, false, true]);
         board.granted(2);

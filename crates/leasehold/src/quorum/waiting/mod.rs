@@ -20,7 +20,7 @@ use crate::claim::Claim;
 use crate::clock::{BootInstant, WallTime};
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
-use crate::queue::{Departure, Hint, Ticket, Word};
+use crate::queue::{Departure, Hint, Ticket, Wait, Word};
 use crate::quorum::link::Link;
 use tickets::Tickets;
 use vigil::Concern;
@@ -122,7 +122,7 @@ impl Waits {
     }
 
     fn begin(&self, state: &mut State, key: &Key, ticket: Ticket) -> Arc<Vigil> {
-        let vigil = Vigil::new(key.clone(), ticket, self.members, &self.ambient);
+        let vigil = Vigil::new(key.clone(), ticket, self.members);
         let vigil = Arc::new(vigil);
         state.clients.insert(ticket.waiter.client());
         state.vigils.insert(ticket.waiter, Arc::clone(&vigil));
@@ -134,7 +134,7 @@ impl Waits {
         self.state().vigils.get(&waiter).cloned()
     }
 
-    /// Resolves when another attempt of `waiter` is due; at once for one that is in no queue.
+    /// Resolves when another attempt of `waiter` is due; at once for one that has no place yet.
     pub(crate) async fn due(&self, waiter: Owner) {
         if let Some(vigil) = self.of(waiter) {
             vigil.due(&self.ambient).await;
@@ -160,22 +160,25 @@ impl Waits {
 
     /// What becomes of a lock that its holder gives back.
     pub(crate) fn departure(&self, claim: &Claim) -> Departure {
-        let Some(gap) = self.gap else {
+        let (Some(gap), Wait::InTurn(_)) = (self.gap, claim.wait) else {
             return Departure::HandOver;
         };
         let now = self.ambient.clock.now();
         let known = self.state().busy_lately.get(&claim.key).copied();
         let silent = known.and_then(|known| known.silent);
         let others_seen = silent.is_some_and(|at| now.since(at) < OTHERS_LATELY);
+        let every = if others_seen {
+            GAP_EVERY_SEEN
+        } else {
+            GAP_EVERY
+        };
         // Each attempt says when it began. Of all that hold a lock in turn, one holds it when such a
         // period ends: so nothing need be counted or agreed upon.
-        let period = |at: WallTime| at.as_micros() / GAP_EVERY_MICROS;
-        let period_ended = period(claim.proposal) != period(self.ambient.clock.wall());
-        let lot = others_seen && self.ambient.entropy.next_u64().is_multiple_of(GAP_OF);
-        if period_ended || lot {
-            Departure::LeaveFree(gap)
-        } else {
+        let period = |at: WallTime| u128::from(at.as_micros()) / every.as_micros();
+        if period(claim.proposal) == period(self.ambient.clock.wall()) {
             Departure::HandOver
+        } else {
+            Departure::LeaveFree(gap)
         }
     }
 
@@ -270,10 +273,8 @@ const BUSY_LATELY: Duration = Duration::from_secs(1);
 const BUSY_MAX: usize = 4096;
 
 /// How often a lock that is handed over all the time is left free for a moment: whoever polls, and
-/// is not seen until it wins, wins sooner or later.
-const GAP_EVERY_MICROS: u64 = 5_000_000;
-
-/// Once others were seen to hold the lock, so many hand-overs come on one such moment, on average,
-/// for so long.
-const GAP_OF: u64 = 16;
-const OTHERS_LATELY: Duration = Duration::from_secs(30);
+/// is not seen until it wins, wins sooner or later. And how often while such clients were seen to
+/// hold it lately.
+const GAP_EVERY: Duration = Duration::from_secs(15);
+const GAP_EVERY_SEEN: Duration = Duration::from_secs(2);
+const OTHERS_LATELY: Duration = Duration::from_secs(10 * 60);

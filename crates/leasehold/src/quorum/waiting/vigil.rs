@@ -49,8 +49,8 @@ pub(super) enum Concern {
 }
 
 impl Vigil {
-    pub(super) fn new(key: Key, ticket: Ticket, members: usize, ambient: &Ambient) -> Self {
-        let board = Board::new(members, ambient.clock.now());
+    pub(super) fn new(key: Key, ticket: Ticket, members: usize) -> Self {
+        let board = Board::new(members);
         Self {
             key,
             ticket,
@@ -162,9 +162,9 @@ impl Vigil {
         let mut news = self.board.subscribe();
         loop {
             let due = news.borrow_and_update().due();
-            if due <= ambient.clock.now() {
+            let Some(due) = due.filter(|due| ambient.clock.now() < *due) else {
                 return;
-            }
+            };
             tokio::select! {
                 biased;
                 // The sender is ours: it lives as long as this.
