@@ -4,11 +4,18 @@
 --   exclusive: the lock key holds the owner;
 --   shared:    the lock key holds SHARED, and the owner is in the ZSET of readers, its score the
 --              end of its lease in milliseconds of this server's clock.
+-- Behind RESERVED the lock key says for whom the lock is kept; that is no lease (queue.lua).
 -- The sentinel SHARED keeps out every client that takes the plain key with SET NX, be it ours or
 -- of another library ("Distributed Locks with Redis",
 -- https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
 
 local SHARED = 'leasehold:shared'
+
+-- What the lock key holds while the lock is kept for the next in the queue begins with this.
+local RESERVED = 'leasehold:next:'
+
+-- Under this name "offered" says until when a free lock is left free (queue.lua).
+local GAP = 'gap'
 
 -- What an operator who breaks a lock puts under its key begins with this.
 local BROKEN = 'leasehold:broken:'
@@ -22,6 +29,11 @@ local REST_MS = 7 * 24 * 60 * 60 * 1000
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- A whole number as text: Lua would write a large one with an exponent.
+local function digits(number)
+  return string.format('%.0f', number)
 end
 
 -- Whether the lock key holds value. A key of another type is a lock of another library: it does not.
@@ -57,9 +69,47 @@ local function align_sentinel(lock, readers)
     redis.call('DEL', lock)
     return
   end
-  local ends = string.format('%.0f', tonumber(last[2]))
+  local ends = digits(tonumber(last[2]))
   redis.call('PEXPIREAT', lock, ends)
   redis.call('PEXPIREAT', readers, ends)
+end
+
+-- Lets a reader in at the instant now, whether others hold the lock together already or not.
+local function share(lock, readers, joins, owner, ttl, now)
+  if joins then
+    redis.call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. digits(now))
+  else
+    -- Without the sentinel somebody may have held the lock alone since: leases of readers that are
+    -- still written here are over, and must not come back to life with the new sentinel.
+    redis.call('SET', lock, SHARED, 'PX', ttl)
+    redis.call('DEL', readers)
+  end
+  -- GT: asking again never shortens a lease that was renewed meanwhile.
+  redis.call('ZADD', readers, 'GT', digits(now + ttl), owner)
+  align_sentinel(lock, readers)
+end
+
+-- Frees the lock where this very owner holds it; a late message frees nothing of somebody else's.
+-- Answers whether it held it.
+local function let_go(mode, owner, lock, readers)
+  if mode == 'exclusive' then
+    local held = lock_is(lock, owner)
+    if held then
+      redis.call('DEL', lock)
+    end
+    return held
+  end
+  local now = now_ms()
+  local held = holds(mode, owner, lock, readers, now)
+  redis.call('ZREM', readers, owner)
+  if lock_is(lock, SHARED) then
+    redis.call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. digits(now))
+    -- No reader that stays or comes ever shortens the sentinel. The departure of the longest one
+    -- lets it end with the longest that remains: otherwise a reader that died with a short lease
+    -- would keep writers out for the long TTL of one that has left.
+    align_sentinel(lock, readers)
+  end
+  return held
 end
 
 -- The answer for one lease of many, as pcall gives it. Errors are tables from Redis 7.0 on, and
