@@ -244,9 +244,9 @@ struct Driver {
 impl Driver {
     fn start(driver: impl Future<Output = ()> + Send + 'static, end: EndOf) -> Self {
         let (closing, open) = watch::channel(());
-        // In this order also where the task is aborted: nobody asks on the next connection before
-        // the listener knows that this one is gone.
-        let end = (end, closing);
+        // In this order, also where the task is aborted: who hears that the connection is gone may ask
+        // again at once, and must not find this one.
+        let end = (closing, end);
         let task = background::spawn(async move {
             driver.await;
             drop(end);
