@@ -11,14 +11,22 @@ macro_rules! script {
 pub(crate) static ACQUIRE_EXCLUSIVE: LazyLock<Script> =
     script!("lua/lease.lua", "lua/acquire_exclusive.lua");
 pub(crate) static ACQUIRE_SHARED: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/acquire_shared.lua");
+    script!("lua/lease.lua", "lua/readers.lua", "lua/acquire_shared.lua");
 pub(crate) static RENEW: LazyLock<Script> = script!("lua/lease.lua", "lua/renew.lua");
 pub(crate) static SEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/seal.lua");
 pub(crate) static HEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/heal.lua");
-pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/queue.lua", "lua/acquire_in_turn.lua");
-pub(crate) static DEPART: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/queue.lua", "lua/depart.lua");
+pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/queue.lua",
+    "lua/acquire_in_turn.lua"
+);
+pub(crate) static DEPART: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/release.lua",
+    "lua/queue.lua",
+    "lua/depart.lua"
+);
 pub(crate) static LEAVE_QUEUE: LazyLock<Script> =
     script!("lua/lease.lua", "lua/queue.lua", "lua/leave_queue.lua");
 pub(crate) static CARD_WRITE: LazyLock<Script> = script!("lua/card.lua", "lua/card_write.lua");

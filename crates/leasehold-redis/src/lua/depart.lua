@@ -1,40 +1,27 @@
--- Frees the lock where this very owner holds it, lets the rest time of the fence counter begin anew,
--- and hands the lock over to the next in the queue, or leaves it free for a while.
+-- What becomes of a lock that was freed: the end of release.lua, which says what there is to know.
 --
--- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
--- ARGV  1 'exclusive' or 'shared'  2 owner
---       3 'hand over', or 'leave free' and 4 for how many ms, or 'requeue' and 4 the waiter that is
---       put into the queue first, 5 since when it waits, in µs
--- Answer  1 freed, 0 the lease did not stand any more; {1 or 0, error} if what came then was not
---         done, or not told
--- Source  "Distributed Locks with Redis", releasing a lock; shared leases and the queue: Leasehold's
---         wire v1
-
-local mode, owner, kind = ARGV[1], ARGV[2], ARGV[3]
-
--- What somebody left in the records of the queue keeps no lock from being freed: freed is first.
-local held = let_go(mode, owner, lock, readers)
-redis.call('PEXPIRE', fence, REST_MS)
-held = held and 1 or 0
+-- KEYS, ARGV, Answer  those of release.lua
+-- Source  Leasehold's wire v1, "the queue"
 
 local function pass_on()
-  if kind == 'requeue' then
+  if departure == 'requeue' then
     enqueue(entry_of(ARGV[4], mode), ARGV[5])
+  elseif not held then
+    return
   end
-  if kind == 'leave free' then
-    if held == 1 and redis.call('EXISTS', lock) == 0 then
-      local now, span = now_ms(), tonumber(ARGV[4])
-      note(GAP, now + span)
-      tell_next(1, span, now)
-    end
-  elseif redis.call('EXISTS', queue) == 1 and (held == 1 or kind == 'requeue')
-    and redis.call('EXISTS', lock) == 0 then
+  if redis.call('EXISTS', lock) == 1 then
+    return
+  end
+  if departure == 'leave free' then
+    local now, span = now_ms(), tonumber(ARGV[4])
+    note(GAP, now + span)
+    tell_next(1, span, now)
+  else
     hand_over(now_ms())
   end
 end
 
+-- What somebody left in the records of the queue does not make a lock held that is free.
 local failure = outcome(pcall(pass_on)) or unsaid
-if failure then
-  return {held, failure}
-end
-return held
+local freed = held and 1 or 0
+return failure and {freed, failure} or freed

@@ -74,44 +74,6 @@ local function align_sentinel(lock, readers)
   redis.call('PEXPIREAT', readers, ends)
 end
 
--- Lets a reader in at the instant now, whether others hold the lock together already or not.
-local function share(lock, readers, joins, owner, ttl, now)
-  if joins then
-    redis.call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. digits(now))
-  else
-    -- Without the sentinel somebody may have held the lock alone since: leases of readers that are
-    -- still written here are over, and must not come back to life with the new sentinel.
-    redis.call('SET', lock, SHARED, 'PX', ttl)
-    redis.call('DEL', readers)
-  end
-  -- GT: asking again never shortens a lease that was renewed meanwhile.
-  redis.call('ZADD', readers, 'GT', digits(now + ttl), owner)
-  align_sentinel(lock, readers)
-end
-
--- Frees the lock where this very owner holds it; a late message frees nothing of somebody else's.
--- Answers whether it held it.
-local function let_go(mode, owner, lock, readers)
-  if mode == 'exclusive' then
-    local held = lock_is(lock, owner)
-    if held then
-      redis.call('DEL', lock)
-    end
-    return held
-  end
-  local now = now_ms()
-  local held = holds(mode, owner, lock, readers, now)
-  redis.call('ZREM', readers, owner)
-  if lock_is(lock, SHARED) then
-    redis.call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. digits(now))
-    -- No reader that stays or comes ever shortens the sentinel. The departure of the longest one
-    -- lets it end with the longest that remains: otherwise a reader that died with a short lease
-    -- would keep writers out for the long TTL of one that has left.
-    align_sentinel(lock, readers)
-  end
-  return held
-end
-
 -- The answer for one lease of many, as pcall gives it. Errors are tables from Redis 7.0 on, and
 -- texts before.
 local function outcome(done, answer)

@@ -1,4 +1,4 @@
--- What the scripts about the queue have in common; it stands behind lease.lua and in front of each.
+-- What the scripts about the queue have in common; it stands behind lease.lua and in front of them.
 --
 -- Who waits is in the queue: `<waiter>`, or `<waiter>/s` for one that wants to share the lock, its
 -- score the instant since which it waits, in microseconds. Entries of one instant are ordered by

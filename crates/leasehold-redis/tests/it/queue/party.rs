@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::ambient::{Ambient, SystemEntropy};
@@ -9,7 +9,7 @@ use leasehold::{
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 pub(super) const QUEUE: &str = "leasehold:queue:{deploy}:deploy";
 pub(super) const OFFERED: &str = "leasehold:offered:{deploy}:deploy";
@@ -119,7 +119,7 @@ impl Party {
 
     /// The next thing that is heard.
     pub(super) async fn hears(&self) -> Heard {
-        let mut heard = self.heard.lock().unwrap();
+        let mut heard = self.heard.lock().await;
         let limit = SystemClock.now() + LIMIT;
         let heard = within(&SystemClock, limit, heard.recv()).await;
         heard.expect("something is heard in time").unwrap()
@@ -145,7 +145,7 @@ impl Party {
     /// connection in order.
     pub(super) async fn has_heard_nothing(&self) {
         self.queue().await;
-        let heard = self.heard.lock().unwrap().try_recv();
+        let heard = self.heard.lock().await.try_recv();
         assert!(heard.is_err(), "{heard:?}");
     }
 

@@ -3,7 +3,7 @@
 use leasehold::{Attempt, Mode, RESERVATION};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use super::party::{Party, QUEUE, is_granted};
+use super::party::{Party, QUEUE, Waiting, is_granted};
 use crate::support::{busy, granted, value};
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn the_first_of_many_readers_calls_those_behind_it_up_to_the_next_writer()
         unreachable!()
     };
     let held = holder.takes(Mode::Exclusive).await;
-    let readers = [a.since(1), b.since(2), c.since(3)].map(|reader| reader.shared());
+    let readers = [a.since(1), b.since(2), c.since(3)].map(Waiting::shared);
     let (fourth, fifth) = (writer.since(4), late.since(5).shared());
     for (party, reader) in [a, b, c].into_iter().zip(readers) {
         party.busy(reader).await;
