@@ -36,5 +36,6 @@ pub(crate) static WITNESS: LazyLock<Script> = script!("lua/card.lua", "lua/witne
 /// front page has the same list as one `ACL SETUSER` line, and a test holds them together.
 pub(crate) const RIGHTS: Rights = Rights(
     "+set +get +del +exists +pttl +pexpire +pexpireat +type +zadd +zincrby +zscore +zrange +zrank \
-     +zrem +zremrangebyscore +hget +hset +hgetall +time +evalsha +script|load",
+     +zrem +zremrangebyscore +hget +hset +hgetall +time +publish +evalsha \
+     +script|load",
 );

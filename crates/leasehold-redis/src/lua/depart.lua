@@ -1,6 +1,9 @@
 -- What becomes of a lock that was freed: the end of release.lua, which says what there is to know.
 --
--- KEYS, ARGV, Answer  those of release.lua
+-- KEYS  those of release.lua
+-- ARGV  4 for how many ms the lock is left free, or the waiter that is put into the queue  5 since when
+--       that one waits, in µs; the others are those of release.lua
+-- Answer  that of release.lua
 -- Source  Leasehold's wire v1, "the queue"
 
 local function pass_on()

@@ -1,5 +1,6 @@
 //! Waiting in turn, on one member.
 
+mod crowd;
 mod gaps;
 mod hearing;
 mod leaving;
