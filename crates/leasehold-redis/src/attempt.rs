@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Attempt, Claim, Error, ErrorKind, Fence, Grant, Mode, Sample};
+use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode, Sample};
 
 use crate::connection::{Answer, Command, Link, Refusal, Script, Unanswered};
 use crate::sample;
@@ -158,7 +158,7 @@ fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
         Answer::Nil => {}
         // The answer to an earlier sending of this same attempt was lost.
         Answer::Text(value) if value == mine.as_bytes() => {}
-        Answer::Text(value) => return Verdict::Decided(busy(value)),
+        Answer::Text(value) => return Verdict::Decided(Attempt::Busy(busy(value))),
         Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
         Answer::Refused(refusal) => return Verdict::Failed(refusal.to_error(user, RIGHTS)),
         _ => return Verdict::Failed(garbled("SET")),
@@ -178,7 +178,9 @@ fn read_script(answer: &Answer, user: &str) -> Verdict {
     }
     match answer.as_list() {
         Some([Answer::Integer(1), drawn]) => granted(drawn, user),
-        Some([Answer::Integer(0), Answer::Text(value)]) => Verdict::Decided(busy(value)),
+        Some([Answer::Integer(0), Answer::Text(value)]) => {
+            Verdict::Decided(Attempt::Busy(busy(value)))
+        }
         _ => Verdict::Failed(garbled("the script of an attempt")),
     }
 }
@@ -194,8 +196,15 @@ pub(crate) fn granted(drawn: &Answer, user: &str) -> Verdict {
     }
 }
 
-fn busy(value: &[u8]) -> Attempt {
-    Attempt::Busy(LockValue::read(value).as_busy())
+/// What the value of a lock key tells one who may not have the lock.
+pub(crate) fn busy(value: &[u8]) -> Busy {
+    let mut busy = Busy::default();
+    match LockValue::read(value) {
+        LockValue::Owner(owner) => busy.holder = Some(owner),
+        LockValue::Foreign => busy.silent = true,
+        LockValue::Shared | LockValue::Reserved(..) => {}
+    }
+    busy
 }
 
 /// Scores are doubles, which servers may write with an exponent: exact up to [`Fence::MAX`].

@@ -5,12 +5,14 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::{Attempt, Busy, Claim, Departure, Error, Owner, Release, Ticket, Turn};
 
-use crate::attempt::{Verdict, check, foreign_lock, garbled, granted, milliseconds, with_sample};
+use crate::attempt::{
+    Verdict, busy, check, foreign_lock, garbled, granted, milliseconds, with_sample,
+};
 use crate::connection::{Answer, Command, Link, Script, Unanswered};
 use crate::lease::{own_refusal, refused, word};
 use crate::sample;
 use crate::scripts::{ACQUIRE_IN_TURN, DEPART, LEAVE_QUEUE, RIGHTS};
-use crate::wire::{CARD, LockValue, Records};
+use crate::wire::{CARD, Records};
 
 /// Makes one attempt on `link`, in the order of tickets or ahead of it.
 pub(crate) async fn acquire(
@@ -92,7 +94,7 @@ fn read(answer: &Answer, link: &Link) -> Verdict {
         Answer::List(parts) => match parts.as_slice() {
             [Answer::Integer(1), Answer::List(seen), drawn] => (granted(drawn, link.user()), seen),
             [Answer::Integer(0), Answer::List(seen), value, left, place] => {
-                (busy(value, left, place), seen)
+                (busy_in_turn(value, left, place), seen)
             }
             _ => return Verdict::Failed(garbled("the script of an attempt")),
         },
@@ -110,9 +112,9 @@ fn read(answer: &Answer, link: &Link) -> Verdict {
     }
 }
 
-fn busy(value: &Answer, left: &Answer, place: &Answer) -> Verdict {
+fn busy_in_turn(value: &Answer, left: &Answer, place: &Answer) -> Verdict {
     let mut busy = match value {
-        Answer::Text(value) => LockValue::read(value).as_busy(),
+        Answer::Text(value) => busy(value),
         // The lock is left free for a while.
         _ => Busy::default(),
     };

@@ -1,7 +1,7 @@
 //! Wire v1: the names of the records at a server, and what the lock key may hold.
 
 use leasehold::clock::WallTime;
-use leasehold::{Busy, ClientId, Key, Mode, Owner, Ticket};
+use leasehold::{ClientId, Key, Mode, Owner, Ticket};
 
 /// What the lock key holds while readers share the lock; `lua/lease.lua` has it too.
 pub(crate) const SHARED: &str = "leasehold:shared";
@@ -99,17 +99,6 @@ impl LockValue {
             },
             Err(_) => Self::Foreign,
         }
-    }
-
-    /// What it tells one who may not have the lock.
-    pub(crate) fn as_busy(self) -> Busy {
-        let mut busy = Busy::default();
-        match self {
-            Self::Owner(owner) => busy.holder = Some(owner),
-            Self::Foreign => busy.silent = true,
-            Self::Shared | Self::Reserved(..) => {}
-        }
-        busy
     }
 }
 
