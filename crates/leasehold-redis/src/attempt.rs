@@ -12,7 +12,7 @@ use crate::wire::{COUNTER, LockValue, REST_MS, Records};
 
 /// What one attempt came to, before a foreign lock was looked at more closely.
 #[derive(Debug)]
-enum Verdict {
+pub(crate) enum Verdict {
     Decided(Attempt),
     /// The lock key holds a value that is not a string.
     WrongType,
@@ -25,7 +25,7 @@ pub(crate) fn milliseconds(ttl: Duration) -> u64 {
 }
 
 /// Refuses a proposal that would lead fences astray, before anything of it is sent.
-fn check(claim: &Claim, server_clock: Option<WallTime>) -> Result<(), Error> {
+pub(crate) fn check(claim: &Claim, server_clock: Option<WallTime>) -> Result<(), Error> {
     let proposal = claim.proposal;
     let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
     if proposal.as_micros() >= Fence::MAX.get() {
@@ -71,7 +71,8 @@ pub(crate) async fn acquire(
         )
     } else {
         let (script, call) = scripted_attempt(records, claim);
-        let answers = link.run(script, vec![call], after).await?;
+        after.insert(0, call);
+        let answers = link.run(script, after).await?;
         let (answer, shown) = answers.split_at(1);
         (
             read_script(&answer[0], link.user()),
@@ -81,18 +82,20 @@ pub(crate) async fn acquire(
     unanswered.answered();
     link.note_introduced(claim.client.id, now);
     match verdict {
-        Verdict::Decided(attempt) => Ok(with_sample(attempt, sample.ok())),
+        // There is none only where the server may not be asked for its time.
+        Verdict::Decided(attempt) => Ok(match sample {
+            Ok(sample) => with_sample(attempt, sample),
+            Err(_) => attempt,
+        }),
         Verdict::Failed(error) => Err(error),
         Verdict::WrongType => foreign_lock(link, records).await,
     }
 }
 
-fn with_sample(attempt: Attempt, sample: Option<Sample>) -> Attempt {
-    match (attempt, sample) {
-        (Attempt::Granted(grant), Some(sample)) => Attempt::Granted(grant.with_sample(sample)),
-        (Attempt::Busy(busy), Some(sample)) => Attempt::Busy(busy.with_sample(sample)),
-        // Only where the server may not be asked for its time.
-        (attempt, None) => attempt,
+pub(crate) fn with_sample(attempt: Attempt, sample: Sample) -> Attempt {
+    match attempt {
+        Attempt::Granted(grant) => Attempt::Granted(grant.with_sample(sample)),
+        Attempt::Busy(busy) => Attempt::Busy(busy.with_sample(sample)),
     }
 }
 
@@ -132,7 +135,12 @@ fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Comma
         Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
         Mode::Shared => &*ACQUIRE_SHARED,
     };
-    let keys = [&*records.lock, &*records.fence, &*records.readers];
+    let keys = [
+        &*records.lock,
+        &records.fence,
+        &records.readers,
+        &records.queue,
+    ];
     let arguments = [
         claim.owner.to_string(),
         milliseconds(claim.ttl).to_string(),
@@ -150,7 +158,7 @@ fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
         Answer::Nil => {}
         // The answer to an earlier sending of this same attempt was lost.
         Answer::Text(value) if value == mine.as_bytes() => {}
-        Answer::Text(value) => return Verdict::Decided(busy(value)),
+        Answer::Text(value) => return Verdict::Decided(Attempt::Busy(busy(value))),
         Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
         Answer::Refused(refusal) => return Verdict::Failed(refusal.to_error(user, RIGHTS)),
         _ => return Verdict::Failed(garbled("SET")),
@@ -170,12 +178,14 @@ fn read_script(answer: &Answer, user: &str) -> Verdict {
     }
     match answer.as_list() {
         Some([Answer::Integer(1), drawn]) => granted(drawn, user),
-        Some([Answer::Integer(0), Answer::Text(value)]) => Verdict::Decided(busy(value)),
+        Some([Answer::Integer(0), Answer::Text(value)]) => {
+            Verdict::Decided(Attempt::Busy(busy(value)))
+        }
         _ => Verdict::Failed(garbled("the script of an attempt")),
     }
 }
 
-fn granted(drawn: &Answer, user: &str) -> Verdict {
+pub(crate) fn granted(drawn: &Answer, user: &str) -> Verdict {
     let fence = match drawn {
         Answer::Refused(refusal) => Err(refusal.to_error(user, RIGHTS)),
         drawn => read_fence(drawn),
@@ -186,18 +196,20 @@ fn granted(drawn: &Answer, user: &str) -> Verdict {
     }
 }
 
-fn busy(value: &[u8]) -> Attempt {
-    let holder = match LockValue::read(value) {
-        LockValue::Owner(owner) => Some(owner),
-        LockValue::Shared | LockValue::Foreign => None,
-    };
-    Attempt::Busy(Busy::by(holder))
+/// What the value of a lock key tells one who may not have the lock.
+pub(crate) fn busy(value: &[u8]) -> Busy {
+    let mut busy = Busy::default();
+    match LockValue::read(value) {
+        LockValue::Owner(owner) => busy.holder = Some(owner),
+        LockValue::Foreign => busy.silent = true,
+        LockValue::Shared | LockValue::Reserved(..) => {}
+    }
+    busy
 }
 
 /// Scores are doubles, which servers may write with an exponent: exact up to [`Fence::MAX`].
 fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
-    let score = drawn.as_text().and_then(|text| text.parse::<f64>().ok());
-    let score = score.ok_or_else(|| garbled("ZINCRBY"))?;
+    let score = drawn.as_score().ok_or_else(|| garbled("ZINCRBY"))?;
     let exact = score.fract() == 0.0 && (1.0..=Fence::MAX.get() as f64).contains(&score);
     let fence = exact.then(|| Fence::new(score as u64)).flatten();
     fence.ok_or_else(|| {
@@ -212,7 +224,7 @@ fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
 
 /// Another library's lock of another type is under the key, or one of our records is damaged: the
 /// type of the lock key tells.
-async fn foreign_lock(link: &Link, records: &Records) -> Result<Attempt, Error> {
+pub(crate) async fn foreign_lock(link: &Link, records: &Records) -> Result<Attempt, Error> {
     let question = Command::new("TYPE").arg(&records.lock);
     let answers = link.exchange(vec![question]).await?;
     let kind = answers.first().and_then(Answer::as_text);

@@ -38,7 +38,7 @@ pub(crate) async fn write(link: &Link, edit: &CardEdit) -> Result<bool, Error> {
     let call = CARD_WRITE.call(&[CARD], &arguments);
     // Like an attempt: a first card that arrived late could speak for data that was lost meanwhile.
     let unanswered = Unanswered::on(link);
-    let answers = link.run(&CARD_WRITE, vec![call], Vec::new()).await?;
+    let answers = link.run(&CARD_WRITE, vec![call]).await?;
     unanswered.answered();
     match answers.as_slice() {
         [Answer::Integer(written)] => Ok(*written == 1),
@@ -53,7 +53,7 @@ pub(crate) async fn witness(link: &Link, seen: &[(MemberId, Life)]) -> Result<()
         return Ok(());
     }
     let call = WITNESS.call(&[CARD], &pairs(seen)?);
-    let answers = link.run(&WITNESS, vec![call], Vec::new()).await?;
+    let answers = link.run(&WITNESS, vec![call]).await?;
     match answers.as_slice() {
         [Answer::Integer(_)] => Ok(()),
         [Answer::Refused(refusal)] => Err(refused(refusal, link)),

@@ -263,7 +263,7 @@ async fn call(
     let mut arguments = vec![fence.to_string().into_bytes()];
     arguments.extend(command);
     let call = SCRIPT.call(&keys, &arguments);
-    let mut answers = link.run(&SCRIPT, vec![call], Vec::new()).await?;
+    let mut answers = link.run(&SCRIPT, vec![call]).await?;
     match answers.swap_remove(0) {
         // None of our commands looks at the type of the data: it is the record's.
         Answer::Refused(refusal) if refusal.is_wrong_type() || refusal.code == BAD_RECORD => {

@@ -1,18 +1,18 @@
-//! Renewing, releasing, sealing and healing: what stands is asked and changed in one script.
+//! Renewing, sealing and healing: what stands is asked and changed in one script.
 
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Error, Fence, Held, LostReason, Mode, Release, Renewal, Sampled, Seal};
+use leasehold::{Claim, Error, Fence, Held, LostReason, Mode, Renewal, Sampled, Seal};
 
 use crate::attempt::{garbled, milliseconds};
-use crate::connection::{Answer, Command, Link, Refusal, Script, Unanswered};
+use crate::connection::{Answer, Command, Link, Refusal, Unanswered};
 use crate::sample;
-use crate::scripts::{HEAL, RELEASE, RENEW, RIGHTS, SEAL};
+use crate::scripts::{HEAL, RENEW, RIGHTS, SEAL};
 use crate::wire::Records;
 
 /// How many leases one run of a script renews or puts back: a server does nothing else meanwhile.
 const AT_ONCE: usize = 64;
 
-fn word(mode: Mode) -> &'static str {
+pub(crate) fn word(mode: Mode) -> &'static str {
     match mode {
         Mode::Exclusive => "exclusive",
         Mode::Shared => "shared",
@@ -26,16 +26,14 @@ pub(crate) async fn renew(
     leases: &[Held],
     now: BootInstant,
 ) -> Result<Sampled<Vec<Renewal>>, Error> {
-    let calls: Vec<_> = leases
-        .chunks(AT_ONCE)
-        .map(|part| renewal(prefix, part))
-        .collect();
-    let count = calls.len();
-    let mut after = Vec::from(sample::questions());
+    let parts = leases.chunks(AT_ONCE);
+    let mut commands: Vec<_> = parts.map(|part| renewal(prefix, part)).collect();
+    let count = commands.len();
+    commands.extend(sample::questions());
     if let Some(first) = leases.first() {
-        after.extend(link.introduction(&first.claim.client, now));
+        commands.extend(link.introduction(&first.claim.client, now));
     }
-    let answers = link.run(&RENEW, calls, after).await?;
+    let answers = link.run(&RENEW, commands).await?;
     if let Some(first) = leases.first() {
         link.note_introduced(first.claim.client.id, now);
     }
@@ -91,7 +89,7 @@ fn read_renewal(answer: &Answer, link: &Link) -> Renewal {
 }
 
 /// The error that one lease of many ran into: a text, its code in front from Redis 7.0 on.
-fn own_refusal(answer: &Answer) -> Option<Refusal> {
+pub(crate) fn own_refusal(answer: &Answer) -> Option<Refusal> {
     let text = answer.as_text()?;
     let (code, rest) = text.split_once(' ').unwrap_or(("ERR", text));
     Some(Refusal::new(code, rest))
@@ -110,7 +108,7 @@ pub(crate) async fn heal(link: &Link, prefix: &str, leases: &[Held]) -> Result<(
     }
     // Like an attempt: what its caller has given up must not put a lease back after its release.
     let unanswered = Unanswered::on(link);
-    let answers = link.run(&HEAL, calls, Vec::new()).await?;
+    let answers = link.run(&HEAL, calls).await?;
     unanswered.answered();
     for answer in &answers {
         let outcomes = match answer {
@@ -132,7 +130,7 @@ fn healing(prefix: &str, leases: &[&Held]) -> Command {
         .collect();
     let keys = records
         .iter()
-        .flat_map(|records| [&*records.lock, &*records.fence]);
+        .flat_map(|records| [&*records.lock, &*records.fence, &*records.offered]);
     let keys: Vec<&str> = keys.collect();
     let arguments = leases.iter().flat_map(|Held { claim, fence }| {
         let ttl = milliseconds(claim.ttl).to_string();
@@ -142,21 +140,6 @@ fn healing(prefix: &str, leases: &[&Held]) -> Command {
     HEAL.call(&keys, &arguments)
 }
 
-/// Frees the lock where `claim` holds it.
-pub(crate) async fn release(
-    link: &Link,
-    records: &Records,
-    claim: &Claim,
-) -> Result<Release, Error> {
-    let call = about(&RELEASE, records, claim, None);
-    let answers = link.run(&RELEASE, vec![call], Vec::new()).await?;
-    Ok(if read_done(&answers[0], link)? {
-        Release::Released
-    } else {
-        Release::WasLost
-    })
-}
-
 /// Raises the counter to `fence` where `claim` holds the lock.
 pub(crate) async fn seal(
     link: &Link,
@@ -164,35 +147,26 @@ pub(crate) async fn seal(
     claim: &Claim,
     fence: Fence,
 ) -> Result<Sampled<Seal>, Error> {
-    let call = about(&SEAL, records, claim, Some(fence));
-    let after = Vec::from(sample::questions());
-    let answers = link.run(&SEAL, vec![call], after).await?;
-    let answer = if read_done(&answers[0], link)? {
-        Seal::Sealed
-    } else {
-        Seal::NotHeld
+    let keys = [&*records.lock, &*records.fence, &*records.readers];
+    let arguments = [
+        word(claim.mode).to_owned(),
+        claim.owner.to_string(),
+        fence.to_string(),
+    ];
+    let mut commands = vec![SEAL.call(&keys, &arguments)];
+    commands.extend(sample::questions());
+    let answers = link.run(&SEAL, commands).await?;
+    let answer = match &answers[0] {
+        Answer::Integer(1) => Seal::Sealed,
+        Answer::Integer(_) => Seal::NotHeld,
+        Answer::Refused(refusal) => return Err(refused(refusal, link)),
+        _ => return Err(garbled("a seal")),
     };
     let sample = sample::read(link, &answers[1..])?;
     Ok(Sampled { answer, sample })
 }
 
-/// A call of a script about one claim.
-fn about(script: &Script, records: &Records, claim: &Claim, fence: Option<Fence>) -> Command {
-    let keys = [&*records.lock, &*records.fence, &*records.readers];
-    let mut arguments = vec![word(claim.mode).to_owned(), claim.owner.to_string()];
-    arguments.extend(fence.map(|fence| fence.to_string()));
-    script.call(&keys, &arguments)
-}
-
-fn read_done(answer: &Answer, link: &Link) -> Result<bool, Error> {
-    match answer {
-        Answer::Integer(done) => Ok(*done == 1),
-        Answer::Refused(refusal) => Err(refused(refusal, link)),
-        _ => Err(garbled("a release or a seal")),
-    }
-}
-
 /// A script may have done a part of its work when it ran into an error.
-fn refused(refusal: &Refusal, link: &Link) -> Error {
+pub(crate) fn refused(refusal: &Refusal, link: &Link) -> Error {
     refusal.to_error(link.user(), RIGHTS).with_unknown_effect()
 }

@@ -23,6 +23,15 @@
 //! Redis from 6.2 on, and Valkey; a primary, not a replica, and not a node of a Redis Cluster. What
 //! cannot be a member is refused when the first lock is asked for, with the reason.
 //!
+//! # Waiting in turn
+//!
+//! Who waits stands in a queue beside the lock, in the order of their tickets; the server keeps a
+//! lock that is freed for the first of them, and tells it so on the channel
+//! `leasehold:inbox:<client>`, to which each client subscribes on its one connection (RESP3). A
+//! waiter whose client is gone is passed over at once. Behind a server or proxy that does not speak
+//! RESP3, waiters find out by asking, within seconds. `DEL leasehold:queue:{…}:…` harms nobody: who
+//! waits asks again.
+//!
 //! # Members of a quorum
 //!
 //! A member keeps a card: the hash `leasehold:card`, one for each database, which the clients of its
@@ -47,7 +56,7 @@
 //! # What a user of the server must be allowed
 //!
 //! ```text
-//! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrem +zremrangebyscore +hget +hset +hgetall +scan +evalsha +script|load
+//! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrank +zrem +zremrangebyscore +hget +hset +hgetall +scan +evalsha +script|load +subscribe +publish &leasehold:inbox:*
 //! ```
 //!
 //! With `?prefix=app:` the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other
@@ -57,6 +66,8 @@
 //! - `+hget`, `+hset` and `+hgetall` are for the card, on which a set's members remember who belongs
 //!   to it, and for saying who holds a lock. Without them the server serves as a store of its own;
 //!   as a member of a quorum it does not count.
+//! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for telling waiters that it
+//!   is their turn. Without them they find out by asking, within seconds.
 //! - Without `+config|get` a member never passes for durable: after every restart it waits until
 //!   all leases of before are over.
 //! - `+client|setname` shows the connections as "leasehold" in `CLIENT LIST`.
@@ -81,10 +92,12 @@ mod attempt;
 mod card;
 mod connection;
 mod fenced_redis;
+mod hint;
 mod lease;
 mod look;
 mod member;
 mod presence;
+mod queue;
 mod sample;
 mod scripts;
 mod url;

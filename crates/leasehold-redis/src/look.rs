@@ -1,19 +1,19 @@
 //! Looking at locks, for people: nothing here is atomic, and all of it may be over when it is read.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientId, ClientInfo, Error, Holder, Key, Mode, Owner};
+use leasehold::{ClientId, ClientInfo, Error, Holder, Key, Mode, Owner, Ticket, Waiter};
 
 use crate::attempt::garbled;
 use crate::connection::{Answer, Command, Link, Refusal, Rights, read_time};
-use crate::wire::{LockValue, Records, client_record};
+use crate::wire::{LockValue, Records, client_record, read_entry};
 
 const LOOK_RIGHTS: Rights = Rights("+get +mget +pttl +time +zrange +hgetall +scan");
 
-/// At most so many readers of one lock are shown.
-const READERS_SHOWN_MAX: u64 = 1000;
+/// At most so many readers of one lock are shown, and as many who wait for it.
+const SHOWN_MAX: u64 = 1000;
 
 /// How many keys the server looks at before it does something else.
 const SCAN_STEP: u64 = 512;
@@ -38,9 +38,56 @@ pub(crate) async fn holders(link: &Link, records: &Records) -> Result<Vec<Holder
         LockValue::Foreign => vec![holder(Mode::Exclusive, None, remaining)],
         LockValue::Owner(owner) => vec![holder(Mode::Exclusive, Some(owner), remaining)],
         LockValue::Shared => readers(link, records).await?,
+        LockValue::Reserved(..) => return Ok(Vec::new()),
     };
-    name_clients(link, &mut holders).await?;
+    let owners = holders.iter().filter_map(|holder| holder.owner);
+    let named = clients(link, owners).await?;
+    for holder in &mut holders {
+        let client = holder.owner.and_then(|owner| named.get(&owner.client()));
+        holder.client = client.cloned();
+    }
     Ok(holders)
+}
+
+/// Who waits for the lock, the one for whom it is reserved first.
+pub(crate) async fn waiters(link: &Link, records: &Records) -> Result<Vec<Waiter>, Error> {
+    let questions = vec![
+        // First: who comes out of the queue meanwhile is then found twice, and not at all otherwise.
+        Command::new("ZRANGE")
+            .arg(&records.queue)
+            .arg("0")
+            .number(SHOWN_MAX - 1)
+            .arg("WITHSCORES"),
+        Command::new("GET").arg(&records.lock),
+    ];
+    let answers = ask(link, questions, Refusal::is_wrong_type).await?;
+    let [queue, value] = answers.as_slice() else {
+        return Err(garbled("ZRANGE"));
+    };
+    if let Answer::Refused(refusal) = queue {
+        return Err(refusal.to_error(link.user(), LOOK_RIGHTS));
+    }
+    let queue = queue.as_scored().ok_or_else(|| garbled("ZRANGE"))?;
+    let queued = queue.into_iter().filter_map(|(entry, since)| {
+        let (waiter, mode) = read_entry(entry)?;
+        let since = WallTime::from_micros(since as u64);
+        Some(Waiter::unknown(Ticket { since, waiter }, mode))
+    });
+    let reserved = match value {
+        Answer::Text(value) => match LockValue::read(value) {
+            LockValue::Reserved(ticket, mode) => Some(Waiter::unknown(ticket, mode)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let next = reserved.as_ref().map(|next| next.ticket.waiter);
+    let queued = queued.filter(|waiter| Some(waiter.ticket.waiter) != next);
+    let mut waiters: Vec<Waiter> = reserved.into_iter().chain(queued).collect();
+    let named = clients(link, waiters.iter().map(|waiter| waiter.ticket.waiter)).await?;
+    for waiter in &mut waiters {
+        waiter.client = named.get(&waiter.ticket.waiter.client()).cloned();
+    }
+    Ok(waiters)
 }
 
 fn holder(mode: Mode, owner: Option<Owner>, remaining: Option<Duration>) -> Holder {
@@ -63,7 +110,7 @@ async fn readers(link: &Link, records: &Records) -> Result<Vec<Holder>, Error> {
         Command::new("ZRANGE")
             .arg(&records.readers)
             .arg("0")
-            .number(READERS_SHOWN_MAX - 1)
+            .number(SHOWN_MAX - 1)
             .arg("WITHSCORES"),
     ];
     let answers = ask(link, questions, |_| false).await?;
@@ -71,38 +118,32 @@ async fn readers(link: &Link, records: &Records) -> Result<Vec<Holder>, Error> {
         return Err(garbled("ZRANGE"));
     };
     let now = read_time(time).ok_or_else(|| garbled("TIME"))?;
-    let pairs = readers.as_list().ok_or_else(|| garbled("ZRANGE"))?;
-    let holders = pairs.chunks_exact(2).filter_map(|pair| {
-        let owner = pair[0].as_text()?.parse().ok()?;
-        let ends_ms = pair[1].as_text()?.parse::<f64>().ok()? as u64;
-        let left =
-            Duration::from_millis(ends_ms).checked_sub(Duration::from_micros(now.as_micros()))?;
+    let readers = readers.as_scored().ok_or_else(|| garbled("ZRANGE"))?;
+    let holders = readers.into_iter().filter_map(|(owner, ends_ms)| {
+        let owner = owner.parse().ok()?;
+        let ends = Duration::from_millis(ends_ms as u64);
+        let left = ends.checked_sub(Duration::from_micros(now.as_micros()))?;
         Some(holder(Mode::Shared, Some(owner), Some(left)))
     });
     Ok(holders.collect())
 }
 
-/// Fills in who the owners' clients say they are.
-async fn name_clients(link: &Link, holders: &mut [Holder]) -> Result<(), Error> {
-    let mut clients: Vec<ClientId> = holders
-        .iter()
-        .filter_map(|holder| Some(holder.owner?.client()))
-        .collect();
+/// Who the clients of `owners` say they are, as far as they do.
+async fn clients(
+    link: &Link,
+    owners: impl Iterator<Item = Owner>,
+) -> Result<HashMap<ClientId, ClientInfo>, Error> {
+    let mut clients: Vec<ClientId> = owners.map(Owner::client).collect();
     clients.sort_unstable();
     clients.dedup();
     if clients.is_empty() {
-        return Ok(());
+        return Ok(HashMap::new());
     }
     let question = |client: &ClientId| Command::new("HGETALL").arg(client_record(*client));
     let answers = ask(link, clients.iter().map(question).collect(), |_| true).await?;
-    for (client, answer) in clients.iter().zip(&answers) {
-        let info = read_client(*client, answer);
-        let theirs = holders
-            .iter_mut()
-            .filter(|holder| holder.owner.is_some_and(|owner| owner.client() == *client));
-        theirs.for_each(|holder| holder.client = info.clone());
-    }
-    Ok(())
+    let named = clients.into_iter().zip(&answers);
+    let named = named.filter_map(|(client, answer)| Some((client, read_client(client, answer)?)));
+    Ok(named.collect())
 }
 
 fn read_client(id: ClientId, answer: &Answer) -> Option<ClientInfo> {
@@ -168,7 +209,8 @@ async fn held_by_us(link: &Link, key_prefix: &str, keys: &[Answer]) -> Result<Ve
         let Answer::Text(value) = value else {
             return None;
         };
-        let ours = LockValue::read(value) != LockValue::Foreign;
+        let value = LockValue::read(value);
+        let ours = matches!(value, LockValue::Owner(_) | LockValue::Shared);
         let name = key.strip_prefix(key_prefix)?;
         ours.then(|| Key::new(name).ok()).flatten()
     });

@@ -1,10 +1,11 @@
 //! What the server shows of itself beside every answer.
 
+use leasehold::clock::WallTime;
 use leasehold::{Error, Incarnation, Life, Mark, Sample};
 
 use crate::attempt::garbled;
 use crate::card::MARK;
-use crate::connection::{Answer, Command, Link, Rights, read_time};
+use crate::connection::{Answer, Command, Link, Rights, read_time, wall_time};
 use crate::wire::CARD;
 
 /// Asked behind every request, in the same write.
@@ -28,11 +29,23 @@ pub(crate) fn read(link: &Link, answers: &[Answer]) -> Result<Sample, Error> {
         return Err(refusal.to_error(link.user(), Rights("+time")));
     }
     let clock = read_time(time).ok_or_else(|| garbled("TIME"))?;
+    Ok(sample(link, clock, mark))
+}
+
+/// Reads what a script on `link` shows by itself: seconds, microseconds, and the mark or nothing.
+pub(crate) fn read_seen(link: &Link, seen: &[Answer]) -> Option<Sample> {
+    let [seconds, micros, mark, ..] = seen else {
+        return None;
+    };
+    Some(sample(link, wall_time(seconds, micros)?, mark))
+}
+
+fn sample(link: &Link, clock: WallTime, mark: &Answer) -> Sample {
     let mark = mark.as_text().and_then(read_mark);
-    Ok(Sample {
+    Sample {
         clock,
         incarnation: Incarnation::new(link.run_id(), mark.as_ref()),
-    })
+    }
 }
 
 fn read_mark(text: &str) -> Option<Mark> {

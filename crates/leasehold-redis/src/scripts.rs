@@ -3,25 +3,39 @@ use std::sync::LazyLock;
 use crate::connection::{Rights, Script};
 
 macro_rules! script {
-    ($common:literal, $file:literal) => {
-        LazyLock::new(|| Script::new(concat!(include_str!($common), include_str!($file))))
+    ($($file:literal),+) => {
+        LazyLock::new(|| Script::new(concat!($(include_str!($file)),+)))
     };
 }
 
 pub(crate) static ACQUIRE_EXCLUSIVE: LazyLock<Script> =
     script!("lua/lease.lua", "lua/acquire_exclusive.lua");
 pub(crate) static ACQUIRE_SHARED: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/acquire_shared.lua");
+    script!("lua/lease.lua", "lua/readers.lua", "lua/acquire_shared.lua");
 pub(crate) static RENEW: LazyLock<Script> = script!("lua/lease.lua", "lua/renew.lua");
-pub(crate) static RELEASE: LazyLock<Script> = script!("lua/lease.lua", "lua/release.lua");
 pub(crate) static SEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/seal.lua");
 pub(crate) static HEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/heal.lua");
+pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/queue.lua",
+    "lua/acquire_in_turn.lua"
+);
+pub(crate) static DEPART: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/release.lua",
+    "lua/queue.lua",
+    "lua/depart.lua"
+);
+pub(crate) static LEAVE_QUEUE: LazyLock<Script> =
+    script!("lua/lease.lua", "lua/queue.lua", "lua/leave_queue.lua");
 pub(crate) static CARD_WRITE: LazyLock<Script> = script!("lua/card.lua", "lua/card_write.lua");
 pub(crate) static WITNESS: LazyLock<Script> = script!("lua/card.lua", "lua/witness.lua");
 
 /// What a user must be allowed for the plain attempt, and for any of the scripts: the library's
 /// front page has the same list as one `ACL SETUSER` line, and a test holds them together.
 pub(crate) const RIGHTS: Rights = Rights(
-    "+set +get +del +exists +pttl +pexpire +pexpireat +type +zadd +zincrby +zscore +zrange +zrem \
-     +zremrangebyscore +hget +hset +hgetall +time +evalsha +script|load",
+    "+set +get +del +exists +pttl +pexpire +pexpireat +type +zadd +zincrby +zscore +zrange +zrank \
+     +zrem +zremrangebyscore +hget +hset +hgetall +time +publish +evalsha \
+     +script|load",
 );

@@ -1,12 +1,19 @@
 //! Wire v1: the names of the records at a server, and what the lock key may hold.
 
-use leasehold::{ClientId, Key, Owner};
+use leasehold::clock::WallTime;
+use leasehold::{ClientId, Key, Mode, Owner, Ticket};
 
 /// What the lock key holds while readers share the lock; `lua/lease.lua` has it too.
 pub(crate) const SHARED: &str = "leasehold:shared";
 
 /// The entry of the fence counter; `lua/lease.lua` has it too.
 pub(crate) const COUNTER: &str = "f";
+
+/// In front of what the lock key holds while the lock is reserved; `lua/lease.lua` has it too.
+pub(crate) const RESERVED: &str = "leasehold:next:";
+
+/// Behind the identity of one who waits for the lock in shared mode; `lua/queue.lua` has it too.
+const SHARED_MARK: &str = "/s";
 
 /// What the member knows about its set: one for each database, whatever the prefix of the locks.
 pub(crate) const CARD: &str = "leasehold:card";
@@ -20,6 +27,8 @@ pub(crate) struct Records {
     pub(crate) lock: String,
     pub(crate) fence: String,
     pub(crate) readers: String,
+    pub(crate) queue: String,
+    pub(crate) offered: String,
 }
 
 impl Records {
@@ -29,6 +38,8 @@ impl Records {
         Self {
             fence: format!("leasehold:fence:0:{{{tag}}}:{lock}"),
             readers: format!("leasehold:readers:{{{tag}}}:{lock}"),
+            queue: format!("leasehold:queue:{{{tag}}}:{lock}"),
+            offered: format!("leasehold:offered:{{{tag}}}:{lock}"),
             lock,
         }
     }
@@ -51,6 +62,20 @@ pub(crate) fn client_record(client: ClientId) -> String {
     format!("leasehold:client:{client}")
 }
 
+/// The channel on which a client is told what concerns its waiters; `lua/queue.lua` has it too.
+pub(crate) fn inbox(client: ClientId) -> String {
+    format!("leasehold:inbox:{client}")
+}
+
+/// An entry of the queue.
+pub(crate) fn read_entry(text: &str) -> Option<(Owner, Mode)> {
+    let (waiter, mode) = match text.strip_suffix(SHARED_MARK) {
+        Some(waiter) => (waiter, Mode::Shared),
+        None => (text, Mode::Exclusive),
+    };
+    Some((waiter.parse().ok()?, mode))
+}
+
 /// What a lock key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockValue {
@@ -58,6 +83,8 @@ pub(crate) enum LockValue {
     Owner(Owner),
     /// Readers.
     Shared,
+    /// Nobody yet: it is kept for the one whose turn it is.
+    Reserved(Ticket, Mode),
     /// A token of another library, or what an operator left who broke the lock.
     Foreign,
 }
@@ -66,10 +93,20 @@ impl LockValue {
     pub(crate) fn read(value: &[u8]) -> Self {
         match std::str::from_utf8(value) {
             Ok(SHARED) => Self::Shared,
-            Ok(text) => text.parse().map_or(Self::Foreign, Self::Owner),
+            Ok(text) => match read_reservation(text) {
+                Some((ticket, mode)) => Self::Reserved(ticket, mode),
+                None => text.parse().map_or(Self::Foreign, Self::Owner),
+            },
             Err(_) => Self::Foreign,
         }
     }
+}
+
+fn read_reservation(text: &str) -> Option<(Ticket, Mode)> {
+    let (since, entry) = text.strip_prefix(RESERVED)?.split_once(':')?;
+    let since = WallTime::from_micros(since.parse().ok()?);
+    let (waiter, mode) = read_entry(entry)?;
+    Some((Ticket { since, waiter }, mode))
 }
 
 #[cfg(test)]
@@ -86,6 +123,8 @@ mod tests {
         assert_eq!(plain.lock, "deploy");
         assert_eq!(plain.fence, "leasehold:fence:0:{deploy}:deploy");
         assert_eq!(plain.readers, "leasehold:readers:{deploy}:deploy");
+        assert_eq!(plain.queue, "leasehold:queue:{deploy}:deploy");
+        assert_eq!(plain.offered, "leasehold:offered:{deploy}:deploy");
         let tagged = records("app:", "{user7}/cart");
         assert_eq!(tagged.lock, "app:{user7}/cart");
         assert_eq!(tagged.fence, "leasehold:fence:0:{user7}:app:{user7}/cart");
@@ -98,8 +137,17 @@ mod tests {
         let lua = include_str!("lua/lease.lua");
         assert!(lua.contains(&format!("local SHARED = '{SHARED}'\n")));
         assert!(lua.contains(&format!("local COUNTER = '{COUNTER}'\n")));
+        assert!(lua.contains(&format!("local RESERVED = '{RESERVED}'\n")));
         assert!(lua.contains("local REST_MS = 7 * 24 * 60 * 60 * 1000\n"));
         assert_eq!(REST_MS, 604_800_000);
+        let lua = include_str!("lua/queue.lua");
+        let client = "0123456789abcdef";
+        let inbox = inbox(client.parse().unwrap());
+        let inbox = inbox.strip_suffix(client).unwrap();
+        assert!(lua.contains(&format!("local INBOX = '{inbox}'\n")));
+        assert!(lua.contains(&format!("local SHARED_MARK = '{SHARED_MARK}'\n")));
+        let reservation = leasehold::RESERVATION.as_millis();
+        assert!(lua.contains(&format!("local RESERVATION_MS = {reservation}\n")));
     }
 
     #[test]
@@ -112,5 +160,30 @@ mod tests {
         let owner = format!("{:016x}.{:032x}", 7, 9);
         let parsed = owner.parse().unwrap();
         assert_eq!(LockValue::read(owner.as_bytes()), LockValue::Owner(parsed));
+    }
+
+    #[test]
+    fn a_reservation_is_read_whole_or_is_foreign() {
+        let waiter = format!("{:016x}.{:032x}", 7, 9);
+        let ticket = Ticket {
+            since: WallTime::from_micros(1_763_637_400_000_001),
+            waiter: waiter.parse().unwrap(),
+        };
+        for (mark, mode) in [("", Mode::Exclusive), ("/s", Mode::Shared)] {
+            let value = format!("leasehold:next:1763637400000001:{waiter}{mark}");
+            let reserved = LockValue::Reserved(ticket, mode);
+            assert_eq!(LockValue::read(value.as_bytes()), reserved);
+        }
+        for wrong in [
+            "leasehold:next:",
+            "leasehold:next:7:",
+            "leasehold:next:7:somebody",
+            &format!("leasehold:next::{waiter}"),
+            &format!("leasehold:next:7:{waiter}/x"),
+            &format!("leasehold:next:7:{waiter}/s/s"),
+        ] {
+            let read = LockValue::read(wrong.as_bytes());
+            assert_eq!(read, LockValue::Foreign, "{wrong}");
+        }
     }
 }

@@ -116,9 +116,11 @@ impl Harness for Servers {
 
     fn forget(&self, key: &Key) {
         for server in self.set().iter() {
-            let fence = format!("leasehold:fence:0:{{{key}}}:{key}");
-            let readers = format!("leasehold:readers:{{{key}}}:{key}");
-            server.command(&["DEL", key.as_str(), &fence, &readers]);
+            let records = ["fence:0", "readers", "queue", "offered"];
+            let records = records.map(|record| format!("leasehold:{record}:{{{key}}}:{key}"));
+            let mut command = vec!["DEL", key.as_str()];
+            command.extend(records.iter().map(String::as_str));
+            server.command(&command);
         }
     }
 

@@ -7,6 +7,8 @@ pub(crate) enum Answer {
     Nil,
     Done,
     Integer(i64),
+    /// A score, exact up to 2^53; as text where the server speaks the old protocol.
+    Double(f64),
     Text(Vec<u8>),
     List(Vec<Self>),
     Refused(Refusal),
@@ -46,14 +48,24 @@ impl Refusal {
 }
 
 impl From<Value> for Answer {
+    /// The same whichever protocol the server speaks, but for [`Double`](Self::Double): maps are
+    /// lists of keys and values by turns, as the old protocol has them.
     fn from(value: Value) -> Self {
+        let list = |items: Vec<Value>| Self::List(items.into_iter().map(Self::from).collect());
         match value {
             Value::Nil => Self::Nil,
             Value::Okay => Self::Done,
             Value::Int(number) => Self::Integer(number),
             Value::BulkString(bytes) => Self::Text(bytes),
             Value::SimpleString(text) => Self::Text(text.into_bytes()),
-            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::VerbatimString { text, .. } => Self::Text(text.into_bytes()),
+            Value::Double(number) => Self::Double(number),
+            Value::Boolean(truth) => Self::Integer(i64::from(truth)),
+            Value::Array(items) | Value::Set(items) => list(items),
+            // What confirms a subscription.
+            Value::Push { data, .. } => list(data),
+            Value::Map(pairs) => list(pairs.into_iter().flat_map(<[Value; 2]>::from).collect()),
+            Value::Attribute { data, .. } => Self::from(*data),
             Value::ServerError(error) => Self::Refused(Refusal::new(
                 error.code(),
                 error.details().unwrap_or_default(),
@@ -86,6 +98,36 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// A score of a ZSET.
+    pub(crate) fn as_score(&self) -> Option<f64> {
+        match self {
+            Self::Double(score) => Some(*score),
+            _ => self.as_text()?.parse().ok(),
+        }
+    }
+
+    /// The answer to ZRANGE WITHSCORES: a list of members and scores by turns, or of pairs of them.
+    /// What is not of this form is left out.
+    pub(crate) fn as_scored(&self) -> Option<Vec<(&str, f64)>> {
+        let items = self.as_list()?;
+        let nested = items.iter().any(|item| item.as_list().is_some());
+        Some(if nested {
+            let pairs = items.iter().filter_map(Self::as_list);
+            pairs.filter_map(scored).collect()
+        } else {
+            items.chunks(2).filter_map(scored).collect()
+        })
+    }
+}
+
+fn scored(pair: &[Answer]) -> Option<(&str, f64)> {
+    match pair {
+        [member, score] => Some((member.as_text()?, score.as_score()?)),
+        _ => None,
+    }
+}
+
 /// The answer to TIME.
 pub(crate) fn read_time(answer: &Answer) -> Option<WallTime> {
     match answer.as_list() {
@@ -94,7 +136,7 @@ pub(crate) fn read_time(answer: &Answer) -> Option<WallTime> {
     }
 }
 
-fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
+pub(crate) fn wall_time(seconds: &Answer, micros: &Answer) -> Option<WallTime> {
     let number = |answer: &Answer| answer.as_text()?.parse::<u64>().ok();
     let micros_since_1970 = number(seconds)?
         .checked_mul(1_000_000)?
@@ -118,5 +160,42 @@ mod tests {
             Some(WallTime::from_micros(1_763_637_400_000_007))
         );
         assert_eq!(read_time(&Answer::Nil), None);
+    }
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn both_protocols_are_understood_alike() {
+        let info = Value::VerbatimString {
+            format: redis::VerbatimFormat::Text,
+            text: "role:master".into(),
+        };
+        assert_eq!(Answer::from(info), text("role:master"));
+        let map = Value::Map(vec![(bulk("a"), bulk("1")), (bulk("b"), bulk("2"))]);
+        let flat = Value::Array(vec![bulk("a"), bulk("1"), bulk("b"), bulk("2")]);
+        assert_eq!(Answer::from(map), Answer::from(flat));
+        assert_eq!(Answer::from(Value::Boolean(true)), Answer::Integer(1));
+        let set = Value::Set(vec![bulk("a")]);
+        assert_eq!(Answer::from(set), Answer::List(vec![text("a")]));
+        let largest = 9_007_199_254_740_991.0;
+        for score in [Value::Double(largest), bulk("9007199254740991")] {
+            assert_eq!(Answer::from(score).as_score(), Some(largest));
+        }
+    }
+
+    #[test]
+    fn scores_are_read_in_pairs_and_by_turns() {
+        let by_turns = vec![bulk("a"), bulk("1"), bulk("b"), bulk("2.5")];
+        let pair = |name, score| Value::Array(vec![bulk(name), Value::Double(score)]);
+        let pairs = vec![pair("a", 1.0), pair("b", 2.5)];
+        for answer in [by_turns, pairs] {
+            let answer = Answer::from(Value::Array(answer));
+            assert_eq!(answer.as_scored().unwrap(), [("a", 1.0), ("b", 2.5)]);
+        }
+        let odd = Answer::from(Value::Array(vec![bulk("a")]));
+        assert!(odd.as_scored().unwrap().is_empty());
+        assert_eq!(Answer::Nil.as_scored(), None);
     }
 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 use leasehold::clock::{Clock, within};
 use leasehold::{Error, ErrorKind, background};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, RedisConnectionInfo};
+use redis::{AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo};
 use tokio::sync::watch;
 
-use super::failure::connection_error;
+use super::failure::{connection_error, refuses_resp3};
 use super::link::Link;
+use super::listener::{Inboxes, Listener};
 use super::opening::Entrance;
 use super::socket;
 use super::tls::Tls;
@@ -20,6 +21,7 @@ pub(crate) struct Connector {
     url: RedisUrl,
     tls: Tls,
     clock: Arc<dyn Clock>,
+    listener: Arc<Listener>,
     state: Mutex<State>,
 }
 
@@ -49,16 +51,23 @@ const IN_FLIGHT_MAX: usize = 4096;
 
 impl Connector {
     pub(crate) fn new(url: RedisUrl, tls: Tls, clock: Arc<dyn Clock>) -> Self {
+        let listener = Listener::new(url.id.clone(), url.prefix.clone());
         Self {
             url,
             tls,
             clock,
+            listener: Arc::new(listener),
             state: Mutex::default(),
         }
     }
 
     pub(crate) fn url(&self) -> &RedisUrl {
         &self.url
+    }
+
+    /// Who is told what the server says unasked.
+    pub(crate) fn listener(&self) -> &Listener {
+        &self.listener
     }
 
     /// The connection, opened if need be. All who ask meanwhile share one attempt and its outcome.
@@ -133,20 +142,28 @@ impl Connector {
             // can carry a release.
             previous.closed().await;
         }
-        let stream = socket::open(&self.url, &self.tls).await?;
         let user = Login::shown(self.url.login.as_ref()).to_owned();
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_concurrency_limit(IN_FLIGHT_MAX);
-        let setup = self.setup();
-        let opened = MultiplexedConnection::new_with_config(&setup, stream, config).await;
-        let (connection, driver) = opened.map_err(|error| connection_error(&error, &user))?;
+        let mut protocol = ProtocolVersion::RESP3;
+        let (connection, driver) = loop {
+            let stream = socket::open(&self.url, &self.tls).await?;
+            let (setup, config) = (self.setup(protocol), self.config(protocol));
+            let opened = MultiplexedConnection::new_with_config(&setup, stream, config).await;
+            match opened {
+                Ok(opened) => break opened,
+                Err(error) if protocol == ProtocolVersion::RESP3 && refuses_resp3(&error) => {
+                    protocol = ProtocolVersion::RESP2;
+                }
+                Err(error) => return Err(connection_error(&error, &user)),
+            }
+        };
+        let pushes = protocol == ProtocolVersion::RESP3;
         let entrance = Entrance {
             user,
-            logged_in: self.url.login.is_some(),
+            greeted: pushes || self.url.login.is_some(),
             database: self.url.database,
         };
-        let link = Link::start(connection, driver, entrance, &*self.clock).await?;
+        let inboxes = Inboxes::new(Arc::clone(&self.listener), pushes);
+        let link = Link::start(connection, driver, inboxes, entrance, &*self.clock).await?;
         if let Some(previous) = &previous {
             link.forget(previous).await?;
         }
@@ -154,8 +171,19 @@ impl Connector {
         Ok(link)
     }
 
-    fn setup(&self) -> RedisConnectionInfo {
-        let mut setup = RedisConnectionInfo::default().set_skip_set_lib_name();
+    fn config(&self, protocol: ProtocolVersion) -> AsyncConnectionConfig {
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_concurrency_limit(IN_FLIGHT_MAX);
+        match protocol {
+            ProtocolVersion::RESP3 => config.set_push_sender(self.listener.takes_pushes()),
+            _ => config,
+        }
+    }
+
+    fn setup(&self, protocol: ProtocolVersion) -> RedisConnectionInfo {
+        let setup = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let mut setup = setup.set_protocol(protocol);
         if let Some(login) = &self.url.login {
             setup = setup.set_password(&login.password);
             if let Some(user) = &login.user {

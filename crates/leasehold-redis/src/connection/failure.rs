@@ -40,8 +40,8 @@ impl Refusal {
             ),
             _ if self.is_wrong_type() => Error::new(
                 ErrorKind::Corrupt,
-                "one of this lock's records (leasehold:fence:…, leasehold:readers:…) is not of the \
-                 type this library writes: delete it",
+                "one of this lock's records (leasehold:fence:…, :readers:…, :queue:…, :offered:…) is not \
+                 of the type this library writes: delete it",
             ),
             // OOM, MISCONF, NOREPLICAS, and whatever a module or a proxy may add.
             _ => Error::new(ErrorKind::Refused, format!("the server refused: {said}")),
@@ -61,6 +61,9 @@ fn refused_right(text: &str, user: &str, rights: Rights) -> Error {
     let Rights(rights) = rights;
     let message = match command {
         Some((command, _)) => format!("the user {user:?} lacks the right +{command}"),
+        None if text.contains("channel") => {
+            format!("the user {user:?} needs the rule &leasehold:inbox:*")
+        }
         None if text.contains("access") => format!(
             "the user {user:?} may not use the keys of this lock: it needs ~ rules for the lock \
              key and for leasehold:*"
@@ -75,6 +78,17 @@ fn wrong_password(user: &str) -> Error {
         ErrorKind::Refused,
         format!("the server does not accept the password of the user {user:?}"),
     )
+}
+
+/// Whether `error` is the refusal of a server, or of a proxy in front of it, to speak RESP3.
+pub(super) fn refuses_resp3(error: &RedisError) -> bool {
+    match error.code() {
+        Some("NOPROTO" | "NOPERM") => true,
+        Some("ERR") => error
+            .detail()
+            .is_some_and(|text| text.starts_with("unknown command")),
+        _ => error.kind() == redis::ErrorKind::RESP3NotSupported,
+    }
 }
 
 /// What became of a connection, as an error. Nothing is said about effects: the caller knows
@@ -124,6 +138,13 @@ mod tests {
         ] {
             let said = error("NOPERM", text).to_string();
             assert!(said.contains("keys of this lock"), "{said}");
+        }
+        for text in [
+            "this user has no permissions to access one of the channels used as arguments",
+            "The user executing the script can't publish to the channel mentioned in the command",
+        ] {
+            let said = error("NOPERM", text).to_string();
+            assert_eq!(said, r#"the user "ann" needs the rule &leasehold:inbox:*"#);
         }
     }
 

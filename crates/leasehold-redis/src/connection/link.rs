@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use super::answer::Answer;
 use super::command::{Command, Script};
 use super::failure::connection_error;
+use super::listener::{EndOf, Inboxes, Listener};
 use super::opening::{Entrance, Opening};
 use crate::wire::client_record;
 
@@ -25,6 +26,7 @@ pub(crate) struct Link {
     user: String,
     opening: Opening,
     introduced: Mutex<HashMap<ClientId, BootInstant>>,
+    inboxes: Arc<Inboxes>,
 }
 
 /// How often a client that takes and renews locks writes who it is, and how long that stays.
@@ -37,10 +39,12 @@ impl Link {
     pub(super) async fn start(
         connection: MultiplexedConnection,
         driver: impl Future<Output = ()> + Send + 'static,
+        inboxes: Inboxes,
         entrance: Entrance,
         clock: &dyn Clock,
     ) -> Result<Self, Error> {
-        let driver = Driver::start(driver);
+        let inboxes = Arc::new(inboxes);
+        let driver = Driver::start(driver, EndOf(Arc::clone(&inboxes)));
         Ok(Self {
             opening: Opening::ask(&connection, &entrance, clock).await?,
             connection,
@@ -48,6 +52,7 @@ impl Link {
             aborted: AtomicBool::new(false),
             user: entrance.user,
             introduced: Mutex::default(),
+            inboxes,
         })
     }
 
@@ -92,8 +97,8 @@ impl Link {
         answers.map_err(Error::with_unknown_effect)
     }
 
-    /// Sends `calls` of `script` and the commands `after` in one write; the answers are in their
-    /// order. Where the server does not know the script, it is loaded and everything sent again.
+    /// Sends `commands`, among them calls of `script`, in one write; the answers are in their order.
+    /// Where the server does not know the script, it is loaded and everything sent again.
     ///
     /// # Errors
     ///
@@ -101,15 +106,11 @@ impl Link {
     pub(crate) async fn run(
         &self,
         script: &Script,
-        calls: Vec<Command>,
-        after: Vec<Command>,
+        mut commands: Vec<Command>,
     ) -> Result<Vec<Answer>, Error> {
-        let count = calls.len();
-        let mut commands = calls;
-        commands.extend(after);
         let answers = self.exchange(commands.clone()).await?;
         let unknown = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if refusal.is_unknown_script());
-        if !answers[..count].iter().any(unknown) {
+        if !answers.iter().any(unknown) {
             return Ok(answers);
         }
         commands.insert(0, script.load());
@@ -117,7 +118,8 @@ impl Link {
         let loaded = answers.remove(0);
         if matches!(loaded, Answer::Refused(_)) {
             // A server that may not be told the script refuses the loading with the reason.
-            answers[..count].fill(loaded);
+            let unloaded = answers.iter_mut().filter(|answer| unknown(answer));
+            unloaded.for_each(|answer| answer.clone_from(&loaded));
         }
         Ok(answers)
     }
@@ -178,6 +180,21 @@ impl Link {
         vec![fields, expiry]
     }
 
+    /// The command that lets `client` hear what concerns its waiters, if it is still to be sent.
+    pub(crate) fn subscription(&self, client: ClientId) -> Option<Command> {
+        self.inboxes.subscription(client)
+    }
+
+    /// Notes the answer to a [`subscription`](Self::subscription).
+    pub(crate) fn note_subscribed(&self, client: ClientId, answer: &Answer) {
+        self.inboxes.note_subscribed(client, answer, &self.user);
+    }
+
+    /// Who is told what the server says unasked.
+    pub(crate) fn listener(&self) -> &Listener {
+        self.inboxes.listener()
+    }
+
     /// Notes that the introduction of `client` was answered at `now`.
     pub(crate) fn note_introduced(&self, client: ClientId, now: BootInstant) {
         let introduced = self.introduced.lock();
@@ -225,11 +242,14 @@ struct Driver {
 }
 
 impl Driver {
-    fn start(driver: impl Future<Output = ()> + Send + 'static) -> Self {
+    fn start(driver: impl Future<Output = ()> + Send + 'static, end: EndOf) -> Self {
         let (closing, open) = watch::channel(());
+        // In this order, also where the task is aborted: who hears that the connection is gone may ask
+        // again at once, and must not find this one.
+        let end = (closing, end);
         let task = background::spawn(async move {
             driver.await;
-            drop(closing);
+            drop(end);
         });
         let task = task.abort_handle();
         Self { task, open }

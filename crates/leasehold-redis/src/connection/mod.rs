@@ -7,11 +7,12 @@ mod connector;
 mod failure;
 mod info;
 mod link;
+mod listener;
 mod opening;
 mod socket;
 mod tls;
 
-pub(crate) use answer::{Answer, Refusal, read_time};
+pub(crate) use answer::{Answer, Refusal, read_time, wall_time};
 pub(crate) use command::{Command, Script};
 pub(crate) use connector::Connector;
 pub(crate) use failure::Rights;

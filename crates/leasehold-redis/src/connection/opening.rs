@@ -12,8 +12,8 @@ use crate::presence;
 pub(super) struct Entrance {
     /// For messages.
     pub(super) user: String,
-    /// Whether the server has accepted a password.
-    pub(super) logged_in: bool,
+    /// Whether the server has answered something already: it then lets this user in.
+    pub(super) greeted: bool,
     pub(super) database: u32,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Opening {
 
 impl Opening {
     /// Asks the server who and how it is, and refuses one that cannot be a member. One exchange
-    /// where a password was accepted before, else two.
+    /// where the server has let the user in before, else two.
     pub(super) async fn ask(
         connection: &MultiplexedConnection,
         entrance: &Entrance,
@@ -43,7 +43,7 @@ impl Opening {
         let user = &entrance.user;
         let name = Command::new("CLIENT").arg("SETNAME").arg("leasehold");
         let mut questions = Vec::new();
-        if entrance.logged_in {
+        if entrance.greeted {
             questions.push(name);
         } else {
             // The first one alone, since the library forgets what was wrong with an answer to

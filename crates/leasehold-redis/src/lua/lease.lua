@@ -4,11 +4,18 @@
 --   exclusive: the lock key holds the owner;
 --   shared:    the lock key holds SHARED, and the owner is in the ZSET of readers, its score the
 --              end of its lease in milliseconds of this server's clock.
+-- Behind RESERVED the lock key says for whom the lock is kept; that is no lease (queue.lua).
 -- The sentinel SHARED keeps out every client that takes the plain key with SET NX, be it ours or
 -- of another library ("Distributed Locks with Redis",
 -- https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
 
 local SHARED = 'leasehold:shared'
+
+-- What the lock key holds while the lock is kept for the next in the queue begins with this.
+local RESERVED = 'leasehold:next:'
+
+-- Under this name "offered" says until when a free lock is left free (queue.lua).
+local GAP = 'gap'
 
 -- What an operator who breaks a lock puts under its key begins with this.
 local BROKEN = 'leasehold:broken:'
@@ -22,6 +29,11 @@ local REST_MS = 7 * 24 * 60 * 60 * 1000
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- A whole number as text: Lua would write a large one with an exponent.
+local function digits(number)
+  return string.format('%.0f', number)
 end
 
 -- Whether the lock key holds value. A key of another type is a lock of another library: it does not.
@@ -57,7 +69,7 @@ local function align_sentinel(lock, readers)
     redis.call('DEL', lock)
     return
   end
-  local ends = string.format('%.0f', tonumber(last[2]))
+  local ends = digits(tonumber(last[2]))
   redis.call('PEXPIREAT', lock, ends)
   redis.call('PEXPIREAT', readers, ends)
 end

@@ -1,13 +1,17 @@
--- Frees the lock where this very owner holds it, and lets the rest time of the fence counter begin
--- anew.
+-- Frees the lock where this very owner holds it, lets the rest time of the fence counter begin anew,
+-- and says what becomes of the lock then: depart.lua, behind this and queue.lua.
 --
--- KEYS  1 lock key  2 fence counter  3 readers
+-- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- ARGV  1 'exclusive' or 'shared'  2 owner
--- Answer  1 freed, 0 the lease did not stand any more
--- Source  "Distributed Locks with Redis", releasing a lock; shared leases: Leasehold's wire v1
+--       3 'hand over' to the next in the queue, or 'leave free' and 4 for how many ms, or 'requeue'
+--       and 4 the waiter that is put into the queue first, 5 since when it waits, in µs
+-- Answer  1 freed, 0 the lease did not stand any more; {1 or 0, error} if what was to become of the
+--         lock was not done, or not told
+-- Source  "Distributed Locks with Redis", releasing a lock; shared leases and the queue: Leasehold's
+--         wire v1
 
-local lock, fence, readers = KEYS[1], KEYS[2], KEYS[3]
-local mode, owner = ARGV[1], ARGV[2]
+local lock, fence, readers, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local mode, owner, departure = ARGV[1], ARGV[2], ARGV[3]
 
 local now = mode == 'shared' and now_ms()
 local held = holds(mode, owner, lock, readers, now)
@@ -18,7 +22,7 @@ if mode == 'exclusive' then
 else
   redis.call('ZREM', readers, owner)
   if lock_is(lock, SHARED) then
-    redis.call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. string.format('%.0f', now))
+    redis.call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. digits(now))
     -- No reader that stays or comes ever shortens the sentinel. The departure of the longest one
     -- lets it end with the longest that remains: otherwise a reader that died with a short lease
     -- would keep writers out for the long TTL of one that has left.
@@ -26,4 +30,8 @@ else
   end
 end
 redis.call('PEXPIRE', fence, REST_MS)
-return held and 1 or 0
+-- Mostly nobody waits: then that is all, and what follows is not even defined.
+if departure == 'hand over' and not (held and redis.call('EXISTS', queue) == 1) then
+  return held and 1 or 0
+end
+

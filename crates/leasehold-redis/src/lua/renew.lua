@@ -2,7 +2,7 @@
 --
 -- KEYS  three for each lease: lock key, fence counter, readers
 -- ARGV  three for each lease: 'exclusive' or 'shared', owner, ttl in ms
--- Answer  for each lease: 1 renewed, 0 the lock is free, -1 somebody else holds it, -2 an operator
+-- Answer  for each lease: 1 renewed, 0 nobody holds the lock, -1 somebody else holds it, -2 an operator
 --         broke it, or the text of the error that this one lease ran into; the others are not
 --         touched by it
 -- Source  "Distributed Locks with Redis", extending a lock; shared leases: Leasehold's wire v1
@@ -13,8 +13,13 @@ local function lost(lock)
   if not value then
     return 0
   end
-  local broken = type(value) == 'string' and string.sub(value, 1, #BROKEN) == BROKEN
-  return broken and -2 or -1
+  local function begins(with)
+    return type(value) == 'string' and string.sub(value, 1, #with) == with
+  end
+  if begins(RESERVED) then
+    return 0
+  end
+  return begins(BROKEN) and -2 or -1
 end
 
 local function renew(lock, fence, readers, mode, owner, ttl)
@@ -28,7 +33,7 @@ local function renew(lock, fence, readers, mode, owner, ttl)
       redis.call('PEXPIRE', lock, ttl)
     end
   else
-    redis.call('ZADD', readers, 'GT', string.format('%.0f', now + ttl), owner)
+    redis.call('ZADD', readers, 'GT', digits(now + ttl), owner)
     align_sentinel(lock, readers)
   end
   redis.call('PEXPIRE', fence, REST_MS)

@@ -1,10 +1,10 @@
 use leasehold::{
     Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, Fence, Held, Key, Life, Member,
-    MemberId, Owner, Presence, Release, Renewal, Sampled, Seal, Store, Turn,
+    MemberId, Owner, Presence, Release, Renewal, Sampled, Seal, Turn,
 };
 
 use super::RedisMember;
-use crate::{card, lease, presence};
+use crate::{card, lease, presence, queue};
 
 impl Member for RedisMember {
     fn id(&self) -> &MemberId {
@@ -14,28 +14,35 @@ impl Member for RedisMember {
     fn acquire_in_turn<'a>(
         &'a self,
         claim: &'a Claim,
-        _turn: &'a Turn,
+        turn: &'a Turn,
     ) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.acquire(claim)
+        Box::pin(async {
+            let attempt = self.try_acquire_in_turn(claim, turn).await;
+            attempt.map_err(|error| self.named(error))
+        })
     }
 
     fn depart<'a>(
         &'a self,
         claim: &'a Claim,
-        _departure: &'a Departure,
+        departure: &'a Departure,
     ) -> BoxFuture<'a, Result<Release, Error>> {
-        self.release(claim)
+        Box::pin(async {
+            let departed = self.try_depart(claim, departure).await;
+            departed.map_err(|error| self.named(error))
+        })
     }
 
-    fn leave_queue<'a>(
-        &'a self,
-        _key: &'a Key,
-        _waiter: Owner,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(std::future::ready(Ok(())))
+    fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let left = self.try_leave_queue(key, waiter).await;
+            left.map_err(|error| self.named(error))
+        })
     }
 
-    fn listen(&self, _ear: Ear) {}
+    fn listen(&self, ear: Ear) {
+        self.connector.listener().listen(ear);
+    }
 
     fn seal<'a>(
         &'a self,
@@ -94,6 +101,22 @@ impl Member for RedisMember {
 }
 
 impl RedisMember {
+    async fn try_acquire_in_turn(&self, claim: &Claim, turn: &Turn) -> Result<Attempt, Error> {
+        let link = self.link().await?;
+        let now = self.ambient.clock.now();
+        queue::acquire(&link, &self.records(&claim.key), claim, turn, now).await
+    }
+
+    async fn try_depart(&self, claim: &Claim, departure: &Departure) -> Result<Release, Error> {
+        let link = self.link().await?;
+        queue::depart(&link, &self.records(&claim.key), claim, departure).await
+    }
+
+    async fn try_leave_queue(&self, key: &Key, waiter: Owner) -> Result<(), Error> {
+        let link = self.link().await?;
+        queue::leave(&link, &self.records(key), waiter).await
+    }
+
     async fn try_seal(&self, claim: &Claim, fence: Fence) -> Result<Sampled<Seal>, Error> {
         let link = self.link().await?;
         lease::seal(&link, &self.records(&claim.key), claim, fence).await

@@ -1,10 +1,10 @@
 use leasehold::{
-    Attempt, BoxFuture, Claim, Error, Exclusion, Expiry, Fencing, Guarantees, Held, Holder, Key,
-    LeaseTerms, Member, Order, Release, Renewal, Sharing, Store, Waiting,
+    Attempt, BoxFuture, Claim, Departure, Error, Exclusion, Expiry, Fencing, Guarantees, Held,
+    Holder, Key, LeaseTerms, Member, Order, Release, Renewal, Sharing, Store, Waiter, Waiting,
 };
 
 use super::RedisMember;
-use crate::{attempt, lease, look};
+use crate::{attempt, look};
 
 impl Store for RedisMember {
     fn describe(&self) -> String {
@@ -16,9 +16,9 @@ impl Store for RedisMember {
             Exclusion::OneServer,
             Fencing::CounterThenClock,
             Expiry::Lease,
-            Waiting::Polling,
-            Order::Unordered,
-            Sharing::ReadersPreferred,
+            Waiting::Notified,
+            Order::Fifo,
+            Sharing::WritersPreferred,
         )
     }
 
@@ -47,11 +47,7 @@ impl Store for RedisMember {
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        Box::pin(async {
-            self.try_release(claim)
-                .await
-                .map_err(|error| self.named(error))
-        })
+        self.depart(claim, &Departure::HandOver)
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {
@@ -66,6 +62,14 @@ impl Store for RedisMember {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         Box::pin(async {
             self.try_holders(key)
+                .await
+                .map_err(|error| self.named(error))
+        })
+    }
+
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        Box::pin(async {
+            self.try_waiters(key)
                 .await
                 .map_err(|error| self.named(error))
         })
@@ -86,14 +90,14 @@ impl RedisMember {
         attempt::acquire(&link, &records, claim, self.ambient.clock.now()).await
     }
 
-    async fn try_release(&self, claim: &Claim) -> Result<Release, Error> {
-        let link = self.link().await?;
-        lease::release(&link, &self.records(&claim.key), claim).await
-    }
-
     async fn try_holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
         let link = self.link().await?;
         look::holders(&link, &self.records(key)).await
+    }
+
+    async fn try_waiters(&self, key: &Key) -> Result<Vec<Waiter>, Error> {
+        let link = self.link().await?;
+        look::waiters(&link, &self.records(key)).await
     }
 
     async fn try_list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {

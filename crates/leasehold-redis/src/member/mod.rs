@@ -14,7 +14,7 @@ use crate::wire::Records;
 /// One Redis or Valkey server as a store of its own, or as a member of a quorum.
 ///
 /// Lazy: nothing is sent before the first lock, and the connection is opened again whenever it
-/// broke. Waiting is random polling, in no order. Leases are measured by the server.
+/// broke. Who waits is served in turn, and told by the server. Leases are measured by the server.
 ///
 /// On its own it is for efficiency: a server that fails over or loses its data forgets its locks.
 /// Take a [`Quorum`] where the lock must hold, and hand the fence to what the lock protects.

@@ -1,11 +1,13 @@
 //! Who may enter, and who cannot be a member.
 
 use leasehold::clock::WallTime;
-use leasehold::{Client, Effect, Error, ErrorKind, Member, Renewal, Store};
+use leasehold::{Client, Departure, Effect, Error, ErrorKind, Member, Renewal, Store};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 
-use crate::support::{card_edit, claim, granted, held, key, member, refused, released, shared};
+use crate::support::{
+    card_edit, claim, granted, held, key, member, queued, refused, released, shared,
+};
 
 /// The text of the refusal, which has no effect, no password, and the member's name.
 async fn refusal(store: &RedisMember, kind: ErrorKind) -> String {
@@ -188,9 +190,14 @@ async fn everything(store: &RedisMember) -> Result<(), Error> {
                 answers => panic!("{answers:?}"),
             }
             store.holders(&key("deploy")).await?;
+            store.waiters(&key("deploy")).await?;
             store.list("dep", 10).await?;
             store.release(&claim).await?;
         }
+        let turn = queued(&claim);
+        store.acquire_in_turn(&claim, &turn).await?;
+        store.leave_queue(&claim.key, claim.owner).await?;
+        store.depart(&claim, &Departure::HandOver).await?;
     }
     Ok(())
 }
@@ -224,7 +231,7 @@ async fn each_missing_right_is_named() {
     let server = RedisServer::start();
     // What may be missing without an error: nobody's name is shown, a foreign type has no name,
     // and the member is not durable, or says why it cannot be in a set.
-    let harmless = ["+config|get", "+hgetall", "+type"];
+    let harmless = ["+config|get", "+hgetall", "+type", "+subscribe", "+publish"];
     let rights = documented_rights();
     let needed = rights
         .iter()

@@ -17,6 +17,7 @@ mod old_server;
 mod peers;
 mod presence;
 mod proxy;
+mod queue;
 mod readers;
 mod support;
 mod trips;

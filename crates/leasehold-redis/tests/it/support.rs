@@ -5,7 +5,7 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
     Attempt, Busy, Card, CardEdit, Claim, ClientInfo, Error, Grant, Held, Key, Life, MemberId,
-    MemberSet, Mode, Owner, Presence, Release, Store,
+    MemberSet, Mode, Owner, Presence, Release, Store, Ticket, Turn,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
@@ -146,4 +146,12 @@ pub(crate) fn unread(port: u16) -> u64 {
             .flatten()
     });
     unread.sum()
+}
+
+/// A turn of a wait that begins now, and whose identity is that of `claim`'s owner.
+pub(crate) fn queued(claim: &Claim) -> Turn {
+    Turn::Queued(Ticket {
+        since: claim.proposal,
+        waiter: claim.owner,
+    })
 }

@@ -1,0 +1,24 @@
+-- Takes a waiter out of the queue; what is kept for it is handed over to the next.
+--
+-- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
+-- ARGV  1 waiter
+-- Answer  1, or {1, error} if the server refused to tell somebody something
+-- Source  Leasehold's wire v1, "the queue"
+
+local waiter = ARGV[1]
+
+forget_offer(client_of(waiter))
+-- It asks in one mode alone, but only it knows in which.
+local rank = redis.call('ZRANK', queue, waiter) or redis.call('ZRANK', queue, entry_of(waiter, 'shared'))
+redis.call('ZREM', queue, waiter, entry_of(waiter, 'shared'))
+-- Also a lock of another library may be under the key, of any type.
+local value = redis.pcall('GET', lock)
+local next_up = type(value) == 'string' and reservation(value)
+if next_up and waiter_of(next_up[2]) == waiter then
+  redis.call('DEL', lock)
+  hand_over(now_ms())
+elseif rank and rank < 2 then
+  -- Who was behind it keeps a timer of its own from now on.
+  tell_next(2, rest(), now_ms())
+end
+return unsaid and {1, unsaid} or 1

@@ -1,0 +1,176 @@
+-- What the scripts about the queue have in common; it stands behind lease.lua and in front of them.
+--
+-- Who waits is in the queue: `<waiter>`, or `<waiter>/s` for one that wants to share the lock, its
+-- score the instant since which it waits, in microseconds. Entries of one instant are ordered by
+-- their text, which is the order of waiters, since all are of one length.
+--
+-- A lock that becomes free is kept for the first in the queue who hears of it:
+-- `leasehold:next:<since>:<entry>` is under the lock key for RESERVATION_MS, and the entry is out of
+-- the queue. "offered" says of a client when what was kept for it lapses. Past that instant, without
+-- having been heard since, it is late: it may be dead, and its entries are dropped. Under GAP
+-- "offered" says until when a free lock is left free.
+--
+-- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
+-- Source  Leasehold's wire v1, "the queue"
+
+local SHARED_MARK = '/s'
+local INBOX = 'leasehold:inbox:'
+local RESERVATION_MS = 1000
+local RECORD_MS = 30 * 1000
+
+local lock, fence, readers, queue, offered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+-- Set once the server has refused to tell somebody something: its error.
+local unsaid = nil
+
+-- A waiter is the id of its client, a dot, and a nonce.
+local function client_of(entry)
+  return string.sub(entry, 1, 16)
+end
+
+local function is_shared(entry)
+  return string.sub(entry, -#SHARED_MARK) == SHARED_MARK
+end
+
+local function waiter_of(entry)
+  return is_shared(entry) and string.sub(entry, 1, -#SHARED_MARK - 1) or entry
+end
+
+local function entry_of(waiter, mode)
+  return mode == 'shared' and waiter .. SHARED_MARK or waiter
+end
+
+-- Whether the client of entry heard word. Where the user may not publish, nobody ever hears
+-- anything, and all must count as alive.
+local function hears(entry, word)
+  local told = word .. ' ' .. waiter_of(entry) .. ' ' .. lock
+  local heard = redis.pcall('PUBLISH', INBOX .. client_of(entry), told)
+  if type(heard) == 'table' then
+    unsaid = heard.err
+    return true
+  end
+  return heard > 0
+end
+
+local function soon(ms)
+  return 'soon ' .. digits(ms)
+end
+
+-- How long it takes at most until something becomes of the lock.
+local function rest()
+  local left = redis.call('PTTL', lock)
+  return left >= 0 and left or RESERVATION_MS
+end
+
+local function lapses(name)
+  return tonumber(redis.call('ZSCORE', offered, name) or 0)
+end
+
+local function is_late(client, now)
+  local at = lapses(client)
+  return at > 0 and at < now
+end
+
+local function gap_left(now)
+  return math.max(lapses(GAP) - now, 0)
+end
+
+local function note(name, lapses_at)
+  redis.call('ZADD', offered, digits(lapses_at), name)
+  redis.call('PEXPIRE', offered, RECORD_MS)
+end
+
+-- The client was heard.
+local function forget_offer(client)
+  redis.call('ZREM', offered, client)
+end
+
+local function enqueue(entry, since)
+  redis.call('ZADD', queue, since, entry)
+  redis.call('PEXPIRE', queue, RECORD_MS)
+end
+
+-- Calls visit with each entry from the oldest on, until it answers 'stop'; 'drop' takes the entry
+-- out. Looks at few at a time, since the first are mostly enough.
+local function from_the_oldest(visit)
+  local kept = 0
+  while true do
+    local page = redis.call('ZRANGE', queue, kept, kept + 15)
+    if #page == 0 then
+      return
+    end
+    for _, entry in ipairs(page) do
+      local told = visit(entry)
+      if told == 'stop' then
+        return
+      end
+      if told == 'drop' then
+        redis.call('ZREM', queue, entry)
+      else
+        kept = kept + 1
+      end
+    end
+  end
+end
+
+local function drop_client(client)
+  from_the_oldest(function(entry)
+    return client_of(entry) == client and 'drop'
+  end)
+end
+
+-- Tells the first count who hear it that it is their turn soon, but neither a client that is late
+-- nor those of the client except. Who does not hear is dropped.
+local function tell_next(count, ms, now, except)
+  from_the_oldest(function(entry)
+    local client = client_of(entry)
+    if client == except or is_late(client, now) then
+      return
+    end
+    if not hears(entry, soon(ms)) then
+      return 'drop'
+    end
+    count = count - 1
+    return count == 0 and 'stop'
+  end)
+end
+
+local function reserve(entry, since)
+  redis.call('SET', lock, RESERVED .. since .. ':' .. entry, 'PX', RESERVATION_MS)
+end
+
+-- The ticket of a reservation, {since, entry}, or nothing.
+local function reservation(value)
+  local since, entry = string.match(value, '^' .. RESERVED .. '(%d+):(%x+%.%x+/?s?)$')
+  return since and {since, entry}
+end
+
+-- Chooses among all who wait for a lock that is free, and keeps it for that one. Where the choice
+-- falls on mine, nothing is kept and nobody told: answers true.
+local function hand_over(now, mine)
+  if gap_left(now) > 0 then
+    return false
+  end
+  while true do
+    local head = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    local entry = head[1]
+    if not entry then
+      return false
+    end
+    local client = client_of(entry)
+    if is_late(client, now) then
+      drop_client(client)
+    elseif entry == mine then
+      return true
+    else
+      redis.call('ZREM', queue, entry)
+      if hears(entry, 'turn') then
+        reserve(entry, digits(tonumber(head[2])))
+        note(client, now + RESERVATION_MS)
+        tell_next(1, RESERVATION_MS, now, client)
+        return false
+      end
+    end
+  end
+end
+

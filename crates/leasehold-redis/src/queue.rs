@@ -1,0 +1,186 @@
+//! Waiting in turn: attempts with a ticket, and what becomes of a lock that is freed.
+
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Attempt, Busy, Claim, Departure, Error, Owner, Release, Ticket, Turn};
+
+use crate::attempt::{
+    Verdict, busy, check, foreign_lock, garbled, granted, milliseconds, with_sample,
+};
+use crate::connection::{Answer, Command, Link, Script, Unanswered};
+use crate::lease::{own_refusal, refused, word};
+use crate::sample;
+use crate::scripts::{ACQUIRE_IN_TURN, DEPART, LEAVE_QUEUE, RIGHTS};
+use crate::wire::{CARD, Records};
+
+/// Makes one attempt on `link`, in the order of tickets or ahead of it.
+pub(crate) async fn acquire(
+    link: &Link,
+    records: &Records,
+    claim: &Claim,
+    turn: &Turn,
+    now: BootInstant,
+) -> Result<Attempt, Error> {
+    check(claim, link.server_clock(now))?;
+    // In front of the attempt: from the moment it is in the queue its waiter must hear.
+    let listening = match turn {
+        Turn::Queued(ticket) => Some(ticket.waiter.client()),
+        Turn::Barging => None,
+    };
+    let subscription = listening.and_then(|client| Some((client, link.subscription(client)?)));
+    let (subscriber, subscription) = subscription.unzip();
+    let mut commands: Vec<Command> = subscription.into_iter().collect();
+    commands.push(attempt(records, claim, turn));
+    commands.extend(link.introduction(&claim.client, now));
+    let unanswered = Unanswered::on(link);
+    let answers = link.run(&ACQUIRE_IN_TURN, commands).await?;
+    unanswered.answered();
+    link.note_introduced(claim.client.id, now);
+    let mut answers = answers.iter();
+    if let Some(client) = subscriber {
+        let subscribed = answers.next().ok_or_else(|| garbled("SUBSCRIBE"))?;
+        link.note_subscribed(client, subscribed);
+    }
+    let answer = answers.next().ok_or_else(|| garbled("an attempt"))?;
+    match read(answer, link) {
+        Verdict::Decided(attempt) => Ok(attempt),
+        Verdict::Failed(error) => Err(error),
+        Verdict::WrongType => foreign_lock(link, records).await,
+    }
+}
+
+fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> Command {
+    let mut keys = Vec::from(keys(records));
+    keys.push(CARD);
+    let (waiter, since) = match turn {
+        Turn::Queued(ticket) => named(ticket),
+        Turn::Barging => Default::default(),
+    };
+    let arguments = [
+        word(claim.mode).to_owned(),
+        claim.owner.to_string(),
+        milliseconds(claim.ttl).to_string(),
+        claim.proposal.as_micros().to_string(),
+        waiter,
+        since,
+    ];
+    ACQUIRE_IN_TURN.call(&keys, &arguments)
+}
+
+fn keys(records: &Records) -> [&str; 5] {
+    [
+        &records.lock,
+        &records.fence,
+        &records.readers,
+        &records.queue,
+        &records.offered,
+    ]
+}
+
+/// The waiter of a ticket, and since when it waits, as the scripts want them.
+fn named(ticket: &Ticket) -> (String, String) {
+    let since = ticket.since.as_micros();
+    (ticket.waiter.to_string(), since.to_string())
+}
+
+fn read(answer: &Answer, link: &Link) -> Verdict {
+    let (verdict, seen) = match answer {
+        Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
+        Answer::Refused(refusal) => {
+            let error = refusal.to_error(link.user(), RIGHTS);
+            return Verdict::Failed(error.with_unknown_effect());
+        }
+        Answer::List(parts) => match parts.as_slice() {
+            [Answer::Integer(1), Answer::List(seen), drawn] => (granted(drawn, link.user()), seen),
+            [Answer::Integer(0), Answer::List(seen), value, left, place] => {
+                (busy_in_turn(value, left, place), seen)
+            }
+            _ => return Verdict::Failed(garbled("the script of an attempt")),
+        },
+        _ => return Verdict::Failed(garbled("the script of an attempt")),
+    };
+    if let [_, _, _, unsaid] = seen.as_slice() {
+        complain(link, unsaid);
+    }
+    let Verdict::Decided(attempt) = verdict else {
+        return verdict;
+    };
+    match sample::read_seen(link, seen) {
+        Some(sample) => Verdict::Decided(with_sample(attempt, sample)),
+        None => Verdict::Failed(garbled("TIME")),
+    }
+}
+
+fn busy_in_turn(value: &Answer, left: &Answer, place: &Answer) -> Verdict {
+    let mut busy = match value {
+        Answer::Text(value) => busy(value),
+        // The lock is left free for a while.
+        _ => Busy::default(),
+    };
+    let number = |answer: &Answer| u64::try_from(answer.as_integer()?).ok();
+    busy.remaining = number(left).map(Duration::from_millis);
+    busy.place = number(place).filter(|place| *place > 0);
+    Verdict::Decided(Attempt::Busy(busy))
+}
+
+/// Frees the lock where `claim` holds it, and does with it what `departure` says.
+pub(crate) async fn depart(
+    link: &Link,
+    records: &Records,
+    claim: &Claim,
+    departure: &Departure,
+) -> Result<Release, Error> {
+    let mut arguments = vec![word(claim.mode).to_owned(), claim.owner.to_string()];
+    match departure {
+        Departure::HandOver => arguments.push("hand over".to_owned()),
+        Departure::LeaveFree(span) => {
+            arguments.extend(["leave free".to_owned(), milliseconds(*span).to_string()]);
+        }
+        Departure::Requeue(ticket) => {
+            let (waiter, since) = named(ticket);
+            arguments.extend(["requeue".to_owned(), waiter, since]);
+        }
+    }
+    match call(link, &DEPART, records, &arguments).await? {
+        1 => Ok(Release::Released),
+        _ => Ok(Release::WasLost),
+    }
+}
+
+/// Takes `waiter` out of the queue.
+pub(crate) async fn leave(link: &Link, records: &Records, waiter: Owner) -> Result<(), Error> {
+    let left = call(link, &LEAVE_QUEUE, records, &[waiter.to_string()]).await;
+    left.map(drop)
+}
+
+/// Calls a script that answers a number, or that and what it could not do besides.
+async fn call(
+    link: &Link,
+    script: &Script,
+    records: &Records,
+    arguments: &[String],
+) -> Result<i64, Error> {
+    let call = script.call(&keys(records), arguments);
+    let answers = link.run(script, vec![call]).await?;
+    match answers.first() {
+        Some(Answer::Integer(done)) => Ok(*done),
+        Some(Answer::Refused(refusal)) => Err(refused(refusal, link)),
+        Some(Answer::List(parts)) => match parts.as_slice() {
+            [Answer::Integer(done), failure] => {
+                complain(link, failure);
+                Ok(*done)
+            }
+            _ => Err(garbled("a script")),
+        },
+        _ => Err(garbled("a script")),
+    }
+}
+
+/// Nobody is kept from locking by what the server does not tell the others: they ask again.
+fn complain(link: &Link, failure: &Answer) {
+    if let Some(refusal) = own_refusal(failure) {
+        let error = refusal.to_error(link.user(), RIGHTS);
+        link.listener().complain(error.reason());
+    }
+}

@@ -1,0 +1,12 @@
+//! Waiting in turn, on one member.
+
+mod crowd;
+mod gaps;
+mod hearing;
+mod leaving;
+mod order;
+mod party;
+mod records;
+mod reservations;
+mod rights;
+mod shared;

@@ -1,0 +1,124 @@
+//! Readers and writers in one queue.
+
+use leasehold::{Attempt, Mode, RESERVATION};
+use leasehold_testkit::servers::{RedisServer, Reply};
+
+use super::party::{Party, QUEUE, Waiting, is_granted};
+use crate::support::{busy, granted, value};
+
+#[tokio::test]
+async fn the_first_of_many_readers_calls_those_behind_it_up_to_the_next_writer() {
+    let server = RedisServer::start();
+    let parties: Vec<Party> = (0..6).map(|_| Party::at(&server)).collect();
+    let [holder, a, b, c, writer, late] = parties.as_slice() else {
+        unreachable!()
+    };
+    let held = holder.takes(Mode::Exclusive).await;
+    let readers = [a.since(1), b.since(2), c.since(3)].map(Waiting::shared);
+    let (fourth, fifth) = (writer.since(4), late.since(5).shared());
+    for (party, reader) in [a, b, c].into_iter().zip(readers) {
+        party.busy(reader).await;
+    }
+    writer.busy(fourth).await;
+    late.busy(fifth).await;
+    holder.releases(&held).await;
+    a.hears_its_turn(readers[0]).await;
+    b.hears_soon(readers[1]).await;
+    let (one, _) = a.granted(readers[0]).await;
+    b.hears_its_turn(readers[1]).await;
+    c.hears_its_turn(readers[2]).await;
+    writer.has_heard_nothing().await;
+    late.has_heard_nothing().await;
+    assert_eq!(a.queue().await.len(), 4, "they stay until they come");
+
+    let (two, _) = b.granted(readers[1]).await;
+    c.has_heard_nothing().await;
+    // A reader behind the writer does not pass it, which learns how long it may take.
+    let refused = late.busy(fifth).await;
+    assert_eq!((refused.holder, refused.place), (None, Some(3)));
+    let rest = writer.hears_soon(fourth).await;
+    assert!(rest > RESERVATION && rest <= one.ttl, "{rest:?}");
+    let (three, _) = c.granted(readers[2]).await;
+    a.releases(&one).await;
+    b.releases(&two).await;
+    writer.has_heard_nothing().await;
+    c.releases(&three).await;
+    writer.hears_its_turn(fourth).await;
+    let (held, _) = writer.granted(fourth).await;
+    writer.releases(&held).await;
+    late.hears_soon(fifth).await;
+    late.hears_its_turn(fifth).await;
+    late.granted(fifth).await;
+}
+
+#[tokio::test]
+async fn readers_who_ask_without_a_turn_do_not_join_while_somebody_waits() {
+    let server = RedisServer::start();
+    let (reader, writer) = (Party::at(&server), Party::at(&server));
+    let first = reader.takes(Mode::Shared).await;
+    let second = reader.takes(Mode::Shared).await;
+    let waiting = writer.since(1);
+    writer.busy(waiting).await;
+    let answer = busy(&reader.member, &reader.claim(Mode::Shared)).await;
+    assert_eq!((answer.holder, answer.silent), (None, false));
+    granted(&reader.member, &first).await;
+    let (barger, attempt) = reader.barges(Mode::Shared).await;
+    assert!(is_granted(&attempt), "barging goes ahead of the queue");
+    for claim in [&first, &second] {
+        reader.releases(claim).await;
+        writer.has_heard_nothing().await;
+    }
+    reader.releases(&barger).await;
+    writer.hears_its_turn(waiting).await;
+    assert!(matches!(
+        reader.barges(Mode::Shared).await.1,
+        Attempt::Granted(_)
+    ));
+}
+
+#[tokio::test]
+async fn a_dead_writer_keeps_no_reader_out() {
+    let server = RedisServer::start();
+    let (reader, other) = (Party::at(&server), Party::at(&server));
+    reader.takes(Mode::Shared).await;
+    // Nobody ever subscribed for it.
+    for since in ["1", "2"] {
+        let dead = Party::at(&server).since(1).ticket.waiter.to_string();
+        server.command(&["ZADD", QUEUE, since, &dead]);
+    }
+    let writer = other.since(3);
+    other.busy(writer).await;
+    let waiting = reader.since(4).shared();
+    let answer = reader.busy(waiting).await;
+    assert_eq!(answer.place, Some(2));
+    other.hears_soon(writer).await;
+    assert_eq!(other.queue().await, [writer.ticket, waiting.ticket]);
+    other.leaves(writer).await;
+    reader.granted(waiting).await;
+    assert!(other.queue().await.is_empty());
+}
+
+#[tokio::test]
+async fn readers_pass_younger_writers_and_dead_readers_are_not_called() {
+    let server = RedisServer::start();
+    let (reader, writer) = (Party::at(&server), Party::at(&server));
+    let first = reader.since(1).shared();
+    let (held, _) = reader.granted(first).await;
+    let young = writer.since(9);
+    writer.busy(young).await;
+    let (other, _) = reader.granted(reader.since(2).shared()).await;
+    writer.has_heard_nothing().await;
+    reader.releases(&held).await;
+    reader.releases(&other).await;
+    writer.hears_its_turn(young).await;
+    writer.leaves(young).await;
+
+    let dead = Party::at(&server).since(3).shared();
+    let entry = format!("{}/s", dead.ticket.waiter);
+    server.command(&["ZADD", QUEUE, "3", &entry]);
+    let mine = reader.since(2).shared();
+    let (held, _) = reader.granted(mine).await;
+    assert!(reader.queue().await.is_empty());
+    reader.releases(&held).await;
+    assert_eq!(value(&server, "deploy"), Reply::Nil);
+}
