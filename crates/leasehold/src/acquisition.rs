@@ -17,6 +17,7 @@ use crate::guard::Guard;
 use crate::key::Key;
 use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
+use crate::queue::Wait;
 use crate::tenure::Tenure;
 
 /// How long an acquisition goes on.
@@ -54,6 +55,7 @@ struct Limits {
     dropped: CancellationToken,
     /// The end of the caller's wait.
     end: Option<BootInstant>,
+    wait: Wait,
 }
 
 impl Acquisition {
@@ -73,18 +75,32 @@ impl Acquisition {
 
     async fn run(self, dropped: CancellationToken) -> Result<Option<Guard>, Error> {
         let began = self.context.now();
-        let end = match self.patience {
-            Patience::OneAttempt => None,
-            Patience::Wait(span) => span.map(|span| began + span),
+        let (end, wait) = match self.patience {
+            Patience::OneAttempt => (None, Wait::None),
+            Patience::Wait(span) => {
+                let waiter = Owner::random(self.context.info.id, &*self.context.ambient.entropy);
+                (span.map(|span| began + span), Wait::InTurn(waiter))
+            }
         };
-        let limits = Limits { dropped, end };
+        let limits = Limits { dropped, end, wait };
+        let outcome = self.attempts(&limits, began).await;
+        if wait != Wait::None {
+            let (claim, _) = self.claim(&limits);
+            let store = Arc::clone(&self.context.store);
+            self.context
+                .clean_up(async move { store.leave(&claim).await });
+        }
+        outcome
+    }
+
+    async fn attempts(&self, limits: &Limits, began: BootInstant) -> Result<Option<Guard>, Error> {
         let mut failures = 0;
         let mut hope = Hope::new(began + self.ttl);
         // What is told when the wait ends in the middle of an attempt, which itself says nothing.
         let mut last = Setback::CutOff;
         loop {
-            let (claim, sent) = self.claim(&limits);
-            match self.attempt(&claim, sent, &limits).await {
+            let (claim, sent) = self.claim(limits);
+            match self.attempt(&claim, sent, limits).await {
                 Ok(guard) => return Ok(Some(guard)),
                 Err(Setback::CutOff) => {
                     // This attempt is seen through behind the caller's back: it may hold for a moment.
@@ -102,7 +118,7 @@ impl Acquisition {
                 Setback::Failed(error) => hope.learn(error, now + self.ttl),
                 Setback::CutOff => {}
             }
-            if !self.goes_on(&last, &hope, now, &limits) {
+            if !self.goes_on(&last, &hope, now, limits) {
                 return self.give_up(last, began);
             }
             let pause = async {
@@ -129,7 +145,8 @@ impl Acquisition {
         let owner = Owner::random(info.id, &*ambient.entropy);
         let wall = ambient.clock.wall();
         let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
-            .with_mode(self.mode);
+            .with_mode(self.mode)
+            .with_wait(limits.wait);
         if let Some(end) = limits.end {
             claim = claim.with_limit(end.since(sent).max(LIMIT_MIN));
         }
