@@ -45,12 +45,15 @@ mod file_system;
 mod header;
 mod holder_record;
 mod kernel_locks;
+mod listener;
 mod lock_file;
 mod options;
 mod range_lock;
+mod rhythm;
 mod store;
 mod survey;
 mod table;
+mod waits;
 
 pub use options::FileStoreOptions;
 pub use store::FileStore;

@@ -1,11 +1,12 @@
 use std::path::{Path, PathBuf};
 
 use leasehold::ambient::Ambient;
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Waiting};
 use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};
 use crate::store::FileStore;
+use crate::waits::Waits;
 
 /// How a [`FileStore`] is opened, where the defaults are not enough.
 ///
@@ -67,7 +68,12 @@ impl FileStoreOptions {
             private,
         };
         let directory = Directory::prepare(path, rules)?;
-        Ok(FileStore::new(directory, self.ambient))
+        let waits = if directory.file_system().waiting() == Waiting::Notified {
+            Waits::told()
+        } else {
+            Waits::untold()
+        };
+        Ok(FileStore::new(directory, waits, self.ambient))
     }
 }
 
