@@ -96,6 +96,11 @@ impl FileStore {
         }))
     }
 
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.0.waits
+    }
+
     /// Adds to an error where it happened.
     fn at(&self, key: &Key) -> impl FnOnce(Error) -> Error {
         let (key, store) = (key.clone(), self.describe());

@@ -144,3 +144,112 @@ const MOST: usize = 256;
 
 /// How long a waiter that hears nothing waits until it tries all the same.
 const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+
+#[cfg(test)]
+mod tests {
+    use leasehold::ambient::SystemEntropy;
+    use leasehold::clock::WallTime;
+    use leasehold::{Attempt, Claim, ClientId, ClientInfo, Key, Owner, Store, Wait};
+
+    use super::*;
+    use crate::directory::{Directory, Rules};
+    use crate::store::FileStore;
+
+    fn waiter() -> Claim {
+        let id = ClientId::random(&SystemEntropy);
+        let client = ClientInfo::of_this_process(&Ambient::default(), None);
+        let owner = || Owner::random(id, &SystemEntropy);
+        let key = Key::new("deploy").unwrap();
+        let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
+        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::InTurn(owner()))
+    }
+
+    fn store(dir: &Path, waits: Waits) -> FileStore {
+        let directory = Directory::prepare(dir, Rules::default()).unwrap();
+        FileStore::new(directory, waits, Ambient::default())
+    }
+
+    /// Waits in turns of [`Store::wait`], after three of which `holder` releases.
+    async fn takes_turns(store: &FileStore, holder: &Claim, waiter: &Claim) {
+        for tries in 0.. {
+            if tries == 3 {
+                store.release(holder).await.unwrap();
+            }
+            match store.acquire(waiter).await.unwrap() {
+                Attempt::Granted(_) if tries >= 3 => break,
+                Attempt::Busy(_) => store.wait(waiter).await,
+                granted @ Attempt::Granted(_) => panic!("beside its holder: {granted:?}"),
+            }
+        }
+        store.leave(waiter).await;
+        store.release(waiter).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn where_the_kernel_has_no_room_waiters_ask_at_random_and_say_so_once() {
+        let none_left = || Err(nix::errno::Errno::EMFILE.into());
+        for waits in [Waits::with(none_left), Waits::untold()] {
+            let dir = tempfile::tempdir().unwrap();
+            let store = store(dir.path(), waits);
+            for _ in 0..2 {
+                let (holder, waiter) = (waiter(), waiter());
+                assert!(matches!(
+                    store.acquire(&holder).await.unwrap(),
+                    Attempt::Granted(_)
+                ));
+                assert!(matches!(
+                    store.acquire(&waiter).await.unwrap(),
+                    Attempt::Busy(_)
+                ));
+                assert!(store.waits().complaint.is_completed());
+                // Its file is kept open all the same: others may be told.
+                let kept = |waits: &Waits| locked(&waits.kept).len();
+                assert_eq!(kept(store.waits()), 1);
+                takes_turns(&store, &holder, &waiter).await;
+                assert_eq!(kept(store.waits()), 0);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn waiters_are_told_again_once_the_kernel_has_room() {
+        static FULL: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+        let dir = tempfile::tempdir().unwrap();
+        let waits = Waits::with(|| {
+            if FULL.load(std::sync::atomic::Ordering::SeqCst) {
+                return Err(nix::errno::Errno::EMFILE.into());
+            }
+            Listener::start()
+        });
+        let (store, holder, waiter) = (store(dir.path(), waits), waiter(), waiter());
+        store.acquire(&holder).await.unwrap();
+        let id = ClaimId::of_wait(&waiter).unwrap();
+        store.acquire(&waiter).await.unwrap();
+        assert!(store.waits().watch_of(&id, |_| ()).is_none());
+        FULL.store(false, std::sync::atomic::Ordering::SeqCst);
+        store.acquire(&waiter).await.unwrap();
+        assert!(store.waits().watch_of(&id, |_| ()).is_some());
+        takes_turns(&store, &holder, &waiter).await;
+    }
+
+    #[tokio::test]
+    async fn only_so_many_files_are_kept_open_and_the_others_still_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), Waits::told());
+        let holder = waiter();
+        store.acquire(&holder).await.unwrap();
+        let waiters: Vec<_> = (0..=MOST).map(|_| waiter()).collect();
+        for waiter in &waiters {
+            assert!(matches!(
+                store.acquire(waiter).await.unwrap(),
+                Attempt::Busy(_)
+            ));
+        }
+        assert_eq!(locked(&store.waits().kept).len(), MOST);
+        takes_turns(&store, &holder, &waiters[MOST]).await;
+        for waiter in &waiters {
+            store.leave(waiter).await;
+        }
+        assert!(locked(&store.waits().kept).is_empty());
+    }
+}
