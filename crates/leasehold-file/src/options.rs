@@ -29,7 +29,8 @@ pub struct FileStoreOptions {
 impl FileStoreOptions {
     /// Whether to accept any file system, also those that are not known to be local (default:
     /// no). There the caller has to know that `flock(2)` and `F_OFD_SETLK` exclude all machines,
-    /// apart from each other; nothing that the store promises holds otherwise.
+    /// apart from each other; nothing that the store promises holds otherwise. Waiters ask at random
+    /// there, since the kernel does not tell what another machine did.
     #[must_use]
     pub fn unsafe_fs(mut self, accepted: bool) -> Self {
         self.unsafe_fs = accepted;
