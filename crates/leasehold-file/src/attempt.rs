@@ -11,9 +11,11 @@ use crate::directory::Directory;
 use crate::failure::failed;
 use crate::header::{self, Counter, Damage};
 use crate::holder_record;
+use crate::listener::Watch;
 use crate::lock_file::{self, LockFile, Locking};
 use crate::range_lock;
 use crate::survey;
+use crate::waits::KeptOpen;
 
 /// A lock that an attempt took.
 #[derive(Debug)]
@@ -26,33 +28,56 @@ pub(crate) struct HeldLock {
 /// How far an attempt got.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Busy(Busy),
+    /// With the file, for a waiter to keep open.
+    Busy(Busy, KeptOpen),
     /// The lock is won, but another shared holder is drawing its fence: go on with [`draw`].
     Drawing(LockFile),
     Granted(HeldLock),
 }
 
-/// Begins the attempt of `claim`.
-pub(crate) fn begin(directory: &Directory, claim: &Claim) -> Result<Step, Error> {
+/// Begins the attempt of `claim`, with the file that its waiter kept open since the last one.
+///
+/// `watch` is asked to watch a file that is locked, on behalf of a waiter. The file is then tried
+/// once more: of what happened before, nobody was told.
+pub(crate) fn begin(
+    directory: &Directory,
+    claim: &Claim,
+    mut kept: Option<KeptOpen>,
+    watch: impl Fn(&Path) -> Option<Watch>,
+) -> Result<Step, Error> {
     let path = directory.lock_file(&claim.key);
     for _ in 0..TRIES {
-        let file = match lock_file::open(&path, directory.mode_of_files()) {
-            Ok(file) => file,
-            // Somebody else made the file in the same moment.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                directory.restore()?;
-                continue;
-            }
-            Err(error) => return Err(failed("open the lock file", &path, error)),
+        let KeptOpen { file, watch: told } = match kept.take().filter(|kept| kept.is_at(&path)) {
+            Some(open) => open,
+            None => match lock_file::open(&path, directory.mode_of_files()) {
+                Ok(file) => KeptOpen { file, watch: None },
+                // Somebody else made the file in the same moment.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    directory.restore()?;
+                    continue;
+                }
+                Err(error) => return Err(failed("open the lock file", &path, error)),
+            },
         };
+        // Before the try: whatever is heard from now on it may not have seen.
+        let told = told.map(Watch::forgetful);
         let locking = lock_file::lock(file, &path, claim.mode)
             .map_err(|error| failed("lock", &path, error))?;
-        match locking {
+        let file = match locking {
             Locking::Won(lock) => return draw(directory, claim, lock),
-            Locking::Busy(file) => return Ok(Step::Busy(Busy::by(survey::first_owner(&file)))),
-            Locking::Replaced => {}
+            Locking::Replaced => continue,
+            Locking::Busy(file) => file,
+        };
+        if told.is_none() {
+            let watch = watch(&path);
+            if watch.is_some() {
+                kept = Some(KeptOpen { file, watch });
+                continue;
+            }
         }
+        let busy = Busy::by(survey::first_owner(&file));
+        return Ok(Step::Busy(busy, KeptOpen { file, watch: told }));
     }
     let message = format!(
         "{} was removed or replaced {TRIES} times while it was being locked",

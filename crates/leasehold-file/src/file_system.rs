@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use leasehold::{Error, ErrorKind, Fencing};
+use leasehold::{Error, ErrorKind, Fencing, Waiting};
 
 /// A kind of file system, by the number that `statfs(2)` gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl FileSystem {
     /// Refuses what is not known to be local: there `flock` may exclude the processes of one
     /// machine only, or nobody, and would look as if it worked.
     pub(crate) fn require_local(self, path: &Path) -> Result<(), Error> {
-        if self.local_name().is_some() {
+        if self.is_local() {
             return Ok(());
         }
         let message = format!(
@@ -45,6 +45,21 @@ impl FileSystem {
             Some("tmpfs" | "ramfs") => Fencing::CounterThenClock,
             _ => Fencing::Durable,
         }
+    }
+
+    /// How waiters learn that a file was closed: the kernel tells of what happens on this machine,
+    /// and elsewhere that may be too little.
+    pub(crate) fn waiting(self) -> Waiting {
+        if self.is_local() {
+            Waiting::Notified
+        } else {
+            Waiting::Polling
+        }
+    }
+
+    /// Whether it is known that nobody but this machine's kernel has a hand in it.
+    pub(crate) fn is_local(self) -> bool {
+        self.local_name().is_some()
     }
 
     fn local_name(self) -> Option<&'static str> {
@@ -161,6 +176,14 @@ mod tests {
     fn the_running_kernel_agrees() {
         let proc = FileSystem::of(Path::new("/proc")).unwrap();
         assert_eq!(proc.name(), "procfs");
+    }
+
+    #[test]
+    fn waiters_are_told_where_the_kernel_sees_all() {
+        let waiting = |magic| FileSystem::from_magic(magic).waiting();
+        assert_eq!(waiting(0x0102_1994), Waiting::Notified);
+        assert_eq!(waiting(0x0000_6969), Waiting::Polling);
+        assert_eq!(waiting(0xdead_beef), Waiting::Polling);
     }
 
     #[test]

@@ -30,6 +30,24 @@
 //! the right name ([`FileStore::lock_file`]), as `flock(1)` makes it. Whoever removes one that
 //! *is* held takes the lock away from its holder, which learns it at its next renewal.
 //!
+//! # Waiting
+//!
+//! A waiter keeps the lock file open and is told by the kernel (`inotify(7)`) when somebody closes
+//! it: a release, the death of a holder and the end of `flock(1)` all do. It then tries, without
+//! ever queueing for `flock` in the kernel: such a wait blocks a thread that nobody could call back,
+//! and that would take the lock for a waiter that is gone. So **waiters are served in no order**:
+//! all are told at once, and the first one to try wins.
+//!
+//! - A lock that is given back without a close (`LOCK_UN` alone, or a descriptor that a child
+//!   keeps open) is found within two seconds, by a try that every waiter makes at random every one
+//!   to two seconds. The same goes for a lock directory that is moved away with its files.
+//! - Somebody who keeps opening and closing a lock file wakes its waiters each time; each of them
+//!   then tries a hundred times a second at most.
+//! - Where the kernel has no room for another inotify instance or watch
+//!   (`fs.inotify.max_user_instances`, `max_user_watches`), waiters ask at random every 10 to 50 ms,
+//!   and a warning is logged once. They are told again as soon as there is room. They also ask at
+//!   random beyond 256 waiters of one store, so that a process does not run out of descriptors.
+//!
 //! # Limits
 //!
 //! Linux alone. The directory must lie on a local file system, since over a network `flock`
@@ -45,12 +63,15 @@ mod file_system;
 mod header;
 mod holder_record;
 mod kernel_locks;
+mod listener;
 mod lock_file;
 mod options;
 mod range_lock;
+mod rhythm;
 mod store;
 mod survey;
 mod table;
+mod waits;
 
 pub use options::FileStoreOptions;
 pub use store::FileStore;

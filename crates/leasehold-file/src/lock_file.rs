@@ -15,6 +15,8 @@ pub(crate) struct LockFile {
     file: File,
     path: PathBuf,
     freed: AtomicBool,
+    /// Somebody else may have the descriptor too, so that closing ours is not the last close.
+    is_shared_out: AtomicBool,
     holder: u32,
 }
 
@@ -84,6 +86,7 @@ pub(crate) fn lock(file: File, path: &Path, mode: Mode) -> io::Result<Locking> {
         file,
         path: path.to_owned(),
         freed: AtomicBool::new(false),
+        is_shared_out: AtomicBool::new(false),
         holder: std::process::id(),
     };
     Ok(if won.is_under_its_name()? {
@@ -102,6 +105,12 @@ impl LockFile {
         &self.path
     }
 
+    /// Another descriptor of the same lock.
+    pub(crate) fn share(&self) -> io::Result<File> {
+        self.is_shared_out.store(true, Ordering::Release);
+        self.file.try_clone()
+    }
+
     /// Whether holding it still keeps others out: it is not freed, and a newcomer would open it.
     pub(crate) fn stands(&self) -> io::Result<bool> {
         Ok(!self.freed.load(Ordering::Acquire) && self.is_under_its_name()?)
@@ -117,17 +126,24 @@ impl LockFile {
         // Neither can fail on a valid descriptor, and closing it frees the lock all the same.
         let _ = range_lock::unlock_all(&self.file);
         let _ = self.file.unlock();
+        if self.is_shared_out.load(Ordering::Acquire) {
+            // Waiters hear of the last close alone, which is somebody else's: this is one for them.
+            let _ = open_to_read(&self.path);
+        }
     }
 
     fn is_under_its_name(&self) -> io::Result<bool> {
-        let ours = self.file.metadata()?;
-        match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-            Ok(named) => {
-                Ok(ours.nlink() > 0 && (ours.dev(), ours.ino()) == (named.dev(), named.ino()))
-            }
-        }
+        is_under_its_name(&self.file, &self.path)
+    }
+}
+
+/// Whether a newcomer that opens `path` would open this very file.
+pub(crate) fn is_under_its_name(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+        Ok(named) => Ok(ours.nlink() > 0 && (ours.dev(), ours.ino()) == (named.dev(), named.ino())),
     }
 }
 

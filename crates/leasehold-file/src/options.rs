@@ -1,11 +1,12 @@
 use std::path::{Path, PathBuf};
 
 use leasehold::ambient::Ambient;
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Waiting};
 use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};
 use crate::store::FileStore;
+use crate::waits::Waits;
 
 /// How a [`FileStore`] is opened, where the defaults are not enough.
 ///
@@ -28,7 +29,8 @@ pub struct FileStoreOptions {
 impl FileStoreOptions {
     /// Whether to accept any file system, also those that are not known to be local (default:
     /// no). There the caller has to know that `flock(2)` and `F_OFD_SETLK` exclude all machines,
-    /// apart from each other; nothing that the store promises holds otherwise.
+    /// apart from each other; nothing that the store promises holds otherwise. Waiters ask at random
+    /// there, since the kernel does not tell what another machine did.
     #[must_use]
     pub fn unsafe_fs(mut self, accepted: bool) -> Self {
         self.unsafe_fs = accepted;
@@ -67,7 +69,12 @@ impl FileStoreOptions {
             private,
         };
         let directory = Directory::prepare(path, rules)?;
-        Ok(FileStore::new(directory, self.ambient))
+        let waits = if directory.file_system().waiting() == Waiting::Notified {
+            Waits::told()
+        } else {
+            Waits::untold()
+        };
+        Ok(FileStore::new(directory, waits, self.ambient))
     }
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::ambient::Ambient;
-use leasehold::background::blocking;
+use leasehold::background::{blocking, spawn};
 use leasehold::{
     Attempt, BoxFuture, Claim, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees, Held,
-    Holder, Key, LeaseTerms, LostReason, Order, Owner, Release, Renewal, Sharing, Store, Waiting,
+    Holder, Key, LeaseTerms, LostReason, Order, Owner, Release, Renewal, Sharing, Store,
 };
+
+use tokio_util::task::TaskTracker;
 
 use crate::attempt::{self, HeldLock, Step};
 use crate::directory::Directory;
@@ -17,12 +19,14 @@ use crate::failure::failed;
 use crate::options::FileStoreOptions;
 use crate::survey;
 use crate::table::{ClaimId, Table};
+use crate::waits::Waits;
 
 /// Locks between the processes of one machine: a directory of lock files, each held by `flock(2)`.
 ///
-/// A lock is free as soon as its holder ends, however it ends; it never expires before. Waiters
-/// are served in no order, and a steady stream of shared holders can keep an exclusive one
-/// waiting. `flock(1)` on [`FileStore::lock_file`] excludes the same locks, both ways.
+/// A lock is free as soon as its holder ends, however it ends; it never expires before. The kernel
+/// then tells all who wait, and the first one to try wins: they are served in no order, for the
+/// kernel's own queue could not be left again (see [the crate](crate#waiting)). A steady stream of
+/// shared holders can keep an exclusive one waiting. `flock(1)` on [`FileStore::lock_file`] excludes the same locks, both ways.
 ///
 /// Fences come from a counter in the lock file, on the disk before a grant is returned. In a
 /// directory in memory (`/run/lock` is one on most systems) they are carried over a restart by
@@ -36,6 +40,9 @@ pub struct FileStore(Arc<Inner>);
 struct Inner {
     directory: Arc<Directory>,
     table: Arc<Table>,
+    waits: Arc<Waits>,
+    /// Who is about to leave its place.
+    leaving: TaskTracker,
     ambient: Ambient,
 }
 
@@ -81,16 +88,26 @@ impl FileStore {
     /// on. A release by this store frees the lock for all of them.
     pub fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
         let held = self.0.table.held_by(owner)?;
-        let file = held.lock.file().try_clone().ok()?;
+        let file = held.lock.share().ok()?;
         Some(file.into())
     }
 
-    pub(crate) fn new(directory: Directory, ambient: Ambient) -> Self {
+    pub(crate) fn new(directory: Directory, waits: Waits, ambient: Ambient) -> Self {
+        let leaving = TaskTracker::new();
+        // It only counts; closed, it can be waited for whenever it is empty.
+        leaving.close();
         Self(Arc::new(Inner {
             directory: Arc::new(directory),
             table: Arc::default(),
+            waits: Arc::new(waits),
+            leaving,
             ambient,
         }))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.0.waits
     }
 
     /// Adds to an error where it happened.
@@ -103,27 +120,43 @@ impl FileStore {
         let Inner {
             directory,
             table,
+            waits,
             ambient,
+            ..
         } = &*self.0;
-        let id = ClaimId::of(claim);
-        let mut turn = table.turn(&id).await;
+        let (id, waiter) = (ClaimId::of(claim), ClaimId::of_wait(claim));
+        let mut turns = (table.turn(&id).await, None);
         if let Some(fence) = self.still_held(&id, claim).await? {
             return Ok(Attempt::Granted(Grant::new(fence)));
+        }
+        let mut kept = None;
+        if let Some(waiter) = &waiter {
+            turns.1 = Some(table.turn(waiter).await);
+            kept = waits.take(waiter);
         }
         let give_up = ambient.clock.now() + PATIENCE_WITH_READERS;
         let mut won = None;
         loop {
             let (directory, wanted) = (directory.clone(), claim.clone());
+            let waits = waiter.is_some().then(|| waits.clone());
+            let kept = kept.take();
             let work = move || match won {
-                None => attempt::begin(&directory, &wanted),
+                None => attempt::begin(&directory, &wanted, kept, |path| {
+                    waits.as_ref()?.watch(path)
+                }),
                 Some(lock) => attempt::draw(&directory, &wanted, lock),
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
-            let (step, back) = blocking(move || (work(), turn)).await?;
-            turn = back;
+            let (step, back) = blocking(move || (work(), turns)).await?;
+            turns = back;
             match step? {
-                Step::Busy(busy) => return Ok(Attempt::Busy(busy)),
+                Step::Busy(busy, open) => {
+                    if let Some(waiter) = waiter {
+                        self.0.waits.keep(waiter, open);
+                    }
+                    return Ok(Attempt::Busy(busy));
+                }
                 Step::Granted(lock) => {
                     let fence = lock.fence;
                     table.keep(id, lock);
@@ -193,7 +226,7 @@ impl Store for FileStore {
             Exclusion::Kernel,
             self.0.directory.file_system().fencing(),
             Expiry::WithProcess,
-            Waiting::Polling,
+            self.0.directory.file_system().waiting(),
             Order::Unordered,
             Sharing::ReadersPreferred,
         )
@@ -227,11 +260,31 @@ impl Store for FileStore {
 
     fn settle(&self) -> BoxFuture<'_, ()> {
         // A release is over when it is answered.
-        Box::pin(std::future::ready(()))
+        Box::pin(self.0.leaving.wait())
     }
 
-    fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.ambient.poll_pause())
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Inner { waits, ambient, .. } = &*self.0;
+            match ClaimId::of_wait(claim) {
+                Some(waiter) => waits.wait(&waiter, ambient).await,
+                None => ambient.poll_pause().await,
+            }
+        })
+    }
+
+    fn leave(&self, claim: &Claim) {
+        let Some(waiter) = ClaimId::of_wait(claim) else {
+            return;
+        };
+        let (table, waits) = (self.0.table.clone(), self.0.waits.clone());
+        spawn(self.0.leaving.track_future(async move {
+            // An attempt that was broken off may still be about to keep something.
+            let turn = table.turn(&waiter).await;
+            if let Some(kept) = waits.take(&waiter) {
+                let _ = blocking(move || (drop(kept), turn)).await;
+            }
+        }));
     }
 
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {

@@ -113,7 +113,7 @@ fn the_store_says_what_it_is() {
     let guarantees = world.store.guarantees();
     assert_eq!(guarantees.exclusion, Exclusion::Kernel);
     assert_eq!(guarantees.expiry, Expiry::WithProcess);
-    assert_eq!(guarantees.waiting, Waiting::Polling);
+    assert_eq!(guarantees.waiting, Waiting::Notified);
     assert_eq!(guarantees.order, Order::Unordered);
     assert_eq!(guarantees.sharing, Sharing::ReadersPreferred);
     assert_eq!(world.store.terms(), LeaseTerms::single());

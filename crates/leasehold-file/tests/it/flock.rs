@@ -9,10 +9,10 @@ use leasehold::{Mode, Store};
 use crate::world::{World, fence, is_busy, key};
 
 /// A `flock` that holds `path` until it is dropped.
-struct Flock(Child);
+pub(crate) struct Flock(Child);
 
 impl Flock {
-    fn hold(path: &Path, mode: Mode) -> Self {
+    pub(crate) fn hold(path: &Path, mode: Mode) -> Self {
         let option = if mode == Mode::Shared { "-s" } else { "-x" };
         let mut child = Command::new("flock")
             .args([option, "-n", "--no-fork"])

@@ -172,8 +172,10 @@ async fn increment(
 ) -> String {
     let mut fences = Vec::new();
     for _ in 0..times {
-        let claim = world::claim(client, name, 0);
+        let claim = world::in_turn(&world::claim(client, name, 0));
         fences.push(world::wait_for(store, &claim).await.to_string());
+        store.leave(&claim);
+        store.settle().await;
         let number: u64 = std::fs::read_to_string(file).unwrap().parse().unwrap();
         std::fs::write(file, (number + 1).to_string()).unwrap();
         store.release(&claim).await.unwrap();

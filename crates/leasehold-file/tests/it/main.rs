@@ -14,4 +14,5 @@ mod flock;
 mod helper;
 mod holders;
 mod ownership;
+mod waiting;
 mod world;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Claim, ClientInfo, Error, Fence, Held, Key, Mode, Owner, Store};
+use leasehold::{Attempt, Claim, ClientInfo, Error, Fence, Held, Key, Mode, Owner, Store, Wait};
 use leasehold_file::FileStore;
 use tempfile::TempDir;
 
@@ -75,6 +75,12 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
         WallTime::from_micros(proposal),
         client.clone(),
     )
+}
+
+/// The same claim as the attempt of a wait.
+pub(crate) fn in_turn(claim: &Claim) -> Claim {
+    let waiter = Owner::random(claim.owner.client(), &SystemEntropy);
+    claim.clone().with_wait(Wait::InTurn(waiter))
 }
 
 pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {

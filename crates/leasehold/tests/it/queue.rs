@@ -65,13 +65,22 @@ fn clients(scene: &Scene, count: usize) -> Vec<Client> {
 /// Nobody is left in a queue, and nothing reserved, at any member.
 async fn assert_nothing_left(scene: &Scene) {
     scene.settle().await;
-    let key = Key::new("line").unwrap();
+    let key = Key::new("line").expect("a valid name");
     for store in &scene.stores {
-        assert_eq!(store.waiters(&key).await.unwrap(), []);
-        assert_eq!(store.holders(&key).await.unwrap(), []);
+        assert_eq!(store.waiters(&key).await.expect("an answer"), []);
+        assert_eq!(store.holders(&key).await.expect("an answer"), []);
     }
-    let taken = scene.client.lock("line").try_acquire().await.unwrap();
-    taken.expect("nothing reserved").release().await.unwrap();
+    let taken = scene
+        .client
+        .lock("line")
+        .try_acquire()
+        .await
+        .expect("an answer");
+    taken
+        .expect("nothing reserved")
+        .release()
+        .await
+        .expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]
