@@ -14,6 +14,7 @@ mod acquire;
 mod cancellation;
 mod card;
 mod contention;
+mod crowd;
 mod departures;
 mod expiry;
 mod fencing;
@@ -22,6 +23,7 @@ mod incarnation;
 mod looking;
 mod member;
 mod party;
+mod queue;
 mod release;
 mod renew;
 mod scene;
@@ -126,6 +128,16 @@ const CHECKS: &[Check] = checks! {
     wait, Nothing::{
         w1_waiting_is_no_busy_loop,
         w2_a_waiter_gets_a_lock_that_became_free,
+    }
+    queue, Nothing::{
+        w3_waiters_are_served_in_the_order_in_which_they_began,
+        w3_nobody_else_gets_the_lock_before,
+        w3_who_is_refused_is_in_the_queue_at_once,
+        w3_a_wait_that_ended_is_passed_over,
+        w3_a_waiting_writer_keeps_later_readers_out,
+        w4_whoever_stops_waiting_leaves_nothing_in_the_queue,
+        w4_what_was_reserved_for_one_that_leaves_is_handed_on,
+        h3_waiters_are_named_in_order,
     }
     looking, Nothing::{
         h1_holders_are_named_while_they_hold,

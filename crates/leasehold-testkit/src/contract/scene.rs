@@ -39,6 +39,10 @@ impl Scene {
         }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(crate) fn open(&self) -> Arc<dyn Store> {
         self.harness.open()
     }
