@@ -14,16 +14,21 @@ mod acquire;
 mod cancellation;
 mod card;
 mod contention;
+mod crowd;
+mod departures;
 mod expiry;
 mod fencing;
 mod healing;
 mod incarnation;
 mod looking;
 mod member;
+mod party;
+mod queue;
 mod release;
 mod renew;
 mod scene;
 mod store;
+mod turns;
 mod wait;
 
 use std::future::Future;
@@ -124,6 +129,16 @@ const CHECKS: &[Check] = checks! {
         w1_waiting_is_no_busy_loop,
         w2_a_waiter_gets_a_lock_that_became_free,
     }
+    queue, Nothing::{
+        w3_waiters_are_served_in_the_order_in_which_they_began,
+        w3_nobody_else_gets_the_lock_before,
+        w3_who_is_refused_is_in_the_queue_at_once,
+        w3_a_wait_that_ended_is_passed_over,
+        w3_a_waiting_writer_keeps_later_readers_out,
+        w4_whoever_stops_waiting_leaves_nothing_in_the_queue,
+        w4_what_was_reserved_for_one_that_leaves_is_handed_on,
+        h3_waiters_are_named_in_order,
+    }
     looking, Nothing::{
         h1_holders_are_named_while_they_hold,
         h2_exactly_the_held_keys_are_listed,
@@ -147,6 +162,28 @@ const CHECKS: &[Check] = checks! {
         m6_a_reader_is_not_put_back,
         m6_a_healed_lease_ends_by_itself_and_not_before,
         m6_a_healing_dropped_at_any_await_point_leaves_nothing_after_its_release,
+    }
+    turns, Member::{
+        m6_nothing_is_put_back_where_the_key_is_reserved_or_left_free,
+        m7_who_is_refused_is_queued_by_its_ticket,
+        m7_tickets_of_one_moment_are_ordered_by_their_waiters,
+        m7_a_free_lock_goes_to_the_oldest_that_hears_of_it,
+        m7_what_is_reserved_is_granted_to_its_waiter_and_to_an_older_one,
+        m7_barging_takes_what_is_free_or_reserved_and_queues_nowhere,
+        m7_readers_join_unless_an_older_writer_waits,
+        m9_a_reservation_that_lapsed_costs_its_client_its_places,
+        m9_a_client_that_asks_again_keeps_its_places,
+        m10_who_does_not_wait_takes_nothing_that_is_reserved,
+    }
+    departures, Member::{
+        m8_the_first_is_told_that_it_is_its_turn_and_the_next_that_it_is_next,
+        m8_who_does_not_hear_is_dropped,
+        m8_what_is_reserved_for_one_that_leaves_is_handed_on,
+        m8_who_moves_to_the_front_is_told_when_to_try,
+        m8_a_lock_that_is_left_free_is_for_those_who_poll,
+        m8_a_waiter_whose_attempt_failed_is_put_back,
+        m8_the_first_reader_calls_those_behind_it,
+        m8_who_listens_learns_that_nobody_is_told_any_more,
     }
 };
 

@@ -39,6 +39,10 @@ impl Scene {
         }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(crate) fn open(&self) -> Arc<dyn Store> {
         self.harness.open()
     }
@@ -66,9 +70,27 @@ impl Scene {
 
     /// A claim of a client of its own.
     pub(crate) fn claim(&self, key: &Key, ttl: Duration) -> Claim {
+        self.claim_of(&self.client(), key, ttl)
+    }
+
+    /// A client that did not exist before.
+    pub(crate) fn client(&self) -> Arc<ClientInfo> {
         let info = ClientInfo::of_this_process(&self.ambient, Some("contract".into()));
-        let owner = Owner::random(info.id, &*self.ambient.entropy);
-        Claim::new(key.clone(), owner, ttl, self.wall(), Arc::new(info))
+        Arc::new(info)
+    }
+
+    pub(crate) fn claim_of(&self, client: &Arc<ClientInfo>, key: &Key, ttl: Duration) -> Claim {
+        let owner = self.owner_of(client);
+        Claim::new(key.clone(), owner, ttl, self.wall(), Arc::clone(client))
+    }
+
+    pub(crate) fn owner_of(&self, client: &ClientInfo) -> Owner {
+        Owner::random(client.id, &*self.ambient.entropy)
+    }
+
+    /// Lets a little time pass, between two looks at a condition.
+    pub(crate) async fn pause(&self) {
+        self.ambient.poll_pause().await;
     }
 
     pub(crate) fn shared(&self, key: &Key, ttl: Duration) -> Claim {

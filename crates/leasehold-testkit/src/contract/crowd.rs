@@ -1,0 +1,121 @@
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{Either, select};
+use leasehold::{Client, Key, Lock, Order, Quorum, RESERVATION, Store};
+
+use super::party::until;
+use super::scene::{LONG, PATIENCE, Scene, now};
+
+/// A way to the store in which waiters are served in turn. A member alone only keeps the queue: it
+/// takes a quorum, if only of one, to wait in it. `None`, and a line that says so, where the store
+/// promises no order.
+fn queueing(scene: &Scene) -> Option<Arc<dyn Store>> {
+    let store = if scene.suite.is_member {
+        Quorum::of_one(scene.harness.member()).into()
+    } else {
+        scene.open()
+    };
+    let order = store.guarantees().order;
+    if order != Order::Fifo {
+        #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]
+        {
+            eprintln!(
+                "{} is {order:?}: {} is left out",
+                store.describe(),
+                scene.name()
+            );
+        }
+        return None;
+    }
+    Some(store)
+}
+
+/// Some clients, each with a way of its own to the store.
+pub(super) struct Crowd<'a> {
+    pub(super) scene: &'a Scene,
+    /// Looks on.
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clients: Vec<Client>,
+}
+
+impl<'a> Crowd<'a> {
+    pub(super) fn new(scene: &'a Scene, clients: usize) -> Option<Self> {
+        let store = queueing(scene)?;
+        let client = |_| Client::new(queueing(scene).expect("the same as before"));
+        let clients = (0..clients).map(client).collect();
+        Some(Self {
+            scene,
+            store,
+            clients,
+        })
+    }
+
+    pub(super) fn lock(&self, client: usize, key: &Key) -> Lock {
+        let client = &self.clients[client % self.clients.len()];
+        client.lock(key).ttl(LONG).wait(PATIENCE * 2)
+    }
+
+    async fn waiting(&self, key: &Key) -> usize {
+        let waiters = self.store.waiters(key).await;
+        waiters.expect("an answer").len()
+    }
+
+    pub(super) async fn until_waiting(&self, key: &Key, count: usize) {
+        let what = format!("{count} wait");
+        until(self.scene, &what, async || self.waiting(key).await == count).await;
+    }
+}
+
+/// How one after the other got a lock.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    pub(super) order: RefCell<Vec<usize>>,
+    pub(super) freed: Cell<Option<Instant>>,
+    /// The longest time from one that frees it to the next that has it.
+    longest: Cell<Duration>,
+}
+
+impl Served {
+    /// Waits for the lock, has it, and frees it.
+    pub(super) async fn serve(&self, number: usize, lock: Lock) {
+        let guard = lock.acquire().await.expect("the lock");
+        if let Some(freed) = self.freed.get() {
+            self.longest.set(self.longest.get().max(freed.elapsed()));
+        }
+        self.order.borrow_mut().push(number);
+        self.freed.set(Some(now()));
+        guard.release().await.expect("a release");
+    }
+
+    /// Whether each came before what was reserved for it can have lapsed. On a machine that stood
+    /// still others may have come first.
+    fn was_in_time(&self) -> bool {
+        self.longest.get() < RESERVATION.mul_f64(0.8)
+    }
+}
+
+/// Runs until `run` was not held up by the machine; the order in which the waiters were served.
+pub(super) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
+    let began = now();
+    while began.elapsed() < PATIENCE {
+        let served = Served::default();
+        run(&served).await;
+        if served.was_in_time() {
+            return served.order.into_inner();
+        }
+    }
+    panic!("never without a pause of {RESERVATION:?}, for {PATIENCE:?}")
+}
+
+/// Polls `wait`, which is not to end, until `until` has; gives it back.
+pub(super) async fn alongside<W: Future<Output = ()> + Unpin>(
+    wait: W,
+    until: impl Future<Output = ()>,
+) -> W {
+    match select(wait, std::pin::pin!(until)).await {
+        Either::Right(((), wait)) => wait,
+        Either::Left(_) => panic!("granted while it was held"),
+    }
+}
