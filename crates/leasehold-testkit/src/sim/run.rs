@@ -112,7 +112,7 @@ async fn live(seed: u64, plan: Plan, chance: Chance) -> Vec<Event> {
 /// Waits until nothing may be held any more, and looks what is.
 async fn settle(world: &World) {
     let now = world.timeline.now();
-    let stands = world.servers.iter().flat_map(|server| server.stands());
+    let stands = world.servers.iter().flat_map(|server| server.ledger.stands());
     let last = stands.flatten().map(|stand| stand.until).max();
     let until = if world.plan.faults == Faults::NONE {
         now + AT_ONCE
@@ -122,7 +122,7 @@ async fn settle(world: &World) {
     world.timeline.sleep_until(until).await;
     world.history.add(What::Settled);
     for server in &world.servers {
-        for (key, stand) in server.stands().into_iter().enumerate() {
+        for (key, stand) in server.ledger.stands().into_iter().enumerate() {
             if let Some(stand) = stand {
                 world.history.add(What::Left {
                     server: server.number,

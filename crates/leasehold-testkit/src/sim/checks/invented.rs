@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use leasehold::{ClientId, Owner};
 
-use crate::sim::history::{Ending, Event, Execution, Hold, Kind, Stand, What};
+use crate::sim::history::{Ending, Event, Execution, Hold, Kind, Manner, Stand, What};
 use crate::virtual_time::SeededEntropy;
+
+const TTL: Duration = Duration::from_secs(5);
 
 pub(super) fn event(millis: u64, what: What) -> Event {
     let at = Duration::from_millis(millis);
@@ -29,26 +31,37 @@ pub(super) fn joined(client: usize, members: usize) -> Event {
 }
 
 pub(super) fn asked(millis: u64, hold: Hold, client: usize, key: usize) -> Event {
-    let ttl = Duration::from_secs(5);
+    asked_with(millis, hold, client, key, Manner::Once)
+}
+
+pub(super) fn asked_with(
+    millis: u64,
+    hold: Hold,
+    client: usize,
+    key: usize,
+    manner: Manner,
+) -> Event {
     event(
         millis,
         What::Asked {
             hold,
             client,
             key,
-            ttl,
+            ttl: TTL,
+            manner,
         },
     )
 }
 
 pub(super) fn sent(millis: u64, client: usize, hold: Hold) -> Event {
-    let owner = owner(hold);
     event(
         millis,
         What::Sent {
             client,
             key: 0,
-            owner,
+            ttl: TTL,
+            owner: owner(hold),
+            waiter: Some(owner(hold)),
         },
     )
 }
@@ -113,6 +126,7 @@ pub(super) fn executed(
         kind,
         key: 0,
         owner: owner(by),
+        waiter: None,
         stray: false,
         before: before.map(stand),
         after: after.map(stand),
