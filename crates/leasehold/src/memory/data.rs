@@ -1,13 +1,9 @@
 use std::collections::BTreeMap;
 
+use super::slot::Slot;
 use crate::ambient::Entropy;
-use crate::attempt::{LostReason, Renewal};
 use crate::card::{Card, CardEdit, Life, RunId, Sighting};
-use crate::claim::{Claim, Held, Mode};
 use crate::clock::{BootInstant, WallTime};
-use crate::error::{Error, ErrorKind};
-use crate::fence::Fence;
-use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Incarnation, MemberId, Sample};
 
@@ -51,10 +47,10 @@ impl Data {
         self.restarted = Some(now);
     }
 
-    /// The slot of `key`, from which expired leases are gone.
+    /// The slot of `key`, without what is over.
     pub(super) fn slot(&mut self, key: &Key, now: BootInstant) -> &mut Slot {
         let slot = self.slots.entry(key.clone()).or_default();
-        slot.leases.retain(|lease| now < lease.end);
+        slot.expire(now);
         slot
     }
 
@@ -114,92 +110,4 @@ impl Data {
 
 fn draw_run(entropy: &dyn Entropy) -> RunId {
     RunId::new(format!("{:016x}", entropy.next_u64()))
-}
-
-/// All that is known of one key.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Slot {
-    /// The greatest fence ever granted or sealed. Outlives every lease.
-    pub(super) counter: u64,
-    pub(super) leases: Vec<Lease>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Lease {
-    pub(super) claim: Claim,
-    pub(super) fence: Fence,
-    pub(super) end: BootInstant,
-}
-
-impl Slot {
-    /// The lease that keeps `claim` out, if one does.
-    pub(super) fn blocking(&self, claim: &Claim) -> Option<&Lease> {
-        self.leases
-            .iter()
-            .find(|lease| claim.mode == Mode::Exclusive || lease.claim.mode == Mode::Exclusive)
-    }
-
-    pub(super) fn grant(&mut self, claim: &Claim, now: BootInstant) -> Result<Fence, Error> {
-        let fence = self.next_fence(claim)?;
-        self.leases.push(Lease {
-            claim: claim.clone(),
-            fence,
-            end: now + claim.ttl,
-        });
-        Ok(fence)
-    }
-
-    pub(super) fn renew(&mut self, claim: &Claim, now: BootInstant) -> Renewal {
-        if let Some(lease) = self.lease_of(claim) {
-            lease.end = lease.end.max(now + claim.ttl);
-            Renewal::Renewed
-        } else if self.leases.is_empty() {
-            Renewal::Lost(LostReason::Gone)
-        } else {
-            Renewal::Lost(LostReason::Taken)
-        }
-    }
-
-    pub(super) fn heal(&mut self, held: &Held, now: BootInstant) {
-        if held.claim.mode == Mode::Exclusive && self.leases.is_empty() {
-            self.counter = self.counter.max(held.fence.get());
-            self.leases.push(Lease {
-                claim: (*held.claim).clone(),
-                fence: held.fence,
-                end: now + held.claim.ttl,
-            });
-        }
-    }
-
-    pub(super) fn lease_of(&mut self, claim: &Claim) -> Option<&mut Lease> {
-        self.leases
-            .iter_mut()
-            .find(|lease| lease.claim.owner == claim.owner)
-    }
-
-    fn next_fence(&mut self, claim: &Claim) -> Result<Fence, Error> {
-        let next = self
-            .counter
-            .max(claim.proposal.as_micros())
-            .saturating_add(1);
-        let fence = Fence::new(next)
-            .filter(|fence| *fence <= Fence::MAX)
-            .ok_or_else(|| {
-                let text = format!("fence {next} is out of bounds: at most {}", Fence::MAX);
-                Error::new(ErrorKind::Corrupt, text).with_key(&claim.key)
-            })?;
-        self.counter = next;
-        Ok(fence)
-    }
-}
-
-impl Lease {
-    pub(super) fn holder(&self, now: BootInstant) -> Holder {
-        let mut holder = Holder::unknown(self.claim.mode);
-        holder.owner = Some(self.claim.owner);
-        holder.client = Some((*self.claim.client).clone());
-        holder.fence = Some(self.fence);
-        holder.remaining = Some(self.end.since(now));
-        holder
-    }
 }

@@ -1,32 +1,35 @@
+//! `queue` and `slot` decide, and are pure; the store locks its data, lets them decide, and calls the
+//! ears.
+
+mod as_member;
+mod as_store;
 mod data;
+mod ears;
+mod queue;
+mod slot;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use crate::BoxFuture;
 use crate::ambient::Ambient;
-use crate::attempt::{Attempt, Busy, Grant, Release, Renewal};
-use crate::card::{CardEdit, Life};
+use crate::attempt::{Attempt, Renewal};
 use crate::claim::{Claim, Held};
 use crate::clock::{BootInstant, WallTime};
 use crate::error::Error;
-use crate::fence::Fence;
-use crate::guarantees::{
-    Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
-};
-use crate::holder::Holder;
 use crate::key::Key;
-use crate::member::{Member, MemberId, Presence, Sampled, Seal};
-use crate::owner::Owner;
-use crate::queue::{Departure, Ear, Turn};
+use crate::member::{MemberId, Sampled};
+use crate::quorum::Quorum;
 use crate::store::Store;
-use data::{Data, Slot};
+use data::Data;
+use ears::Ears;
+use queue::Step;
+use slot::Slot;
 
 /// A store within one process: the reference of the contract, for tests, examples and quorums in
 /// simulations.
 ///
-/// Clones grant the same locks. Leases expire by the clock of its [`Ambient`].
+/// Clones grant the same locks, and whoever [listens](crate::Member::listen) at one hears of all. Leases
+/// expire by the clock of its [`Ambient`]. A client of it waits in its queue.
 ///
 /// # Examples
 ///
@@ -40,6 +43,7 @@ pub struct MemoryStore {
     id: MemberId,
     ambient: Ambient,
     data: Arc<Mutex<Data>>,
+    ears: Ears,
 }
 
 impl MemoryStore {
@@ -55,6 +59,7 @@ impl MemoryStore {
             id: MemberId::new(id),
             ambient,
             data: Arc::new(Mutex::new(data)),
+            ears: Ears::default(),
         }
     }
 
@@ -69,14 +74,15 @@ impl MemoryStore {
         self.data().slots.remove(key);
     }
 
-    /// Begins a new run, as a server that is restarted: with all its data, or with none.
+    /// Begins a new run, as a server that is restarted: with all its data, or with none. Who waits
+    /// is part of the data; that they are told is not, and those who listen learn of it.
     pub fn restart(&self, with_data: bool) {
         let now = self.ambient.clock.now();
-        let mut data = self.data();
-        data.restart(now, &*self.ambient.entropy);
-        if !with_data {
-            data.forget(now);
-        }
+        self.begin_run(|data| {
+            if !with_data {
+                data.forget(now);
+            }
+        });
     }
 
     /// All that it holds now.
@@ -87,13 +93,22 @@ impl MemoryStore {
     /// Begins a new run with what it held when `snapshot` was taken, as a server does whose last
     /// writes had not reached the disk.
     pub fn restart_from(&self, snapshot: &MemorySnapshot) {
-        self.restart(true);
-        self.data().roll_back(&snapshot.0);
+        self.begin_run(|data| data.roll_back(&snapshot.0));
     }
 
     /// Says from now on that it keeps, or does not keep, its data across restarts.
     pub fn claim_durable(&self, durable: bool) {
         self.data().durable = durable;
+    }
+
+    fn begin_run(&self, change: impl FnOnce(&mut Data)) {
+        let now = self.ambient.clock.now();
+        {
+            let mut data = self.data();
+            data.restart(now, &*self.ambient.entropy);
+            change(&mut data);
+        }
+        self.ears.deafen();
     }
 
     fn data(&self) -> MutexGuard<'_, Data> {
@@ -116,20 +131,28 @@ impl MemoryStore {
         Sampled { answer, sample }
     }
 
-    fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
+    /// Runs a step of the queue on the slot of `key`. The ears are called under the mutex of the data,
+    /// since what becomes of the lock depends on who hears: an ear must not ask this store before it
+    /// has answered.
+    fn with_queue<T>(&self, key: &Key, change: impl FnOnce(&mut Slot, &mut Step<'_>) -> T) -> T {
+        let tell = &mut |hint| self.ears.tell(hint);
+        self.with_slot(key, |slot, now| change(slot, &mut Step { key, now, tell }))
+    }
+
+    /// Runs `attempt` on the slot of the claim's key; with the answer, the data that gave it.
+    fn attempt(
+        &self,
+        claim: &Claim,
+        attempt: impl FnOnce(&mut Slot, &mut Step<'_>) -> Result<Attempt, Error>,
+    ) -> Result<Attempt, Error> {
         let (now, mut data) = (self.ambient.clock.now(), self.data());
         let sample = data.sample(self.wall());
-        let slot = data.slot(&claim.key, now);
-        if let Some(own) = slot.lease_of(claim) {
-            return Ok(Attempt::Granted(Grant::new(own.fence).with_sample(sample)));
-        }
-        if let Some(lease) = slot.blocking(claim) {
-            let mut busy = Busy::by(Some(lease.claim.owner)).with_sample(sample);
-            busy.remaining = Some(lease.end.since(now));
-            return Ok(Attempt::Busy(busy));
-        }
-        let fence = slot.grant(claim, now)?;
-        Ok(Attempt::Granted(Grant::new(fence).with_sample(sample)))
+        let (key, tell) = (&claim.key, &mut |hint| self.ears.tell(hint));
+        let answer = attempt(data.slot(key, now), &mut Step { key, now, tell })?;
+        Ok(match answer {
+            Attempt::Granted(grant) => Attempt::Granted(grant.with_sample(sample)),
+            Attempt::Busy(busy) => Attempt::Busy(busy.with_sample(sample)),
+        })
     }
 
     fn renewals(&self, leases: &[Held]) -> Vec<Renewal> {
@@ -158,169 +181,9 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl From<MemoryStore> for Arc<dyn Store> {
+    /// A [`Quorum`] of the one store, on its clock.
     fn from(store: MemoryStore) -> Self {
-        Arc::new(store)
-    }
-}
-
-impl Store for MemoryStore {
-    fn describe(&self) -> String {
-        self.id.to_string()
-    }
-
-    fn guarantees(&self) -> Guarantees {
-        Guarantees::new(
-            Exclusion::Process,
-            Fencing::CounterThenClock,
-            Expiry::Lease,
-            Waiting::Polling,
-            Order::Unordered,
-            Sharing::ReadersPreferred,
-        )
-    }
-
-    fn terms(&self) -> LeaseTerms {
-        LeaseTerms::single()
-    }
-
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        Box::pin(async move { self.attempt(claim) })
-    }
-
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(async move { self.renewals(leases) })
-    }
-
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        Box::pin(async move {
-            Ok(self.with_slot(&claim.key, |slot, _| {
-                let before = slot.leases.len();
-                slot.leases.retain(|lease| lease.claim.owner != claim.owner);
-                if slot.leases.len() < before {
-                    Release::Released
-                } else {
-                    Release::WasLost
-                }
-            }))
-        })
-    }
-
-    fn settle(&self) -> BoxFuture<'_, ()> {
-        // A release is over when it is answered.
-        Box::pin(std::future::ready(()))
-    }
-
-    fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(self.ambient.poll_pause())
-    }
-
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        Box::pin(async move {
-            Ok(self.with_slot(key, |slot, now| {
-                slot.leases.iter().map(|lease| lease.holder(now)).collect()
-            }))
-        })
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(async move {
-            let now = self.ambient.clock.now();
-            let held = |slot: &Slot| slot.leases.iter().any(|lease| now < lease.end);
-            let data = self.data();
-            let keys = data
-                .slots
-                .iter()
-                .filter(|(key, slot)| key.as_str().starts_with(prefix) && held(slot));
-            Ok(keys.map(|(key, _)| key.clone()).take(limit).collect())
-        })
-    }
-}
-
-impl Member for MemoryStore {
-    fn id(&self) -> &MemberId {
-        &self.id
-    }
-
-    fn acquire_in_turn<'a>(
-        &'a self,
-        claim: &'a Claim,
-        _turn: &'a Turn,
-    ) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.acquire(claim)
-    }
-
-    fn depart<'a>(
-        &'a self,
-        claim: &'a Claim,
-        _departure: &'a Departure,
-    ) -> BoxFuture<'a, Result<Release, Error>> {
-        self.release(claim)
-    }
-
-    fn leave_queue<'a>(
-        &'a self,
-        _key: &'a Key,
-        _waiter: Owner,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn listen(&self, _ear: Ear) {}
-
-    fn seal<'a>(
-        &'a self,
-        claim: &'a Claim,
-        fence: Fence,
-    ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>> {
-        Box::pin(async move {
-            let answer = self.with_slot(&claim.key, |slot, _| {
-                if slot.lease_of(claim).is_none() {
-                    return Seal::NotHeld;
-                }
-                slot.counter = slot.counter.max(fence.get());
-                Seal::Sealed
-            });
-            Ok(self.sampled(answer))
-        })
-    }
-
-    fn renew_sampled<'a>(
-        &'a self,
-        leases: &'a [Held],
-    ) -> BoxFuture<'a, Result<Sampled<Vec<Renewal>>, Error>> {
-        Box::pin(async move { Ok(self.sampled(self.renewals(leases))) })
-    }
-
-    fn heal<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            for held in leases {
-                self.with_slot(&held.claim.key, |slot, now| slot.heal(held, now));
-            }
-            Ok(())
-        })
-    }
-
-    fn presence(&self) -> BoxFuture<'_, Result<Presence, Error>> {
-        Box::pin(async move {
-            let (now, clock, data) = (self.ambient.clock.now(), self.wall(), self.data());
-            let uptime = data
-                .restarted
-                .map_or(Duration::MAX, |start| now.since(start));
-            let mut presence = Presence::new(data.run.clone(), clock, uptime);
-            presence.durable = data.durable;
-            presence.card = data.card.clone();
-            Ok(presence)
-        })
-    }
-
-    fn write_card<'a>(&'a self, edit: &'a CardEdit) -> BoxFuture<'a, Result<bool, Error>> {
-        Box::pin(async move { Ok(self.data().write_card(edit, self.wall())) })
-    }
-
-    fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            self.data().witness(seen, self.wall());
-            Ok(())
-        })
+        let ambient = store.ambient.clone();
+        Quorum::of_one(Arc::new(store)).ambient(ambient).into()
     }
 }

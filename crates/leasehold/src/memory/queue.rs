@@ -1,0 +1,277 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::{Claim, Mode};
+use crate::clock::BootInstant;
+use crate::holder::ClientInfo;
+use crate::key::Key;
+use crate::member::RESERVATION;
+use crate::owner::{ClientId, Owner};
+use crate::queue::{Hint, Ticket, Waiter, Word};
+
+/// Who waits for one key, and for whom it is reserved.
+///
+/// Knows nothing of leases: whoever calls [`Queue::hand_over`] sees to it that there are none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    /// The waiter of the reservation is not among them.
+    entries: BTreeMap<Ticket, Entry>,
+    reserved: Option<Reservation>,
+    /// When the reservation that was made for a client lapses; until the client is heard of.
+    offered: BTreeMap<ClientId, BootInstant>,
+    gap: Option<BootInstant>,
+    /// When the entries and offers are forgotten unless somebody asks.
+    kept_until: Option<BootInstant>,
+}
+
+/// What is known of one who waits, beside its ticket.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    mode: Mode,
+    client: Arc<ClientInfo>,
+}
+
+impl Entry {
+    pub(super) fn of(claim: &Claim) -> Self {
+        Self {
+            mode: claim.mode,
+            client: Arc::clone(&claim.client),
+        }
+    }
+}
+
+/// A free lock that is kept for one waiter.
+#[derive(Clone, Debug)]
+struct Reservation {
+    ticket: Ticket,
+    entry: Entry,
+    end: BootInstant,
+}
+
+/// What a step of the queue needs from outside: the key, the time, and a voice.
+pub(super) struct Step<'a> {
+    pub(super) key: &'a Key,
+    pub(super) now: BootInstant,
+    /// Says whether the hint was heard.
+    pub(super) tell: &'a mut dyn FnMut(Hint) -> bool,
+}
+
+impl Step<'_> {
+    fn tell(&mut self, waiter: Owner, word: Word) -> bool {
+        (self.tell)(Hint {
+            key: self.key.clone(),
+            waiter,
+            word,
+        })
+    }
+}
+
+impl Queue {
+    /// How long an entry is kept if nobody asks for the key in turn.
+    pub(super) const KEPT: Duration = Duration::from_secs(30);
+
+    /// Drops what is over.
+    pub(super) fn expire(&mut self, now: BootInstant) {
+        self.reserved.take_if(|reserved| reserved.end <= now);
+        self.gap.take_if(|end| *end <= now);
+        if self.kept_until.take_if(|end| *end <= now).is_some() {
+            self.entries.clear();
+            self.offered.clear();
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn is_reserved(&self) -> bool {
+        self.reserved.is_some()
+    }
+
+    pub(super) fn has_gap(&self) -> bool {
+        self.gap.is_some()
+    }
+
+    /// For how long the reservation keeps others out, or else the gap.
+    pub(super) fn rest(&self, now: BootInstant) -> Option<Duration> {
+        let reserved = self.reserved.as_ref().map(|reserved| reserved.end);
+        reserved.or(self.gap).map(|end| end.since(now))
+    }
+
+    /// Whether `ticket` may take what is reserved: for its own waiter, or for a younger one.
+    pub(super) fn yields_to(&self, ticket: Ticket) -> bool {
+        self.reserved.as_ref().is_some_and(|reserved| {
+            reserved.ticket.waiter == ticket.waiter || ticket < reserved.ticket
+        })
+    }
+
+    pub(super) fn has_older(&self, ticket: Ticket) -> bool {
+        self.entries.range(..ticket).next().is_some()
+    }
+
+    /// The rank of a waiter, 1 being next.
+    pub(super) fn place(&self, waiter: Owner) -> Option<u64> {
+        let index = self.entries.keys().position(|it| it.waiter == waiter)?;
+        u64::try_from(index + 1).ok()
+    }
+
+    /// All who wait, in order, the one with the reservation first.
+    pub(super) fn waiters(&self) -> Vec<Waiter> {
+        let first = self.reserved.iter().map(|it| (&it.ticket, &it.entry));
+        let all = first.chain(&self.entries);
+        all.map(|(ticket, entry)| {
+            let mut waiter = Waiter::unknown(*ticket, entry.mode);
+            waiter.client = Some((*entry.client).clone());
+            waiter
+        })
+        .collect()
+    }
+
+    /// The client lives: what it was offered does not count against it any more.
+    pub(super) fn hear_of(&mut self, client: ClientId) {
+        self.offered.remove(&client);
+    }
+
+    /// Puts a waiter where its ticket says, unless the lock is reserved for it.
+    pub(super) fn enqueue(&mut self, ticket: Ticket, entry: Entry, now: BootInstant) {
+        self.kept_until = Some(now + Self::KEPT);
+        if !self.is_reserved_for(ticket.waiter) {
+            self.remove(ticket.waiter);
+            self.entries.insert(ticket, entry);
+        }
+    }
+
+    /// Clears the way for a grant: its waiter waits no more, and one that had the reservation
+    /// waits again.
+    pub(super) fn make_way(&mut self, waiter: Option<Owner>, now: BootInstant) {
+        if let Some(waiter) = waiter {
+            self.remove(waiter);
+        }
+        if let Some(reserved) = self.reserved.take()
+            && Some(reserved.ticket.waiter) != waiter
+        {
+            self.enqueue(reserved.ticket, reserved.entry, now);
+        }
+    }
+
+    /// Reserves the free lock for the oldest waiter that hears of it; `true` if the choice falls on
+    /// `asking`, who is there and need not be told.
+    pub(super) fn hand_over(&mut self, asking: Option<Ticket>, step: &mut Step<'_>) -> bool {
+        if self.has_gap() {
+            return false;
+        }
+        while let Some((ticket, entry)) = self.entries.pop_first() {
+            let client = ticket.waiter.client();
+            if self.is_late(client, step.now) {
+                self.entries.retain(|it, _| it.waiter.client() != client);
+            } else if asking == Some(ticket) {
+                self.entries.insert(ticket, entry);
+                return true;
+            } else if step.tell(ticket.waiter, Word::YourTurn) {
+                let end = step.now + RESERVATION;
+                self.reserved = Some(Reservation { ticket, entry, end });
+                self.offered.insert(client, end);
+                self.kept_until = Some(step.now + Self::KEPT);
+                let other = |it: ClientId| it != client;
+                self.tell_soon(1, RESERVATION, other, step);
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Leaves the free lock to those who poll, for `span`.
+    pub(super) fn leave_free(&mut self, span: Duration, step: &mut Step<'_>) {
+        self.gap = Some(step.now + span);
+        self.tell_soon(1, span, |_| true, step);
+    }
+
+    /// Takes a waiter out; what was reserved for it is handed over, and those who moved up are told
+    /// when it is worth trying. `rest` is what is left of the leases.
+    pub(super) fn leave(&mut self, waiter: Owner, rest: Option<Duration>, step: &mut Step<'_>) {
+        self.hear_of(waiter.client());
+        if self.is_reserved_for(waiter) {
+            self.reserved = None;
+            self.hand_over(None, step);
+            return;
+        }
+        let place = self.place(waiter);
+        self.remove(waiter);
+        if place.is_some_and(|place| place <= 2) {
+            let rest = rest.or(self.rest(step.now)).unwrap_or(RESERVATION);
+            self.tell_soon(2, rest, |_| true, step);
+        }
+    }
+
+    /// Whether a writer who hears stands before `ticket`: later readers do not overtake it.
+    pub(super) fn keeps_reader_out(
+        &mut self,
+        ticket: Ticket,
+        remaining: Duration,
+        step: &mut Step<'_>,
+    ) -> bool {
+        let is_writer = |(_, entry): &(&Ticket, &Entry)| entry.mode == Mode::Exclusive;
+        while let Some((&writer, _)) = self.entries.range(..ticket).find(is_writer) {
+            if step.tell(writer.waiter, Word::Soon { remaining }) {
+                return true;
+            }
+            self.entries.remove(&writer);
+        }
+        false
+    }
+
+    /// Tells the readers up to the first writer that they may join. They keep their places until
+    /// they come.
+    pub(super) fn call_readers(&mut self, step: &mut Step<'_>) {
+        let is_reader = |(_, entry): &(&Ticket, &Entry)| entry.mode == Mode::Shared;
+        let readers: Vec<_> = self.entries.iter().take_while(is_reader).collect();
+        let readers: Vec<Ticket> = readers.into_iter().map(|(ticket, _)| *ticket).collect();
+        for ticket in readers {
+            if !step.tell(ticket.waiter, Word::YourTurn) {
+                self.entries.remove(&ticket);
+            }
+        }
+    }
+
+    /// Tells the first `count` who hear that they are next, of the clients that are not late and
+    /// that `concerns` names.
+    fn tell_soon(
+        &mut self,
+        count: usize,
+        remaining: Duration,
+        concerns: impl Fn(ClientId) -> bool,
+        step: &mut Step<'_>,
+    ) {
+        let mut told = 0;
+        let tickets: Vec<Ticket> = self.entries.keys().copied().collect();
+        for ticket in tickets {
+            let client = ticket.waiter.client();
+            if told == count {
+                return;
+            }
+            if !concerns(client) || self.is_late(client, step.now) {
+                continue;
+            }
+            if step.tell(ticket.waiter, Word::Soon { remaining }) {
+                told += 1;
+            } else {
+                self.entries.remove(&ticket);
+            }
+        }
+    }
+
+    fn is_reserved_for(&self, waiter: Owner) -> bool {
+        let reserved = self.reserved.as_ref();
+        reserved.is_some_and(|reserved| reserved.ticket.waiter == waiter)
+    }
+
+    /// Whether a client was offered the lock and has not been heard of since.
+    fn is_late(&self, client: ClientId, now: BootInstant) -> bool {
+        self.offered.get(&client).is_some_and(|end| *end <= now)
+    }
+
+    fn remove(&mut self, waiter: Owner) {
+        self.entries.retain(|ticket, _| ticket.waiter != waiter);
+    }
+}

@@ -1,0 +1,240 @@
+use std::time::Duration;
+
+use super::queue::{Entry, Queue, Step};
+use crate::attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
+use crate::claim::{Claim, Held, Mode};
+use crate::clock::BootInstant;
+use crate::error::{Error, ErrorKind};
+use crate::fence::Fence;
+use crate::holder::Holder;
+use crate::owner::Owner;
+use crate::queue::{Departure, Ticket, Turn};
+
+/// All that is known of one key.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slot {
+    /// The greatest fence ever granted or sealed. Outlives every lease.
+    pub(super) counter: u64,
+    pub(super) leases: Vec<Lease>,
+    pub(super) queue: Queue,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    pub(super) claim: Claim,
+    pub(super) fence: Fence,
+    pub(super) end: BootInstant,
+}
+
+impl Slot {
+    /// Drops what is over.
+    pub(super) fn expire(&mut self, now: BootInstant) {
+        self.leases.retain(|lease| now < lease.end);
+        self.queue.expire(now);
+    }
+
+    /// An attempt of one that has no place in the queue.
+    pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
+        if let Some(own) = self.lease_of(claim) {
+            return Ok(Attempt::Granted(Grant::new(own.fence)));
+        }
+        let overtakes = !self.is_free() && !self.queue.is_empty();
+        if !self.lets_in(claim) || self.queue.is_reserved() || overtakes {
+            return Ok(Attempt::Busy(self.refusal(now)));
+        }
+        self.grant(claim, now)
+    }
+
+    /// An attempt in the order of tickets, or ahead of it.
+    pub(super) fn acquire_in_turn(
+        &mut self,
+        claim: &Claim,
+        turn: Turn,
+        step: &mut Step<'_>,
+    ) -> Result<Attempt, Error> {
+        self.queue.hear_of(claim.owner.client());
+        if let Some(own) = self.lease_of(claim) {
+            return Ok(Attempt::Granted(Grant::new(own.fence)));
+        }
+        let ticket = match turn {
+            Turn::Queued(ticket) => ticket,
+            Turn::Barging if self.lets_in(claim) => return self.admit(claim, None, step),
+            Turn::Barging => return Ok(Attempt::Busy(self.refusal(step.now))),
+        };
+        let its_turn = if self.is_free() {
+            self.falls_to(claim, ticket, step)
+        } else {
+            self.lets_in(claim) && {
+                let rest = self.rest(step.now).unwrap_or_default();
+                !self.queue.keeps_reader_out(ticket, rest, step)
+            }
+        };
+        if its_turn {
+            return self.admit(claim, Some(ticket.waiter), step);
+        }
+        self.queue.enqueue(ticket, Entry::of(claim), step.now);
+        let mut busy = self.refusal(step.now);
+        busy.place = self.queue.place(ticket.waiter);
+        Ok(Attempt::Busy(busy))
+    }
+
+    /// Ends the lease of `claim`, and does with a lock that is free then what `departure` says.
+    pub(super) fn depart(
+        &mut self,
+        claim: &Claim,
+        departure: &Departure,
+        step: &mut Step<'_>,
+    ) -> Release {
+        if let Departure::Requeue(ticket) = departure {
+            self.queue.enqueue(*ticket, Entry::of(claim), step.now);
+        }
+        let before = self.leases.len();
+        self.leases.retain(|lease| lease.claim.owner != claim.owner);
+        let held = self.leases.len() < before;
+        if self.is_free() && !self.queue.is_reserved() {
+            match departure {
+                Departure::HandOver if held => {
+                    self.queue.hand_over(None, step);
+                }
+                Departure::LeaveFree(span) if held => self.queue.leave_free(*span, step),
+                Departure::Requeue(_) => {
+                    self.queue.hand_over(None, step);
+                }
+                Departure::HandOver | Departure::LeaveFree(_) => {}
+            }
+        }
+        if held {
+            Release::Released
+        } else {
+            Release::WasLost
+        }
+    }
+
+    pub(super) fn leave_queue(&mut self, waiter: Owner, step: &mut Step<'_>) {
+        self.queue.leave(waiter, self.rest(step.now), step);
+    }
+
+    pub(super) fn renew(&mut self, claim: &Claim, now: BootInstant) -> Renewal {
+        if let Some(lease) = self.lease_of(claim) {
+            lease.end = lease.end.max(now + claim.ttl);
+            Renewal::Renewed
+        } else if self.is_free() {
+            Renewal::Lost(LostReason::Gone)
+        } else {
+            Renewal::Lost(LostReason::Taken)
+        }
+    }
+
+    pub(super) fn heal(&mut self, held: &Held, now: BootInstant) {
+        let kept_free = self.queue.is_reserved() || self.queue.has_gap();
+        if held.claim.mode == Mode::Exclusive && self.is_free() && !kept_free {
+            self.counter = self.counter.max(held.fence.get());
+            self.hold(&held.claim, held.fence, now);
+        }
+    }
+
+    pub(super) fn lease_of(&mut self, claim: &Claim) -> Option<&mut Lease> {
+        self.leases
+            .iter_mut()
+            .find(|lease| lease.claim.owner == claim.owner)
+    }
+
+    /// Whether nobody holds it. It may be reserved.
+    fn is_free(&self) -> bool {
+        self.leases.is_empty()
+    }
+
+    /// Whether no lease keeps `claim` out.
+    fn lets_in(&self, claim: &Claim) -> bool {
+        let shared = |lease: &Lease| lease.claim.mode == Mode::Shared;
+        self.is_free() || claim.mode == Mode::Shared && self.leases.iter().all(shared)
+    }
+
+    /// Whether a lock that nobody holds goes to `ticket` now.
+    fn falls_to(&mut self, claim: &Claim, ticket: Ticket, step: &mut Step<'_>) -> bool {
+        if self.queue.is_reserved() {
+            return self.queue.yields_to(ticket);
+        }
+        if self.queue.has_gap() {
+            return false;
+        }
+        if !self.queue.has_older(ticket) {
+            return true;
+        }
+        self.queue.enqueue(ticket, Entry::of(claim), step.now);
+        self.queue.hand_over(Some(ticket), step)
+    }
+
+    /// Grants to one who may have waited; the first reader calls those behind it.
+    fn admit(
+        &mut self,
+        claim: &Claim,
+        waiter: Option<Owner>,
+        step: &mut Step<'_>,
+    ) -> Result<Attempt, Error> {
+        let first_reader = claim.mode == Mode::Shared && self.is_free();
+        let granted = self.grant(claim, step.now)?;
+        self.queue.make_way(waiter, step.now);
+        if first_reader {
+            self.queue.call_readers(step);
+        }
+        Ok(granted)
+    }
+
+    fn grant(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
+        let fence = self.next_fence(claim)?;
+        self.hold(claim, fence, now);
+        Ok(Attempt::Granted(Grant::new(fence)))
+    }
+
+    fn hold(&mut self, claim: &Claim, fence: Fence, now: BootInstant) {
+        self.leases.push(Lease {
+            claim: claim.clone(),
+            fence,
+            end: now + claim.ttl,
+        });
+    }
+
+    fn refusal(&self, now: BootInstant) -> Busy {
+        let last = self.last_lease();
+        let mut busy = Busy::by(last.map(|lease| lease.claim.owner));
+        busy.remaining = self.rest(now).or(self.queue.rest(now));
+        busy
+    }
+
+    /// How long the lock is held at most.
+    fn rest(&self, now: BootInstant) -> Option<Duration> {
+        self.last_lease().map(|lease| lease.end.since(now))
+    }
+
+    /// The lease that ends last.
+    fn last_lease(&self) -> Option<&Lease> {
+        self.leases.iter().max_by_key(|lease| lease.end)
+    }
+
+    fn next_fence(&mut self, claim: &Claim) -> Result<Fence, Error> {
+        let next = self
+            .counter
+            .max(claim.proposal.as_micros())
+            .saturating_add(1);
+        let fence = Fence::new(next)
+            .filter(|fence| *fence <= Fence::MAX)
+            .ok_or_else(|| {
+                let text = format!("fence {next} is out of bounds: at most {}", Fence::MAX);
+                Error::new(ErrorKind::Corrupt, text).with_key(&claim.key)
+            })?;
+        self.counter = next;
+        Ok(fence)
+    }
+}
+
+impl Lease {
+    pub(super) fn holder(&self, now: BootInstant) -> Holder {
+        let mut holder = Holder::unknown(self.claim.mode);
+        holder.owner = Some(self.claim.owner);
+        holder.client = Some((*self.claim.client).clone());
+        holder.fence = Some(self.fence);
+        holder.remaining = Some(self.end.since(now));
+        holder
+    }
+}
