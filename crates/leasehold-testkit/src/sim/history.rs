@@ -146,6 +146,11 @@ pub(crate) enum What {
     Stuck {
         client: usize,
     },
+    /// Everything is set right, and nothing goes wrong any more.
+    Cleared,
+    /// Nothing has gone wrong for so long that nothing is in the way of any lock, nor will be before
+    /// [`Quiet`](What::Quiet).
+    Calm,
     /// Nobody asks for locks any more, and nothing is broken.
     Quiet,
     /// The time is over by which nothing may be held; what is held all the same follows.
@@ -154,6 +159,14 @@ pub(crate) enum What {
         server: usize,
         key: usize,
         owner: Option<Owner>,
+    },
+    /// Nobody has asked for so long that queues are forgotten.
+    Rested,
+    /// Somebody is queued all the same, in the end or when all had settled.
+    Queued {
+        server: usize,
+        key: usize,
+        waiter: Owner,
     },
     /// Nothing was in the way of this grant: it must have come within the span that was allowed.
     Probed {

@@ -119,11 +119,7 @@ impl Member for RemoteMember {
         self.ask(request, part!(Release))
     }
 
-    fn leave_queue<'a>(
-        &'a self,
-        key: &'a Key,
-        waiter: Owner,
-    ) -> BoxFuture<'a, Result<(), Error>> {
+    fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>> {
         let request = Request::LeaveQueue(key.clone(), waiter);
         self.ask(request, part!(LeaveQueue))
     }

@@ -123,6 +123,17 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         What::Note(text) => f.write_str(text),
         What::Stuck { client } => write!(f, "client {client} DOES NOT END"),
+        What::Cleared => f.write_str("-- cleared --"),
+        What::Calm => f.write_str("-- calm --"),
+        What::Rested => f.write_str("-- rested --"),
+        What::Queued {
+            server,
+            key,
+            waiter,
+        } => {
+            let waiter = short(waiter);
+            write!(f, "server {server} key {key}: {waiter} is still queued")
+        }
         What::Quiet => f.write_str("-- quiet --"),
         What::Settled => f.write_str("-- settled --"),
         What::Left { server, key, owner } => {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use leasehold::Owner;
@@ -46,6 +46,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
     let mut all = BTreeMap::<Hold, Asking>::new();
     // Of a program that asks several times, the last is meant.
     let mut latest = BTreeMap::new();
+    let mut known = BTreeSet::new();
     for Event { at, what } in events {
         let mut end = |hold, outcome| {
             if let Some(asking) = all.get_mut(hold) {
@@ -86,7 +87,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                 ttl,
                 waiter: Some(waiter),
                 ..
-            } => {
+            } if known.insert(*waiter) => {
                 let hold = latest.get(&(*client, *key, *ttl));
                 if let Some(asking) = hold.and_then(|hold| all.get_mut(hold)) {
                     asking.waiter.get_or_insert(*waiter);
