@@ -17,16 +17,9 @@ use crate::guard::Guard;
 use crate::key::Key;
 use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
+use crate::patience::{Hope, Limits, Patience};
+use crate::queue::Wait;
 use crate::tenure::Tenure;
-
-/// How long an acquisition goes on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
-    /// Busy is the answer.
-    OneAttempt,
-    /// Until granted, or for so long.
-    Wait(Option<Duration>),
-}
 
 /// One call of `acquire` or `try_acquire`: attempts and the waits between them, run on the
 /// background thread. The caller's future only waits for the outcome; dropping it is noticed here.
@@ -39,6 +32,8 @@ pub(crate) struct Acquisition {
     pub(crate) ttl: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) patience: Patience,
+    /// Takes the lock ahead of those who wait.
+    pub(crate) barging: bool,
 }
 
 /// Why an attempt did not end in a guard.
@@ -47,13 +42,6 @@ enum Setback {
     Failed(Error),
     /// The caller's wait was over, or the caller gone, before there was an answer.
     CutOff,
-}
-
-/// What ends an acquisition from outside.
-struct Limits {
-    dropped: CancellationToken,
-    /// The end of the caller's wait.
-    end: Option<BootInstant>,
 }
 
 impl Acquisition {
@@ -77,7 +65,8 @@ impl Acquisition {
             Patience::OneAttempt => None,
             Patience::Wait(span) => span.map(|span| began + span),
         };
-        let limits = Limits { dropped, end };
+        let wait = self.wait();
+        let limits = Limits { wait, dropped, end };
         let mut failures = 0;
         let mut hope = Hope::new(began + self.ttl);
         // What is told when the wait ends in the middle of an attempt, which itself says nothing.
@@ -85,7 +74,10 @@ impl Acquisition {
         loop {
             let (claim, sent) = self.claim(&limits);
             match self.attempt(&claim, sent, &limits).await {
-                Ok(guard) => return Ok(Some(guard)),
+                Ok(guard) => {
+                    self.context.store.leave(&claim);
+                    return Ok(Some(guard));
+                }
                 Err(Setback::CutOff) => {
                     // This attempt is seen through behind the caller's back: it may hold for a moment.
                     let outcome = self.give_up(last, began);
@@ -103,6 +95,7 @@ impl Acquisition {
                 Setback::CutOff => {}
             }
             if !self.goes_on(&last, &hope, now, &limits) {
+                self.context.store.leave(&claim);
                 return self.give_up(last, began);
             }
             let pause = async {
@@ -115,9 +108,24 @@ impl Acquisition {
                 }
             };
             if limits.bound(&self.context, pause).await.is_none() {
+                self.context.store.leave(&claim);
                 return self.give_up(last, began);
             }
             failures = failures.saturating_add(1);
+        }
+    }
+
+    /// How the attempts are part of a wait.
+    fn wait(&self) -> Wait {
+        if self.barging {
+            return Wait::Barging;
+        }
+        match self.patience {
+            Patience::OneAttempt => Wait::None,
+            Patience::Wait(_) => {
+                let entropy = &*self.context.ambient.entropy;
+                Wait::InTurn(Owner::random(self.context.info.id, entropy))
+            }
         }
     }
 
@@ -129,7 +137,8 @@ impl Acquisition {
         let owner = Owner::random(info.id, &*ambient.entropy);
         let wall = ambient.clock.wall();
         let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
-            .with_mode(self.mode);
+            .with_mode(self.mode)
+            .with_wait(limits.wait);
         if let Some(end) = limits.end {
             claim = claim.with_limit(end.since(sent).max(LIMIT_MIN));
         }
@@ -150,6 +159,8 @@ impl Acquisition {
                 if may_hold(&asking.await) {
                     free(&context, &claim).await;
                 }
+                // Last: whatever the attempt left in a queue is there by now.
+                context.store.leave(&claim);
             });
             return Err(Setback::CutOff);
         };
@@ -227,49 +238,6 @@ impl Acquisition {
     }
 }
 
-/// How long a store that does not decide is worth asking: one TTL from its last answer, and from
-/// when it said that it would be able to. It says so once, lest a member that never mends keeps a
-/// caller waiting for ever.
-struct Hope {
-    end: BootInstant,
-    was_told: bool,
-}
-
-impl Hope {
-    fn new(end: BootInstant) -> Self {
-        Self {
-            end,
-            was_told: false,
-        }
-    }
-
-    fn learn(&mut self, error: &Error, one_ttl_from_now: BootInstant) {
-        if let Some(after) = error.counts_again().filter(|_| !self.was_told) {
-            self.was_told = true;
-            self.end = self.end.max(one_ttl_from_now + after);
-        }
-    }
-}
-
-impl Limits {
-    /// Runs `work` until it ends, the caller's wait is over, or the caller is gone.
-    async fn bound<F: Future>(&self, context: &ClientContext, work: F) -> Option<F::Output> {
-        let end = async {
-            match self.end {
-                // Stores keep the limit themselves and then say why; this is for those that hang.
-                Some(end) => context.ambient.clock.sleep_until(end + GRACE).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            output = work => Some(output),
-            () = self.dropped.cancelled() => None,
-            () = end => None,
-        }
-    }
-}
-
 /// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
 /// thrown away: too little of the lease would be left.
 async fn ask(
@@ -319,6 +287,3 @@ fn no_answer_in_the_wait(context: &ClientContext) -> Error {
 
 /// An attempt is given at least this long, however little of the caller's wait is left.
 const LIMIT_MIN: Duration = Duration::from_millis(100);
-
-/// How much later than the caller's wait an attempt is broken off from outside.
-const GRACE: Duration = Duration::from_millis(150);

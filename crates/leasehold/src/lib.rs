@@ -90,6 +90,7 @@ mod lock;
 mod member;
 mod memory;
 mod owner;
+mod patience;
 mod queue;
 mod quorum;
 mod store;

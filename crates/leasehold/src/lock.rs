@@ -2,13 +2,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquisition::{Acquisition, Patience};
+use crate::acquisition::Acquisition;
 use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::error::{Error, ErrorKind};
 use crate::guarantees::Sharing;
 use crate::guard::Guard;
 use crate::key::Key;
+use crate::patience::Patience;
 
 /// A lock to be taken: a name and how to hold it. Taking it makes a [`Guard`].
 ///
@@ -34,6 +35,7 @@ pub struct Lock {
     wait: Option<Duration>,
     max_hold: Option<Duration>,
     mode: Mode,
+    barging: bool,
 }
 
 impl Lock {
@@ -48,6 +50,7 @@ impl Lock {
             wait: None,
             max_hold: None,
             mode: Mode::Exclusive,
+            barging: false,
         }
     }
 
@@ -74,6 +77,15 @@ impl Lock {
     /// Alone ([`Mode::Exclusive`], the default) or together with others ([`Mode::Shared`]).
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Ahead of those who wait: does not queue, and takes the lock whenever it is free or only
+    /// reserved for somebody else, asking again and again (every 10 to 50 ms). Default: no. For the
+    /// rare case that cannot wait its turn; it keeps those back who do. Without effect where locks
+    /// are granted in no order.
+    pub fn barging(mut self, barging: bool) -> Self {
+        self.barging = barging;
         self
     }
 
@@ -132,6 +144,7 @@ impl Lock {
             ttl: self.ttl,
             max_hold: self.max_hold,
             patience,
+            barging: self.barging,
         }
         .start(&self.client)
     }

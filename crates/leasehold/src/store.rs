@@ -121,19 +121,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; the claim's wait goes on until [`leave`](Self::leave).
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
 
-    /// Ends the wait that `claim` was an attempt of, granted or not.
+    /// Ends the wait that `claim` was an attempt of, granted or not. What takes messages goes on in
+    /// the background; [`settle`](Self::settle) waits for it.
     ///
     /// # Contract
     ///
-    /// - **W4** Afterwards the wait is in no queue, and nothing is reserved for it, where the store
-    ///   answers; what was reserved is handed on.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time; the store goes on by itself.
-    fn leave<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+    /// - **W4** Soon the wait is in no queue, and nothing is reserved for it, where the store answers;
+    ///   what was reserved is handed on.
+    fn leave(&self, claim: &Claim) {
         let _ = claim;
-        Box::pin(std::future::ready(()))
     }
 
     /// Who holds `key`: nobody, one exclusive holder, or the shared ones. For people; by the time

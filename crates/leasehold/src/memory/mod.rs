@@ -7,6 +7,8 @@ mod data;
 mod ears;
 mod queue;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -35,8 +35,8 @@ impl Slot {
 
     /// An attempt of one that has no place in the queue.
     pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
-        if let Some(own) = self.lease_of(claim) {
-            return Ok(Attempt::Granted(Grant::new(own.fence)));
+        if let Some(granted) = self.granted_before(claim) {
+            return Ok(granted);
         }
         let overtakes = !self.is_free() && !self.queue.is_empty();
         if !self.lets_in(claim) || self.queue.is_reserved() || overtakes {
@@ -53,8 +53,8 @@ impl Slot {
         step: &mut Step<'_>,
     ) -> Result<Attempt, Error> {
         self.queue.hear_of(claim.owner.client());
-        if let Some(own) = self.lease_of(claim) {
-            return Ok(Attempt::Granted(Grant::new(own.fence)));
+        if let Some(granted) = self.granted_before(claim) {
+            return Ok(granted);
         }
         let ticket = match turn {
             Turn::Queued(ticket) => ticket,
@@ -137,6 +137,12 @@ impl Slot {
         self.leases
             .iter_mut()
             .find(|lease| lease.claim.owner == claim.owner)
+    }
+
+    /// The answer to a claim that holds already.
+    fn granted_before(&mut self, claim: &Claim) -> Option<Attempt> {
+        let own = self.lease_of(claim)?;
+        Some(Attempt::Granted(Grant::new(own.fence)))
     }
 
     /// Whether nobody holds it. It may be reserved.

@@ -9,8 +9,9 @@ use crate::claim::Claim;
 use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::member::{MemberFailure, Seal};
+use crate::queue::Departure;
 use crate::quorum::ballot::{Ballot, Step, Vote, majority};
-use crate::quorum::link::{Dated, Link};
+use crate::quorum::link::{Asking, Dated, Link};
 
 /// One attempt over all members: asks them at once and carries out what the ballot decides.
 ///
@@ -19,6 +20,7 @@ use crate::quorum::link::{Dated, Link};
 pub(crate) struct Election<'a> {
     links: &'a [Arc<Link>],
     claim: Arc<Claim>,
+    asking: Asking,
     limit: Duration,
     ballot: Ballot,
     votes: Vec<Option<Result<Dated<Attempt>, Error>>>,
@@ -33,11 +35,17 @@ enum News {
 }
 
 impl<'a> Election<'a> {
-    pub(crate) fn new(links: &'a [Arc<Link>], claim: &Claim, limit: Duration) -> Self {
+    pub(crate) fn new(
+        links: &'a [Arc<Link>],
+        claim: &Claim,
+        asking: Asking,
+        limit: Duration,
+    ) -> Self {
         let (outbox, inbox) = mpsc::unbounded_channel();
         Self {
             links,
             claim: Arc::new(claim.clone()),
+            asking,
             limit,
             ballot: Ballot::new(links.len()),
             votes: links.iter().map(|_| None).collect(),
@@ -50,9 +58,9 @@ impl<'a> Election<'a> {
         for (index, link) in self.links.iter().enumerate() {
             let (link, claim) = (Arc::clone(link), Arc::clone(&self.claim));
             let (outbox, limit) = (self.outbox.clone(), self.limit);
-            let announced = link.announce(claim.owner);
+            let (asking, announced) = (self.asking.clone(), link.announce(claim.owner));
             background::spawn(async move {
-                let vote = link.acquire(&claim, limit, announced).await;
+                let vote = link.acquire(&claim, &asking, limit, announced).await;
                 // Nobody hears it once the ballot is decided.
                 let _ = outbox.send(News::Voted(index, vote));
             });
@@ -68,13 +76,19 @@ impl<'a> Election<'a> {
             match self.take_in(news) {
                 Step::Wait => {}
                 Step::Seal(fence, members) => self.seal(fence, members),
-                Step::Won(fence) => return Ok(Attempt::Granted(Grant::new(fence))),
+                Step::Won(fence) => {
+                    if let Asking::InTurn(vigil) = &self.asking {
+                        vigil.hold(&self.claim, fence);
+                    }
+                    return Ok(Attempt::Granted(Grant::new(fence)));
+                }
                 Step::Busy => {
-                    self.free_everywhere().await;
+                    self.free_everywhere(true).await;
                     return Ok(Attempt::Busy(self.busy()));
                 }
                 Step::NoQuorum => {
-                    let freed = self.free_everywhere().await;
+                    // Whoever is next may reach the members that this client cannot.
+                    let freed = self.free_everywhere(false).await;
                     let error = self.no_quorum();
                     return Err(if freed {
                         error
@@ -138,17 +152,22 @@ impl<'a> Election<'a> {
     }
 
     /// Frees the claim wherever it may hold, and waits for the members that are known to hold it.
-    /// `false` if one of these did not say that it was freed.
-    async fn free_everywhere(&self) -> bool {
+    /// `false` if one of these did not say that it was freed. Whoever goes on waiting keeps its
+    /// place, if `keeps_place`.
+    async fn free_everywhere(&self, keeps_place: bool) -> bool {
         let (done, mut held_still) = mpsc::channel::<()>(self.links.len());
-        for (link, vote) in self.links.iter().zip(&self.votes) {
+        for (place, (link, vote)) in self.links.iter().zip(&self.votes).enumerate() {
             let held = match vote {
                 Some(Ok(dated)) if matches!(dated.answer, Attempt::Busy(_)) => continue,
                 Some(Ok(_)) => Some(done.clone()),
                 Some(Err(error)) if error.effect() == Effect::None => continue,
                 Some(Err(_)) | None => None,
             };
-            link.start_freeing(&self.claim, self.limit, |outcome| {
+            let departure = match &self.asking {
+                Asking::InTurn(vigil) if keeps_place => vigil.departure(place),
+                _ => Departure::HandOver,
+            };
+            link.start_freeing(&self.claim, departure, self.limit, |outcome| {
                 if let (Some(held), Err(_)) = (held, outcome) {
                     // There is room for one word of each member.
                     let _ = held.try_send(());

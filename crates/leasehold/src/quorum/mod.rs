@@ -3,6 +3,7 @@
 //! The decisions are pure and stand in `ballot` and `tally`; `election` and `link` carry them out,
 //! `rounds` renews and frees, `views` shows.
 
+mod as_store;
 mod ballot;
 mod change;
 mod election;
@@ -16,27 +17,21 @@ mod tally;
 mod traces;
 mod trust;
 mod views;
+mod waiting;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::join_all;
-
-use crate::BoxFuture;
-use crate::attempt::{Attempt, Release, Renewal};
-use crate::claim::{Claim, Held};
+use crate::claim::Claim;
 use crate::error::{Error, ErrorKind};
-use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms, Order, Waiting};
-use crate::health::MemberHealth;
-use crate::holder::Holder;
-use crate::key::Key;
 use crate::member::{Member, MemberId};
 use crate::store::Store;
 use change::Change;
-use election::Election;
 use link::Link;
 use roster::Roster;
 use settings::Settings;
+use tokio::sync::mpsc;
+use waiting::{Errand, Waits};
 
 pub use settings::TrustRules;
 
@@ -66,6 +61,9 @@ pub use settings::TrustRules;
 pub struct Quorum {
     roster: Arc<Roster>,
     links: Vec<Arc<Link>>,
+    waits: Arc<Waits>,
+    /// Until somebody runs them.
+    errands: Mutex<Option<mpsc::UnboundedReceiver<Errand>>>,
     settings: Settings,
 }
 
@@ -209,93 +207,5 @@ impl From<Quorum> for Arc<dyn Store> {
             );
         }
         Arc::new(quorum)
-    }
-}
-
-impl Store for Quorum {
-    fn describe(&self) -> String {
-        if self.links.len() == 1 {
-            return self.first().describe();
-        }
-        let ids: Vec<_> = self.member_ids().map(MemberId::as_str).collect();
-        format!("quorum of {} ({})", ids.len(), ids.join(", "))
-    }
-
-    fn guarantees(&self) -> Guarantees {
-        let one = self.first().guarantees();
-        if self.links.len() == 1 {
-            return one;
-        }
-        let exclusion = match one.exclusion {
-            Exclusion::Process => Exclusion::Process,
-            _ => Exclusion::Majority,
-        };
-        Guarantees {
-            exclusion,
-            fencing: Fencing::CounterThenClock,
-            waiting: Waiting::Polling,
-            order: Order::Unordered,
-            ..one
-        }
-    }
-
-    fn terms(&self) -> LeaseTerms {
-        let one = self.first().terms();
-        if self.links.len() == 1 {
-            return one;
-        }
-        let set = self.roster.set();
-        LeaseTerms::quorum(set.clock_tolerance, set.max_ttl)
-    }
-
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        let limit = self.member_limit(claim.ttl).min(claim.limit);
-        Box::pin(Election::new(&self.links, claim, limit).run())
-    }
-
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        let shortest = leases
-            .iter()
-            .map(|held| held.claim.ttl)
-            .min()
-            .unwrap_or_default();
-        Box::pin(rounds::renew(
-            &self.links,
-            leases,
-            self.member_limit(shortest),
-        ))
-    }
-
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        Box::pin(rounds::release(
-            &self.links,
-            claim,
-            self.member_limit(claim.ttl),
-        ))
-    }
-
-    fn settle(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            join_all(self.links.iter().map(|link| link.settle())).await;
-        })
-    }
-
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
-        match self.links.as_slice() {
-            [only] => only.member().wait(claim),
-            _ => Box::pin(self.settings.ambient.poll_pause()),
-        }
-    }
-
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        Box::pin(views::holders(&self.links, key))
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(views::list(&self.links, prefix, limit))
-    }
-
-    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
-        Box::pin(self.roster.health())
     }
 }

@@ -9,9 +9,11 @@ use crate::background;
 use crate::claim::{Claim, Held, Mode};
 use crate::error::{Error, ErrorKind};
 use crate::member::{MemberFailure, MemberId};
+use crate::queue::Departure;
 use crate::quorum::election::too_few;
 use crate::quorum::link::{Dated, Link};
 use crate::quorum::tally::{Tally, Verdict, Word};
+use crate::quorum::waiting::Vigil;
 
 /// Renews leases on all members at once; done when each one's fate is decided. What a minority
 /// forgot is put back behind the caller's back, once all have answered.
@@ -161,22 +163,39 @@ impl Fate {
     }
 }
 
+/// How a claim is given back.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) departure: Departure,
+    /// Its wait, if that is over with it.
+    pub(crate) wait: Option<Arc<Vigil>>,
+}
+
 /// Frees a claim on all members at once; done when a majority decided. Members that did not answer
 /// are followed up in the background.
 pub(crate) async fn release(
     links: &[Arc<Link>],
     claim: &Claim,
+    leaving: Leaving,
     limit: Duration,
 ) -> Result<Release, Error> {
     let claim = Arc::new(claim.clone());
     let (outbox, mut inbox) = mpsc::unbounded_channel();
-    for link in links {
+    for (place, link) in links.iter().enumerate() {
         let outbox = outbox.clone();
-        let id = link.member().id().clone();
+        let (id, wait, leaver) = (
+            link.member().id().clone(),
+            leaving.wait.clone(),
+            Arc::clone(link),
+        );
         let first = move |outcome| {
             let _ = outbox.send((id, outcome));
+            // By now the attempt has been answered there.
+            if let Some(vigil) = wait.filter(|vigil| vigil.is_queued(place)) {
+                leaver.start_leaving(&vigil);
+            }
         };
-        link.start_freeing(&claim, limit, first);
+        link.start_freeing(&claim, leaving.departure, limit, first);
     }
     drop(outbox);
     let mut tally = Tally::new(links.len());

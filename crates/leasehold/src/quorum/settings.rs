@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::ambient::Ambient;
@@ -9,6 +9,7 @@ use crate::member::Member;
 use crate::quorum::Quorum;
 use crate::quorum::link::Link;
 use crate::quorum::roster::Roster;
+use crate::quorum::waiting::Waits;
 
 /// What a quorum is built from, again whenever one of them is set.
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ pub(super) struct Settings {
     clock_tolerance: Duration,
     /// `None`: enforced from three members on.
     trust: Option<TrustRules>,
+    foreign_gap: Duration,
 }
 
 /// What becomes of members that may have forgotten leases, or whose clocks are wrong.
@@ -40,6 +42,7 @@ impl Settings {
             max_ttl: LeaseTerms::TTL_MAX,
             clock_tolerance: Quorum::CLOCK_TOLERANCE,
             trust: None,
+            foreign_gap: Quorum::FOREIGN_GAP,
         }
     }
 
@@ -51,12 +54,18 @@ impl Settings {
             None => self.members.len() >= 3,
         };
         let roster = Roster::new(self.members.clone(), set, enforced, self.ambient.clone());
-        let links = (0..self.members.len())
-            .map(|place| Link::new(place, Arc::clone(&roster), self.ambient.clone()))
-            .collect();
+        let gap = Some(self.foreign_gap).filter(|gap| !gap.is_zero());
+        let (waits, errands) = Waits::new(self.members.len(), gap, self.ambient.clone());
+        let link = |place| {
+            let (roster, waits) = (Arc::clone(&roster), Arc::clone(&waits));
+            Link::new(place, roster, waits, self.ambient.clone())
+        };
+        let links = (0..self.members.len()).map(link).collect();
         Quorum {
             roster,
             links,
+            waits,
+            errands: Mutex::new(Some(errands)),
             settings: self,
         }
     }
@@ -66,6 +75,9 @@ impl Quorum {
     /// The least `clock_tolerance`: what time daemons and the way of an answer leave between clocks
     /// that are set well.
     pub const CLOCK_TOLERANCE_MIN: Duration = Duration::from_millis(10);
+
+    /// For how long a lock is left free for clients that poll.
+    pub const FOREIGN_GAP: Duration = Duration::from_millis(150);
 
     /// The greatest `max_ttl`: a member that restarted is out for so long.
     pub const MAX_TTL_MAX: Duration = Duration::from_secs(60 * 60);
@@ -143,6 +155,15 @@ impl Quorum {
     #[must_use]
     pub fn trust(self, rules: TrustRules) -> Self {
         self.with(|settings| settings.trust = Some(rules))
+    }
+
+    /// The same members, of which a lock that is handed on all the time is left free for `gap` now
+    /// and then, so that clients of other libraries, which poll, get it too: every 5 s, and on one
+    /// of 16 occasions for 30 s after such a client was seen to hold the lock. Those who wait in the
+    /// queue stand back meanwhile. 150 ms unless this is said; zero turns it off.
+    #[must_use]
+    pub fn foreign_gap(self, gap: Duration) -> Self {
+        self.with(|settings| settings.foreign_gap = gap)
     }
 
     /// Replaces time and chance, for tests and simulations.

@@ -44,6 +44,14 @@ impl Traces {
         self.attempts.insert(owner, Trace::Asking(answered));
     }
 
+    /// Cancelled once the attempt that is under way is answered.
+    pub(crate) fn being_asked(&self, owner: Owner) -> Option<CancellationToken> {
+        match self.attempts.get(&owner) {
+            Some(Trace::Asking(answered)) => Some(answered.clone()),
+            _ => None,
+        }
+    }
+
     pub(crate) fn not_asked(&mut self, owner: Owner) {
         if self.not_asked.len() == NOT_ASKED_MAX {
             self.not_asked.pop_front();

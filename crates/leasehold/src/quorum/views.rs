@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::MemberFailure;
+use crate::queue::Waiter;
 use crate::quorum::ballot::majority;
 use crate::quorum::election::too_few;
 use crate::quorum::link::Link;
@@ -39,6 +40,29 @@ pub(crate) async fn list(
     let needed = majority(links.len());
     let held = seen.into_iter().filter(|(_, members)| *members >= needed);
     Ok(held.map(|(key, _)| key).take(limit).collect())
+}
+
+/// Who waits, as a majority of members names it. A reservation may have taken one from some queues
+/// already: it counts all the same.
+pub(crate) async fn waiters(links: &[Arc<Link>], key: &Key) -> Result<Vec<Waiter>, Error> {
+    let answers = ask_all(links, |link| {
+        let key = key.clone();
+        Box::pin(async move { link.waiters(&key).await })
+    })
+    .await?;
+    let mut named = BTreeMap::<_, Vec<Waiter>>::new();
+    for waiter in answers.into_iter().flatten() {
+        named.entry(waiter.ticket).or_default().push(waiter);
+    }
+    let needed = majority(links.len());
+    let agreed = named.into_values().filter(|words| words.len() >= needed);
+    Ok(agreed.filter_map(best_named).collect())
+}
+
+/// The word of a member that knows who it is, if one does.
+fn best_named(mut words: Vec<Waiter>) -> Option<Waiter> {
+    let known = words.iter().position(|word| word.client.is_some());
+    (!words.is_empty()).then(|| words.swap_remove(known.unwrap_or(0)))
 }
 
 /// Asks every member the same and waits for all answers, each within its limit.

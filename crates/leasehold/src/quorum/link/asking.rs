@@ -11,9 +11,11 @@ use crate::fence::Fence;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Incarnation, MemberFailure, Sampled, Seal};
+use crate::queue::{Turn, Waiter};
 use crate::quorum::link::Link;
 use crate::quorum::link::freeing::Announced;
 use crate::quorum::trust::Distrust;
+use crate::quorum::waiting::Vigil;
 
 /// An answer, with what decides whether it counts.
 #[derive(Debug)]
@@ -24,12 +26,24 @@ pub(crate) struct Dated<T> {
     incarnation: Option<Incarnation>,
 }
 
+/// How a member is asked for a lock.
+#[derive(Clone, Debug)]
+pub(crate) enum Asking {
+    /// As if nobody waited: what is reserved is not to be had.
+    Plainly,
+    /// By the ticket of a wait.
+    InTurn(Arc<Vigil>),
+    /// Ahead of everybody who waits.
+    Barging,
+}
+
 impl Link {
     /// Asks the member to grant the claim, whose owner was announced; before, how it is, if that
     /// is not known yet.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         claim: &Claim,
+        asking: &Asking,
         limit: Duration,
         mut announced: Announced,
     ) -> Result<Dated<Attempt>, Error> {
@@ -39,7 +53,17 @@ impl Link {
             return Err(obstacle);
         }
         let sent = self.ambient.clock.now();
-        let answer = self.request(limit, self.member.acquire(claim)).await;
+        let answer = match asking {
+            Asking::Plainly => self.request(limit, self.member.acquire(claim)).await,
+            Asking::Barging => self.in_turn(claim, &Turn::Barging, limit).await,
+            Asking::InTurn(vigil) => {
+                self.listen();
+                vigil.asking(self.place);
+                let answer = self.in_turn(claim, &vigil.turn(), limit).await;
+                vigil.answered(self.place, &answer, &self.ambient);
+                answer
+            }
+        };
         announced.doubtful = answer
             .as_ref()
             .is_err_and(|error| error.effect() == Effect::Unknown);
@@ -50,6 +74,7 @@ impl Link {
         };
         if let Some(sample) = sample {
             self.roster.sample(self.place, sample, sent);
+            self.waits.read_clock(self.place, sample.clock, sent);
         }
         let incarnation = sample.as_ref().map(|sample| sample.incarnation.clone());
         Ok(Dated {
@@ -57,6 +82,16 @@ impl Link {
             sent,
             incarnation,
         })
+    }
+
+    async fn in_turn(
+        self: &Arc<Self>,
+        claim: &Claim,
+        turn: &Turn,
+        limit: Duration,
+    ) -> Result<Attempt, Error> {
+        self.request(limit, self.member.acquire_in_turn(claim, turn))
+            .await
     }
 
     pub(crate) async fn seal(
@@ -108,6 +143,11 @@ impl Link {
     pub(crate) async fn holders(self: &Arc<Self>, key: &Key) -> Result<Vec<Holder>, Error> {
         self.heard()?;
         self.request(LOOK_LIMIT, self.member.holders(key)).await
+    }
+
+    pub(crate) async fn waiters(self: &Arc<Self>, key: &Key) -> Result<Vec<Waiter>, Error> {
+        self.heard()?;
+        self.request(LOOK_LIMIT, self.member.waiters(key)).await
     }
 
     pub(crate) async fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<Key>, Error> {

@@ -11,6 +11,7 @@ use crate::claim::{Claim, Held};
 use crate::clock;
 use crate::error::{Effect, Error};
 use crate::owner::Owner;
+use crate::queue::Departure;
 use crate::quorum::link::{Link, unanswered};
 use crate::quorum::traces::Freeing;
 
@@ -95,6 +96,7 @@ impl Link {
     pub(crate) fn start_freeing(
         self: &Arc<Self>,
         claim: &Arc<Claim>,
+        departure: Departure,
         limit: Duration,
         first: impl FnOnce(Result<Release, Error>) + Send + 'static,
     ) {
@@ -103,7 +105,7 @@ impl Link {
             first(outcome);
             drop(untried);
         };
-        background::spawn(Arc::clone(self).free(Arc::clone(claim), limit, first));
+        background::spawn(Arc::clone(self).free(Arc::clone(claim), departure, limit, first));
     }
 
     /// Frees the claim here, after its own attempt has been answered. Where the attempt was never
@@ -112,6 +114,7 @@ impl Link {
     async fn free(
         self: Arc<Self>,
         claim: Arc<Claim>,
+        departure: Departure,
         limit: Duration,
         first: impl FnOnce(Result<Release, Error>) + Send,
     ) {
@@ -130,7 +133,10 @@ impl Link {
         let clock = &self.ambient.clock;
         let end = clock.now() + claim.ttl;
         let outcome = match self.heard() {
-            Ok(()) => self.request(limit, self.member.release(&claim)).await,
+            Ok(()) => {
+                let departing = self.member.depart(&claim, &departure);
+                self.request(limit, departing).await
+            }
             Err(silent) => Err(silent),
         };
         let mut answered = outcome.is_ok();

@@ -1,7 +1,8 @@
 mod asking;
 mod freeing;
+mod hearing;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
@@ -15,8 +16,9 @@ use crate::member::Member;
 use crate::quorum::roster::Roster;
 use crate::quorum::traces::Traces;
 use crate::quorum::trust::Distrust;
+use crate::quorum::waiting::Waits;
 
-pub(crate) use asking::Dated;
+pub(crate) use asking::{Asking, Dated};
 
 /// The quorum's way to one member: a limit on every request, silence remembered, and attempts
 /// followed up until they are freed.
@@ -30,6 +32,9 @@ pub(crate) struct Link {
     member: Arc<dyn Member>,
     roster: Arc<Roster>,
     ambient: Ambient,
+    waits: Arc<Waits>,
+    /// Set once the member was told to whom it is to speak.
+    listening: Once,
     /// Held while the member is asked how it is for the first time.
     meeting: tokio::sync::Mutex<()>,
     state: Mutex<LinkState>,
@@ -52,7 +57,12 @@ struct Silence {
 }
 
 impl Link {
-    pub(crate) fn new(place: usize, roster: Arc<Roster>, ambient: Ambient) -> Arc<Self> {
+    pub(crate) fn new(
+        place: usize,
+        roster: Arc<Roster>,
+        waits: Arc<Waits>,
+        ambient: Ambient,
+    ) -> Arc<Self> {
         let untried = TaskTracker::new();
         // It only counts; closed, it can be waited for whenever it is empty.
         untried.close();
@@ -61,6 +71,8 @@ impl Link {
             member: Arc::clone(&roster.members()[place]),
             roster,
             ambient,
+            waits,
+            listening: Once::new(),
             meeting: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             untried,

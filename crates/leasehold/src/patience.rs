@@ -1,0 +1,78 @@
+//! How long an acquisition goes on, and what ends it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::client_context::ClientContext;
+use crate::clock::BootInstant;
+use crate::error::Error;
+use crate::queue::Wait;
+
+/// How long an acquisition goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// Busy is the answer.
+    OneAttempt,
+    /// Until granted, or for so long.
+    Wait(Option<Duration>),
+}
+
+/// What holds for all attempts of an acquisition.
+pub(crate) struct Limits {
+    pub(crate) wait: Wait,
+    pub(crate) dropped: CancellationToken,
+    /// The end of the caller's wait.
+    pub(crate) end: Option<BootInstant>,
+}
+
+/// How long a store that does not decide is worth asking: one TTL from its last answer, and from
+/// when it said that it would be able to. It says so once, lest a member that never mends keeps a
+/// caller waiting for ever.
+pub(crate) struct Hope {
+    pub(crate) end: BootInstant,
+    was_told: bool,
+}
+
+impl Hope {
+    pub(crate) fn new(end: BootInstant) -> Self {
+        Self {
+            end,
+            was_told: false,
+        }
+    }
+
+    pub(crate) fn learn(&mut self, error: &Error, one_ttl_from_now: BootInstant) {
+        if let Some(after) = error.counts_again().filter(|_| !self.was_told) {
+            self.was_told = true;
+            self.end = self.end.max(one_ttl_from_now + after);
+        }
+    }
+}
+
+impl Limits {
+    /// Runs `work` until it ends, the caller's wait is over, or the caller is gone.
+    pub(crate) async fn bound<F: Future>(
+        &self,
+        context: &ClientContext,
+        work: F,
+    ) -> Option<F::Output> {
+        let end = async {
+            match self.end {
+                // Stores keep the limit themselves and then say why; this is for those that hang.
+                Some(end) => context.ambient.clock.sleep_until(end + GRACE).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            output = work => Some(output),
+            () = self.dropped.cancelled() => None,
+            () = end => None,
+        }
+    }
+}
+
+/// How much later than the caller's wait an attempt is broken off from outside.
+const GRACE: Duration = Duration::from_millis(150);

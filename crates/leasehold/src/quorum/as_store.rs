@@ -1,0 +1,182 @@
+use std::sync::{Arc, PoisonError};
+
+use futures_util::future::join_all;
+
+use super::Quorum;
+use super::election::Election;
+use super::link::Asking;
+use super::rounds::{self, Leaving};
+use super::views;
+use super::waiting::{self, Vigil};
+use crate::BoxFuture;
+use crate::attempt::{Attempt, Busy, Release, Renewal};
+use crate::background;
+use crate::claim::{Claim, Held};
+use crate::error::Error;
+use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms};
+use crate::health::MemberHealth;
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::member::MemberId;
+use crate::queue::{Wait, Waiter};
+use crate::store::Store;
+
+impl Store for Quorum {
+    fn describe(&self) -> String {
+        if self.links.len() == 1 {
+            return self.first().describe();
+        }
+        let ids: Vec<_> = self.member_ids().map(MemberId::as_str).collect();
+        format!("quorum of {} ({})", ids.len(), ids.join(", "))
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        let one = self.first().guarantees();
+        if self.links.len() == 1 {
+            return one;
+        }
+        let exclusion = match one.exclusion {
+            Exclusion::Process => Exclusion::Process,
+            _ => Exclusion::Majority,
+        };
+        Guarantees {
+            exclusion,
+            fencing: Fencing::CounterThenClock,
+            ..one
+        }
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        let one = self.first().terms();
+        if self.links.len() == 1 {
+            return one;
+        }
+        let set = self.roster.set();
+        LeaseTerms::quorum(set.clock_tolerance, set.max_ttl)
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let asking = self.asking(claim);
+            let limit = self.member_limit(claim.ttl).min(claim.limit);
+            let answer = Election::new(&self.links, claim, asking.clone(), limit)
+                .run()
+                .await?;
+            Ok(match answer {
+                Attempt::Busy(busy) => Attempt::Busy(self.refused(claim, &asking, busy)),
+                granted => granted,
+            })
+        })
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        let shortest = leases
+            .iter()
+            .map(|held| held.claim.ttl)
+            .min()
+            .unwrap_or_default();
+        Box::pin(rounds::renew(
+            &self.links,
+            leases,
+            self.member_limit(shortest),
+        ))
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        let wait = match claim.wait {
+            Wait::InTurn(waiter) => self.waits.give_back(waiter, claim),
+            Wait::None | Wait::Barging => None,
+        };
+        let departure = self.waits.departure(claim);
+        let leaving = Leaving { departure, wait };
+        let limit = self.member_limit(claim.ttl);
+        Box::pin(rounds::release(&self.links, claim, leaving, limit))
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            join_all(self.links.iter().map(|link| link.settle())).await;
+        })
+    }
+
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        match claim.wait {
+            Wait::InTurn(waiter) => Box::pin(self.waits.due(waiter)),
+            Wait::None | Wait::Barging => Box::pin(self.settings.ambient.poll_pause()),
+        }
+    }
+
+    fn leave(&self, claim: &Claim) {
+        if let Wait::InTurn(waiter) = claim.wait
+            && let Some(vigil) = self.waits.leave(waiter)
+        {
+            self.leave_queues(&vigil);
+        }
+    }
+
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        Box::pin(views::waiters(&self.links, key))
+    }
+
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        Box::pin(views::holders(&self.links, key))
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(views::list(&self.links, prefix, limit))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
+        Box::pin(self.roster.health())
+    }
+}
+
+impl Quorum {
+    /// How the members are to be asked for the claim.
+    fn asking(&self, claim: &Claim) -> Asking {
+        match claim.wait {
+            Wait::None => Asking::Plainly,
+            Wait::Barging => Asking::Barging,
+            Wait::InTurn(waiter) => {
+                self.run_errands();
+                match self.waits.in_turn(waiter, &claim.key) {
+                    None => Asking::Plainly,
+                    Some(vigil) => {
+                        vigil.begin(&self.settings.ambient);
+                        Asking::InTurn(vigil)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes note of a refusal, and completes it.
+    fn refused(&self, claim: &Claim, asking: &Asking, busy: Busy) -> Busy {
+        self.waits.note_busy(&claim.key, &busy);
+        match (asking, claim.wait) {
+            (Asking::InTurn(vigil), _) => vigil.refusal(busy),
+            (Asking::Plainly, Wait::InTurn(waiter)) => {
+                self.waits.enter(waiter, &claim.key);
+                busy
+            }
+            _ => busy,
+        }
+    }
+
+    fn leave_queues(&self, vigil: &Vigil) {
+        let queued = |place: &usize| vigil.is_queued(*place);
+        for place in (0..self.links.len()).filter(queued) {
+            self.links[place].start_leaving(vigil);
+        }
+    }
+
+    /// Has somebody see to what members tell: on the runtime of the client that waits.
+    fn run_errands(&self) {
+        let errands = self.errands.lock();
+        let errands = errands.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(errands) = errands {
+            let links = self.links.iter().map(Arc::downgrade).collect();
+            background::spawn(waiting::run_errands(links, errands));
+        }
+    }
+}

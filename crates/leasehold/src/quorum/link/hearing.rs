@@ -1,0 +1,94 @@
+//! What a member tells without being asked, and what is done about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::attempt::Attempt;
+use crate::background;
+use crate::key::Key;
+use crate::member::RESERVATION;
+use crate::owner::Owner;
+use crate::queue::{Heard, Hint};
+use crate::quorum::link::{Asking, Link};
+use crate::quorum::waiting::{Held, Vigil};
+
+impl Link {
+    /// Sees to it that the member's hints are heard.
+    pub(super) fn listen(self: &Arc<Self>) {
+        self.listening.call_once(|| {
+            let link = Arc::downgrade(self);
+            self.member.listen(Box::new(move |heard| {
+                let Some(link) = link.upgrade() else {
+                    return false;
+                };
+                match heard {
+                    Heard::Hint(hint) => link.waits.hear(link.place, hint),
+                    Heard::Deaf => {
+                        link.waits.deaf(link.place);
+                        true
+                    }
+                }
+            }));
+        });
+    }
+
+    /// Hands on what is reserved for a wait that is over.
+    pub(crate) async fn pass_on(self: &Arc<Self>, hint: Hint) {
+        let waiter = hint.waiter;
+        if self.heard().is_ok() {
+            tracing::debug!(key = %hint.key, %waiter, "a turn that is not needed is passed on");
+            self.leave_queue(&hint.key, waiter).await;
+        }
+    }
+
+    /// Takes a lock that is held on a majority here too, where its previous holder was slow to
+    /// leave, and raises the counter to its fence, as healing does. A release that comes meanwhile
+    /// waits for the answer.
+    pub(crate) async fn take_too(self: &Arc<Self>, held: Held, vigil: Arc<Vigil>) {
+        let Held { claim, fence } = held;
+        let under_way = self.state().traces.being_asked(claim.owner);
+        if let Some(answered) = under_way {
+            answered.cancelled().await;
+            if !vigil.is_queued(self.place) {
+                return;
+            }
+        }
+        if self.is_open().is_err() {
+            return;
+        }
+        // While it is held: a release that begins after that waits for this answer.
+        let Some(announced) = vigil.while_held(claim.owner, || self.announce(claim.owner)) else {
+            return;
+        };
+        let limit = RESERVATION.min(claim.limit);
+        let asking = Asking::InTurn(vigil);
+        let taken = self.acquire(&claim, &asking, limit, announced).await;
+        if taken.is_ok_and(|dated| matches!(dated.answer, Attempt::Granted(_))) {
+            // Where it fails, this member's lease counts as any that a straggler granted.
+            let _ = self.seal(&claim, fence, limit).await;
+        }
+    }
+
+    /// Takes a waiter out of the member's queue, in the background.
+    pub(crate) fn start_leaving(self: &Arc<Self>, vigil: &Vigil) {
+        if self.heard().is_err() {
+            // Whatever it is told there is passed on; and its record does not live long.
+            return;
+        }
+        let untried = self.untried.token();
+        let (link, key, waiter) = (Arc::clone(self), vigil.key.clone(), vigil.ticket.waiter);
+        background::spawn(async move {
+            link.leave_queue(&key, waiter).await;
+            drop(untried);
+        });
+    }
+
+    async fn leave_queue(self: &Arc<Self>, key: &Key, waiter: Owner) {
+        let leaving = self.member.leave_queue(key, waiter);
+        // Where it fails it is passed over, or what is reserved for it lapses.
+        let _ = self.request(LEAVE_LIMIT, leaving).await;
+    }
+}
+
+/// As long as leaving may take: no longer than a reservation stands.
+const LEAVE_LIMIT: Duration = RESERVATION;

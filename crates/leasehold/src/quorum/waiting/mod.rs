@@ -1,0 +1,279 @@
+//! Waiting in the members' queues: who waits, what the members tell, and when to try again.
+//!
+//! `board` and `tickets` decide, `vigil` is one wait, and this table brings what is heard to the
+//! wait that it concerns.
+
+mod board;
+mod tickets;
+mod vigil;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::ambient::Ambient;
+use crate::attempt::Busy;
+use crate::background;
+use crate::claim::Claim;
+use crate::clock::{BootInstant, WallTime};
+use crate::key::Key;
+use crate::owner::{ClientId, Owner};
+use crate::queue::{Departure, Hint, Ticket, Word};
+use crate::quorum::link::Link;
+use tickets::Tickets;
+use vigil::Concern;
+
+pub(crate) use vigil::{Held, Vigil};
+
+/// The waits of a quorum's clients.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    ambient: Ambient,
+    members: usize,
+    /// How long a lock is now and then left free for those who poll; `None`: never.
+    gap: Option<Duration>,
+    state: Mutex<State>,
+    errands: mpsc::UnboundedSender<Errand>,
+}
+
+#[derive(Debug)]
+struct State {
+    vigils: HashMap<Owner, Arc<Vigil>>,
+    tickets: Tickets,
+    /// Locks that were busy lately: who wants to wait for one goes straight into its queue.
+    busy_lately: HashMap<Key, BusyLately>,
+    /// The clients that wait, or waited, here.
+    clients: HashSet<ClientId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct BusyLately {
+    seen: BootInstant,
+    /// When another library was seen to hold it.
+    silent: Option<BootInstant>,
+}
+
+/// What is to be done about a hint, on the runtime of the client that it reached.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    /// It is not needed here: the next one in the queue is to have it.
+    PassOn(usize, Hint),
+    /// The lock, which is held elsewhere, is to be had there too.
+    TakeToo(usize, Held, Arc<Vigil>),
+}
+
+impl Waits {
+    pub(crate) fn new(
+        members: usize,
+        gap: Option<Duration>,
+        ambient: Ambient,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Errand>) {
+        let (errands, inbox) = mpsc::unbounded_channel();
+        let waits = Self {
+            ambient,
+            members,
+            gap,
+            state: Mutex::new(State {
+                vigils: HashMap::new(),
+                tickets: Tickets::new(members),
+                busy_lately: HashMap::new(),
+                clients: HashSet::new(),
+            }),
+            errands,
+        };
+        (Arc::new(waits), inbox)
+    }
+
+    /// A member's clock showed `clock` in an answer to a request that was sent at `sent`.
+    pub(crate) fn read_clock(&self, member: usize, clock: WallTime, sent: BootInstant) {
+        let now = self.ambient.clock.now();
+        self.state().tickets.read(member, clock, sent, now);
+    }
+
+    /// The wait of `waiter`, if it is in the queue, or should go straight into it.
+    pub(crate) fn in_turn(&self, waiter: Owner, key: &Key) -> Option<Arc<Vigil>> {
+        let now = self.ambient.clock.now();
+        let mut state = self.state();
+        if let Some(vigil) = state.vigils.get(&waiter) {
+            return Some(Arc::clone(vigil));
+        }
+        if !state.was_busy(key, now) {
+            return None;
+        }
+        let ticket = state.tickets.draw(waiter, now)?;
+        Some(self.begin(&mut state, key, ticket))
+    }
+
+    /// The lock was found busy by an attempt without a place in the queue: from now on `waiter` has
+    /// one.
+    pub(crate) fn enter(&self, waiter: Owner, key: &Key) {
+        let now = self.ambient.clock.now();
+        let mut state = self.state();
+        if !state.vigils.contains_key(&waiter) {
+            // Servers that do not tell the time leave only our own.
+            let ticket = state.tickets.draw(waiter, now).unwrap_or(Ticket {
+                since: self.ambient.clock.wall(),
+                waiter,
+            });
+            self.begin(&mut state, key, ticket);
+        }
+    }
+
+    fn begin(&self, state: &mut State, key: &Key, ticket: Ticket) -> Arc<Vigil> {
+        let vigil = Vigil::new(key.clone(), ticket, self.members, &self.ambient);
+        let vigil = Arc::new(vigil);
+        state.clients.insert(ticket.waiter.client());
+        state.vigils.insert(ticket.waiter, Arc::clone(&vigil));
+        vigil
+    }
+
+    /// The wait of `waiter`, if it has a place in the queue.
+    pub(crate) fn of(&self, waiter: Owner) -> Option<Arc<Vigil>> {
+        self.state().vigils.get(&waiter).cloned()
+    }
+
+    /// Resolves when another attempt of `waiter` is due; at once for one that is in no queue.
+    pub(crate) async fn due(&self, waiter: Owner) {
+        if let Some(vigil) = self.of(waiter) {
+            vigil.due(&self.ambient).await;
+        }
+    }
+
+    /// Notes that a lock was busy.
+    pub(crate) fn note_busy(&self, key: &Key, busy: &Busy) {
+        let now = self.ambient.clock.now();
+        let mut state = self.state();
+        let before = state.busy_lately.get(key).and_then(|known| known.silent);
+        let silent = if busy.silent { Some(now) } else { before };
+        if state.busy_lately.len() >= BUSY_MAX {
+            state
+                .busy_lately
+                .retain(|_, known| now.since(known.seen) < BUSY_LATELY);
+        }
+        if state.busy_lately.len() < BUSY_MAX {
+            let seen = BusyLately { seen: now, silent };
+            state.busy_lately.insert(key.clone(), seen);
+        }
+    }
+
+    /// What becomes of a lock that its holder gives back.
+    pub(crate) fn departure(&self, claim: &Claim) -> Departure {
+        let Some(gap) = self.gap else {
+            return Departure::HandOver;
+        };
+        let now = self.ambient.clock.now();
+        let known = self.state().busy_lately.get(&claim.key).copied();
+        let silent = known.and_then(|known| known.silent);
+        let others_seen = silent.is_some_and(|at| now.since(at) < OTHERS_LATELY);
+        // Each attempt says when it began. Of all that hold a lock in turn, one holds it when such a
+        // period ends: so nothing need be counted or agreed upon.
+        let period = |at: WallTime| at.as_micros() / GAP_EVERY_MICROS;
+        let period_ended = period(claim.proposal) != period(self.ambient.clock.wall());
+        let lot = others_seen && self.ambient.entropy.next_u64().is_multiple_of(GAP_OF);
+        if period_ended || lot {
+            Departure::LeaveFree(gap)
+        } else {
+            Departure::HandOver
+        }
+    }
+
+    /// What is heard at a member; says whether it concerns a client of this quorum.
+    pub(crate) fn hear(&self, member: usize, hint: Hint) -> bool {
+        let vigil = {
+            let state = self.state();
+            if !state.clients.contains(&hint.waiter.client()) {
+                return false;
+            }
+            state.vigils.get(&hint.waiter).cloned()
+        };
+        let concern = match &vigil {
+            Some(vigil) => vigil.hear(member, hint.word, &self.ambient),
+            None => Concern::Over,
+        };
+        let errand = match (concern, hint.word, vigil) {
+            (Concern::Holds(held), Word::YourTurn, Some(vigil)) => {
+                Errand::TakeToo(member, held, vigil)
+            }
+            (Concern::Over, ..) => Errand::PassOn(member, hint),
+            _ => return true,
+        };
+        // Without anybody to run it the quorum is gone; the reservation lapses.
+        let _ = self.errands.send(errand);
+        true
+    }
+
+    /// Nothing is heard from a member any more.
+    pub(crate) fn deaf(&self, member: usize) {
+        let vigils: Vec<Arc<Vigil>> = self.state().vigils.values().cloned().collect();
+        for vigil in vigils {
+            vigil.deaf(member, &self.ambient);
+        }
+    }
+
+    /// Nobody waits as `waiter` any more. Gives the wait if it is over; where the lock is held, its
+    /// places in queues may still earn it the members that are late.
+    pub(crate) fn leave(&self, waiter: Owner) -> Option<Arc<Vigil>> {
+        self.of(waiter)
+            .filter(|vigil| vigil.leave() && self.end(vigil))
+    }
+
+    /// A grant is given back. Gives the wait if with that it is over.
+    pub(crate) fn give_back(&self, waiter: Owner, claim: &Claim) -> Option<Arc<Vigil>> {
+        self.of(waiter)
+            .filter(|vigil| vigil.give_back(claim) && self.end(vigil))
+    }
+
+    fn end(&self, vigil: &Vigil) -> bool {
+        let vigils = &mut self.state().vigils;
+        vigils.remove(&vigil.ticket.waiter).is_some()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does what hints ask for, until the quorum is gone.
+pub(crate) async fn run_errands(
+    links: Vec<Weak<Link>>,
+    mut errands: mpsc::UnboundedReceiver<Errand>,
+) {
+    while let Some(errand) = errands.recv().await {
+        let (Errand::PassOn(place, _) | Errand::TakeToo(place, ..)) = &errand;
+        let Some(link) = links[*place].upgrade() else {
+            return;
+        };
+        // Beside one another: one member's silence must not hold up the others.
+        background::spawn(async move {
+            match errand {
+                Errand::PassOn(_, hint) => link.pass_on(hint).await,
+                Errand::TakeToo(_, held, vigil) => link.take_too(held, vigil).await,
+            }
+        });
+    }
+}
+
+impl State {
+    fn was_busy(&self, key: &Key, now: BootInstant) -> bool {
+        let known = self.busy_lately.get(key);
+        known.is_some_and(|known| now.since(known.seen) < BUSY_LATELY)
+    }
+}
+
+/// For so long a lock that was busy is taken to be so.
+const BUSY_LATELY: Duration = Duration::from_secs(1);
+
+/// So many of them are remembered.
+const BUSY_MAX: usize = 4096;
+
+/// How often a lock that is handed over all the time is left free for a moment: whoever polls, and
+/// is not seen until it wins, wins sooner or later.
+const GAP_EVERY_MICROS: u64 = 5_000_000;
+
+/// Once others were seen to hold the lock, so many hand-overs come on one such moment, on average,
+/// for so long.
+const GAP_OF: u64 = 16;
+const OTHERS_LATELY: Duration = Duration::from_secs(30);

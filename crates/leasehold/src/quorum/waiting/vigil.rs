@@ -1,0 +1,187 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::ambient::Ambient;
+use crate::attempt::{Attempt, Busy};
+use crate::claim::Claim;
+use crate::error::Error;
+use crate::fence::Fence;
+use crate::key::Key;
+use crate::owner::Owner;
+use crate::queue::{Departure, Ticket, Turn, Word};
+use crate::quorum::waiting::board::Board;
+
+/// One wait: its place in the queue, and what is known of it. It goes on beyond its grant, since
+/// members whose previous holder was slow to leave hand over after a majority did.
+#[derive(Debug)]
+pub(crate) struct Vigil {
+    pub(crate) key: Key,
+    pub(crate) ticket: Ticket,
+    board: watch::Sender<Board>,
+    stage: Mutex<Stage>,
+}
+
+#[derive(Debug)]
+struct Stage {
+    /// The attempt that was granted, while it holds.
+    held: Option<Held>,
+    /// Nobody waits for another grant.
+    left: bool,
+}
+
+/// What a waiter holds, and may take wherever it is handed over late.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) claim: Arc<Claim>,
+    pub(crate) fence: Fence,
+}
+
+/// To whom a hint is of use.
+#[derive(Debug)]
+pub(super) enum Concern {
+    /// It waits, and was told.
+    Waits,
+    /// It holds the lock already: it may take it there too.
+    Holds(Held),
+    /// Its turn is not needed any more.
+    Over,
+}
+
+impl Vigil {
+    pub(super) fn new(key: Key, ticket: Ticket, members: usize, ambient: &Ambient) -> Self {
+        let board = Board::new(members, ambient.clock.now());
+        Self {
+            key,
+            ticket,
+            board: watch::Sender::new(board),
+            stage: Mutex::new(Stage {
+                held: None,
+                left: false,
+            }),
+        }
+    }
+
+    pub(crate) fn turn(&self) -> Turn {
+        Turn::Queued(self.ticket)
+    }
+
+    /// An attempt begins.
+    pub(crate) fn begin(&self, ambient: &Ambient) {
+        let (now, random) = (ambient.clock.now(), ambient.entropy.next_u64());
+        self.board.send_modify(|board| board.begin(now, random));
+    }
+
+    pub(crate) fn asking(&self, member: usize) {
+        self.board.send_modify(|board| board.asking(member));
+    }
+
+    pub(crate) fn answered(
+        &self,
+        member: usize,
+        answer: &Result<Attempt, Error>,
+        ambient: &Ambient,
+    ) {
+        let now = ambient.clock.now();
+        self.board.send_modify(|board| match answer {
+            Ok(Attempt::Granted(_)) => board.granted(member),
+            Ok(Attempt::Busy(busy)) => board.busy(member, busy, now),
+            // It may stand in the queue, and it may not.
+            Err(_) => {}
+        });
+    }
+
+    pub(super) fn deaf(&self, member: usize, ambient: &Ambient) {
+        let now = ambient.clock.now();
+        self.board.send_modify(|board| board.deaf(member, now));
+    }
+
+    /// Takes in a word from a member, and says to whom it is of use.
+    pub(super) fn hear(&self, member: usize, word: Word, ambient: &Ambient) -> Concern {
+        let now = ambient.clock.now();
+        let stage = self.stage();
+        match &stage.held {
+            Some(held) => Concern::Holds(held.clone()),
+            None if stage.left => Concern::Over,
+            None => {
+                self.board
+                    .send_modify(|board| board.hint(member, word, now));
+                Concern::Waits
+            }
+        }
+    }
+
+    /// The attempt was granted.
+    pub(crate) fn hold(&self, claim: &Arc<Claim>, fence: Fence) {
+        self.stage().held = Some(Held {
+            claim: Arc::clone(claim),
+            fence,
+        });
+    }
+
+    /// Runs `work` if this attempt is held, and before it is given back.
+    pub(crate) fn while_held<T>(&self, owner: Owner, work: impl FnOnce() -> T) -> Option<T> {
+        let stage = self.stage();
+        let held = stage.held.as_ref()?;
+        (held.claim.owner == owner).then(work)
+    }
+
+    /// The attempt that was granted is given back. `true` if with that the wait is over.
+    pub(super) fn give_back(&self, claim: &Claim) -> bool {
+        let mut stage = self.stage();
+        let is_held = |held: &Held| held.claim.owner == claim.owner;
+        if stage.held.as_ref().is_some_and(is_held) {
+            stage.held = None;
+        }
+        stage.left && stage.held.is_none()
+    }
+
+    /// Nobody waits any more. `true` if nothing is held either.
+    pub(super) fn leave(&self) -> bool {
+        let mut stage = self.stage();
+        stage.left = true;
+        stage.held.is_none()
+    }
+
+    /// What becomes of the lock where an attempt failed because others hold it elsewhere.
+    pub(crate) fn departure(&self, member: usize) -> Departure {
+        if self.stage().left {
+            return Departure::HandOver;
+        }
+        self.board.send_modify(|board| board.requeued(member));
+        Departure::Requeue(self.ticket)
+    }
+
+    /// Whether it may stand in a member's queue.
+    pub(crate) fn is_queued(&self, member: usize) -> bool {
+        self.board.borrow().is_queued(member)
+    }
+
+    /// Resolves when another attempt is due.
+    pub(super) async fn due(&self, ambient: &Ambient) {
+        let mut news = self.board.subscribe();
+        loop {
+            let due = news.borrow_and_update().due();
+            if due <= ambient.clock.now() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                // The sender is ours: it lives as long as this.
+                _ = news.changed() => {}
+                () = ambient.clock.sleep_until(due) => return,
+            }
+        }
+    }
+
+    /// A refusal as its waiter sees it: with the place that a majority of members gives.
+    pub(crate) fn refusal(&self, mut busy: Busy) -> Busy {
+        busy.place = self.board.borrow().place();
+        busy
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
