@@ -119,6 +119,11 @@ pub(crate) enum What {
         key: usize,
         waiters: Vec<Owner>,
     },
+    /// A lock was given back, and left free for a moment for whoever comes first.
+    LeftFree {
+        server: usize,
+        key: usize,
+    },
     /// A server told a waiter something, or found nobody to tell it to.
     Told {
         server: usize,

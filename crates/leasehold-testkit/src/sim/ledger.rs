@@ -79,7 +79,12 @@ impl Ledger {
     }
 
     /// Tells what came of it.
-    pub(crate) fn after(&self, executions: Vec<Execution>) {
+    pub(crate) fn after(&self, request: &Request, executions: Vec<Execution>) {
+        let left_free = request.leaves_free().and_then(|key| self.number_of(key));
+        if let Some(key) = left_free {
+            let server = self.server;
+            self.history.add(What::LeftFree { server, key });
+        }
         for mut execution in executions {
             execution.after = self.stand(&self.keys[execution.key]);
             self.history.add(What::Executed(execution));

@@ -38,7 +38,7 @@ impl Plan {
     pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_millis(100);
     pub(crate) const MAX_TTL: Duration = Duration::from_secs(4);
     pub(crate) const TTLS: [Duration; 3] = [
-        Duration::from_millis(1_000),
+        Duration::from_millis(1_010),
         Duration::from_millis(2_000),
         Self::MAX_TTL,
     ];
@@ -65,7 +65,7 @@ impl Plan {
                 forgetting.fold(faults, Faults::without)
             };
         }
-        Self {
+        let mut plan = Self {
             servers: if chance.percent(70) { 3 } else { 5 },
             clients: 2 + chance.below(3),
             programs: *chance.pick(&[1, 1, 2, 3]),
@@ -89,7 +89,11 @@ impl Plan {
                 Duration::ZERO
             },
             faults,
-        }
+        };
+        // Where no member may ever count again, nobody may have to wait until one does.
+        plan.patient &= plan.is_live();
+        plan.barges &= plan.is_live();
+        plan
     }
 
     /// Whether a free lock must be granted once all is set right: not where the members' clocks keep

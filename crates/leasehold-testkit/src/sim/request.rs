@@ -91,6 +91,14 @@ impl Request {
         }
     }
 
+    /// The lock that is to be left free for a moment.
+    pub(crate) fn leaves_free(&self) -> Option<&Key> {
+        match self {
+            Self::Depart(claim, Departure::LeaveFree(_)) => Some(&claim.key),
+            _ => None,
+        }
+    }
+
     /// What it does to the member's card, in words.
     pub(crate) fn on_card(&self) -> Option<String> {
         match self {

@@ -272,7 +272,7 @@ impl Server {
         }
         let executions = self.ledger.before(&parcel);
         let answer = parcel.request.execute(&self.store);
-        self.ledger.after(executions);
+        self.ledger.after(&parcel.request, executions);
         if let Request::Presence = parcel.request {
             let server = self.number;
             self.history.add(What::Looked { server, client });

@@ -102,6 +102,12 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             let waiters: Vec<_> = waiters.iter().map(short).collect();
             write!(f, "        server {server} key {key} queue: {waiters:?}")
         }
+        What::LeftFree { server, key } => {
+            write!(
+                f,
+                "        server {server} key {key} is left free for a moment"
+            )
+        }
         What::Told {
             server,
             key,

@@ -252,7 +252,7 @@ async fn ask(lock: Lock, manner: Manner, limit: Duration) -> Result<Option<Guard
         Manner::Once => return lock.try_acquire().await,
         Manner::Limited => lock.wait(limit),
         Manner::Patient => lock,
-        Manner::Barging => lock,
+        Manner::Barging => lock.barging(true),
     };
     lock.acquire().await.map(Some)
 }

@@ -1,5 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use leasehold::Owner;
 
@@ -49,13 +48,4 @@ impl Queues {
         let needed = self.majorities.of(asking.client);
         asking.waiter.is_some_and(|waiter| places(waiter) >= needed)
     }
-}
-
-/// When leases of each key ended otherwise than by being given back.
-pub(super) fn expiries(events: &[Event]) -> BTreeSet<Duration> {
-    let crashes = events.iter().filter(|event| {
-        let what = &event.what;
-        matches!(what, What::Lost { .. } | What::Crashed { .. })
-    });
-    crashes.map(|event| event.at).collect()
 }

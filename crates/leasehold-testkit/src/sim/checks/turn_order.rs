@@ -2,17 +2,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Violation;
-use super::queues::{Queues, expiries};
+use super::queues::Queues;
 use super::waits::{Asking, Outcome, askings};
 use crate::sim::history::{Event, Hold, Manner, What};
 
 /// I9: while nothing is in the way, who is queued on a majority of the servers before somebody else
-/// so much as asks is granted before it, unless that one goes ahead of the queue, or a lease ran
-/// out meanwhile.
+/// so much as asks is granted before it, unless that one goes ahead of the queue, or the lock became
+/// free without being handed over.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let askings = askings(events);
     let known = known_since(events, &askings);
-    let expiries = expiries(events);
+    let openings = openings(events);
     let mut violations = Vec::new();
     let granted = askings.iter().filter(|asking| {
         asking.outcome == Some(Outcome::Granted) && asking.manner != Manner::Barging
@@ -27,7 +27,10 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let Some(earlier) = askings.iter().find(passed) else {
             continue;
         };
-        if expiries.range(earlier.asked..later.over).next().is_some() {
+        let excuses = |opening: &Opening| {
+            earlier.asked <= opening.from && opening.from < later.over && later.asked < opening.to
+        };
+        if openings.iter().any(excuses) {
             continue;
         }
         let text = format!(
@@ -66,6 +69,30 @@ fn known_since(events: &[Event], askings: &[Asking]) -> BTreeMap<Hold, Duration>
     }
     known
 }
+
+/// When a lock may be there for whoever comes first.
+struct Opening {
+    from: Duration,
+    to: Duration,
+}
+
+fn openings(events: &[Event]) -> Vec<Opening> {
+    let opening = |event: &Event| {
+        let span = match event.what {
+            What::Lost { .. } | What::Crashed { .. } => LEASE_MAX + ATTEMPT_MAX,
+            What::LeftFree { .. } => GAP + ATTEMPT_MAX,
+            _ => return None,
+        };
+        let (from, to) = (event.at, event.at + span);
+        Some(Opening { from, to })
+    };
+    events.iter().filter_map(opening).collect()
+}
+
+/// The longest lease, for how long a lock is left free now and then, and what an attempt takes.
+const LEASE_MAX: Duration = Duration::from_secs(4);
+const GAP: Duration = Duration::from_millis(150);
+const ATTEMPT_MAX: Duration = Duration::from_millis(350);
 
 /// By so much two clients may take the members' clocks differently, and the clocks themselves part:
 /// twice the tolerance.
