@@ -123,6 +123,13 @@ impl Wire {
         state.slow = Duration::ZERO;
     }
 
+    /// Loses what is on its way, and the connection with it.
+    pub(crate) fn lose_all(&self) {
+        if let Some(connection) = &self.state().connection {
+            connection.reset();
+        }
+    }
+
     pub(crate) fn slow_down(&self, by: Duration) {
         self.state().slow = by;
     }

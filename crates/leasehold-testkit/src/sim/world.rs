@@ -273,6 +273,10 @@ impl World {
             self.wake_client(peer);
             for wire in &peer.wires {
                 wire.heal();
+                // What is still on its way from there has nobody who would take it back.
+                if peer.crashed.is_open() {
+                    wire.lose_all();
+                }
             }
         }
     }
