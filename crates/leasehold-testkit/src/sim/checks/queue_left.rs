@@ -39,16 +39,19 @@ fn excused(events: &[Event]) -> BTreeSet<Owner> {
     let cleared = events
         .iter()
         .find(|event| matches!(event.what, What::Cleared));
-    let cleared = cleared.map_or(Duration::MAX, |event| event.at);
+    let noticed = cleared.map_or(Duration::MAX, |event| event.at + UNNOTICED_MAX);
     let crashed = events.iter().filter_map(|event| match event.what {
         What::Crashed { client } => Some(client),
         _ => None,
     });
     let crashed: BTreeSet<usize> = crashed.collect();
     let askings = askings(events).into_iter();
-    let excused = askings.filter(|it| it.over <= cleared || crashed.contains(&it.client));
+    let excused = askings.filter(|it| it.over <= noticed || crashed.contains(&it.client));
     excused.filter_map(|asking| asking.waiter).collect()
 }
+
+/// For so long a client may take a member for silent that answers again, and not tell it anything.
+const UNNOTICED_MAX: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -73,14 +76,13 @@ mod tests {
     #[test]
     fn a_waiter_that_is_left_in_a_queue_is_rejected() {
         let settled = [event(5_000, What::Settled), queued(5_000, 1)];
-        assert_eq!(ends_at(3_000, &settled), 1);
-        assert_eq!(
-            ends_at(1_500, &settled),
-            0,
-            "its leaving may have been lost"
-        );
-        let crashed = [event(3_500, What::Crashed { client: 0 })];
-        assert_eq!(ends_at(3_000, &[&crashed[..], &settled].concat()), 0);
+        assert_eq!(ends_at(4_001, &settled), 1);
+        for ends in [1_500, 4_000] {
+            let left = ends_at(ends, &settled);
+            assert_eq!(left, 0, "its leaving may have been lost");
+        }
+        let crashed = [event(4_500, What::Crashed { client: 0 })];
+        assert_eq!(ends_at(4_001, &[&crashed[..], &settled].concat()), 0);
     }
 
     #[test]
