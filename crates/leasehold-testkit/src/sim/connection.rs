@@ -14,6 +14,8 @@ pub(crate) struct Connection {
     used: AtomicBool,
     /// The server knows it no more: what is still on its way is not carried out.
     reset: AtomicBool,
+    /// The client's end of it has come to the server.
+    closed: AtomicBool,
     latest: Mutex<Latest>,
 }
 
@@ -35,6 +37,7 @@ impl Connection {
             broken: Gate::new(false),
             used: AtomicBool::new(false),
             reset: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             latest: Mutex::new(Latest {
                 request: opens,
                 ..Latest::default()
@@ -58,6 +61,17 @@ impl Connection {
 
     pub(crate) fn was_reset(&self) -> bool {
         self.reset.load(Ordering::Acquire)
+    }
+
+    /// Tells the server that the client's end of it is shut.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the server takes it for a good one: also while nobody is at its other end any more,
+    /// as long as nothing said so.
+    pub(crate) fn stands_at_server(&self) -> bool {
+        !self.was_reset() && !self.closed.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -91,6 +105,7 @@ impl Connection {
         in_order(&mut lock(&self.latest).request, at)
     }
 
+    /// When a reply arrives, or a hint, that would take until `at` by itself.
     pub(crate) fn next_reply(&self, at: Duration) -> Duration {
         in_order(&mut lock(&self.latest).reply, at)
     }

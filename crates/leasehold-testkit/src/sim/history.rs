@@ -31,6 +31,7 @@ pub(crate) enum What {
         client: usize,
         key: usize,
         ttl: Duration,
+        manner: Manner,
     },
     Granted {
         hold: Hold,
@@ -93,7 +94,11 @@ pub(crate) enum What {
     Sent {
         client: usize,
         key: usize,
+        /// No two programs of a client ask for the same one.
+        ttl: Duration,
         owner: Owner,
+        /// The wait that it is part of.
+        waiter: Option<Owner>,
     },
     Executed(Execution),
     /// A server was asked how it is, or about its card.
@@ -106,6 +111,26 @@ pub(crate) enum What {
         server: usize,
         key: usize,
         stand: Option<Stand>,
+    },
+    /// Who is in the queue of a key, as soon as that has changed; the one that the lock is reserved
+    /// for is first.
+    Queue {
+        server: usize,
+        key: usize,
+        waiters: Vec<Owner>,
+    },
+    /// A lock was given back, and left free for a moment for whoever comes first.
+    LeftFree {
+        server: usize,
+        key: usize,
+    },
+    /// A server told a waiter something, or found nobody to tell it to.
+    Told {
+        server: usize,
+        key: usize,
+        waiter: Owner,
+        word: Told,
+        heard: bool,
     },
     /// A server forgot some or all that it held.
     Forgot {
@@ -126,6 +151,11 @@ pub(crate) enum What {
     Stuck {
         client: usize,
     },
+    /// Everything is set right, and nothing goes wrong any more.
+    Cleared,
+    /// Nothing has gone wrong for so long that nothing is in the way of any lock, nor will be before
+    /// [`Quiet`](What::Quiet).
+    Calm,
     /// Nobody asks for locks any more, and nothing is broken.
     Quiet,
     /// The time is over by which nothing may be held; what is held all the same follows.
@@ -134,6 +164,14 @@ pub(crate) enum What {
         server: usize,
         key: usize,
         owner: Option<Owner>,
+    },
+    /// Nobody has asked for so long that queues are forgotten.
+    Rested,
+    /// Somebody is queued all the same, in the end or when all had settled.
+    Queued {
+        server: usize,
+        key: usize,
+        waiter: Owner,
     },
     /// Nothing was in the way of this grant: it must have come within the span that was allowed.
     Probed {
@@ -152,6 +190,8 @@ pub(crate) struct Execution {
     pub(crate) kind: Kind,
     pub(crate) key: usize,
     pub(crate) owner: Owner,
+    /// The wait that an attempt in turn is part of.
+    pub(crate) waiter: Option<Owner>,
     /// It was carried out before, or belongs to a connection that was given up.
     pub(crate) stray: bool,
     pub(crate) before: Option<Stand>,
@@ -172,6 +212,26 @@ pub(crate) enum Kind {
     Release,
     Seal,
     Heal,
+}
+
+/// How a lock is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Manner {
+    /// Once, without waiting.
+    Once,
+    /// In turn, for some time at most.
+    Limited,
+    /// In turn, for as long as it takes.
+    Patient,
+    /// Waiting, and ahead of the queue.
+    Barging,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Told {
+    YourTurn,
+    Soon(Duration),
 }
 
 /// How an `acquire` that gave no guard was reported.

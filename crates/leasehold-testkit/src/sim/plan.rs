@@ -8,6 +8,8 @@ use super::faults::{FaultClass, Faults};
 pub(crate) struct Plan {
     pub(crate) servers: usize,
     pub(crate) clients: usize,
+    /// How many programs of each client take locks side by side.
+    pub(crate) programs: usize,
     pub(crate) keys: usize,
     /// How long clients work, and things go wrong.
     pub(crate) span: Duration,
@@ -22,6 +24,12 @@ pub(crate) struct Plan {
     /// Servers keep all their data across restarts, and say so.
     pub(crate) durable: bool,
     pub(crate) waits: bool,
+    /// Many of those who wait do so without a limit.
+    pub(crate) patient: bool,
+    /// Some of those who wait go ahead of the queue.
+    pub(crate) barges: bool,
+    /// How long clients work on when nothing goes wrong any more and all members count again.
+    pub(crate) peace: Duration,
     /// An operator forms the set; else the first clients do.
     pub(crate) init: bool,
 }
@@ -30,7 +38,7 @@ impl Plan {
     pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_millis(100);
     pub(crate) const MAX_TTL: Duration = Duration::from_secs(4);
     pub(crate) const TTLS: [Duration; 3] = [
-        Duration::from_millis(1_000),
+        Duration::from_millis(1_010),
         Duration::from_millis(2_000),
         Self::MAX_TTL,
     ];
@@ -57,9 +65,10 @@ impl Plan {
                 forgetting.fold(faults, Faults::without)
             };
         }
-        Self {
+        let mut plan = Self {
             servers: if chance.percent(70) { 3 } else { 5 },
             clients: 2 + chance.below(3),
+            programs: *chance.pick(&[1, 1, 2, 3]),
             keys: 1 + chance.below(2),
             span: chance.millis(15_000, 30_000),
             drift: if faults.has(FaultClass::Drift) {
@@ -71,9 +80,20 @@ impl Plan {
             kills_old: chance.percent(50),
             durable: !faults.any_of(&FaultClass::FORGETTING),
             init: chance.percent(50),
-            waits: chance.percent(60),
+            waits: chance.percent(75),
+            patient: chance.percent(60),
+            barges: chance.percent(20),
+            peace: if chance.percent(30) {
+                chance.millis(4_000, 10_000)
+            } else {
+                Duration::ZERO
+            },
             faults,
-        }
+        };
+        // Where no member may ever count again, nobody may have to wait until one does.
+        plan.patient &= plan.is_live();
+        plan.barges &= plan.is_live();
+        plan
     }
 
     /// Whether a free lock must be granted once all is set right: not where the members' clocks keep
@@ -83,6 +103,12 @@ impl Plan {
         let other_set = self.has(FaultClass::OtherSet)
             && (!self.init || self.faults.any_of(&FaultClass::FORGETTING));
         !self.has(FaultClass::Drift) && !self.has(FaultClass::SameServer) && !other_set
+    }
+
+    /// Whether the order of the queue, and how long its locks are free, is judged once nothing goes
+    /// wrong any more.
+    pub(crate) fn is_calm_in_the_end(&self) -> bool {
+        self.is_live() && !self.has(FaultClass::OtherSet)
     }
 
     pub(crate) fn has(&self, class: FaultClass) -> bool {

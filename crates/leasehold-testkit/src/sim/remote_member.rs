@@ -3,7 +3,7 @@ use std::sync::Arc;
 use leasehold::{
     Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
     Holder, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Release, Renewal, Sampled,
-    Seal, Store, Turn,
+    Seal, Store, Turn, Waiter,
 };
 
 use super::request::{Answer, Request};
@@ -87,6 +87,10 @@ impl Store for RemoteMember {
         self.ask(Request::Holders(key.clone()), part!(Holders))
     }
 
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        self.ask(Request::Waiters(key.clone()), part!(Waiters))
+    }
+
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         self.ask(Request::List(prefix.to_owned(), limit), part!(List))
     }
@@ -100,28 +104,29 @@ impl Member for RemoteMember {
     fn acquire_in_turn<'a>(
         &'a self,
         claim: &'a Claim,
-        _turn: &'a Turn,
+        turn: &'a Turn,
     ) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.acquire(claim)
+        let request = Request::AcquireInTurn(claim.clone(), *turn);
+        self.ask(request, part!(Acquire))
     }
 
     fn depart<'a>(
         &'a self,
         claim: &'a Claim,
-        _departure: &'a Departure,
+        departure: &'a Departure,
     ) -> BoxFuture<'a, Result<Release, Error>> {
-        self.release(claim)
+        let request = Request::Depart(claim.clone(), *departure);
+        self.ask(request, part!(Release))
     }
 
-    fn leave_queue<'a>(
-        &'a self,
-        _key: &'a Key,
-        _waiter: Owner,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(std::future::ready(Ok(())))
+    fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>> {
+        let request = Request::LeaveQueue(key.clone(), waiter);
+        self.ask(request, part!(LeaveQueue))
     }
 
-    fn listen(&self, _ear: Ear) {}
+    fn listen(&self, ear: Ear) {
+        self.wire.listen(ear);
+    }
 
     fn seal<'a>(
         &'a self,

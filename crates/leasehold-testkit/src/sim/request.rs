@@ -1,7 +1,7 @@
 use futures_util::FutureExt;
 use leasehold::{
-    Attempt, CardEdit, Claim, Error, Fence, Held, Holder, Key, Life, Member, MemberId, MemoryStore,
-    Owner, Presence, Release, Renewal, Sampled, Seal, Store,
+    Attempt, CardEdit, Claim, Departure, Error, Fence, Held, Holder, Key, Life, Member, MemberId,
+    MemoryStore, Owner, Presence, Release, Renewal, Sampled, Seal, Store, Ticket, Turn, Waiter,
 };
 
 use super::history::Kind;
@@ -10,14 +10,18 @@ use super::history::Kind;
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Acquire(Claim),
+    AcquireInTurn(Claim, Turn),
     Renew(Vec<Held>),
     Release(Claim),
+    Depart(Claim, Departure),
+    LeaveQueue(Key, Owner),
     Seal(Claim, Fence),
     Heal(Vec<Held>),
     Presence,
     WriteCard(CardEdit),
     Witness(Vec<(MemberId, Life)>),
     Holders(Key),
+    Waiters(Key),
     List(String, usize),
 }
 
@@ -27,12 +31,14 @@ pub(crate) enum Answer {
     Acquire(Result<Attempt, Error>),
     Renew(Result<Sampled<Vec<Renewal>>, Error>),
     Release(Result<Release, Error>),
+    LeaveQueue(Result<(), Error>),
     Seal(Result<Sampled<Seal>, Error>),
     Heal(Result<(), Error>),
     Presence(Result<Presence, Error>),
     WriteCard(Result<bool, Error>),
     Witness(Result<(), Error>),
     Holders(Result<Vec<Holder>, Error>),
+    Waiters(Result<Vec<Waiter>, Error>),
     List(Result<Vec<Key>, Error>),
 }
 
@@ -41,14 +47,24 @@ impl Request {
     pub(crate) fn execute(&self, store: &MemoryStore) -> Answer {
         match self {
             Self::Acquire(claim) => Answer::Acquire(at_once(store.acquire(claim))),
+            Self::AcquireInTurn(claim, turn) => {
+                Answer::Acquire(at_once(store.acquire_in_turn(claim, turn)))
+            }
             Self::Renew(leases) => Answer::Renew(at_once(store.renew_sampled(leases))),
             Self::Release(claim) => Answer::Release(at_once(store.release(claim))),
+            Self::Depart(claim, departure) => {
+                Answer::Release(at_once(store.depart(claim, departure)))
+            }
+            Self::LeaveQueue(key, waiter) => {
+                Answer::LeaveQueue(at_once(store.leave_queue(key, *waiter)))
+            }
             Self::Seal(claim, fence) => Answer::Seal(at_once(store.seal(claim, *fence))),
             Self::Heal(leases) => Answer::Heal(at_once(store.heal(leases))),
             Self::Presence => Answer::Presence(at_once(store.presence())),
             Self::WriteCard(edit) => Answer::WriteCard(at_once(store.write_card(edit))),
             Self::Witness(seen) => Answer::Witness(at_once(store.witness(seen))),
             Self::Holders(key) => Answer::Holders(at_once(store.holders(key))),
+            Self::Waiters(key) => Answer::Waiters(at_once(store.waiters(key))),
             Self::List(prefix, limit) => Answer::List(at_once(store.list(prefix, *limit))),
         }
     }
@@ -56,7 +72,31 @@ impl Request {
     /// Whether it can put a lease where none was: a connection on which it was not answered is
     /// given up.
     pub(crate) fn puts_lease(&self) -> bool {
-        matches!(self, Self::Acquire(_) | Self::Heal(_))
+        self.attempt().is_some() || matches!(self, Self::Heal(_))
+    }
+
+    /// The claim of an attempt.
+    pub(crate) fn attempt(&self) -> Option<&Claim> {
+        match self {
+            Self::Acquire(claim) | Self::AcquireInTurn(claim, _) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// The place in the queue that it asks for.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::AcquireInTurn(_, Turn::Queued(ticket)) => Some(*ticket),
+            _ => None,
+        }
+    }
+
+    /// The lock that is to be left free for a moment.
+    pub(crate) fn leaves_free(&self) -> Option<&Key> {
+        match self {
+            Self::Depart(claim, Departure::LeaveFree(_)) => Some(&claim.key),
+            _ => None,
+        }
     }
 
     /// What it does to the member's card, in words.
@@ -74,8 +114,12 @@ impl Request {
     /// The kind of request, and the claims that it is about.
     pub(crate) fn claims(&self) -> Option<(Kind, Vec<(&Key, Owner)>)> {
         match self {
-            Self::Acquire(claim) => Some((Kind::Acquire, vec![(&claim.key, claim.owner)])),
-            Self::Release(claim) => Some((Kind::Release, vec![(&claim.key, claim.owner)])),
+            Self::Acquire(claim) | Self::AcquireInTurn(claim, _) => {
+                Some((Kind::Acquire, vec![(&claim.key, claim.owner)]))
+            }
+            Self::Release(claim) | Self::Depart(claim, _) => {
+                Some((Kind::Release, vec![(&claim.key, claim.owner)]))
+            }
             Self::Seal(claim, _) => Some((Kind::Seal, vec![(&claim.key, claim.owner)])),
             Self::Renew(leases) => Some((Kind::Renew, claims_of(leases))),
             Self::Heal(leases) => Some((Kind::Heal, claims_of(leases))),

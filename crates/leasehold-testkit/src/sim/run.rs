@@ -2,6 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::background;
+
 use super::chance::Chance;
 use super::checks::{self, Violation};
 use super::faults::{FaultClass, Faults};
@@ -93,26 +95,51 @@ async fn live(seed: u64, plan: Plan, chance: Chance) -> Vec<Event> {
         world.employ(&peer);
     }
     let weather = Weather::new(Arc::clone(&world), chance.clone());
+    if plan.faults == Faults::NONE {
+        world.history.add(What::Cleared);
+        foresee_calm(&world);
+    }
     tokio::select! {
         biased;
         () = weather.rage() => {}
         () = timeline.sleep(plan.span) => {}
     }
-    world.work.end();
     world.clear_up();
-    world.dismiss(Duration::from_secs(30)).await;
+    if plan.faults != Faults::NONE {
+        foresee_calm(&world);
+    }
+    if plan.peace > Duration::ZERO {
+        timeline.sleep(OLD_ENOUGH + plan.peace).await;
+    }
+    world.work.end();
+    world.dismiss().await;
     world.history.add(What::Quiet);
     settle(&world).await;
     if plan.is_live() {
         probe(&world, &chance).await;
     }
+    rest(&world).await;
     world.history.take()
+}
+
+/// Tells of the moment from which on nothing is in the way of anybody, if it comes.
+fn foresee_calm(world: &Arc<World>) {
+    if world.plan.is_calm_in_the_end() {
+        let world = Arc::clone(world);
+        background::spawn(async move {
+            world.timeline.sleep(OLD_ENOUGH).await;
+            world.history.add(What::Calm);
+        });
+    }
 }
 
 /// Waits until nothing may be held any more, and looks what is.
 async fn settle(world: &World) {
     let now = world.timeline.now();
-    let stands = world.servers.iter().flat_map(|server| server.stands());
+    let stands = world
+        .servers
+        .iter()
+        .flat_map(|server| server.ledger.stands());
     let last = stands.flatten().map(|stand| stand.until).max();
     let until = if world.plan.faults == Faults::NONE {
         now + AT_ONCE
@@ -121,13 +148,35 @@ async fn settle(world: &World) {
     };
     world.timeline.sleep_until(until).await;
     world.history.add(What::Settled);
+    tell_queued(world);
     for server in &world.servers {
-        for (key, stand) in server.stands().into_iter().enumerate() {
+        for (key, stand) in server.ledger.stands().into_iter().enumerate() {
             if let Some(stand) = stand {
                 world.history.add(What::Left {
                     server: server.number,
                     key,
                     owner: Some(stand.owner),
+                });
+            }
+        }
+    }
+}
+
+/// Waits until queues are forgotten that nobody came back to, and looks at them.
+async fn rest(world: &World) {
+    world.timeline.sleep(QUEUE_LIFE).await;
+    world.history.add(What::Rested);
+    tell_queued(world);
+}
+
+fn tell_queued(world: &World) {
+    for server in &world.servers {
+        for (key, waiters) in server.ledger.queues().into_iter().enumerate() {
+            for waiter in waiters {
+                world.history.add(What::Queued {
+                    server: server.number,
+                    key,
+                    waiter,
                 });
             }
         }
@@ -180,7 +229,7 @@ async fn probe(world: &World, chance: &Chance) {
     let ttl = Plan::TTLS[1];
     let lock = newcomer.client.lock(key_name(0)).ttl(ttl).wait(AT_ONCE);
     let held = lock.acquire().await;
-    world.crash_client(&newcomer);
+    world.crash_client(&newcomer, chance.percent(50));
     try_one(world, &veteran, 0, ttl + AT_ONCE).await;
     drop(held);
 }
@@ -217,6 +266,9 @@ const AT_ONCE: Duration = Duration::from_millis(1_500);
 
 /// Until then a lease may stand that was put where a clock was then set back.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// So long the queue of a key is kept after it was last asked for, and a second more.
+const QUEUE_LIFE: Duration = Duration::from_secs(31);
 
 /// Members that restarted, or whose clocks were moved, count again.
 const OLD_ENOUGH: Duration = Duration::from_secs(8);

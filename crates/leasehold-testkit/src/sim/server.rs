@@ -3,30 +3,32 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use futures_util::FutureExt;
 use leasehold::ambient::Ambient;
-use leasehold::clock::Clock;
-use leasehold::{Key, Member, MemorySnapshot, MemoryStore, Owner, Store};
-use tokio::sync::oneshot;
+use leasehold::{Heard, Key, Member, MemorySnapshot, MemoryStore};
 
 use super::chance::Chance;
 use super::connection::Connection;
-use super::history::{Execution, History, Stand, What};
+use super::hearing::Subscriptions;
+use super::history::{History, What};
+use super::ledger::Ledger;
 use super::machine::Machine;
-use super::request::{Answer, Request};
+use super::parcel::Parcel;
+use super::request::Request;
 use super::snapshots::Snapshots;
 use super::timeline::Timeline;
 use crate::virtual_time::lock;
 
 /// A server of the world: a memory store on a machine of its own, which can freeze, crash and
-/// forget. It writes down what happens to its leases.
+/// forget.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) number: usize,
     pub(crate) machine: Machine,
+    pub(crate) ledger: Arc<Ledger>,
     store: MemoryStore,
+    subscriptions: Arc<Subscriptions>,
     timeline: Timeline,
     history: History,
     chance: Chance,
-    keys: Vec<Key>,
     /// A new connection has the server drop the one before it.
     kills_old: bool,
     state: Mutex<State>,
@@ -37,7 +39,7 @@ struct State {
     condition: Condition,
     /// What the kernel keeps for a frozen server.
     inbox: Vec<Parcel>,
-    connections: Vec<Weak<Connection>>,
+    connections: Vec<(usize, Weak<Connection>)>,
     /// By client: connections below this number were dropped.
     dropped_below: BTreeMap<usize, u64>,
     snapshots: Snapshots,
@@ -61,16 +63,6 @@ pub(crate) enum Comeback {
     Empty,
 }
 
-/// A request on its way.
-#[derive(Debug)]
-pub(crate) struct Parcel {
-    pub(crate) client: usize,
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) request: Request,
-    pub(crate) reply: Option<oneshot::Sender<Answer>>,
-    pub(crate) repeated: bool,
-}
-
 impl Server {
     pub(crate) fn new(
         number: usize,
@@ -88,14 +80,32 @@ impl Server {
         let store = MemoryStore::member(format!("s{number}"), ambient);
         // A server has a past, which nobody knows.
         store.restart(true);
+        let ledger = Ledger::new(
+            number,
+            store.clone(),
+            machine.clone(),
+            history.clone(),
+            keys,
+        );
+        let (ledger, subscriptions) = (Arc::new(ledger), Arc::<Subscriptions>::default());
+        let (telling, writing) = (Arc::clone(&subscriptions), Arc::clone(&ledger));
+        store.listen(Box::new(move |heard| match heard {
+            Heard::Hint(hint) => {
+                let heard = telling.tell(&hint);
+                writing.told(&hint, heard);
+                heard
+            }
+            Heard::Deaf => false,
+        }));
         Self {
             number,
+            ledger,
             store,
+            subscriptions,
             machine,
             timeline,
             history,
             chance,
-            keys,
             kills_old,
             state: Mutex::new(State {
                 condition: Condition::Up,
@@ -120,32 +130,25 @@ impl Server {
         !matches!(self.state().condition, Condition::Down { .. })
     }
 
-    /// Notes that a client is about to send an attempt.
-    pub(crate) fn expect(&self, client: usize, request: &Request) {
-        let Request::Acquire(claim) = request else {
-            return;
-        };
-        if let Some(key) = self.keys.iter().position(|key| *key == claim.key) {
-            let owner = claim.owner;
-            self.history.add(What::Sent { client, key, owner });
-        }
-    }
-
     /// Takes in a request that has arrived.
     pub(crate) fn accept(&self, parcel: Parcel) {
         let condition = {
             let mut state = self.state();
-            let known = |old: &Weak<Connection>| old.as_ptr() == Arc::as_ptr(&parcel.connection);
-            if !state.connections.iter().any(known) {
-                state.connections.retain(|old| old.strong_count() > 0);
-                state.connections.push(Arc::downgrade(&parcel.connection));
+            let from = &parcel.from;
+            let is_known = |(_, old): &(usize, Weak<Connection>)| {
+                old.as_ptr() == Arc::as_ptr(&from.connection)
+            };
+            if !state.connections.iter().any(is_known) {
+                state.connections.retain(|(_, old)| old.strong_count() > 0);
+                let new = (from.client, Arc::downgrade(&from.connection));
+                state.connections.push(new);
             }
             state.condition
         };
         match condition {
             Condition::Up => self.execute(parcel),
             Condition::Frozen => self.state().inbox.push(parcel),
-            Condition::Down { refuses: true } => parcel.connection.reset(),
+            Condition::Down { refuses: true } => parcel.from.connection.reset(),
             Condition::Down { refuses: false } => {}
         }
     }
@@ -171,11 +174,11 @@ impl Server {
         };
         self.history.note(format!("server {} thaws", self.number));
         while !inbox.is_empty() {
-            let any = &inbox[self.chance.below(inbox.len())].connection;
+            let any = &inbox[self.chance.below(inbox.len())].from.connection;
             let any = Arc::clone(any);
             let first = inbox
                 .iter()
-                .position(|parcel| Arc::ptr_eq(&parcel.connection, &any));
+                .position(|parcel| Arc::ptr_eq(&parcel.from.connection, &any));
             self.execute(inbox.remove(first.unwrap_or_default()));
         }
     }
@@ -197,7 +200,7 @@ impl Server {
     /// Breaks off all connections from the server's side.
     pub(crate) fn reset_connections(&self) {
         let connections = std::mem::take(&mut self.state().connections);
-        let known = connections.iter().filter_map(Weak::upgrade);
+        let known = connections.iter().filter_map(|(_, known)| known.upgrade());
         known.for_each(|connection| connection.reset());
     }
 
@@ -221,7 +224,7 @@ impl Server {
             });
         }
         self.state().condition = Condition::Up;
-        self.tell_holds();
+        self.ledger.tell_all();
     }
 
     pub(crate) fn flush(&self) {
@@ -232,7 +235,7 @@ impl Server {
             server: self.number,
         });
         self.store.forget_everything();
-        self.tell_holds();
+        self.ledger.tell_all();
     }
 
     /// Moves the wall clock, by which leases end.
@@ -240,18 +243,13 @@ impl Server {
         self.machine.step(micros);
         let server = self.number;
         self.history.add(What::Stepped { server, micros });
-        self.tell_holds();
+        self.ledger.tell_all();
     }
 
     /// Whether it knows of a set.
     pub(crate) fn has_card(&self) -> bool {
         let presence = self.store.presence().now_or_never();
         presence.is_some_and(|presence| presence.is_ok_and(|presence| presence.card.is_some()))
-    }
-
-    /// What stands under each key.
-    pub(crate) fn stands(&self) -> Vec<Option<Stand>> {
-        self.keys.iter().map(|key| self.stand(key)).collect()
     }
 
     /// What it held one to three seconds ago.
@@ -261,36 +259,20 @@ impl Server {
         self.state().snapshots.take_back_to(wanted)
     }
 
-    fn tell_holds(&self) {
-        for (key, stand) in self.stands().into_iter().enumerate() {
-            let server = self.number;
-            self.history.add(What::Holds { server, key, stand });
-        }
-    }
-
     fn execute(&self, parcel: Parcel) {
-        let (client, connection) = (parcel.client, &parcel.connection);
-        {
-            let mut state = self.state();
-            let dropped = state.dropped_below.entry(client).or_default();
-            if connection.number() < *dropped {
-                return;
-            }
-            if self.kills_old {
-                *dropped = connection.number();
-            }
+        if !self.admits(&parcel) {
+            return;
         }
         let now = self.timeline.now();
         self.state().snapshots.take(now, &self.store);
-        let stray = parcel.repeated || connection.is_broken();
-        let mut executions = self.executions(&parcel, stray);
+        let (client, from) = (parcel.from.client, &parcel.from);
+        if let Request::AcquireInTurn(claim, _) = &parcel.request {
+            self.subscriptions
+                .add(claim.owner, &from.wire, &from.connection);
+        }
+        let executions = self.ledger.before(&parcel);
         let answer = parcel.request.execute(&self.store);
-        for execution in &mut executions {
-            execution.after = self.stand(&self.keys[execution.key]);
-        }
-        for execution in executions {
-            self.history.add(What::Executed(execution));
-        }
+        self.ledger.after(&parcel.request, executions);
         if let Request::Presence = parcel.request {
             let server = self.number;
             self.history.add(What::Looked { server, client });
@@ -302,41 +284,27 @@ impl Server {
             );
             self.history.note(text);
         }
-        if let Some(reply) = parcel.reply {
-            // Nobody waits any more: the answer is lost.
-            let _ = reply.send(answer);
+        parcel.answer(answer);
+    }
+
+    /// Whether the connection of a request is still good; if so, older ones of its client may not
+    /// be any more.
+    fn admits(&self, parcel: &Parcel) -> bool {
+        let (client, number) = (parcel.from.client, parcel.from.connection.number());
+        let mut state = self.state();
+        let dropped = state.dropped_below.entry(client).or_default();
+        if number < *dropped {
+            return false;
         }
-    }
-
-    /// What is to be told of the request, before it is carried out.
-    fn executions(&self, parcel: &Parcel, stray: bool) -> Vec<Execution> {
-        let Some((kind, claims)) = parcel.request.claims() else {
-            return Vec::new();
-        };
-        let execution = |(key, owner): (&Key, Owner)| {
-            let number = self.keys.iter().position(|known| known == key)?;
-            Some(Execution {
-                server: self.number,
-                client: parcel.client,
-                kind,
-                key: number,
-                owner,
-                stray,
-                before: self.stand(key),
-                after: None,
-            })
-        };
-        claims.into_iter().filter_map(execution).collect()
-    }
-
-    fn stand(&self, key: &Key) -> Option<Stand> {
-        let holders = self.store.holders(key).now_or_never();
-        let holder = holders.and_then(Result::ok)?.into_iter().next()?;
-        let end = self.machine.now() + holder.remaining?;
-        Some(Stand {
-            owner: holder.owner?,
-            until: self.machine.on_timeline(end),
-        })
+        if self.kills_old && number > *dropped {
+            *dropped = number;
+            let theirs = state.connections.iter().filter(|(who, _)| *who == client);
+            let older = theirs.filter_map(|(_, connection)| connection.upgrade());
+            older
+                .filter(|connection| connection.number() < number)
+                .for_each(|connection| connection.close());
+        }
+        true
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -22,10 +22,11 @@ impl fmt::Display for What {
                 client,
                 key,
                 ttl,
+                manner,
             } => {
                 write!(
                     f,
-                    "h{hold}  client {client} asks for key {key}, ttl {ttl:?}"
+                    "h{hold}  client {client} asks for key {key}, ttl {ttl:?}, {manner:?}"
                 )
             }
             Self::Granted {
@@ -70,8 +71,17 @@ impl fmt::Display for What {
 /// What happens at servers, and in the end.
 fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match what {
-        What::Sent { client, key, owner } => {
-            write!(f, "client {client} key {key}: attempt {}", short(owner))
+        What::Sent {
+            client,
+            key,
+            owner,
+            waiter,
+            ..
+        } => {
+            let attempt = short(owner);
+            write!(f, "client {client} key {key}: attempt {attempt}")?;
+            let Some(waiter) = waiter else { return Ok(()) };
+            write!(f, " of waiter {}", short(waiter))
         }
         What::Executed(execution) => write!(f, "{execution}"),
         What::Looked { server, client } => {
@@ -84,6 +94,34 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 stood(stand)
             )
         }
+        What::Queue {
+            server,
+            key,
+            waiters,
+        } => {
+            let waiters: Vec<_> = waiters.iter().map(short).collect();
+            write!(f, "        server {server} key {key} queue: {waiters:?}")
+        }
+        What::LeftFree { server, key } => {
+            write!(
+                f,
+                "        server {server} key {key} is left free for a moment"
+            )
+        }
+        What::Told {
+            server,
+            key,
+            waiter,
+            word,
+            heard,
+        } => {
+            let lost = if *heard { "" } else { ", and nobody hears" };
+            let waiter = short(waiter);
+            write!(
+                f,
+                "        server {server} key {key} tells {waiter} {word:?}{lost}"
+            )
+        }
         What::Forgot { server } => write!(f, "server {server} FORGETS"),
         What::Restarted { server } => write!(f, "server {server} RESTARTS"),
         What::Stepped { server, micros } => {
@@ -91,6 +129,17 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         What::Note(text) => f.write_str(text),
         What::Stuck { client } => write!(f, "client {client} DOES NOT END"),
+        What::Cleared => f.write_str("-- cleared --"),
+        What::Calm => f.write_str("-- calm --"),
+        What::Rested => f.write_str("-- rested --"),
+        What::Queued {
+            server,
+            key,
+            waiter,
+        } => {
+            let waiter = short(waiter);
+            write!(f, "server {server} key {key}: {waiter} is still queued")
+        }
         What::Quiet => f.write_str("-- quiet --"),
         What::Settled => f.write_str("-- settled --"),
         What::Left { server, key, owner } => {

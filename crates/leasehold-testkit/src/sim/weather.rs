@@ -172,11 +172,12 @@ impl Weather {
         if living.is_empty() {
             return;
         }
-        self.world.crash_client(self.chance.pick(&living));
+        let killed = self.chance.percent(50);
+        self.world.crash_client(self.chance.pick(&living), killed);
         let (world, span) = (Arc::clone(&self.world), self.chance.millis(0, 2_000));
         background::spawn(async move {
             world.timeline.sleep(span).await;
-            if !world.work.is_over() {
+            if !world.is_calm() {
                 let peer = world.add_client(false).await;
                 world.employ(&peer);
             }
@@ -206,7 +207,7 @@ impl Weather {
         background::spawn(async move {
             world.timeline.sleep(span).await;
             // Afterwards all is set right already.
-            if !world.work.is_over() {
+            if !world.is_calm() {
                 end();
             }
         });

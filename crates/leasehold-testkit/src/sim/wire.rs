@@ -2,15 +2,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use leasehold::background;
-use leasehold::{Error, ErrorKind};
+use leasehold::{Ear, Error, ErrorKind, Heard, Hint};
 use tokio::sync::oneshot;
 
 use super::chance::Chance;
 use super::connection::Connection;
 use super::faults::{FaultClass, Faults};
+use super::hearing::Listener;
 use super::machine::Machine;
+use super::parcel::{Parcel, Reply, ReturnAddress};
 use super::request::{Answer, Request};
-use super::server::{Parcel, Server};
+use super::server::Server;
 use super::timeline::Timeline;
 use crate::virtual_time::lock;
 
@@ -26,6 +28,7 @@ pub(crate) struct Wire {
     server: Arc<Server>,
     timeline: Timeline,
     chance: Chance,
+    listener: Listener,
     state: Mutex<State>,
 }
 
@@ -44,7 +47,7 @@ struct State {
 /// A request that was sent.
 struct Sent {
     connection: Arc<Connection>,
-    answer: oneshot::Receiver<Answer>,
+    answer: oneshot::Receiver<Reply>,
 }
 
 /// Gives its connection up unless the answer came: as a client does that cannot know otherwise
@@ -74,6 +77,7 @@ impl Wire {
             server,
             timeline,
             chance,
+            listener: Listener::default(),
             state: Mutex::new(State {
                 faults: Faults::NONE,
                 connection: None,
@@ -119,6 +123,13 @@ impl Wire {
         state.slow = Duration::ZERO;
     }
 
+    /// Loses what is on its way, and the connection with it.
+    pub(crate) fn lose_all(&self) {
+        if let Some(connection) = &self.state().connection {
+            connection.reset();
+        }
+    }
+
     pub(crate) fn slow_down(&self, by: Duration) {
         self.state().slow = by;
     }
@@ -126,13 +137,13 @@ impl Wire {
     /// Asks the server.
     pub(crate) async fn ask(self: Arc<Self>, request: Request) -> Result<Answer, Error> {
         self.machine.awake().await;
-        self.server.expect(self.client, &request);
+        self.server.ledger.expect(self.client, &request);
         let puts_lease = request.puts_lease();
         let Sent { connection, answer } = self.send(request);
         let mut unanswered = Unanswered(puts_lease.then(|| Arc::clone(&connection)));
         let answered = tokio::select! {
             biased;
-            answer = self.come_back(&connection, answer) => Some(answer),
+            answer = self.come_back(answer) => Some(answer),
             () = connection.broken() => None,
         };
         self.machine.awake().await;
@@ -145,24 +156,84 @@ impl Wire {
         }
     }
 
-    async fn come_back(
-        &self,
-        connection: &Arc<Connection>,
-        answer: oneshot::Receiver<Answer>,
-    ) -> Answer {
-        let Ok(answer) = answer.await else {
+    async fn come_back(&self, reply: oneshot::Receiver<Reply>) -> Answer {
+        let Ok(reply) = reply.await else {
             // It was lost: only the end of the connection tells.
             return std::future::pending().await;
         };
-        let now = self.timeline.now();
+        self.timeline.sleep_until(reply.arrives).await;
+        reply.answer
+    }
+
+    /// From now on `ear` hears what comes without being asked for.
+    pub(crate) fn listen(&self, ear: Ear) {
+        self.listener.listen(ear);
+    }
+
+    /// Lets the server send a hint to the client.
+    pub(crate) fn hint(self: &Arc<Self>, connection: &Arc<Connection>, hint: Hint) {
+        let Some(arrives) = self.way_back(connection) else {
+            return;
+        };
+        let (wire, connection) = (Arc::clone(self), Arc::clone(connection));
+        background::spawn(async move {
+            wire.timeline.sleep_until(arrives).await;
+            wire.machine.awake().await;
+            if !connection.is_broken() {
+                wire.listener.hear(Heard::Hint(hint));
+            }
+        });
+    }
+
+    /// When something arrives at the client that the server sends now; `None` if it never does.
+    pub(crate) fn way_back(&self, connection: &Arc<Connection>) -> Option<Duration> {
         let latency = self.latency();
-        let at = (now + latency).max(self.state().cut_back);
+        let at = (self.timeline.now() + latency).max(self.state().cut_back);
         self.perhaps_lose(connection);
-        if connection.has_ended() {
-            return std::future::pending().await;
+        (!connection.has_ended()).then(|| connection.next_reply(at))
+    }
+
+    /// Shuts the connection of a client that is gone: at once, as the system does for a process
+    /// that was killed, or once the server has asked in vain whether somebody is still there.
+    pub(crate) fn hang_up(self: &Arc<Self>, at_once: bool) {
+        let Some(connection) = self.state().connection.clone() else {
+            return;
+        };
+        if at_once {
+            background::spawn(Arc::clone(self).close(connection));
+        } else {
+            let (timeline, until) = (self.timeline, self.unnoticed());
+            background::spawn(async move {
+                timeline.sleep_until(until).await;
+                connection.close();
+            });
         }
-        self.timeline.sleep_until(connection.next_reply(at)).await;
-        answer
+    }
+
+    /// Tells both sides of the end of a connection.
+    async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
+        connection.broken().await;
+        background::spawn(Arc::clone(&self).close(connection));
+        self.machine.awake().await;
+        self.listener.hear(Heard::Deaf);
+    }
+
+    /// Brings the client's end of the connection to the server, behind all that was sent on it.
+    async fn close(self: Arc<Self>, connection: Arc<Connection>) {
+        let latency = self.latency();
+        let at = (self.timeline.now() + latency).max(self.state().cut_there);
+        let at = if connection.has_ended() {
+            self.unnoticed()
+        } else {
+            connection.next_request(at)
+        };
+        self.timeline.sleep_until(at).await;
+        connection.close();
+    }
+
+    /// Until when a server may take a connection for good whose other end fell silent.
+    fn unnoticed(&self) -> Duration {
+        self.timeline.now() + self.chance.millis(1_000, 20_000)
     }
 
     fn send(self: &Arc<Self>, request: Request) -> Sent {
@@ -176,8 +247,7 @@ impl Wire {
         }
         self.perhaps_lose(&connection);
         let parcel = |reply, repeated| Parcel {
-            client: self.client,
-            connection: Arc::clone(&connection),
+            from: ReturnAddress::new(self, &connection),
             request: request.clone(),
             reply,
             repeated,
@@ -201,7 +271,7 @@ impl Wire {
         if parcel.repeated && !self.state().faults.has(FaultClass::Repeat) {
             return;
         }
-        let connection = Arc::clone(&parcel.connection);
+        let connection = Arc::clone(&parcel.from.connection);
         if connection.is_broken() && !parcel.repeated {
             let late = self.state().faults.has(FaultClass::Late) && self.chance.percent(50);
             if !late || connection.was_reset() {
@@ -234,7 +304,7 @@ impl Wire {
         }
     }
 
-    fn connection(&self) -> Arc<Connection> {
+    fn connection(self: &Arc<Self>) -> Arc<Connection> {
         let now = self.timeline.now();
         let opens = now + self.latency() * 2;
         let mut state = self.state();
@@ -247,6 +317,7 @@ impl Wire {
         let opens = opens.max(state.cut_there).max(state.cut_back);
         let connection = Arc::new(Connection::new(state.opened, opens));
         state.connection = Some(Arc::clone(&connection));
+        background::spawn(Arc::clone(self).watch(Arc::clone(&connection)));
         connection
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Client, Effect, Ended, Error, ErrorKind, Guard, Lock};
 
 use super::chance::Chance;
-use super::history::{Ending, Freed, History, Hold, Named, What};
+use super::history::{Ending, Freed, History, Hold, Manner, Named, What};
 use super::machine::Machine;
 use super::plan::Plan;
 use crate::virtual_time::lock;
@@ -23,6 +23,8 @@ pub(crate) struct Work {
 
 /// A program that takes locks: at random, for a random time, and sometimes carelessly.
 pub(crate) struct Program {
+    pub(crate) client_number: usize,
+    /// Which of the client's programs it is.
     pub(crate) number: usize,
     pub(crate) machine: Machine,
     pub(crate) client: Client,
@@ -83,23 +85,27 @@ impl Program {
     }
 
     async fn take(&self, hold: Hold, key: usize) -> Option<Guard> {
-        let ttl = *self.chance.pick(&Plan::TTLS);
-        let client = self.number;
+        // By its TTL a history knows which program an attempt belongs to.
+        let ttl = *self.chance.pick(&Plan::TTLS) - Duration::from_millis(self.number as u64);
+        let client = self.client_number;
         let history = &self.work.history;
+        let manner = self.manner();
         history.add(What::Asked {
             hold,
             client,
             key,
             ttl,
+            manner,
         });
         let asked = self.client.lock(key_name(key)).ttl(ttl);
-        let patient = self.work.plan.waits && self.chance.percent(60);
-        let cancels = self.chance.percent(8);
-        let asking = ask(asked, patient.then(|| self.chance.millis(50, 2_500)));
+        let asking = ask(asked, manner, self.chance.millis(50, 2_500));
+        let waits = matches!(manner, Manner::Patient | Manner::Barging);
+        let cancels = self.chance.percent(if waits { 15 } else { 8 });
+        let longest = if waits { 3_000 } else { 60 };
         let answer = tokio::select! {
             biased;
             answer = asking => answer,
-            () = self.pause(0, 60), if cancels => {
+            () = self.pause(0, longest), if cancels => {
                 history.add(What::Cancelled { hold });
                 return None;
             }
@@ -129,6 +135,19 @@ impl Program {
                 });
                 None
             }
+        }
+    }
+
+    fn manner(&self) -> Manner {
+        let plan = &self.work.plan;
+        if !plan.waits || self.chance.percent(30) {
+            Manner::Once
+        } else if plan.barges && self.chance.percent(10) {
+            Manner::Barging
+        } else if plan.patient && self.chance.percent(70) {
+            Manner::Patient
+        } else {
+            Manner::Limited
         }
     }
 
@@ -196,7 +215,7 @@ impl Program {
     /// Holds for up to three TTLs, asking and writing now and then.
     async fn use_it(&self, hold: Hold, key: usize, guard: &Guard) {
         let history = &self.work.history;
-        let longest = *self.chance.pick(&[20, 400, 4_000, 12_000]);
+        let longest = *self.chance.pick(&[20, 20, 400, 400, 4_000, 12_000]);
         let end = self.machine.on_timeline(self.now()) + self.chance.millis(0, longest);
         loop {
             let valid = guard.is_valid();
@@ -228,11 +247,14 @@ impl Program {
     }
 }
 
-async fn ask(lock: Lock, wait: Option<Duration>) -> Result<Option<Guard>, Error> {
-    match wait {
-        None => lock.try_acquire().await,
-        Some(wait) => lock.wait(wait).acquire().await.map(Some),
-    }
+async fn ask(lock: Lock, manner: Manner, limit: Duration) -> Result<Option<Guard>, Error> {
+    let lock = match manner {
+        Manner::Once => return lock.try_acquire().await,
+        Manner::Limited => lock.wait(limit),
+        Manner::Patient => lock,
+        Manner::Barging => lock.barging(true),
+    };
+    lock.acquire().await.map(Some)
 }
 
 fn named(error: &Error) -> Named {

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ pub(crate) struct World {
     pub(crate) work: Arc<Work>,
     peers: Mutex<Vec<Peer>>,
     programs: Mutex<Vec<(usize, JoinHandle<()>)>>,
+    calmed: AtomicBool,
 }
 
 /// A client and what belongs to it.
@@ -48,6 +50,7 @@ pub(crate) struct Peer {
 enum Stream {
     Server(usize),
     Client(usize),
+    Program(usize, usize),
     Wire(usize, usize),
 }
 
@@ -85,6 +88,7 @@ impl World {
             plan,
             peers: Mutex::default(),
             programs: Mutex::default(),
+            calmed: AtomicBool::new(false),
         }
     }
 
@@ -161,18 +165,25 @@ impl World {
         members.into_iter().map(wire).collect()
     }
 
-    /// Lets a client's program work, until it is over or the client crashes.
+    /// Lets a client's programs work, until they are over or the client crashes.
     pub(crate) fn employ(&self, peer: &Peer) {
-        let program = Program {
-            number: peer.number,
-            machine: peer.machine.clone(),
-            client: peer.client.clone(),
-            chance: stream(self.seed ^ 1, Stream::Client(peer.number)),
-            work: Arc::clone(&self.work),
-        };
         for wire in &peer.wires {
             wire.suffer(self.plan.faults);
         }
+        for number in 0..self.plan.programs {
+            self.start(peer, number);
+        }
+    }
+
+    fn start(&self, peer: &Peer, number: usize) {
+        let program = Program {
+            client_number: peer.number,
+            number,
+            machine: peer.machine.clone(),
+            client: peer.client.clone(),
+            chance: stream(self.seed ^ 1, Stream::Program(peer.number, number)),
+            work: Arc::clone(&self.work),
+        };
         let crashed = Arc::clone(&peer.crashed);
         let running = leasehold::background::spawn(async move {
             tokio::select! {
@@ -219,17 +230,30 @@ impl World {
         }
     }
 
-    /// Ends a client, which never hears or says anything again.
-    pub(crate) fn crash_client(&self, peer: &Peer) {
+    /// Ends a client, which never hears or says anything again. If it was killed, its system shuts
+    /// its connections; if its power failed, nobody does.
+    pub(crate) fn crash_client(&self, peer: &Peer, killed: bool) {
         self.history.add(What::Crashed {
             client: peer.number,
         });
         peer.machine.pause(false);
         peer.crashed.open();
+        for wire in &peer.wires {
+            wire.hang_up(killed);
+        }
+    }
+
+    /// Whether nothing goes wrong any more.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calmed.load(Ordering::Acquire)
     }
 
     /// Sets everything right, as far as it can be.
     pub(crate) fn clear_up(&self) {
+        self.calmed.store(true, Ordering::Release);
+        if self.plan.faults != Faults::NONE {
+            self.history.add(What::Cleared);
+        }
         for server in &self.servers {
             match server.condition() {
                 Condition::Up => {}
@@ -249,14 +273,18 @@ impl World {
             self.wake_client(peer);
             for wire in &peer.wires {
                 wire.heal();
+                // What is still on its way from there has nobody who would take it back.
+                if peer.crashed.is_open() {
+                    wire.lose_all();
+                }
             }
         }
     }
 
     /// Waits for the programs; names those that do not end.
-    pub(crate) async fn dismiss(&self, within: Duration) {
-        let end = self.timeline.now() + within;
+    pub(crate) async fn dismiss(&self) {
         let programs = std::mem::take(&mut *lock(&self.programs));
+        let end = self.timeline.now() + TO_BEGIN_WITH + EACH * programs.len() as u32;
         for (client, running) in programs {
             let ended = tokio::select! {
                 biased;
@@ -269,6 +297,12 @@ impl World {
         }
     }
 }
+
+/// Until members count again, the longest lease is over, and a poll finds the lock free.
+const TO_BEGIN_WITH: Duration = Duration::from_secs(30);
+
+/// Until a program has its turn, sees that all is over, gives the lock back, and the next one comes.
+const EACH: Duration = Duration::from_secs(5);
 
 /// The quorum of a client: the one place that knows what all clients of a set agree on.
 fn form(wires: &[(MemberId, Arc<Wire>)], ambient: &Ambient) -> Quorum {
@@ -287,6 +321,7 @@ fn stream(seed: u64, stream: Stream) -> Chance {
     let number = match stream {
         Stream::Server(server) => 0x1_0000 + server,
         Stream::Client(client) => 0x2_0000 + client,
+        Stream::Program(client, program) => 0x4_0000 + (client << 5) + program,
         Stream::Wire(client, server) => 0x3_0000 + (client << 5) + server,
     };
     Chance::new(seed, number as u64)

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use leasehold::{ClientId, Owner};
 
-use crate::sim::history::{Ending, Event, Execution, Hold, Kind, Stand, What};
+use crate::sim::history::{Ending, Event, Execution, Hold, Kind, Manner, Stand, Told, What};
 use crate::virtual_time::SeededEntropy;
+
+const TTL: Duration = Duration::from_secs(5);
 
 pub(super) fn event(millis: u64, what: What) -> Event {
     let at = Duration::from_millis(millis);
@@ -29,26 +31,37 @@ pub(super) fn joined(client: usize, members: usize) -> Event {
 }
 
 pub(super) fn asked(millis: u64, hold: Hold, client: usize, key: usize) -> Event {
-    let ttl = Duration::from_secs(5);
+    asked_with(millis, hold, client, key, Manner::Once)
+}
+
+pub(super) fn asked_with(
+    millis: u64,
+    hold: Hold,
+    client: usize,
+    key: usize,
+    manner: Manner,
+) -> Event {
     event(
         millis,
         What::Asked {
             hold,
             client,
             key,
-            ttl,
+            ttl: TTL,
+            manner,
         },
     )
 }
 
 pub(super) fn sent(millis: u64, client: usize, hold: Hold) -> Event {
-    let owner = owner(hold);
     event(
         millis,
         What::Sent {
             client,
             key: 0,
-            owner,
+            ttl: TTL,
+            owner: owner(hold),
+            waiter: Some(owner(hold)),
         },
     )
 }
@@ -98,6 +111,81 @@ pub(super) fn holds(millis: u64, server: usize, key: usize, hold: Hold, until: u
     event(millis, What::Holds { server, key, stand })
 }
 
+/// Who waits for key 0 at a server.
+pub(super) fn queue(millis: u64, server: usize, waiters: &[Hold]) -> Event {
+    let waiters = waiters.iter().map(|hold| owner(*hold)).collect();
+    let queue = What::Queue {
+        server,
+        key: 0,
+        waiters,
+    };
+    event(millis, queue)
+}
+
+/// The same at each of three servers.
+pub(super) fn queues(millis: u64, waiters: &[Hold]) -> Vec<Event> {
+    (0..3)
+        .map(|server| queue(millis, server, waiters))
+        .collect()
+}
+
+pub(super) fn queued(millis: u64, hold: Hold) -> Event {
+    let waiter = owner(hold);
+    event(
+        millis,
+        What::Queued {
+            server: 0,
+            key: 0,
+            waiter,
+        },
+    )
+}
+
+/// A client of three members asks for key 0, and sends its first attempt at once.
+pub(super) fn waits(millis: u64, hold: Hold, client: usize, manner: Manner) -> Vec<Event> {
+    vec![
+        joined(client, 3),
+        asked_with(millis, hold, client, 0, manner),
+        sent(millis, client, hold),
+    ]
+}
+
+/// What `hold` asked for before is granted.
+pub(super) fn granted(millis: u64, hold: Hold, until: u64) -> Event {
+    event(
+        millis,
+        What::Granted {
+            hold,
+            owner: owner(hold),
+            fence: hold as u64,
+            until: Duration::from_millis(until),
+        },
+    )
+}
+
+/// A waiter is told that it may be its turn.
+pub(super) fn told(millis: u64, hold: Hold) -> Event {
+    event(
+        millis,
+        What::Told {
+            server: 0,
+            key: 0,
+            waiter: owner(hold),
+            word: Told::YourTurn,
+            heard: true,
+        },
+    )
+}
+
+/// A waiter's attempt, which is refused.
+pub(super) fn asks_in_turn(millis: u64, server: usize, by: Hold) -> Event {
+    let mut event = executed(millis, server, Kind::Acquire, by, None, None);
+    if let What::Executed(execution) = &mut event.what {
+        execution.waiter = Some(owner(by));
+    }
+    event
+}
+
 /// A request for key 0 by the client of `by`.
 pub(super) fn executed(
     millis: u64,
@@ -113,6 +201,7 @@ pub(super) fn executed(
         kind,
         key: 0,
         owner: owner(by),
+        waiter: None,
         stray: false,
         before: before.map(stand),
         after: after.map(stand),

@@ -51,7 +51,8 @@ impl Watch<'_> {
         self.majorities.see(event);
         match &event.what {
             What::Granted { hold, until, .. } | What::Moved { hold, until } => {
-                self.until.insert(*hold, *until);
+                // One that moves into the past can be kept from now on only.
+                self.until.insert(*hold, (*until).max(at));
                 self.compare_with_servers(at, *hold, *until);
             }
             What::Answered { hold, valid: true } => self.said_valid(at, *hold),
@@ -183,6 +184,25 @@ mod tests {
         assert_eq!(check(&silent).len(), 1);
         let in_time = [held, vec![lost(3_100, 1), ended(4_000, 1)]].concat();
         assert!(check(&in_time).is_empty());
+    }
+
+    #[test]
+    fn a_deadline_that_moves_into_the_past_is_kept_from_then_on() {
+        let held = [on_majority(9_000), grant(1, 0, 0, 1_000, 5_000)].concat();
+        let then = |rest: Vec<Event>| {
+            let back = vec![moved(3_000, 1, 2_000)];
+            check(&[held.clone(), back, rest].concat()).len()
+        };
+        assert_eq!(then(vec![lost(3_000, 1)]), 0);
+        assert_eq!(then(vec![ended(3_400, 1)]), 1);
+        let valid = event(
+            3_001,
+            What::Answered {
+                hold: 1,
+                valid: true,
+            },
+        );
+        assert_eq!(then(vec![valid]), 1);
     }
 
     #[test]

@@ -4,16 +4,23 @@ mod bounded;
 mod exclusion;
 mod fence_order;
 mod foreign_release;
+mod hand_over;
 mod leak;
 mod liveness;
 mod lost_in_time;
+mod lost_wake_up;
 mod no_resurrection;
-mod spans;
+mod polite;
+mod queue_left;
+mod turn_order;
 mod unknown;
 
 #[cfg(test)]
 mod invented;
 mod majorities;
+mod queues;
+mod spans;
+mod waits;
 
 use std::fmt;
 use std::time::Duration;
@@ -54,5 +61,10 @@ pub(crate) fn all(events: &[Event]) -> Vec<Violation> {
     violations.extend(unknown::check(events));
     violations.extend(liveness::check(events));
     violations.extend(bounded::check(events));
+    violations.extend(turn_order::check(events));
+    violations.extend(hand_over::check(events));
+    violations.extend(lost_wake_up::check(events));
+    violations.extend(queue_left::check(events));
+    violations.extend(polite::check(events));
     violations
 }

@@ -31,8 +31,8 @@ struct Watch {
     majorities: Majorities,
     /// Who asked, by hold.
     clients: BTreeMap<Hold, usize>,
-    /// The latest hold that a client asked for, by client and key.
-    latest: BTreeMap<(usize, usize), Hold>,
+    /// The latest hold that a program asked for, by client, key and TTL.
+    latest: BTreeMap<(usize, usize, Duration), Hold>,
     /// The latest owner that was drawn for a hold.
     owners: BTreeMap<Hold, Owner>,
     granted: BTreeMap<Hold, Owner>,
@@ -57,13 +57,23 @@ impl Watch {
         self.majorities.see(event);
         match &event.what {
             What::Asked {
-                hold, client, key, ..
+                hold,
+                client,
+                key,
+                ttl,
+                ..
             } => {
-                self.latest.insert((*client, *key), *hold);
+                self.latest.insert((*client, *key, *ttl), *hold);
                 self.clients.insert(*hold, *client);
             }
-            What::Sent { client, key, owner } => {
-                if let Some(hold) = self.latest.get(&(*client, *key)) {
+            What::Sent {
+                client,
+                key,
+                ttl,
+                owner,
+                ..
+            } => {
+                if let Some(hold) = self.latest.get(&(*client, *key, *ttl)) {
                     self.owners.insert(*hold, *owner);
                 }
             }

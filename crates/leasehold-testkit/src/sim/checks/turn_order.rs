@@ -1,0 +1,135 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Violation;
+use super::queues::Queues;
+use super::waits::{Asking, Outcome, askings};
+use crate::sim::history::{Event, Hold, Manner, What};
+
+/// I9: while nothing is in the way, who is queued on a majority of the servers before somebody else
+/// so much as asks is granted before it, unless that one goes ahead of the queue, or the lock became
+/// free without being handed over.
+pub(super) fn check(events: &[Event]) -> Vec<Violation> {
+    let askings = askings(events);
+    let known = known_since(events, &askings);
+    let openings = openings(events);
+    let mut violations = Vec::new();
+    let granted = askings.iter().filter(|asking| {
+        asking.outcome == Some(Outcome::Granted) && asking.manner != Manner::Barging
+    });
+    for later in granted {
+        let passed = |earlier: &&Asking| {
+            let known = known.get(&earlier.hold);
+            earlier.key == later.key
+                && later.over < earlier.over
+                && known.is_some_and(|since| *since + CLOCKS_PART <= later.asked)
+        };
+        let Some(earlier) = askings.iter().find(passed) else {
+            continue;
+        };
+        let excuses = |opening: &Opening| {
+            earlier.asked <= opening.from && opening.from < later.over && later.asked < opening.to
+        };
+        if openings.iter().any(excuses) {
+            continue;
+        }
+        let text = format!(
+            "key {}: h{} of client {} was granted before h{} of client {}, which was queued at {:.3} \
+             already",
+            later.key,
+            later.hold,
+            later.client,
+            earlier.hold,
+            earlier.client,
+            known[&earlier.hold].as_secs_f64()
+        );
+        violations.push(Violation {
+            invariant: "I9",
+            at: later.over,
+            text,
+        });
+    }
+    violations
+}
+
+/// Since when each wait was queued on a majority, while all was calm.
+fn known_since(events: &[Event], askings: &[Asking]) -> BTreeMap<Hold, Duration> {
+    let mut known = BTreeMap::new();
+    let mut queues = Queues::default();
+    for event in events {
+        queues.see(event);
+        if !queues.is_calm() || !matches!(event.what, What::Queue { .. } | What::Calm) {
+            continue;
+        }
+        for asking in askings.iter().filter(|asking| asking.is_open(event.at)) {
+            if queues.on_majority(asking) {
+                known.entry(asking.hold).or_insert(event.at);
+            }
+        }
+    }
+    known
+}
+
+/// When a lock may be there for whoever comes first.
+struct Opening {
+    from: Duration,
+    to: Duration,
+}
+
+fn openings(events: &[Event]) -> Vec<Opening> {
+    let opening = |event: &Event| {
+        let span = match event.what {
+            What::Lost { .. } | What::Crashed { .. } => LEASE_MAX + ATTEMPT_MAX,
+            What::LeftFree { .. } => GAP + ATTEMPT_MAX,
+            _ => return None,
+        };
+        let (from, to) = (event.at, event.at + span);
+        Some(Opening { from, to })
+    };
+    events.iter().filter_map(opening).collect()
+}
+
+/// The longest lease, for how long a lock is left free now and then, and what an attempt takes.
+const LEASE_MAX: Duration = Duration::from_secs(4);
+const GAP: Duration = Duration::from_millis(150);
+const ATTEMPT_MAX: Duration = Duration::from_millis(350);
+
+/// By so much two clients may take the members' clocks differently, and the clocks themselves part:
+/// twice the tolerance.
+const CLOCKS_PART: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::checks::invented::*;
+
+    fn second_is_granted_first(asks: u64, manner: Manner, between: Vec<Event>) -> usize {
+        let events = [
+            vec![event(500, What::Calm)],
+            waits(1_000, 1, 0, Manner::Patient),
+            queues(1_100, &[1]),
+            waits(asks, 2, 1, manner),
+            between,
+            vec![granted(3_000, 2, 9_000), granted(4_000, 1, 9_000)],
+        ];
+        check(&events.concat()).len()
+    }
+
+    #[test]
+    fn who_overtakes_in_the_queue_is_rejected() {
+        assert_eq!(second_is_granted_first(1_300, Manner::Patient, vec![]), 1);
+        assert_eq!(second_is_granted_first(1_300, Manner::Once, vec![]), 1);
+        assert_eq!(second_is_granted_first(1_299, Manner::Patient, vec![]), 0);
+        assert_eq!(second_is_granted_first(1_300, Manner::Barging, vec![]), 0);
+    }
+
+    #[test]
+    fn who_gave_up_or_missed_its_turn_may_be_passed() {
+        let overtaken = |between| second_is_granted_first(2_000, Manner::Patient, between);
+        assert_eq!(
+            overtaken(vec![event(2_500, What::Cancelled { hold: 1 })]),
+            0
+        );
+        assert_eq!(overtaken(vec![lost(2_500, 7)]), 0);
+    }
+}
