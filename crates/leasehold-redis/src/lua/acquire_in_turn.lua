@@ -108,7 +108,7 @@ if not value then
 end
 local next_up = reservation(value)
 if next_up then
-  if queued and waiter_of(next_up[2]) ~= waiter and is_older(next_up) then
+  if queued and is_older(next_up) then
     return busy(value)
   end
   if not queued or waiter_of(next_up[2]) ~= waiter then

@@ -88,3 +88,19 @@ async fn a_gap_is_left_only_by_who_held_the_lock() {
     party.departs(&readers[1], Departure::LeaveFree(LONG)).await;
     assert_eq!(server.command(&["ZCARD", OFFERED]), Reply::Integer(1));
 }
+
+#[tokio::test]
+async fn who_let_its_turn_pass_is_not_told_of_a_gap() {
+    let server = RedisServer::start();
+    let [holder, sleeper, awake] = [0, 1, 2].map(|_| Party::at(&server));
+    let claim = holder.takes(Mode::Exclusive).await;
+    let (first, second) = (sleeper.since(1), awake.since(2));
+    sleeper.busy(first).await;
+    awake.busy(second).await;
+    let id = sleeper.client.id.to_string();
+    server.command(&["ZADD", OFFERED, "1", &id]);
+    holder.departs(&claim, Departure::LeaveFree(LONG)).await;
+    assert_eq!(awake.hears_soon(second).await, LONG);
+    sleeper.has_heard_nothing().await;
+    assert_eq!(awake.queue().await, [first.ticket, second.ticket]);
+}

@@ -138,8 +138,9 @@ async fn a_client_that_let_its_turn_pass_loses_the_places_of_all_its_waiters() {
     let server = RedisServer::start();
     let [holder, sleeper, awake] = [0, 1, 2].map(|_| Party::at(&server));
     let held = holder.takes(Mode::Exclusive).await;
-    let (first, second, third) = (sleeper.since(1), sleeper.since(2), awake.since(3));
+    let (first, second, third) = (sleeper.since(1), sleeper.since(5), awake.since(3));
     sleeper.busy(first).await;
+    sleeper.busy(sleeper.since(2)).await;
     sleeper.busy(second).await;
     awake.busy(third).await;
     holder.releases(&held).await;
@@ -153,7 +154,7 @@ async fn a_client_that_let_its_turn_pass_loses_the_places_of_all_its_waiters() {
     assert!(awake.queue().await.is_empty());
 
     // It is heard again, with its old ticket, and has its place again.
-    let fourth = awake.since(4);
+    let fourth = awake.since(7);
     awake.busy(fourth).await;
     sleeper.busy(second).await;
     assert_eq!(awake.queue().await, [second.ticket, fourth.ticket]);
@@ -162,24 +163,25 @@ async fn a_client_that_let_its_turn_pass_loses_the_places_of_all_its_waiters() {
 }
 
 #[tokio::test]
-async fn who_is_next_behind_the_reserved_is_told_though_one_between_is_dead() {
+async fn who_is_next_behind_the_reserved_is_told_though_many_between_are_dead() {
     let server = RedisServer::start();
     let [holder, next, awake] = [0, 1, 2].map(|_| Party::at(&server));
     let held = holder.takes(Mode::Exclusive).await;
     let (first, last) = (next.since(1), awake.since(30));
     next.busy(first).await;
     awake.busy(last).await;
-    // Many of one client, and one of a client that nobody ever heard of.
+    // Many of one client, and many of clients that nobody ever heard of.
     for since in 2..20 {
         next.busy(next.since(since)).await;
     }
-    let unheard = Party::at(&server).since(25);
-    let entry = unheard.ticket.waiter.to_string();
-    server.command(&["ZADD", super::party::QUEUE, "25", &entry]);
+    for _ in 0..20 {
+        let unheard = Party::at(&server).since(25).ticket.waiter.to_string();
+        server.command(&["ZADD", super::party::QUEUE, "25", &unheard]);
+    }
     holder.releases(&held).await;
     next.hears_its_turn(first).await;
     assert_eq!(awake.hears_soon(last).await, leasehold::RESERVATION);
-    assert!(!awake.queue().await.contains(&unheard.ticket));
+    assert_eq!(awake.queue().await.len(), 20, "all but the dead");
     assert_eq!(
         server.command(&["ZCARD", OFFERED]),
         Reply::Integer(1),

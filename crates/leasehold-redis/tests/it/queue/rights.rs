@@ -5,7 +5,7 @@ use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use super::party::{OFFERED, Party, QUEUE};
-use crate::support::value;
+use crate::support::{eventually, value};
 
 /// A party whose user has all rights but `without`.
 fn party(server: &RedisServer, user: &str, without: &[&str]) -> Party {
@@ -46,6 +46,19 @@ async fn who_may_not_use_the_channels_still_locks_in_turn() {
         other.releases(&held).await;
         assert_eq!(value(&server, "deploy"), Reply::Nil);
     }
+}
+
+#[tokio::test]
+async fn who_may_not_hear_does_not_go_deaf() {
+    let server = RedisServer::start();
+    let party = party(&server, "ann", &["-subscribe"]);
+    let (held, _) = party.granted(party.since(1)).await;
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    eventually("the connection is replaced", async || {
+        party.member.release(&held).await.ok()
+    })
+    .await;
+    party.has_heard_nothing().await;
 }
 
 #[tokio::test]
