@@ -23,7 +23,7 @@ const COLUMNS: [&str; 9] = [
     "servers",
     "waiters",
     "commands/s and server",
-    "asks per waiter and second",
+    "commands per waiter and second",
     "client CPU ms/s",
     "servers' CPU ms/s",
     "client MiB",
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::create("waiters")?;
     let introduction = "# Waiting for a lock that does not move\n\n\
          One handle of the process holds it, and the others wait. Commands are the process's in all, \
-         renewals of the held lock too; asks per waiter is their mean, not the most of any one.\n";
+         renewals of the held lock too, and per waiter their mean: an ask may be several commands.\n";
     report.say(introduction)?;
     report.say((row(COLUMNS) + &row(COLUMNS.map(|_| "---"))).trim_end())?;
     let waiters = match options.waiters.as_slice() {

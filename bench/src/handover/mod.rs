@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
                 &mut report,
                 &mut failures,
             )?;
-            report.say(&format!("\n## {} , {waiters} waiters\n", servers(nodes)))?;
+            report.say(&format!("\n## {}, {waiters} waiters\n", servers(nodes)))?;
             report.say(&table::markdown(&subjects, &runs))?;
         }
     }

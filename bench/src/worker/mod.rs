@@ -79,8 +79,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let runtime = runtime.map_err(|error| error.to_string())?;
     LocalSet::new().block_on(&runtime, async {
         match part.as_str() {
-            "leasehold" => obey(leasehold::shared(&task)?, &task).await,
-            "leasehold-each" => obey(leasehold::each(&task)?, &task).await,
+            "leasehold" => obey(leasehold::shared(&task).await?, &task).await,
+            "leasehold-each" => obey(leasehold::each(&task).await?, &task).await,
             "rslock" => obey(rslock::handles(&task)?, &task).await,
             "bare" => obey(bare::handles(&task).await?, &task).await,
             _ => Err(format!("there is no worker {part:?}")),
