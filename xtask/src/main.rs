@@ -9,6 +9,7 @@
 
 use std::process::ExitCode;
 
+mod bench;
 mod faults;
 mod fix;
 mod museum;
@@ -43,6 +44,8 @@ Usage: cargo xtask VERB
   faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it
+  bench   handover|waiters [--quick] [--waiters K,K] [--nodes 1,5]
+                            sets Leasehold beside other libraries, in turn and repeatedly
 
 --skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
 ";
@@ -97,6 +100,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "museum" => museum::run(&workspace()?, rest),
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
         "sim" => sim::run(&workspace()?, rest),
+        "bench" => bench::run(&workspace()?, rest),
         "servers" => servers::run(&workspace()?, rest),
         "faults" => faults::run(&workspace()?, rest),
         unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),

@@ -1,0 +1,138 @@
+use std::thread;
+
+use leasehold_testkit::servers::{RedisServer, RedisSet};
+use serde::Serialize;
+
+use crate::commands;
+use crate::figures::{Figures, number};
+use crate::machine::{Ticks, resident};
+use crate::options::Options;
+use crate::record::{Record, Section};
+use crate::subject::Subject;
+use crate::verification::verify;
+use crate::worker_process::{Scenario, WorkerProcess};
+
+/// One subject in one round.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Run {
+    pub(super) subject: &'static str,
+    pub(super) nodes: usize,
+    pub(super) waiters: usize,
+    pub(super) round: usize,
+    /// How many servers showed the lock while it was held.
+    pub(super) seen: usize,
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+    /// Sent by clients, for each section and server.
+    pub(super) commands: f64,
+    /// Of one core, over all threads.
+    pub(super) client_cpu: f64,
+    /// Of one core, over all servers.
+    pub(super) server_cpu: f64,
+    /// What was used by everybody else on this machine, of one core.
+    pub(super) other_cpu: f64,
+    pub(super) client_mib: f64,
+    pub(super) gave_up: u64,
+    pub(super) why: String,
+}
+
+/// The same with what it was computed from, for the file of raw results.
+#[derive(Debug, Serialize)]
+pub(super) struct Raw<'a> {
+    #[serde(flatten)]
+    run: &'a Run,
+    sections_ns: &'a [Section],
+}
+
+impl Run {
+    /// Proves that the lock is real, lets the waiters contend, and measures.
+    pub(super) fn measure(
+        subject: &Subject,
+        scenario: &Scenario,
+        servers: &RedisSet,
+        round: usize,
+        options: &Options,
+    ) -> Result<(Self, Record), String> {
+        let ports: Vec<u16> = servers.iter().map(RedisServer::port).collect();
+        let mut worker = WorkerProcess::start(subject, scenario, &ports)?;
+        let seen = verify(subject, &mut worker, servers)?;
+        worker.command("start", "started")?;
+        pass(options.warm_up());
+        let from = worker.mark()?;
+        let before = Usage::now(&worker, servers)?;
+        pass(options.window());
+        let after = Usage::now(&worker, servers)?;
+        let to = worker.mark()?;
+        let counted = commands::count(servers, || {
+            let from = worker.mark()?;
+            pass(options.count());
+            Ok((from, worker.mark()?))
+        });
+        let ((count_from, count_to), sent) = counted?;
+        let client_mib = resident(worker.pid())?;
+        let record = worker.finish()?;
+        let figures = Figures::of(&record, scenario.waiters, from, to);
+        let counted = Figures::of(&record, scenario.waiters, count_from, count_to);
+        if figures.sections == 0 || counted.sections == 0 {
+            let why = &record.why;
+            return Err(format!("{}: nobody got the lock; {why}", subject.name));
+        }
+        let [client_cpu, server_cpu, other_cpu] = after.since(&before, options);
+        let run = Self {
+            subject: subject.name,
+            nodes: servers.len(),
+            waiters: scenario.waiters,
+            round,
+            seen,
+            figures,
+            commands: number(sent) / number(counted.sections) / number(servers.len()),
+            client_cpu,
+            server_cpu,
+            other_cpu,
+            client_mib,
+            gave_up: record.gave_up,
+            why: record.why.clone(),
+        };
+        Ok((run, record))
+    }
+
+    pub(super) fn with_sections<'a>(&'a self, record: &'a Record) -> Raw<'a> {
+        Raw {
+            run: self,
+            sections_ns: &record.sections,
+        }
+    }
+}
+
+/// Processor time used so far.
+#[derive(Debug)]
+struct Usage {
+    client: Ticks,
+    servers: Ticks,
+    machine: Ticks,
+}
+
+impl Usage {
+    fn now(worker: &WorkerProcess, servers: &RedisSet) -> Result<Self, String> {
+        let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
+        Ok(Self {
+            client: Ticks::of_process(worker.pid())?,
+            servers: Ticks::of_processes(&pids)?,
+            machine: Ticks::of_machine()?,
+        })
+    }
+
+    /// Of one core: the client, the servers, everybody else.
+    fn since(&self, earlier: &Self, options: &Options) -> [f64; 3] {
+        let span = options.window().as_secs_f64();
+        let client = self.client.seconds_since(earlier.client) / span;
+        let servers = self.servers.seconds_since(earlier.servers) / span;
+        let machine = self.machine.seconds_since(earlier.machine) / span;
+        [client, servers, (machine - client - servers).max(0.0)]
+    }
+}
+
+/// Lets the subject go on for so long.
+fn pass(span: std::time::Duration) {
+    thread::sleep(span); // tidy: what is measured is how much happens in this span
+}

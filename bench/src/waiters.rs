@@ -1,0 +1,149 @@
+//! Many who wait in one process for a lock that does not move: what they cost meanwhile.
+
+use std::thread;
+use std::time::Duration;
+
+use leasehold_testkit::servers::{RedisServer, RedisSet};
+use serde::Serialize;
+
+use crate::commands;
+use crate::figures::number;
+use crate::machine::{self, Ticks, resident};
+use crate::options::Options;
+use crate::report::{Report, row};
+use crate::subject::{Program, Subject};
+use crate::verification::verify;
+use crate::worker_process::{Scenario, WorkerProcess};
+
+/// How many wait, if not said.
+const WAITERS: usize = 1000;
+
+const COLUMNS: [&str; 9] = [
+    "subject",
+    "servers",
+    "waiters",
+    "commands/s and server",
+    "commands per waiter and second",
+    "client CPU ms/s",
+    "servers' CPU ms/s",
+    "client MiB",
+    "KiB per waiter",
+];
+
+#[derive(Debug, Serialize)]
+struct Run {
+    subject: &'static str,
+    nodes: usize,
+    waiters: usize,
+    /// Sent by clients, per second and server.
+    commands: f64,
+    client_cpu: f64,
+    server_cpu: f64,
+    mib: f64,
+    mib_before: f64,
+}
+
+/// Runs the subjects that wait as tasks of one Rust program and share a client.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let mut report = Report::create("waiters")?;
+    let introduction = "# Waiting for a lock that does not move\n\n\
+         One handle of the process holds it, and the others wait. Commands are the process's in all, \
+         renewals of the held lock too, and per waiter their mean: an ask may be several commands.\n";
+    report.say(introduction)?;
+    report.say((row(COLUMNS) + &row(COLUMNS.map(|_| "---"))).trim_end())?;
+    let waiters = match options.waiters.as_slice() {
+        [] => &[WAITERS],
+        waiters => waiters,
+    };
+    for &nodes in &options.nodes {
+        for &waiters in waiters {
+            for subject in Subject::all(nodes).filter(shares_a_client) {
+                if options.wants(subject.name) {
+                    let run = Run::measure(&subject, nodes, waiters, options)?;
+                    report.keep(&run)?;
+                    report.say(row(run.cells()).trim_end())?;
+                } else {
+                    eprintln!("left out by --only: {}", subject.name);
+                }
+            }
+        }
+    }
+    report.say(&format!("\n{}", machine::description()))?;
+    println!("\n{}", report.places());
+    Ok(())
+}
+
+fn shares_a_client(subject: &Subject) -> bool {
+    matches!(subject.program, Program::Own("leasehold" | "rslock"))
+}
+
+impl Run {
+    fn measure(
+        subject: &Subject,
+        nodes: usize,
+        waiters: usize,
+        options: &Options,
+    ) -> Result<Self, String> {
+        let servers = RedisSet::start(nodes);
+        let ports: Vec<u16> = servers.iter().map(RedisServer::port).collect();
+        let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
+        let scenario = Scenario {
+            waiters: waiters + 1,
+            hold: Duration::ZERO,
+            away: Duration::ZERO,
+        };
+        let mut worker = WorkerProcess::start(subject, &scenario, &ports)?;
+        verify(subject, &mut worker, &servers)?;
+        let mib_before = resident(worker.pid())?;
+        worker.command("still", "waiting")?;
+        let (settle, window) = if options.quick { (3, 5) } else { (10, 30) };
+        pass(Duration::from_secs(settle));
+        let usage = || {
+            Ok::<_, String>((
+                Ticks::of_process(worker.pid())?,
+                Ticks::of_processes(&pids)?,
+            ))
+        };
+        let window = Duration::from_secs(window);
+        let (client, server) = usage()?;
+        pass(window);
+        let (client_after, server_after) = usage()?;
+        let mib = resident(worker.pid())?;
+        let counted = commands::count(&servers, || {
+            pass(window);
+            Ok(())
+        });
+        let ((), sent) = counted?;
+        let span = window.as_secs_f64();
+        Ok(Self {
+            subject: subject.name,
+            nodes,
+            waiters,
+            commands: number(sent) / span / number(nodes),
+            client_cpu: client_after.seconds_since(client) / span,
+            server_cpu: server_after.seconds_since(server) / span,
+            mib,
+            mib_before,
+        })
+    }
+
+    fn cells(&self) -> [String; COLUMNS.len()] {
+        let waiters = number(self.waiters);
+        [
+            self.subject.into(),
+            self.nodes.to_string(),
+            self.waiters.to_string(),
+            format!("{:.1}", self.commands),
+            format!("{:.3}", self.commands / waiters),
+            format!("{:.1}", self.client_cpu * 1000.0),
+            format!("{:.1}", self.server_cpu * 1000.0),
+            format!("{:.1}", self.mib),
+            format!("{:.1}", (self.mib - self.mib_before) * 1024.0 / waiters),
+        ]
+    }
+}
+
+/// Lets them wait for so long.
+fn pass(span: Duration) {
+    thread::sleep(span); // tidy: what is measured is what happens in this span
+}

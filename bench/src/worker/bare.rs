@@ -1,0 +1,136 @@
+use std::rc::Rc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+
+use super::{Handle, Task};
+
+/// What the server alone allows: a list that holds one token while the lock is free. BLPOP takes it,
+/// in the order of asking, and RPUSH gives it back, on bare sockets. No lock: whoever dies keeps it.
+pub(super) struct Waiter {
+    /// BLPOP keeps a connection waiting, so each waiter has its own.
+    connection: Mutex<TcpStream>,
+    words: Rc<Words>,
+}
+
+/// The requests, which are always the same.
+struct Words {
+    take: Vec<u8>,
+    ask: Vec<u8>,
+    give: Vec<u8>,
+}
+
+pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
+    let [port] = task.ports.as_slice() else {
+        return Err("a list of one token is on one server".into());
+    };
+    let key = task.key.as_str();
+    let words = Rc::new(Words {
+        take: request(&["BLPOP", key, "0"]),
+        ask: request(&["LPOP", key]),
+        give: request(&["RPUSH", key, "t"]),
+    });
+    let mut waiters = Vec::new();
+    for _ in 0..task.waiters {
+        let connection = TcpStream::connect(format!("127.0.0.1:{port}")).await;
+        let connection = connection.map_err(|error| error.to_string())?;
+        let prompt = connection.set_nodelay(true);
+        prompt.map_err(|error| error.to_string())?;
+        waiters.push(Waiter {
+            connection: Mutex::new(connection),
+            words: Rc::clone(&words),
+        });
+    }
+    if let Some(first) = waiters.first() {
+        first.release(()).await?;
+    }
+    Ok(waiters)
+}
+
+impl Waiter {
+    /// The answers to these requests are so short that one packet holds them, and nothing follows
+    /// before the next request.
+    async fn call(&self, request: &[u8]) -> Result<Vec<u8>, String> {
+        let mut connection = self.connection.lock().await;
+        let sent = connection.write_all(request).await;
+        sent.map_err(|error| error.to_string())?;
+        let mut answer = Vec::with_capacity(64);
+        while !answer.ends_with(b"\r\n") || !is_whole(&answer) {
+            match connection.read_buf(&mut answer).await {
+                Ok(0) => return Err("the server closed the connection".into()),
+                Ok(_) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(answer)
+    }
+}
+
+impl Handle for Waiter {
+    type Held = ();
+
+    async fn acquire(&self) -> Result<(), String> {
+        let answer = self.call(&self.words.take).await?;
+        expect(&answer, b'*')
+    }
+
+    async fn try_acquire(&self) -> Result<Option<()>, String> {
+        let answer = self.call(&self.words.ask).await?;
+        expect(&answer, b'$').map(|()| (answer != b"$-1\r\n").then_some(()))
+    }
+
+    async fn release(&self, (): ()) -> Result<(), String> {
+        let answer = self.call(&self.words.give).await?;
+        expect(&answer, b':')
+    }
+}
+
+fn expect(answer: &[u8], sort: u8) -> Result<(), String> {
+    if answer.first() == Some(&sort) {
+        Ok(())
+    } else {
+        Err(format!(
+            "the server answered {:?}",
+            answer.escape_ascii().to_string()
+        ))
+    }
+}
+
+/// Whether as many lines have come as this kind of answer has: a list of two strings, one string, or
+/// a line.
+fn is_whole(answer: &[u8]) -> bool {
+    let lines = answer.iter().filter(|byte| **byte == b'\n').count();
+    match answer.first() {
+        Some(b'*') => lines == 5,
+        Some(b'$') => lines == 2 || answer == b"$-1\r\n",
+        _ => lines == 1,
+    }
+}
+
+fn request(words: &[&str]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    request.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_in_pieces_is_not_whole() {
+        let popped = b"*2\r\n$5\r\nbench\r\n$1\r\nt\r\n";
+        assert!(is_whole(popped));
+        assert!(!is_whole(b"*2\r\n$5\r\nbench\r\n"));
+        assert!(is_whole(b"$-1\r\n") && is_whole(b"$1\r\nt\r\n") && is_whole(b":1\r\n"));
+        assert!(!is_whole(b"$1\r\n") && !is_whole(b""));
+    }
+
+    #[test]
+    fn requests_are_of_the_protocol() {
+        assert_eq!(request(&["LPOP", "k"]), b"*2\r\n$4\r\nLPOP\r\n$1\r\nk\r\n");
+    }
+}

@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use leasehold::{Client, Error, Guard, Lock, Quorum};
+use leasehold_redis::RedisMember;
+
+use super::{Handle, Task};
+
+const TTL: Duration = Duration::from_secs(30);
+
+/// A lock of a client, by its public interface.
+pub(super) struct Waiter(Lock);
+
+/// All waiters are tasks of one program: one client.
+pub(super) async fn shared(task: &Task) -> Result<Vec<Waiter>, String> {
+    form(task).await?;
+    let client = client(task)?;
+    let lock = client.lock(&task.key).ttl(TTL);
+    Ok((0..task.waiters).map(|_| Waiter(lock.clone())).collect())
+}
+
+/// Each waiter is a client of its own, with its own connections, as if it were another program.
+pub(super) async fn each(task: &Task) -> Result<Vec<Waiter>, String> {
+    form(task).await?;
+    let waiter = |_| Ok(Waiter(client(task)?.lock(&task.key).ttl(TTL)));
+    (0..task.waiters).map(waiter).collect()
+}
+
+/// Several servers become a set by an operator's word that nothing was ever held on them.
+async fn form(task: &Task) -> Result<(), String> {
+    match task.urls().as_slice() {
+        [_] => Ok(()),
+        urls => quorum(urls)?.init().await.map_err(text),
+    }
+}
+
+fn client(task: &Task) -> Result<Client, String> {
+    Ok(match task.urls().as_slice() {
+        [url] => Client::new(RedisMember::new(url).map_err(text)?),
+        urls => Client::new(quorum(urls)?),
+    })
+}
+
+fn quorum(urls: &[String]) -> Result<Quorum, String> {
+    Quorum::new(RedisMember::all(urls).map_err(text)?).map_err(text)
+}
+
+fn text(error: Error) -> String {
+    error.to_string()
+}
+
+impl Handle for Waiter {
+    type Held = Guard;
+
+    async fn acquire(&self) -> Result<Guard, String> {
+        self.0.acquire().await.map_err(text)
+    }
+
+    async fn try_acquire(&self) -> Result<Option<Guard>, String> {
+        self.0.try_acquire().await.map_err(text)
+    }
+
+    async fn release(&self, held: Guard) -> Result<(), String> {
+        let ended = held.release().await;
+        ended.map(|_| ()).map_err(text)
+    }
+}

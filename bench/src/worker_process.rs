@@ -1,0 +1,202 @@
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use crate::record::Record;
+use crate::subject::{Program, Subject};
+use crate::worker;
+
+/// A subject at work, in a process of its own. It is given orders on its standard input, a line
+/// each, and answers each with a line:
+///
+/// | order | answer | |
+/// |---|---|---|
+/// | `take` | `taken` | one handle waits for the lock and holds it |
+/// | `second` | `denied` or `granted` | another handle asks for it once |
+/// | `give` | `given` | the first one gives it back |
+/// | `start` | `started` | all waiters begin to contend, for good |
+/// | `mark` | `mark N` | the time on the clock that it measures with |
+/// | `finish` | what it recorded (`record.rs`), then `finished` | |
+/// | `still` | `waiting` | one handle holds the lock for good, and the others wait |
+///
+/// It ends when its standard input does, and is ended with this handle.
+#[derive(Debug)]
+pub(crate) struct WorkerProcess {
+    name: &'static str,
+    process: Child,
+    orders: ChildStdin,
+    answers: Receiver<String>,
+}
+
+/// What a worker is to do when it contends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) waiters: usize,
+    /// How long each section lasts.
+    pub(crate) hold: Duration,
+    /// How long a waiter stays away after it gave the lock back.
+    pub(crate) away: Duration,
+}
+
+/// The one lock.
+pub(crate) const KEY: &str = "bench";
+
+/// How long an answer is awaited: long enough to wait out a lease that was left behind.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+impl WorkerProcess {
+    pub(crate) fn start(
+        subject: &Subject,
+        scenario: &Scenario,
+        ports: &[u16],
+    ) -> Result<Self, String> {
+        let mut command = program(subject.program)?;
+        command
+            .args([subject.settings, KEY, &scenario.waiters.to_string()])
+            .args([scenario.hold, scenario.away].map(|span| span.as_micros().to_string()))
+            .args(ports.iter().map(ToString::to_string))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let failed = |error: std::io::Error| format!("{}: {error}", subject.name);
+        let mut process = command.spawn().map_err(failed)?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (orders, output) = pipes.ok_or("a worker without pipes")?;
+        let (sender, answers) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // Nobody listens any more once the handle is gone.
+                let _ = sender.send(line);
+            }
+        });
+        Ok(Self {
+            name: subject.name,
+            process,
+            orders,
+            answers,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Gives an order and returns the line that answers it.
+    pub(crate) fn ask(&mut self, order: &str) -> Result<String, String> {
+        writeln!(self.orders, "{order}")
+            .map_err(|error| format!("{} takes no orders: {error}", self.name))?;
+        self.answer(order)
+    }
+
+    /// Gives an order that has only one right answer.
+    pub(crate) fn command(&mut self, order: &str, right: &str) -> Result<(), String> {
+        let answer = self.ask(order)?;
+        if answer == right {
+            Ok(())
+        } else {
+            let name = self.name;
+            Err(format!(
+                "{name}: to {order} it answered {answer:?}, not {right:?}"
+            ))
+        }
+    }
+
+    /// The time on the worker's clock.
+    pub(crate) fn mark(&mut self) -> Result<u64, String> {
+        let answer = self.ask("mark")?;
+        let instant = answer
+            .strip_prefix("mark ")
+            .and_then(|text| text.parse().ok());
+        instant.ok_or_else(|| format!("{}: to mark it answered {answer:?}", self.name))
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<Record, String> {
+        let mut record = Record::default();
+        let mut line = self.ask("finish")?;
+        while record.take(&line)? {
+            line = self.answer("finish")?;
+        }
+        Ok(record)
+    }
+
+    fn answer(&mut self, order: &str) -> Result<String, String> {
+        self.answers
+            .recv_timeout(ANSWER_MAX)
+            .map_err(|error| format!("{} did not answer to {order}: {error}", self.name))
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        // An error means that it has ended already; then waiting only collects it.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What is the matter with the program of a subject, if it cannot be run here.
+pub(crate) fn lacking(subject: &Subject) -> Option<String> {
+    let mut test = match subject.program {
+        Program::Own(_) => return None,
+        Program::Node => {
+            let mut node = Command::new("node");
+            node.args(["-e", "require('redlock'); require('ioredis')"]);
+            node.current_dir(node_folder());
+            node
+        }
+        Program::Python => {
+            let mut python = Command::new(python());
+            python.args(["-c", "import redis"]);
+            python
+        }
+    };
+    match test.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let error = text.lines().find(|line| line.contains("Error"));
+            Some(error.unwrap_or("its program fails").to_owned())
+        }
+        Err(error) => Some(format!("{}: {error}", test.get_program().display())),
+    }
+}
+
+/// Where results lie, and what the peers need: as `cargo xtask bench` says.
+pub(crate) fn folder() -> PathBuf {
+    std::env::var_os("LEASEHOLD_BENCH_DIR").map_or_else(|| "target/bench".into(), PathBuf::from)
+}
+
+fn node_folder() -> PathBuf {
+    folder().join("node")
+}
+
+fn python() -> PathBuf {
+    std::env::var_os("LEASEHOLD_TEST_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
+}
+
+fn program(program: Program) -> Result<Command, String> {
+    match program {
+        Program::Own(part) => {
+            let own = std::env::current_exe().map_err(|error| error.to_string())?;
+            let mut command = Command::new(own);
+            command.args([worker::VERB, part]);
+            Ok(command)
+        }
+        Program::Node => {
+            let source = include_str!("../peers/node_redlock.cjs");
+            // Beside the packages, where node looks for them.
+            let script = node_folder().join("node_redlock.cjs");
+            let written = std::fs::write(&script, source);
+            written.map_err(|error| format!("{}: {error}", script.display()))?;
+            let mut command = Command::new("node");
+            command.arg(script);
+            Ok(command)
+        }
+        Program::Python => {
+            let mut command = Command::new(python());
+            command.args(["-c", include_str!("../peers/redis_py.py")]);
+            Ok(command)
+        }
+    }
+}
