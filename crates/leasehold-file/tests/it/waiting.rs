@@ -180,13 +180,21 @@ async fn a_release_wakes_waiters_although_a_child_has_its_descriptor() {
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
-    let child: i32 = helper.ask(&["hand down"]).parse().unwrap();
+    let _child = Child(helper.ask(&["hand down"]).parse().unwrap());
     let store = by_words_alone(world.dir.path());
     let waiting = Waiting::start_until_quiet(&store, &in_turn(&world.claim("deploy", 0)));
     helper.ask(&["release"]);
     waiting.granted().await;
-    let child = nix::unistd::Pid::from_raw(child);
-    nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+/// Ends a process of a helper, also if the test fails.
+struct Child(i32);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.0);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
 }
 
 /// As `fcntl.flock(file, LOCK_UN)` of Python does. The kernel tells nobody.
