@@ -27,6 +27,7 @@ use crate::fenced::Fenced;
 use crate::guard::Ended;
 use crate::health::MemberHealth;
 use crate::holder::Holder;
+use crate::queue::Waiter;
 use crate::store::Store;
 
 /// A blocking [`crate::Client`].
@@ -51,6 +52,15 @@ impl Client {
     /// Those of [`crate::Client::holders`].
     pub fn holders(&self, name: impl AsRef<str>) -> Result<Vec<Holder>, Error> {
         pollster::block_on(self.0.holders(name))
+    }
+
+    /// Who waits for `name` right now, in the order in which they are served. For people.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::waiters`].
+    pub fn waiters(&self, name: impl AsRef<str>) -> Result<Vec<Waiter>, Error> {
+        pollster::block_on(self.0.waiters(name))
     }
 
     /// How the members of the store are, each freshly asked. For people and monitoring.
@@ -83,6 +93,11 @@ impl Lock {
     /// As [`crate::Lock::wait`].
     pub fn wait(self, wait: Duration) -> Self {
         Self(self.0.wait(wait))
+    }
+
+    /// As [`crate::Lock::barging`].
+    pub fn barging(self, barging: bool) -> Self {
+        Self(self.0.barging(barging))
     }
 
     /// As [`crate::Lock::max_hold`].

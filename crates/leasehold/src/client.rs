@@ -12,6 +12,7 @@ use crate::holder::{ClientInfo, Holder};
 use crate::key::Key;
 use crate::lock::Lock;
 use crate::owner::ClientId;
+use crate::queue::Waiter;
 use crate::store::Store;
 
 /// One process's way to its locks: a store, a thread of its own, and the keeper that renews.
@@ -74,6 +75,24 @@ impl Client {
         let store = Arc::clone(&self.core.context.store);
         self.core
             .run(Box::pin(async move { store.holders(&key).await }))?
+            .await?
+    }
+
+    /// Who waits for `name` right now, in the order in which they are served, as far as the store
+    /// knows; empty where there is no queue. For people.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name, or a store that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn waiters(&self, name: impl AsRef<str>) -> Result<Vec<Waiter>, Error> {
+        let key = Key::new(name)?;
+        let store = Arc::clone(&self.core.context.store);
+        self.core
+            .run(Box::pin(async move { store.waiters(&key).await }))?
             .await?
     }
 
