@@ -35,9 +35,10 @@ use crate::store::Store;
 /// - **M7** `acquire_in_turn` grants what is free if nobody older waits, and what is reserved for this
 ///   waiter or for a younger one. Else the waiter is in the queue afterwards, by its ticket; a free
 ///   lock is reserved for the oldest. Barging takes what is free or reserved, and queues nowhere.
-/// - **M8** A lock that is freed by `depart` or `leave_queue` is reserved for the oldest waiter that hears of
-///   it, for [`RESERVATION`]: it is told that it is its turn, and the first
-///   one behind it that belongs to another client, that it is next. Who does not hear is dropped.
+/// - **M8** A lock that is freed by `depart` or `leave_queue` is reserved for the oldest waiter that
+///   hears of it, for [`RESERVATION`]: it is told that it is its turn, and one behind it that belongs
+///   to another client, that it is worth asking should the reservation lapse. Who does not hear is
+///   dropped.
 /// - **M9** A reservation that lapsed costs its client's other waiters their places, until one of them
 ///   asks again.
 /// - **M10** While somebody waits, [`Store::acquire`] takes nothing that is reserved.

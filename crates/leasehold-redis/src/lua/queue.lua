@@ -18,6 +18,9 @@ local INBOX = 'leasehold:inbox:'
 local RESERVATION_MS = 1000
 local RECORD_MS = 30 * 1000
 
+-- So many entries are looked at at once.
+local FEW = 16
+
 local lock, fence, readers, queue, offered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 -- Set once the server has refused to tell somebody something: its error.
@@ -95,7 +98,7 @@ end
 local function from_the_oldest(visit)
   local kept = 0
   while true do
-    local page = redis.call('ZRANGE', queue, kept, kept + 15)
+    local page = redis.call('ZRANGE', queue, kept, kept + FEW - 1)
     if #page == 0 then
       return
     end
@@ -119,12 +122,11 @@ local function drop_client(client)
   end)
 end
 
--- Tells the first count who hear it that it is their turn soon, but neither a client that is late
--- nor those of the client except. Who does not hear is dropped.
-local function tell_next(count, ms, now, except)
+-- Tells the first count who hear it that it is their turn soon, but no client that is late. Who does
+-- not hear is dropped.
+local function tell_next(count, ms, now)
   from_the_oldest(function(entry)
-    local client = client_of(entry)
-    if client == except or is_late(client, now) then
+    if is_late(client_of(entry), now) then
       return
     end
     if not hears(entry, soon(ms)) then
@@ -133,6 +135,33 @@ local function tell_next(count, ms, now, except)
     count = count - 1
     return count == 0 and 'stop'
   end)
+end
+
+-- Tells somebody that belongs to another client than the head, and hears it, that the head may be
+-- dead: the first of the next few, or else the last of all. Whoever asks then has the first one
+-- chosen anew; so it need not be the one whose turn it is, and no long queue need be searched.
+local function tell_a_stand_in(client, ms, now)
+  local told, passed = false, 0
+  local function visit(entry)
+    local other = client_of(entry)
+    if other == client or is_late(other, now) then
+      passed = passed + 1
+      return passed == FEW and 'stop'
+    end
+    told = hears(entry, soon(ms))
+    return told and 'stop' or 'drop'
+  end
+  from_the_oldest(visit)
+  if passed == FEW and not told then
+    for _, entry in ipairs(redis.call('ZRANGE', queue, -FEW, -1)) do
+      local verdict = visit(entry)
+      if verdict == 'drop' then
+        redis.call('ZREM', queue, entry)
+      elseif told then
+        return
+      end
+    end
+  end
 end
 
 local function reserve(entry, since)
@@ -167,7 +196,7 @@ local function hand_over(now, mine)
       if hears(entry, 'turn') then
         reserve(entry, digits(tonumber(head[2])))
         note(client, now + RESERVATION_MS)
-        tell_next(1, RESERVATION_MS, now, client)
+        tell_a_stand_in(client, RESERVATION_MS, now)
         return false
       end
     end
