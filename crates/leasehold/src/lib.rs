@@ -45,7 +45,8 @@
 //!   refuses it. [`manual::fencing`] shows how.
 //! - A quorum notices members that forget or whose clocks are stepped; what stays outside is in
 //!   [`manual::failure`].
-//! - Waiting polls, 10 to 50 ms apart, in no order.
+//! - Waiting is first come, first served on Redis and quorums; the file store's waiters are told when
+//!   a lock is free, but in no order. [`manual::waiting`] says more.
 //! - It is no consensus store: it keeps no value and elects no leader.
 //!
 //! # The parts, in reading order

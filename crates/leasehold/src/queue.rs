@@ -42,7 +42,8 @@ pub enum Turn {
 pub enum Departure {
     /// It is handed over to the first in the queue.
     HandOver,
-    /// It is left free for so long before it is handed over, for those who poll.
+    /// It is left free for so long before it is handed over, for those who poll; if nobody waits in
+    /// the queue, it is free anyway.
     LeaveFree(Duration),
     /// The attempt failed at other members, and its waiter goes on waiting: it is put back into
     /// the queue, and the lock is handed over to the first.

@@ -3,15 +3,19 @@ use super::source::{Source, has_word};
 
 /// The files of the core that decide and do nothing else: fed answers and instants, they give
 /// decisions, so that the same code runs in a simulation and in production.
-const FILES: [&str; 8] = [
+const FILES: [&str; 12] = [
     "crates/leasehold/src/backoff.rs",
     "crates/leasehold/src/lease.rs",
+    "crates/leasehold/src/memory/queue.rs",
+    "crates/leasehold/src/memory/slot.rs",
     "crates/leasehold/src/quorum/ballot/mod.rs",
     "crates/leasehold/src/quorum/trust/cards.rs",
     "crates/leasehold/src/quorum/trust/clocks.rs",
     "crates/leasehold/src/quorum/trust/lives.rs",
     "crates/leasehold/src/quorum/trust/mod.rs",
     "crates/leasehold/src/quorum/tally.rs",
+    "crates/leasehold/src/quorum/waiting/board.rs",
+    "crates/leasehold/src/quorum/waiting/tickets.rs",
 ];
 
 /// What would make a decision depend on more than its arguments.

@@ -31,7 +31,7 @@ else
 end
 redis.call('PEXPIRE', fence, REST_MS)
 -- Mostly nobody waits: then that is all, and what follows is not even defined.
-if departure == 'hand over' and not (held and redis.call('EXISTS', queue) == 1) then
+if departure ~= 'requeue' and not (held and redis.call('EXISTS', queue) == 1) then
   return held and 1 or 0
 end
 

@@ -9,7 +9,9 @@
 //! | a minority of a quorum is dead, frozen or cut off | a log line; a silent member costs no time until a probe gets through |
 //! | a majority is | an error naming each member and its reason, within the wait given |
 //! | an answer is lost on the way | the attempt is freed: its connection is aborted, and the release repeated until it gets through, and once more before the TTL is over |
-//! | two clients split the votes | both free what they got and try again after a random pause |
+//! | two clients split the votes | both free what they got; of those that wait, the older one is served next |
+//! | a waiter dies | it is passed over: at once where its connection ended, else after a second, with all its fellows of the same client |
+//! | a waiter is paused | the lock is kept for it for a second, then goes to the next; when it wakes it has its old place |
 //! | the caller drops its future | the attempt is seen through in the background and freed |
 //! | somebody removes the file of a held lock | the next one makes a new file and enters; the holder is told when its keeper looks next, within a third of the TTL |
 //! | the process forks | the child's copies of client and guard are `Forked` |

@@ -4,3 +4,4 @@ pub mod choosing;
 pub mod defaults;
 pub mod failure;
 pub mod fencing;
+pub mod waiting;

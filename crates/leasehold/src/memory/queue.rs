@@ -181,8 +181,11 @@ impl Queue {
         false
     }
 
-    /// Leaves the free lock to those who poll, for `span`.
+    /// Leaves the free lock to those who poll, for `span`, if anybody would be in their way.
     pub(super) fn leave_free(&mut self, span: Duration, step: &mut Step<'_>) {
+        if self.entries.is_empty() {
+            return;
+        }
         self.gap = Some(step.now + span);
         self.tell_soon(1, span, |_| true, step);
     }

@@ -39,7 +39,8 @@ pub use settings::TrustRules;
 /// frozen or cut off.
 ///
 /// Members are asked at once, each with a limit of its own, and an attempt is decided as soon as a
-/// majority is in or cannot be had any more. Waiting and order: random polling, unordered.
+/// majority is in or cannot be had any more. Who waits stands in every member's queue: first come,
+/// first served.
 ///
 /// # Examples
 ///

@@ -73,9 +73,12 @@ async fn after_a_gap_the_lock_is_handed_over_again() {
 }
 
 #[tokio::test]
-async fn a_gap_is_left_only_by_who_held_the_lock() {
+async fn a_gap_is_left_only_by_who_held_the_lock_and_only_to_those_who_wait() {
     let server = RedisServer::start();
     let party = Party::at(&server);
+    let alone = party.takes(Mode::Exclusive).await;
+    party.departs(&alone, Departure::LeaveFree(LONG)).await;
+    assert_eq!(server.command(&["EXISTS", OFFERED]), Reply::Integer(0));
     let stranger = party.claim(Mode::Exclusive);
     let release = party.departs(&stranger, Departure::LeaveFree(LONG)).await;
     assert_eq!(release, Release::WasLost);
@@ -83,6 +86,7 @@ async fn a_gap_is_left_only_by_who_held_the_lock() {
         party.takes(Mode::Shared).await,
         party.takes(Mode::Shared).await,
     ];
+    party.busy(party.since(1)).await;
     party.departs(&readers[0], Departure::LeaveFree(LONG)).await;
     assert_eq!(server.command(&["EXISTS", OFFERED]), Reply::Integer(0));
     party.departs(&readers[1], Departure::LeaveFree(LONG)).await;

@@ -125,10 +125,10 @@ async fn everything_that_waiting_leaves_has_an_end() {
     lives_at_most(&server, OFFERED, 30_000);
     let (held, _) = waiter.granted(first).await;
     assert_eq!(server.command(&["EXISTS", OFFERED]), Reply::Integer(0));
-    waiter.leaves(second).await;
     let gap = Departure::LeaveFree(leasehold::RESERVATION);
     waiter.departs(&held, gap).await;
     lives_at_most(&server, OFFERED, 30_000);
+    waiter.leaves(second).await;
     let Reply::Array(keys) = server.command(&["KEYS", "*"]) else {
         panic!("KEYS")
     };

@@ -1,0 +1,41 @@
+//! Waiting: who is served when, and what it costs.
+//!
+//! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis and on quorums it stands in a queue, and
+//! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock goes to
+//! whoever began to wait first, by the members' clocks. It is told, so that a hand-over takes two
+//! round trips however many wait.
+//!
+//! | who | gets the lock |
+//! |---|---|
+//! | somebody who waits | in its turn |
+//! | a newcomer, or [`try_acquire`](crate::Lock::try_acquire) | when the lock is free and not kept for anybody: mostly when nobody waits; once, after a lease that ended without a release |
+//! | [`barging`](crate::Lock::barging) | ahead of all who wait, when the lock is free or only kept for somebody |
+//! | a client of another library | when it asks while the lock is free, for which it is left free now and then: [`Quorum::foreign_gap`](crate::Quorum::foreign_gap) |
+//! | a reader | together with other readers, but not past a writer that waits |
+//!
+//! A holder of another library tells nobody when it is done. The first in the queue then looks ten
+//! times a second, and nobody else does.
+//!
+//! The file store has no queue. The kernel tells its waiters that a lock file was closed, and the
+//! first to try wins; `order` says `Unordered`.
+//!
+//! # Seeing it
+//!
+//! [`Client::waiters`](crate::Client::waiters) names who waits, in order.
+//!
+//! ```
+//! # pollster::block_on(async {
+//! use leasehold::{Client, MemoryStore, Order};
+//!
+//! let locks = Client::new(MemoryStore::new());
+//! assert_eq!(locks.guarantees().order, Order::Fifo);
+//! let guard = locks.lock("deploy").acquire().await?;
+//! assert!(locks.waiters("deploy").await?.is_empty());
+//! guard.release().await?;
+//! # Ok::<(), leasehold::Error>(()) }).unwrap();
+//! ```
+//!
+//! # Giving up
+//!
+//! Drop the future, or set [`Lock::wait`](crate::Lock::wait): the wait leaves every queue, and what was
+//! kept for it goes to the next.
