@@ -1,4 +1,4 @@
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 
@@ -172,9 +172,8 @@ impl Quorum {
 
     /// Has somebody see to what members tell: on the runtime of the client that waits.
     fn run_errands(&self) {
-        let errands = self.errands.lock();
-        let errands = errands.unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(errands) = errands {
+        // Somebody else's client may have ended, and with it whoever saw to them.
+        if let Ok(errands) = Arc::clone(&self.errands).try_lock_owned() {
             let links = self.links.iter().map(Arc::downgrade).collect();
             background::spawn(waiting::run_errands(links, errands));
         }

@@ -19,7 +19,7 @@ mod trust;
 mod views;
 mod waiting;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::Claim;
@@ -30,8 +30,7 @@ use change::Change;
 use link::Link;
 use roster::Roster;
 use settings::Settings;
-use tokio::sync::mpsc;
-use waiting::{Errand, Waits};
+use waiting::{Errands, Waits};
 
 pub use settings::TrustRules;
 
@@ -63,8 +62,7 @@ pub struct Quorum {
     roster: Arc<Roster>,
     links: Vec<Arc<Link>>,
     waits: Arc<Waits>,
-    /// Until somebody runs them.
-    errands: Mutex<Option<mpsc::UnboundedReceiver<Errand>>>,
+    errands: Arc<Errands>,
     settings: Settings,
 }
 

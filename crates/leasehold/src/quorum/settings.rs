@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ambient::Ambient;
@@ -65,7 +65,7 @@ impl Settings {
             roster,
             links,
             waits,
-            errands: Mutex::new(Some(errands)),
+            errands,
             settings: self,
         }
     }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, mpsc};
 
 use crate::ambient::Ambient;
 use crate::attempt::Busy;
@@ -64,12 +64,15 @@ pub(crate) enum Errand {
     TakeToo(usize, Held, Arc<Vigil>),
 }
 
+/// What hints ask for; locked by whoever sees to it.
+pub(crate) type Errands = tokio::sync::Mutex<mpsc::UnboundedReceiver<Errand>>;
+
 impl Waits {
     pub(crate) fn new(
         members: usize,
         gap: Option<Duration>,
         ambient: Ambient,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Errand>) {
+    ) -> (Arc<Self>, Arc<Errands>) {
         let (errands, inbox) = mpsc::unbounded_channel();
         let waits = Self {
             ambient,
@@ -83,7 +86,7 @@ impl Waits {
             }),
             errands,
         };
-        (Arc::new(waits), inbox)
+        (Arc::new(waits), Arc::new(Errands::new(inbox)))
     }
 
     /// A member's clock showed `clock` in an answer to a request that was sent at `sent`.
@@ -242,7 +245,7 @@ impl Waits {
 /// Does what hints ask for, until the quorum is gone.
 pub(crate) async fn run_errands(
     links: Vec<Weak<Link>>,
-    mut errands: mpsc::UnboundedReceiver<Errand>,
+    mut errands: OwnedMutexGuard<mpsc::UnboundedReceiver<Errand>>,
 ) {
     while let Some(errand) = errands.recv().await {
         let (Errand::PassOn(place, _) | Errand::TakeToo(place, ..)) = &errand;
