@@ -19,7 +19,7 @@ local RESERVATION_MS = 1000
 local RECORD_MS = 30 * 1000
 
 -- So many entries are looked at at once.
-local FEW = 16
+local FEW = 4
 
 local lock, fence, readers, queue, offered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 

@@ -181,8 +181,8 @@ async fn somebody_else_behind_the_reserved_is_told_though_many_between_are_dead(
     holder.releases(&held).await;
     next.hears_its_turn(first).await;
     assert_eq!(awake.hears_soon(last).await, leasehold::RESERVATION);
-    // The search looks at 16 behind the first, and at the last 16.
-    assert_eq!(awake.queue().await.len(), 25, "without the dead it met");
+    // The search looks at four behind the first, and at the last four.
+    assert_eq!(awake.queue().await.len(), 37, "without the dead it met");
     assert_eq!(
         server.command(&["ZCARD", OFFERED]),
         Reply::Integer(1),
