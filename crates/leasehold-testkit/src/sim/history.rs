@@ -86,8 +86,10 @@ pub(crate) enum What {
     Woke {
         client: usize,
     },
+    /// A client ended: its connections too if it was killed, and not if its power failed.
     Crashed {
         client: usize,
+        killed: bool,
     },
 
     /// A client sent an attempt for the first time.
@@ -118,6 +120,12 @@ pub(crate) enum What {
         server: usize,
         key: usize,
         waiters: Vec<Owner>,
+    },
+    /// A waiter had itself taken out of the queue.
+    LeftQueue {
+        server: usize,
+        key: usize,
+        waiter: Owner,
     },
     /// A lock was given back, and left free for a moment for whoever comes first.
     LeftFree {

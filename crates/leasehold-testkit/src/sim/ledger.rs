@@ -80,6 +80,16 @@ impl Ledger {
 
     /// Tells what came of it.
     pub(crate) fn after(&self, request: &Request, executions: Vec<Execution>) {
+        if let Request::LeaveQueue(key, waiter) = request
+            && let Some(key) = self.number_of(key)
+        {
+            let (server, waiter) = (self.server, *waiter);
+            self.history.add(What::LeftQueue {
+                server,
+                key,
+                waiter,
+            });
+        }
         let left_free = request.leaves_free().and_then(|key| self.number_of(key));
         if let Some(key) = left_free {
             let server = self.server;

@@ -93,6 +93,10 @@ impl Plan {
         // Where no member may ever count again, nobody may have to wait until one does.
         plan.patient &= plan.is_live();
         plan.barges &= plan.is_live();
+        // A server that is two members is looked at twice as often as it is.
+        if plan.has(FaultClass::SameServer) {
+            plan.programs = 1;
+        }
         plan
     }
 

@@ -109,7 +109,11 @@ async fn live(seed: u64, plan: Plan, chance: Chance) -> Vec<Event> {
         foresee_calm(&world);
     }
     if plan.peace > Duration::ZERO {
-        timeline.sleep(OLD_ENOUGH + plan.peace).await;
+        timeline.sleep(OLD_ENOUGH + plan.peace / 4).await;
+        if plan.has(FaultClass::ClientCrash) {
+            lose_one(&world, &chance);
+        }
+        timeline.sleep(plan.peace * 3 / 4).await;
     }
     world.work.end();
     world.dismiss().await;
@@ -120,6 +124,14 @@ async fn live(seed: u64, plan: Plan, chance: Chance) -> Vec<Event> {
     }
     rest(&world).await;
     world.history.take()
+}
+
+/// Lets a client die that may hold a lock, or wait for one: the others go on without it.
+fn lose_one(world: &World, chance: &Chance) {
+    let living = world.living();
+    if living.len() > 1 {
+        world.crash_client(chance.pick(&living), chance.percent(50));
+    }
 }
 
 /// Tells of the moment from which on nothing is in the way of anybody, if it comes.

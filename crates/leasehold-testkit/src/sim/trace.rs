@@ -62,7 +62,9 @@ impl fmt::Display for What {
                 write!(f, "client {client} stands still{clocks}")
             }
             Self::Woke { client } => write!(f, "client {client} goes on"),
-            Self::Crashed { client } => write!(f, "client {client} CRASHES"),
+            Self::Crashed { client, killed } => {
+                write!(f, "client {client} CRASHES, killed: {killed}")
+            }
             other => of_servers(other, f),
         }
     }
@@ -101,6 +103,14 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         } => {
             let waiters: Vec<_> = waiters.iter().map(short).collect();
             write!(f, "        server {server} key {key} queue: {waiters:?}")
+        }
+        What::LeftQueue {
+            server,
+            key,
+            waiter,
+        } => {
+            let waiter = short(waiter);
+            write!(f, "        server {server} key {key}: {waiter} leaves")
         }
         What::LeftFree { server, key } => {
             write!(

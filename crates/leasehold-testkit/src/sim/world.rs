@@ -233,9 +233,8 @@ impl World {
     /// Ends a client, which never hears or says anything again. If it was killed, its system shuts
     /// its connections; if its power failed, nobody does.
     pub(crate) fn crash_client(&self, peer: &Peer, killed: bool) {
-        self.history.add(What::Crashed {
-            client: peer.number,
-        });
+        let client = peer.number;
+        self.history.add(What::Crashed { client, killed });
         peer.machine.pause(false);
         peer.crashed.open();
         for wire in &peer.wires {

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use leasehold::RESERVATION;
+
 use super::Violation;
 use super::queues::Queues;
 use super::spans::{Span, spans};
@@ -8,8 +10,8 @@ use super::waits::{Asking, askings};
 use crate::sim::history::{Event, Hold, What};
 
 /// I8: a lock that is given back while nothing is in the way, and somebody is queued for it on a
-/// majority of the servers, is granted again within the time of a reservation: split votes do not
-/// last, and nobody sleeps through its turn.
+/// majority of the servers, is granted again at once, or within the time of a reservation for each
+/// client that died: split votes do not last, and nobody sleeps through its turn.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let (spans, askings) = (spans(events), askings(events));
     let held: BTreeMap<Hold, &Span> = spans.iter().map(|span| (span.hold, span)).collect();
@@ -23,7 +25,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let Some(span) = held.get(&hold).filter(|span| span.end == event.at) else {
             continue;
         };
-        let late = event.at + FREE_MAX;
+        let late = event.at + free_max(events, span.key, event.at);
         let next = spans.iter().filter(|next| next.key == span.key);
         let granted = |next: &Span| event.at < next.granted && next.granted <= late;
         if !queues.is_calm() || next.into_iter().any(granted) {
@@ -48,8 +50,30 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     violations
 }
 
-/// A reservation, and what messages and further attempts take.
-const FREE_MAX: Duration = Duration::from_millis(1_500);
+/// How long the lock may be free that was given back at `at`.
+fn free_max(events: &[Event], key: usize, at: Duration) -> Duration {
+    let soon = |event: &&Event| event.at <= at + AT_ONCE;
+    // Who died before all was set right is known to be dead.
+    let is_cleared = |event: &Event| matches!(event.what, What::Cleared);
+    let cleared = events.iter().position(is_cleared).unwrap_or(0);
+    let dead = events[cleared..].iter().filter(soon);
+    // Its waiters may be told, and heard, until the servers know; then they are passed over.
+    let dead = dead.filter(|event| match event.what {
+        What::Crashed { killed, .. } => !killed || event.at + NOTICED >= at,
+        _ => false,
+    });
+    // Whoever was told that it is next may leave, and those behind it begin anew.
+    let left_free = events.iter().filter(soon).any(|event| {
+        event.at >= at && matches!(event.what, What::LeftFree { key: free, .. } if free == key)
+    });
+    AT_ONCE + RESERVATION * (dead.count() as u32 + u32::from(left_free))
+}
+
+/// What messages take, a moment for those who poll, and a second attempt.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+/// By then a server knows that a client was killed.
+const NOTICED: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
@@ -73,9 +97,24 @@ mod tests {
     fn a_hand_over_that_takes_long_is_rejected() {
         let queue = queues(2_100, &[2]);
         let next = |millis| vec![granted(millis, 2, 9_000)];
-        assert_eq!(given_back(queue.clone(), next(4_500)), 0);
-        assert_eq!(given_back(queue.clone(), next(4_501)), 1);
+        assert_eq!(given_back(queue.clone(), next(3_500)), 0);
+        assert_eq!(given_back(queue.clone(), next(3_501)), 1);
         assert_eq!(given_back(queue, vec![]), 1);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_costs_one_reservation_until_it_is_known_to_be() {
+        let crash = |millis, killed, next| {
+            let crash = vec![crashed(millis, 7, killed)];
+            given_back(
+                [crash, queues(2_100, &[2])].concat(),
+                vec![granted(next, 2, 9_000)],
+            )
+        };
+        assert_eq!(crash(1_500, false, 4_500), 0);
+        assert_eq!(crash(1_500, false, 4_501), 1);
+        assert_eq!(crash(1_500, true, 3_501), 1);
+        assert_eq!(crash(2_900, true, 4_500), 0);
     }
 
     #[test]

@@ -106,6 +106,10 @@ pub(super) fn paused(millis: u64, client: usize, frozen: bool) -> Event {
     event(millis, What::Paused { client, frozen })
 }
 
+pub(super) fn crashed(millis: u64, client: usize, killed: bool) -> Event {
+    event(millis, What::Crashed { client, killed })
+}
+
 pub(super) fn holds(millis: u64, server: usize, key: usize, hold: Hold, until: u64) -> Event {
     let stand = Some(stand((hold, until)));
     event(millis, What::Holds { server, key, stand })

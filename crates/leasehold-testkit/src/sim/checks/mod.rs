@@ -5,6 +5,7 @@ mod exclusion;
 mod fence_order;
 mod foreign_release;
 mod hand_over;
+mod kept_places;
 mod leak;
 mod liveness;
 mod lost_in_time;
@@ -62,6 +63,7 @@ pub(crate) fn all(events: &[Event]) -> Vec<Violation> {
     violations.extend(liveness::check(events));
     violations.extend(bounded::check(events));
     violations.extend(turn_order::check(events));
+    violations.extend(kept_places::check(events));
     violations.extend(hand_over::check(events));
     violations.extend(lost_wake_up::check(events));
     violations.extend(queue_left::check(events));

@@ -15,10 +15,14 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     // Since when a waiter is far from its turn wherever it is queued.
     let mut behind = BTreeMap::<Owner, Duration>::new();
     let mut told = BTreeSet::new();
+    let mut cleared = false;
     let mut violations = Vec::new();
     for event in events {
         queues.see(event);
         match &event.what {
+            What::Cleared => cleared = true,
+            // Behind those of a client that died it may be the next that lives.
+            What::Crashed { .. } if cleared => break,
             What::Queue { waiters, .. } => {
                 for waiter in waiters {
                     if queues.places(*waiter).all(|place| place > 2) {

@@ -41,7 +41,7 @@ fn excused(events: &[Event]) -> BTreeSet<Owner> {
         .find(|event| matches!(event.what, What::Cleared));
     let noticed = cleared.map_or(Duration::MAX, |event| event.at + UNNOTICED_MAX);
     let crashed = events.iter().filter_map(|event| match event.what {
-        What::Crashed { client } => Some(client),
+        What::Crashed { client, .. } => Some(client),
         _ => None,
     });
     let crashed: BTreeSet<usize> = crashed.collect();
@@ -81,7 +81,7 @@ mod tests {
             let left = ends_at(ends, &settled);
             assert_eq!(left, 0, "its leaving may have been lost");
         }
-        let crashed = [event(4_500, What::Crashed { client: 0 })];
+        let crashed = [crashed(4_500, 0, true)];
         assert_eq!(ends_at(4_001, &[&crashed[..], &settled].concat()), 0);
     }
 

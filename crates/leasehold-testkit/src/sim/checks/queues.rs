@@ -42,6 +42,11 @@ impl Queues {
         queues.filter_map(move |queue| queue.iter().position(|it| *it == waiter).map(|n| n + 1))
     }
 
+    pub(super) fn is_queued(&self, server: usize, key: usize, waiter: Owner) -> bool {
+        let queue = self.now.get(&(server, key));
+        queue.is_some_and(|queue| queue.contains(&waiter))
+    }
+
     /// Whether a majority of the servers would hand the lock over to it in its turn.
     pub(super) fn on_majority(&self, asking: &Asking) -> bool {
         let places = |waiter| self.places(waiter).count();

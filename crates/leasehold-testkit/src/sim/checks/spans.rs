@@ -90,7 +90,7 @@ impl Watch {
                     open.give_away(at);
                 }
             }
-            What::Crashed { client } => {
+            What::Crashed { client, .. } => {
                 let guards = self.guards.values_mut();
                 let theirs = guards.filter(|open| open.span.client == *client);
                 theirs.for_each(|open| open.give_away(at));

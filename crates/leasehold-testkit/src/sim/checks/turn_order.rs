@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use leasehold::RESERVATION;
+
 use super::Violation;
 use super::queues::Queues;
 use super::waits::{Asking, Outcome, askings};
@@ -12,7 +14,7 @@ use crate::sim::history::{Event, Hold, Manner, What};
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let askings = askings(events);
     let known = known_since(events, &askings);
-    let openings = openings(events);
+    let openings = openings(events, &askings);
     let mut violations = Vec::new();
     let granted = askings.iter().filter(|asking| {
         asking.outcome == Some(Outcome::Granted) && asking.manner != Manner::Barging
@@ -76,11 +78,23 @@ struct Opening {
     to: Duration,
 }
 
-fn openings(events: &[Event]) -> Vec<Opening> {
+fn openings(events: &[Event], askings: &[Asking]) -> Vec<Opening> {
+    let given_up = askings
+        .iter()
+        .filter(|it| it.outcome == Some(Outcome::GivenUp));
+    let given_up: BTreeMap<_, _> = given_up.map(|it| (it.waiter, it.over)).collect();
     let opening = |event: &Event| {
         let span = match event.what {
             What::Lost { .. } | What::Crashed { .. } => LEASE_MAX + ATTEMPT_MAX,
             What::LeftFree { .. } => GAP + ATTEMPT_MAX,
+            // It is kept for one who will not come.
+            What::Told { waiter, .. }
+                if given_up
+                    .get(&Some(waiter))
+                    .is_some_and(|over| *over <= event.at) =>
+            {
+                RESERVATION + ATTEMPT_MAX
+            }
             _ => return None,
         };
         let (from, to) = (event.at, event.at + span);

@@ -57,7 +57,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
             What::Granted { hold, .. } => end(hold, Outcome::Granted),
             What::Denied { hold, .. } => end(hold, Outcome::Denied),
             What::Cancelled { hold } => end(hold, Outcome::GivenUp),
-            What::Crashed { client } => {
+            What::Crashed { client, .. } => {
                 let theirs = all.values_mut().filter(|asking| asking.client == *client);
                 theirs.for_each(|asking| asking.end(*at, Outcome::GivenUp));
             }
