@@ -1,5 +1,6 @@
 use std::time::{Duration, SystemTime};
 
+use leasehold::clock::WallTime;
 use leasehold::{Holder, Mode};
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) fn phrase(holder: &Holder) -> String {
     let mut text = holder.to_string();
     if let Some(client) = &holder.client {
-        text += &format!(" since {}", timestamp(client.since.as_micros()));
+        text += &format!(" since {}", timestamp(client.since));
     }
     if holder.mode == Mode::Shared {
         text += ", shared";
@@ -36,7 +37,7 @@ pub(crate) fn json(holder: &Holder) -> Value {
         "host": client.map(|client| &client.host),
         "pid": client.map(|client| client.pid),
         "program": client.map(|client| &client.program),
-        "since": client.map(|client| timestamp(client.since.as_micros())),
+        "since": client.map(|client| timestamp(client.since)),
         "fence": holder.fence.map(leasehold::Fence::get),
         "remaining_ms": holder.remaining.map(millis),
     })
@@ -51,8 +52,9 @@ fn whole_millis(span: Duration) -> humantime::FormattedDuration {
     humantime::format_duration(Duration::from_millis(millis(span)))
 }
 
-fn timestamp(micros: u64) -> String {
-    let time = SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
+/// An instant on somebody's wall clock, to the second.
+pub(crate) fn timestamp(at: WallTime) -> String {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_micros(at.as_micros());
     // A record that was damaged may name a year that has no more than four digits.
     let latest = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
     humantime::format_rfc3339_seconds(time.min(latest)).to_string()
@@ -62,7 +64,6 @@ fn timestamp(micros: u64) -> String {
 mod tests {
     use super::*;
     use leasehold::ambient::SystemEntropy;
-    use leasehold::clock::WallTime;
     use leasehold::{ClientId, ClientInfo, Fence};
 
     fn known() -> Holder {
@@ -103,6 +104,9 @@ mod tests {
 
     #[test]
     fn a_damaged_date_is_shown_all_the_same() {
-        assert_eq!(timestamp(u64::MAX), "9999-12-31T23:59:59Z");
+        assert_eq!(
+            timestamp(WallTime::from_micros(u64::MAX)),
+            "9999-12-31T23:59:59Z"
+        );
     }
 }

@@ -17,6 +17,7 @@ mod set;
 mod shortage;
 mod status;
 mod store_url;
+mod waiter_text;
 
 use std::process;
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::holder_text;
 use crate::shortage::Shortage;
+use crate::waiter_text;
 
 /// Something the program itself has to say. Text for people, or an object for programs.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) enum Message<'a> {
     Waiting {
         lock: &'a str,
         holders: &'a [Holder],
+        /// In the queue, 1 being next; `None` where there is none, or it is not known.
+        place: Option<u64>,
         /// Why it is granted to nobody at present, if so.
         shortage: Option<&'a Shortage>,
         so_far: Duration,
@@ -44,9 +47,10 @@ impl Message<'_> {
             Self::Waiting {
                 lock,
                 holders,
+                place,
                 shortage,
                 so_far,
-            } => Some(waiting(lock, holders, *shortage, *so_far)),
+            } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
             Self::Acquired { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Error(failure) => Some(failure.to_string()),
@@ -61,12 +65,14 @@ impl Message<'_> {
             Self::Waiting {
                 lock,
                 holders,
+                place,
                 shortage,
                 so_far,
             } => json!({
                 "event": "waiting",
                 "lock": lock,
                 "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+                "place": place,
                 "reason": shortage.map(ToString::to_string),
                 "counts_again_ms": shortage
                     .and_then(Shortage::counts_again)
@@ -101,6 +107,7 @@ impl Message<'_> {
 fn waiting(
     lock: &str,
     holders: &[Holder],
+    place: Option<u64>,
     shortage: Option<&Shortage>,
     so_far: Duration,
 ) -> String {
@@ -116,7 +123,12 @@ fn waiting(
             format!(" for {span}")
         }
     };
-    format!("waiting{so_far} for lock {lock:?}{why}")
+    // In front of the rest, which a narrow terminal may cut off.
+    let place = match place {
+        Some(place) => format!(", {} in the queue", waiter_text::nth(place)),
+        None => String::new(),
+    };
+    format!("waiting{so_far} for lock {lock:?}{place}{why}")
 }
 
 #[cfg(test)]
@@ -130,16 +142,19 @@ mod tests {
         let message = Message::Waiting {
             lock: "deploy",
             holders: &holders,
+            place: Some(2),
             shortage: None,
             so_far: Duration::from_millis(61_900),
         };
         assert_eq!(
             message.text().unwrap(),
-            r#"waiting for 1m 1s for lock "deploy", held by a client of another library"#
+            "waiting for 1m 1s for lock \"deploy\", 2nd in the queue, held by a client of another \
+             library"
         );
         assert_eq!(message.json()["waited_ms"], 61_900);
+        assert_eq!(message.json()["place"], 2);
         assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
-        let first = waiting("deploy", &[], None, Duration::ZERO);
+        let first = waiting("deploy", &[], None, None, Duration::ZERO);
         assert_eq!(first, r#"waiting for lock "deploy""#);
     }
 }

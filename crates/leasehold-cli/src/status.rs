@@ -1,3 +1,5 @@
+use leasehold::Error;
+use leasehold::clock::{Clock as _, SystemClock};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -8,29 +10,38 @@ use crate::failure::Failure;
 use crate::holder_text;
 use crate::output::{self, Output};
 use crate::store_url::OpenStore;
+use crate::waiter_text;
 
-/// Shows who holds a lock.
+/// Shows who holds a lock, and who waits for it.
 pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     store.speak_up(output);
     let client = store.client();
-    let holders = runtime()?.block_on(client.holders(&args.name))?;
+    let (waiters, holders) = runtime()?.block_on(async {
+        // In this order whoever is granted the lock meanwhile is seen twice; in the other, not at all.
+        let waiters = client.waiters(&args.name).await?;
+        Ok::<_, Error>((waiters, client.holders(&args.name).await?))
+    })?;
+    let now = SystemClock.wall();
     let printed = if args.json {
         output::print_json(&json!({
             "lock": args.name,
             "store": client.describe(),
             "held": !holders.is_empty(),
             "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+            "waiters": waiter_text::json(&waiters, now),
         }))
-    } else if holders.is_empty() {
-        output::print(&format!("{}: free\n", args.name))
     } else {
-        let lines: Vec<String> = holders
-            .iter()
-            .map(|holder| format!("{}: held by {}\n", args.name, holder_text::phrase(holder)))
-            .collect();
-        output::print(&lines.concat())
+        let mut lines = String::new();
+        if holders.is_empty() {
+            lines += &format!("{}: free\n", args.name);
+        }
+        for holder in &holders {
+            lines += &format!("{}: held by {}\n", args.name, holder_text::phrase(holder));
+        }
+        lines += &waiter_text::lines(&args.name, &waiters, now);
+        output::print(&lines)
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)

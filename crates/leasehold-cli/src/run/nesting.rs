@@ -1,6 +1,6 @@
 use std::env;
 
-use leasehold::{ClientId, Holder, Mode};
+use leasehold::{ClientId, Holder, Mode, Owner};
 use nix::unistd::{Pid, getpgrp};
 
 use crate::run::descendants::Process;
@@ -52,11 +52,20 @@ impl Nesting {
     /// The holder that could only free the lock after this run ended: one around it.
     pub(super) fn deadlock<'a>(&self, holders: &'a [Holder], wanted: Mode) -> Option<&'a Holder> {
         holders.iter().find(|holder| {
-            let around = holder
-                .owner
-                .is_some_and(|owner| self.chain.contains(&owner.client()));
-            around && (holder.mode == Mode::Exclusive || wanted == Mode::Exclusive)
+            let alone = holder.mode == Mode::Exclusive || wanted == Mode::Exclusive;
+            alone && self.is_around(holder)
         })
+    }
+
+    /// Whether a run around this one is among those who share the lock.
+    pub(super) fn shares(&self, holders: &[Holder]) -> bool {
+        let mut shared = holders.iter().filter(|holder| holder.mode == Mode::Shared);
+        shared.any(|holder| self.is_around(holder))
+    }
+
+    fn is_around(&self, holder: &Holder) -> bool {
+        let client = holder.owner.map(Owner::client);
+        client.is_some_and(|client| self.chain.contains(&client))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -72,7 +81,6 @@ impl Nesting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::Owner;
     use leasehold::ambient::SystemEntropy;
 
     #[test]
@@ -112,6 +120,10 @@ mod tests {
         assert!(nesting.deadlock(&holder(outer, shared), alone).is_some());
         assert!(nesting.deadlock(&holder(outer, shared), shared).is_none());
         assert!(nesting.deadlock(&holder(stranger, alone), alone).is_none());
+        assert!(nesting.shares(&holder(outer, shared)));
+        assert!(
+            !nesting.shares(&holder(outer, alone)) && !nesting.shares(&holder(stranger, shared))
+        );
         assert!(nesting.deadlock(&[Holder::unknown(alone)], alone).is_none());
     }
 }

@@ -3,7 +3,9 @@ use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Client, Error, ErrorKind, Guard, Holder, Lock, MemberId, Mode, Owner};
+use leasehold::{
+    Client, Error, ErrorKind, Guard, Holder, Lock, MemberId, Mode, Order, Owner, Waiter,
+};
 use nix::sys::signal::{Signal, raise};
 
 use crate::args::RunArgs;
@@ -15,6 +17,7 @@ use crate::output::Output;
 use crate::run::nesting::Nesting;
 use crate::run::signals::Signals;
 use crate::shortage::Shortage;
+use crate::waiter_text;
 
 /// The wish for a lock, and everything that is said while it is not granted.
 pub(super) struct Request<'a> {
@@ -29,12 +32,15 @@ pub(super) struct Request<'a> {
 /// Why a wait goes on, as far as it is worth saying again when it changes.
 #[derive(PartialEq, Eq)]
 enum Why {
-    HeldBy(Vec<Option<Owner>>),
+    HeldBy {
+        owners: Vec<Option<Owner>>,
+        place: Option<u64>,
+    },
     TooFew(Vec<MemberId>),
 }
 
 impl Why {
-    fn of(holders: &[Holder], shortage: Option<&Shortage>) -> Option<Self> {
+    fn of(holders: &[Holder], place: Option<u64>, shortage: Option<&Shortage>) -> Option<Self> {
         match shortage {
             Some(shortage) => {
                 let out = shortage.failures.iter().map(|failure| failure.id.clone());
@@ -42,8 +48,8 @@ impl Why {
             }
             None if holders.is_empty() => None,
             None => {
-                let owners = holders.iter().map(|holder| holder.owner);
-                Some(Self::HeldBy(owners.collect()))
+                let owners = holders.iter().map(|holder| holder.owner).collect();
+                Some(Self::HeldBy { owners, place })
             }
         }
     }
@@ -80,16 +86,16 @@ impl Request<'_> {
     }
 
     async fn hold(&self) -> Result<Guard, Failure> {
-        self.refuse_deadlock().await?;
+        let lock = self.lock_beside_those_around().await?;
         let granted = if self.args.no_wait {
-            match self.lock.try_acquire().await {
+            match lock.try_acquire().await {
                 Ok(guard) => guard,
                 Err(error) => return Err(self.failed(error).await),
             }
         } else {
             tokio::select! {
                 biased;
-                granted = self.lock.acquire() => match granted {
+                granted = lock.acquire() => match granted {
                     Ok(guard) => Some(guard),
                     Err(error) if error.is_busy() => None,
                     Err(error) => return Err(self.failed(error).await),
@@ -103,15 +109,18 @@ impl Request<'_> {
         }
     }
 
-    /// A lock that is held around this run is freed only after it: waiting would never end.
-    async fn refuse_deadlock(&self) -> Result<(), Failure> {
+    /// The lock, which waits for nothing that lasts as long as this run. A lock that is held around
+    /// the run is freed only after it: waiting would never end. One that is shared around it goes to
+    /// those who wait only then: this run goes ahead of them.
+    async fn lock_beside_those_around(&self) -> Result<Lock, Failure> {
+        let lock = self.lock.clone();
         if !self.nesting.is_nested() {
-            return Ok(());
+            return Ok(lock);
         }
         // A store that does not answer is reported by the attempt that follows.
         let holders = self.holders().await.unwrap_or_default();
         match self.nesting.deadlock(&holders, self.mode) {
-            None => Ok(()),
+            None => Ok(lock.barging(self.nesting.shares(&holders))),
             Some(holder) => Err(Failure::usage(format!(
                 "lock {:?} is held around this command, by {}: waiting for it would never end",
                 self.args.name,
@@ -120,8 +129,8 @@ impl Request<'_> {
         }
     }
 
-    /// Says who holds the lock, or why nobody can: on a terminal again and again, elsewhere once, for programs
-    /// whenever it changes. Never ends.
+    /// Says who holds the lock and how many are served before this run, or why nobody can hold it: on
+    /// a terminal again and again, elsewhere once, for programs whenever it changes. Never ends.
     async fn report_progress(&self) {
         let began = SystemClock.now();
         let terminal = self.output.has_terminal();
@@ -129,13 +138,16 @@ impl Request<'_> {
         SystemClock.sleep_until(began + FIRST_REPORT).await;
         loop {
             let holders = self.holders().await.unwrap_or_default();
-            let shortage = match holders.is_empty() {
+            let waiters = self.waiters().await;
+            let place = waiter_text::place_of(self.client.id(), &waiters);
+            let shortage = match holders.is_empty() && place.is_none() {
                 true => self.shortage().await,
                 false => None,
             };
             let message = Message::Waiting {
                 lock: &self.args.name,
                 holders: &holders,
+                place,
                 shortage: shortage.as_ref(),
                 so_far: SystemClock.now().since(began),
             };
@@ -147,7 +159,7 @@ impl Request<'_> {
             {
                 return pending().await;
             }
-            let why = Why::of(&holders, shortage.as_ref());
+            let why = Why::of(&holders, place, shortage.as_ref());
             if terminal {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {
@@ -157,9 +169,9 @@ impl Request<'_> {
                 }
                 said = why;
             }
-            SystemClock
-                .sleep_until(SystemClock.now() + NEXT_REPORT)
-                .await;
+            let count = u32::try_from(waiters.len()).unwrap_or(u32::MAX);
+            let pause = NEXT_REPORT.max(PER_WAITER.saturating_mul(count));
+            SystemClock.sleep_until(SystemClock.now() + pause).await;
         }
     }
 
@@ -207,6 +219,14 @@ impl Request<'_> {
         self.client.holders(&self.args.name).await
     }
 
+    async fn waiters(&self) -> Vec<Waiter> {
+        if self.client.guarantees().order == Order::Unordered {
+            return Vec::new();
+        }
+        let waiters = self.client.waiters(&self.args.name).await;
+        waiters.unwrap_or_default()
+    }
+
     /// Resolves with a signal that asks the program to end. Until there is a command to stop, a
     /// stop from the keyboard stops the program itself.
     async fn ending_signal(&self, signals: &Signals) -> io::Result<i32> {
@@ -226,6 +246,8 @@ impl Request<'_> {
 /// Short waits pass unnoticed.
 const FIRST_REPORT: Duration = Duration::from_millis(300);
 const NEXT_REPORT: Duration = Duration::from_secs(1);
+/// Whoever waits reads the names of all who do: the longer the queue, the more seldom.
+const PER_WAITER: Duration = Duration::from_millis(100);
 /// How long the question who holds a busy lock may delay the answer that it is busy.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 /// How long the question why too few members count may delay the answer that there is no quorum:

@@ -16,6 +16,7 @@ mod pty;
 mod redis;
 mod redis_members;
 mod redis_py;
+mod redis_queue;
 mod signals;
 mod stores;
 mod terminal;

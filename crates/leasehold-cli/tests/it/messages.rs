@@ -73,11 +73,20 @@ fn the_status_names_every_holder() {
     sandbox.pid_in("pid");
     let text = sandbox.run(&["status", "x"]);
     assert_eq!((text.code(), text.stdout.lines().count()), (0, 1));
+    let waiter = sandbox.start(&["run", "--json", "x", "true"]);
+    waiter.says(r#""place":null"#);
+    let text = sandbox.run(&["status", "x"]);
+    assert_eq!(
+        text.stdout.lines().count(),
+        1,
+        "files have no queue to show"
+    );
     let begins = format!("x: held by leasehold (pid {} on ", holder.pid());
     assert!(text.stdout.starts_with(&begins), "{text:?}");
     let json = sandbox.run(&["status", "--json", "x"]);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["held"], true);
+    assert_eq!(json["waiters"], Value::Array(vec![]));
     assert_eq!(json["holders"][0]["pid"], holder.pid());
     assert_eq!(json["holders"][0]["program"], "leasehold");
     assert_eq!(json["holders"][0]["mode"], "exclusive");
