@@ -1,0 +1,5 @@
+//! Waiting in the queue: the real quorum over members in memory, which are slow, cut off, or dead.
+
+mod line;
+mod order;
+mod parting;
