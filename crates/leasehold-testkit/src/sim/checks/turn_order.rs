@@ -29,9 +29,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let Some(earlier) = askings.iter().find(passed) else {
             continue;
         };
-        let excuses = |opening: &Opening| {
-            earlier.asked <= opening.from && opening.from < later.over && later.asked < opening.to
-        };
+        let excuses = |opening: &Opening| opening.from < later.over && later.asked < opening.to;
         if openings.iter().any(excuses) {
             continue;
         }
@@ -86,7 +84,8 @@ fn openings(events: &[Event], askings: &[Asking]) -> Vec<Opening> {
     let opening = |event: &Event| {
         let span = match event.what {
             What::Lost { .. } | What::Crashed { .. } => LEASE_MAX + ATTEMPT_MAX,
-            What::LeftFree { .. } => GAP + ATTEMPT_MAX,
+            // Whoever was told that it is next may leave, and those behind it begin anew.
+            What::LeftFree { .. } => GAP + RESERVATION + ATTEMPT_MAX,
             // It is kept for one who will not come.
             What::Told { waiter, .. }
                 if given_up
