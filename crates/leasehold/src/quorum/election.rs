@@ -163,7 +163,8 @@ impl<'a> Election<'a> {
                 Some(Err(error)) if error.effect() == Effect::None => continue,
                 Some(Err(_)) | None => None,
             };
-            let departure = match &self.asking {
+            let asking = self.asking.clone();
+            let departure = move || match &asking {
                 Asking::InTurn(vigil) if keeps_place => vigil.departure(place),
                 _ => Departure::HandOver,
             };

@@ -195,7 +195,8 @@ pub(crate) async fn release(
                 leaver.start_leaving(&vigil);
             }
         };
-        link.start_freeing(&claim, leaving.departure, limit, first);
+        let departure = leaving.departure;
+        link.start_freeing(&claim, move || departure, limit, first);
     }
     drop(outbox);
     let mut tally = Tally::new(links.len());

@@ -96,7 +96,7 @@ impl Link {
     pub(crate) fn start_freeing(
         self: &Arc<Self>,
         claim: &Arc<Claim>,
-        departure: Departure,
+        departure: impl FnOnce() -> Departure + Send + 'static,
         limit: Duration,
         first: impl FnOnce(Result<Release, Error>) + Send + 'static,
     ) {
@@ -114,7 +114,7 @@ impl Link {
     async fn free(
         self: Arc<Self>,
         claim: Arc<Claim>,
-        departure: Departure,
+        departure: impl FnOnce() -> Departure + Send,
         limit: Duration,
         first: impl FnOnce(Result<Release, Error>) + Send,
     ) {
@@ -134,6 +134,8 @@ impl Link {
         let end = clock.now() + claim.ttl;
         let outcome = match self.heard() {
             Ok(()) => {
+                // Not before: by now its waiter may have left.
+                let departure = departure();
                 let departing = self.member.depart(&claim, &departure);
                 self.request(limit, departing).await
             }
