@@ -14,7 +14,7 @@ const FILES: [&str; 12] = [
     "crates/leasehold/src/quorum/trust/lives.rs",
     "crates/leasehold/src/quorum/trust/mod.rs",
     "crates/leasehold/src/quorum/tally.rs",
-    "crates/leasehold/src/quorum/waiting/board.rs",
+    "crates/leasehold/src/quorum/waiting/board/mod.rs",
     "crates/leasehold/src/quorum/waiting/tickets.rs",
 ];
 

@@ -14,11 +14,16 @@ redis.call('ZREM', queue, waiter, entry_of(waiter, 'shared'))
 -- Also a lock of another library may be under the key, of any type.
 local value = redis.pcall('GET', lock)
 local next_up = type(value) == 'string' and reservation(value)
+local now = now_ms()
+local gap = gap_left(now)
 if next_up and waiter_of(next_up[2]) == waiter then
   redis.call('DEL', lock)
-  hand_over(now_ms())
+  hand_over(now)
+elseif not value and gap == 0 then
+  -- Whoever it was whose turn had come, nobody else was told.
+  hand_over(now)
 elseif rank and rank < 2 then
   -- Who was behind it keeps a timer of its own from now on.
-  tell_next(2, rest(), now_ms())
+  tell_next(2, value and rest() or gap, now)
 end
 return unsaid and {1, unsaid} or 1

@@ -190,8 +190,8 @@ impl Queue {
         self.tell_soon(1, span, |_| true, step);
     }
 
-    /// Takes a waiter out; what was reserved for it is handed over, and those who moved up are told
-    /// when it is worth trying. `rest` is what is left of the leases.
+    /// Takes a waiter out; what was reserved for it, or is free, is handed over, and those who moved
+    /// up are told when it is worth trying. `rest` is what is left of the leases.
     pub(super) fn leave(&mut self, waiter: Owner, rest: Option<Duration>, step: &mut Step<'_>) {
         self.hear_of(waiter.client());
         if self.is_reserved_for(waiter) {
@@ -201,9 +201,14 @@ impl Queue {
         }
         let place = self.place(waiter);
         self.remove(waiter);
-        if place.is_some_and(|place| place <= 2) {
-            let rest = rest.or(self.rest(step.now)).unwrap_or(RESERVATION);
-            self.tell_soon(2, rest, |_| true, step);
+        match rest.or(self.rest(step.now)) {
+            None => {
+                self.hand_over(None, step);
+            }
+            Some(rest) if place.is_some_and(|place| place <= 2) => {
+                self.tell_soon(2, rest, |_| true, step);
+            }
+            Some(_) => {}
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let Some(span) = held.get(&hold).filter(|span| span.end == event.at) else {
             continue;
         };
-        let late = event.at + free_max(events, span.key, event.at);
+        let late = event.at + free_max(events, event.at);
         let next = spans.iter().filter(|next| next.key == span.key);
         let granted = |next: &Span| event.at < next.granted && next.granted <= late;
         if !queues.is_calm() || next.into_iter().any(granted) {
@@ -51,7 +51,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
 }
 
 /// How long the lock may be free that was given back at `at`.
-fn free_max(events: &[Event], key: usize, at: Duration) -> Duration {
+fn free_max(events: &[Event], at: Duration) -> Duration {
     let soon = |event: &&Event| event.at <= at + AT_ONCE;
     // Who died before all was set right is known to be dead.
     let is_cleared = |event: &Event| matches!(event.what, What::Cleared);
@@ -62,11 +62,7 @@ fn free_max(events: &[Event], key: usize, at: Duration) -> Duration {
         What::Crashed { killed, .. } => !killed || event.at + NOTICED >= at,
         _ => false,
     });
-    // Whoever was told that it is next may leave, and those behind it begin anew.
-    let left_free = events.iter().filter(soon).any(|event| {
-        event.at >= at && matches!(event.what, What::LeftFree { key: free, .. } if free == key)
-    });
-    AT_ONCE + RESERVATION * (dead.count() as u32 + u32::from(left_free))
+    AT_ONCE + RESERVATION * dead.count() as u32
 }
 
 /// What messages take, a moment for those who poll, and a second attempt.

@@ -84,8 +84,7 @@ fn openings(events: &[Event], askings: &[Asking]) -> Vec<Opening> {
     let opening = |event: &Event| {
         let span = match event.what {
             What::Lost { .. } | What::Crashed { .. } => LEASE_MAX + ATTEMPT_MAX,
-            // Whoever was told that it is next may leave, and those behind it begin anew.
-            What::LeftFree { .. } => GAP + RESERVATION + ATTEMPT_MAX,
+            What::LeftFree { .. } => GAP + ATTEMPT_MAX,
             // It is kept for one who will not come.
             What::Told { waiter, .. }
                 if given_up
