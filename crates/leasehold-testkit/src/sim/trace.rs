@@ -70,7 +70,7 @@ impl fmt::Display for What {
     }
 }
 
-/// What happens at servers, and in the end.
+/// What happens at servers.
 fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match what {
         What::Sent {
@@ -138,6 +138,13 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "server {server} clock STEPS by {} ms", micros / 1_000)
         }
         What::Note(text) => f.write_str(text),
+        other => of_the_end(other, f),
+    }
+}
+
+/// How a world ends, and what is found then.
+fn of_the_end(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match what {
         What::Stuck { client } => write!(f, "client {client} DOES NOT END"),
         What::Cleared => f.write_str("-- cleared --"),
         What::Calm => f.write_str("-- calm --"),
