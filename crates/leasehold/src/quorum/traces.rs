@@ -105,7 +105,8 @@ impl Traces {
 }
 
 const NOT_ASKED_MAX: usize = 1024;
-const FOLLOW_UP_MAX: usize = 4096;
+/// So many attempts are followed up at one member at once, and so many waits that are over.
+pub(crate) const FOLLOW_UP_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {

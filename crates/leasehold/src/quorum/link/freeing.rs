@@ -164,4 +164,4 @@ impl Link {
 }
 
 const SETTLE_MAX: Duration = Duration::from_millis(100);
-const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(500);

@@ -9,7 +9,9 @@ use crate::key::Key;
 use crate::member::RESERVATION;
 use crate::owner::Owner;
 use crate::queue::{Heard, Hint};
+use crate::quorum::link::freeing::FOLLOW_UP_PAUSE;
 use crate::quorum::link::{Asking, Link};
+use crate::quorum::traces::FOLLOW_UP_MAX;
 use crate::quorum::waiting::{Held, Vigil};
 
 impl Link {
@@ -32,13 +34,11 @@ impl Link {
         });
     }
 
-    /// Hands on what is reserved for a wait that is over.
+    /// Hands on what is reserved for a wait that is over. Where that fails the reservation lapses.
     pub(crate) async fn pass_on(self: &Arc<Self>, hint: Hint) {
         let waiter = hint.waiter;
-        if self.heard().is_ok() {
-            tracing::debug!(key = %hint.key, %waiter, "a turn that is not needed is passed on");
-            self.leave_queue(&hint.key, waiter).await;
-        }
+        tracing::debug!(key = %hint.key, %waiter, "a turn that is not needed is passed on");
+        self.leave_queue(&hint.key, waiter).await;
     }
 
     /// Takes a lock that is held on a majority here too, where its previous holder was slow to
@@ -69,26 +69,36 @@ impl Link {
         }
     }
 
-    /// Takes a waiter out of the member's queue, in the background.
+    /// Takes a waiter out of the member's queue, in the background: where it does not answer, until
+    /// it does, or has forgotten its queue. What it tells that waiter meanwhile is passed on.
     pub(crate) fn start_leaving(self: &Arc<Self>, vigil: &Vigil) {
-        if self.heard().is_err() {
-            // Whatever it is told there is passed on; and its record does not live long.
-            return;
-        }
         let untried = self.untried.token();
         let (link, key, waiter) = (Arc::clone(self), vigil.key.clone(), vigil.ticket.waiter);
         background::spawn(async move {
-            link.leave_queue(&key, waiter).await;
+            let clock = &link.ambient.clock;
+            let end = clock.now() + QUEUE_KEPT;
+            let mut left = link.leave_queue(&key, waiter).await;
             drop(untried);
+            let leaving = link.leaving.token();
+            while !left && clock.now() < end && link.leaving.len() <= FOLLOW_UP_MAX {
+                let pause = link
+                    .ambient
+                    .random_span(FOLLOW_UP_PAUSE / 2, FOLLOW_UP_PAUSE);
+                clock.sleep_until(clock.now() + pause).await;
+                left = link.leave_queue(&key, waiter).await;
+            }
+            drop(leaving);
         });
     }
 
-    async fn leave_queue(self: &Arc<Self>, key: &Key, waiter: Owner) {
+    async fn leave_queue(self: &Arc<Self>, key: &Key, waiter: Owner) -> bool {
         let leaving = self.member.leave_queue(key, waiter);
-        // Where it fails it is passed over, or what is reserved for it lapses.
-        let _ = self.request(LEAVE_LIMIT, leaving).await;
+        self.heard().is_ok() && self.request(LEAVE_LIMIT, leaving).await.is_ok()
     }
 }
 
 /// As long as leaving may take: no longer than a reservation stands.
 const LEAVE_LIMIT: Duration = RESERVATION;
+
+/// How long members keep a queue that nobody asks about.
+const QUEUE_KEPT: Duration = Duration::from_secs(30);

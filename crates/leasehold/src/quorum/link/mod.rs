@@ -40,6 +40,8 @@ pub(crate) struct Link {
     state: Mutex<LinkState>,
     /// Releases that have not been tried yet.
     untried: TaskTracker,
+    /// Waits that are over and still stand in the member's queue.
+    leaving: TaskTracker,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +78,7 @@ impl Link {
             meeting: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             untried,
+            leaving: TaskTracker::new(),
         })
     }
 

@@ -86,6 +86,10 @@ impl Board {
         seat.place = busy.place;
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
+        if busy.holder.is_some() {
+            // Whoever came before had its time, and used it.
+            seat.soon = None;
+        }
     }
 
     /// The lock was freed at the member, and the waiter put back into its queue there.

@@ -1,4 +1,6 @@
 use super::*;
+use crate::ambient::SystemEntropy;
+use crate::owner::{ClientId, Owner};
 
 fn at(millis: u64) -> BootInstant {
     BootInstant::from_nanos(millis * 1_000_000)
@@ -6,6 +8,10 @@ fn at(millis: u64) -> BootInstant {
 
 fn soon(millis: u64) -> Option<BootInstant> {
     Some(at(millis))
+}
+
+fn owner() -> Owner {
+    Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)
 }
 
 /// Asked at 1 s; busy everywhere, at `place`, for another `remaining` ms.
@@ -98,8 +104,12 @@ fn who_stands_in_asks_when_the_first_had_its_time_whatever_it_asked_before() {
     assert_eq!(board.due(), soon(1_511), "it asked for another reason");
     board.hint(1, word, at(1_400));
     assert_eq!(board.due(), soon(1_810), "the lock went on meanwhile");
-    board.begin(at(1_810), 0);
-    assert_eq!(board.due(), soon(2_810), "the floor");
+    for member in [0, 1] {
+        let mut busy = Busy::by(Some(owner()));
+        busy.place = Some(9);
+        board.busy(member, &busy, at(1_500));
+    }
+    assert_eq!(board.due(), soon(2_300), "somebody took it: the floor");
 }
 
 #[test]
