@@ -7,6 +7,9 @@ use crate::clock::BootInstant;
 use crate::queue::Word;
 use crate::quorum::ballot::majority;
 
+#[cfg(test)]
+mod tests;
+
 /// What one waiter knows of its place at each member.
 #[derive(Clone, Debug)]
 pub(super) struct Board {
@@ -27,6 +30,8 @@ struct Seat {
     told: Option<BootInstant>,
     /// Since when nothing is heard from there.
     deaf: Option<BootInstant>,
+    /// Until when the waiter is one of the next, by the member's word; answers tell its rank alone.
+    next: Option<BootInstant>,
     place: Option<u64>,
     /// When the lock is free there, unless its holder renews.
     until: Option<BootInstant>,
@@ -76,7 +81,12 @@ impl Board {
 
     pub(super) fn busy(&mut self, member: usize, busy: &Busy, now: BootInstant) {
         let seat = &mut self.seats[member];
-        seat.place = busy.place;
+        seat.place = match busy.place {
+            Some(place) if seat.next.is_some_and(|until| now < until) => {
+                Some(place.min(PLACE_OF_NEXT))
+            }
+            place => place,
+        };
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
     }
@@ -93,8 +103,10 @@ impl Board {
                 seat.told.get_or_insert(now);
             }
             Word::Soon { remaining } => {
-                seat.place = Some(seat.place.map_or(2, |place| place.min(2)));
+                let nearest = |place: u64| place.min(PLACE_OF_NEXT);
+                seat.place = Some(seat.place.map_or(PLACE_OF_NEXT, nearest));
                 seat.until = Some(now + remaining);
+                seat.next = seat.until;
             }
         }
     }
@@ -157,7 +169,7 @@ impl Board {
                 Some(free.map_or(poll, |free| poll.min(free + SLACK_OF_HEAD)))
             }
             1 => Some(free? + SLACK_OF_HEAD),
-            2 => Some(free? + SLACK_OF_NEXT),
+            PLACE_OF_NEXT => Some(free? + SLACK_OF_NEXT),
             _ => None,
         }
     }
@@ -202,6 +214,9 @@ const OTHERS_MAY_FOLLOW: Duration = Duration::from_millis(20);
 const SLACK_OF_HEAD: Duration = Duration::from_millis(3);
 const SLACK_OF_NEXT: Duration = Duration::from_millis(50);
 
+/// The place of a waiter that was told to be ready, should the one before it be dead.
+const PLACE_OF_NEXT: u64 = 2;
+
 /// How often the head looks whether another library has freed its lock.
 const SILENT_POLL: Duration = Duration::from_millis(90);
 
@@ -212,133 +227,3 @@ const FLOOR_FAR: Duration = Duration::from_secs(4);
 
 /// Over this span those ask again whose connection broke.
 const SPREAD_OF_DEAF: Duration = Duration::from_millis(50);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(millis: u64) -> BootInstant {
-        BootInstant::from_nanos(millis * 1_000_000)
-    }
-
-    fn soon(millis: u64) -> Option<BootInstant> {
-        Some(at(millis))
-    }
-
-    /// Asked at 1 s; busy everywhere, at `place`, for another `remaining` ms.
-    fn waiting(members: usize, place: u64, remaining: u64) -> Board {
-        let mut board = Board::new(members);
-        board.begin(at(1_000), 0);
-        for member in 0..members {
-            board.asking(member);
-            let mut busy = Busy::by(None);
-            busy.place = Some(place);
-            busy.remaining = Some(Duration::from_millis(remaining));
-            board.busy(member, &busy, at(1_000));
-        }
-        board
-    }
-
-    #[test]
-    fn a_waiter_tries_at_once_when_a_majority_says_that_it_is_its_turn() {
-        let mut board = waiting(5, 3, 30_000);
-        assert_eq!(board.due(), soon(2_000), "the floor");
-        for (member, when) in [(0, 1_100), (4, 1_101), (2, 1_102)] {
-            board.hint(member, Word::YourTurn, at(when));
-        }
-        assert_eq!(board.due(), soon(1_102));
-        board.begin(at(1_102), 0);
-        assert_eq!(board.due(), soon(2_102), "it was answered by an attempt");
-    }
-
-    #[test]
-    fn a_minoritys_word_is_good_for_an_attempt_and_for_fewer_each_time() {
-        let mut board = waiting(5, 1, 30_000);
-        let mut now = 1_100;
-        for patience in [20, 40, 80, 160, 320, 640, 1_000, 1_000] {
-            board.hint(3, Word::YourTurn, at(now));
-            board.hint(3, Word::YourTurn, at(now + 5));
-            assert_eq!(board.turn_comes(), Some(at(now + patience)));
-            board.begin(at(now + patience), 0);
-            now += patience + 1;
-        }
-        for member in 0..3 {
-            board.hint(member, Word::YourTurn, at(now));
-        }
-        board.begin(at(now), 0);
-        board.hint(3, Word::YourTurn, at(now));
-        assert_eq!(board.due(), soon(now + 20), "a majority came in between");
-    }
-
-    #[test]
-    fn the_head_and_the_next_try_when_the_lease_is_over_and_others_do_not() {
-        assert_eq!(waiting(3, 1, 500).due(), soon(1_503));
-        assert_eq!(waiting(3, 2, 500).due(), soon(1_550));
-        assert_eq!(waiting(3, 3, 500).due(), soon(2_000));
-        assert_eq!(waiting(3, 17, 500).due(), soon(5_000));
-    }
-
-    #[test]
-    fn a_majority_decides_when_a_lease_is_over() {
-        let mut board = waiting(5, 1, 100);
-        for member in [1, 3] {
-            let mut busy = Busy::by(None);
-            busy.place = Some(9);
-            busy.remaining = Some(Duration::from_millis(700));
-            board.busy(member, &busy, at(1_000));
-        }
-        assert_eq!(board.due(), soon(1_103), "three of five are free then");
-    }
-
-    #[test]
-    fn the_head_looks_after_a_silent_holder_ten_times_a_second_and_nobody_else_does() {
-        for (place, due) in [(1, 1_090), (2, 2_000)] {
-            let mut board = waiting(1, place, 30_000);
-            let mut busy = Busy::by(None);
-            busy.place = Some(place);
-            busy.silent = true;
-            board.busy(0, &busy, at(1_000));
-            assert_eq!(board.due(), Some(at(due)));
-        }
-    }
-
-    #[test]
-    fn the_next_one_in_line_takes_over_when_the_first_had_its_time() {
-        let mut board = waiting(3, 9, 30_000);
-        let word = Word::Soon {
-            remaining: Duration::from_millis(400),
-        };
-        board.hint(0, word, at(1_100));
-        assert_eq!(board.due(), soon(2_000), "one of three");
-        board.hint(1, word, at(1_101));
-        board.busy(2, &Busy::by(None), at(1_101));
-        assert_eq!(board.due(), soon(1_551));
-    }
-
-    #[test]
-    fn who_is_not_heard_asks_again_but_not_in_a_busy_loop() {
-        let mut board = waiting(3, 20, 30_000);
-        board.deaf(1, at(1_010));
-        assert_eq!(board.due(), soon(2_000));
-        let mut board = waiting(3, 20, 30_000);
-        board.deaf(1, at(3_000));
-        assert_eq!(board.due(), soon(3_000));
-        board.begin(at(3_000), 0);
-        board.asking(1);
-        assert_eq!(board.due(), soon(7_000));
-    }
-
-    #[test]
-    fn members_where_it_never_asked_are_no_matter() {
-        let mut board = Board::new(3);
-        board.asking(2);
-        board.deaf(0, at(5));
-        assert_eq!(board.due(), None, "it never asked");
-        let queued = |board: &Board| [0, 1, 2].map(|member| board.is_queued(member));
-        assert_eq!(queued(&board), [false, false, true]);
-        board.granted(2);
-        assert_eq!(queued(&board), [false; 3]);
-        board.requeued(1);
-        assert_eq!(queued(&board), [false, true, false]);
-    }
-}
