@@ -1,6 +1,7 @@
 //! Who does not want to wait any more is soon out of every queue.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -8,12 +9,13 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Error, Guard};
 use leasehold_testkit::faults::{Proxy, Weather};
-use leasehold_testkit::servers::RedisServer;
+use leasehold_testkit::servers::until;
 
 use super::scene::{Scene, members, queued, quorum};
 use super::{LOCK, TTL, note};
 
 const WAITS: usize = 20;
+const MEMBERS: usize = 5;
 
 /// What a slow member needs for each answer: less than it may take.
 const SLOW: Duration = Duration::from_millis(300);
@@ -40,6 +42,34 @@ pub(super) fn client(count: usize) {
         drop(client);
         drop(waits);
     });
+}
+
+/// A member that stands still meanwhile cannot be told; nor does it keep the lock for them later.
+pub(super) fn waits_while_a_member_stands_still() {
+    let mut abandoned = Abandoned::begin(MEMBERS);
+    abandoned.scene.servers[0].freeze();
+    abandoned.waits.clear();
+    let begun = SystemClock.now();
+    await_gone(&abandoned.scene, 1..MEMBERS);
+    let span = SystemClock.now().since(begun);
+    abandoned.scene.servers[0].thaw();
+    let Abandoned {
+        mut scene, held, ..
+    } = abandoned;
+    let mut host = scene.host();
+    host.wait(1);
+    until("somebody waits behind them", || {
+        scene.servers.iter().all(|server| queued(server) > 0)
+    });
+    let left = queued(&scene.servers[0]) - 1;
+    let next = scene.time_from_release(held);
+    note(&format!(
+        "{MEMBERS} servers, waits dropped while one stands still: out of the other queues after \
+         {span:?}, {left} left there, next grant {next:?} after the release"
+    ));
+    scene.await_nothing_left();
+    host.finish();
+    scene.assert_well();
 }
 
 /// Waits for a lock that somebody else holds, through paths of their own.
@@ -98,13 +128,7 @@ impl Abandoned {
         let count = self.paths.len();
         let begun = SystemClock.now();
         give_up(self.client, self.waits);
-        let end = begun + SOON;
-        let gone = |server: &RedisServer| queued(server) == 0;
-        leasehold_testkit::servers::until("they are out of every queue", || {
-            let all = self.scene.servers.iter().all(gone);
-            assert!(all || SystemClock.now() < end, "{}", self.scene.tell());
-            all
-        });
+        await_gone(&self.scene, 0..count);
         let span = SystemClock.now().since(begun);
         note(&format!(
             "{count} servers, {how}: out of every queue after {span:?}"
@@ -114,4 +138,16 @@ impl Abandoned {
         self.scene.await_nothing_left();
         drop(self.holder);
     }
+}
+
+/// Waits until nobody is in the queue of these members.
+fn await_gone(scene: &Scene, members: Range<usize>) {
+    let end = SystemClock.now() + SOON;
+    until("they are out of the queues", || {
+        let gone = members
+            .clone()
+            .all(|member| queued(&scene.servers[member]) == 0);
+        assert!(gone || SystemClock.now() < end, "{}", scene.tell());
+        gone
+    });
 }

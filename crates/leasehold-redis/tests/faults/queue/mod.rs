@@ -48,6 +48,10 @@ pub(crate) fn trials() -> impl Iterator<Item = Trial> {
         [1, 5].map(|members| trial(&format!("{name}_at_{members}"), move || scenario(members)))
     });
     anywhere.chain([
+        trial(
+            "waits_are_abandoned_while_a_member_stands_still",
+            abandoned::waits_while_a_member_stands_still,
+        ),
         trial("members_fail", members::scenario),
         trial("crowd", crowd::scenario),
     ])
