@@ -5,6 +5,7 @@ mod abandoned;
 mod crowd;
 mod cuts;
 mod dead_hosts;
+mod half_reached;
 mod head;
 mod host;
 mod members;
@@ -52,6 +53,7 @@ pub(crate) fn trials() -> impl Iterator<Item = Trial> {
             "waits_are_abandoned_while_a_member_stands_still",
             abandoned::waits_while_a_member_stands_still,
         ),
+        trial("hosts_reach_too_few_members", half_reached::scenario),
         trial("members_fail", members::scenario),
         trial("crowd", crowd::scenario),
     ])
