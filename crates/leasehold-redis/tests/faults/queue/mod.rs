@@ -29,7 +29,7 @@ const MAX_TTL: Duration = TTL;
 type Scenario = fn(usize);
 
 pub(crate) fn trials() -> impl Iterator<Item = Trial> {
-    let anywhere: [(&str, Scenario); 8] = [
+    let anywhere: [(&str, Scenario); 9] = [
         (
             "head_is_killed_while_it_waits",
             head::is_killed_while_it_waits,
@@ -37,6 +37,10 @@ pub(crate) fn trials() -> impl Iterator<Item = Trial> {
         ("head_is_killed_in_its_turn", head::is_killed_in_its_turn),
         ("head_stands_still", head::stands_still),
         ("hosts_are_powered_off", dead_hosts::scenario),
+        (
+            "a_host_is_powered_off_with_the_holder",
+            dead_hosts::with_the_holder,
+        ),
         ("connections_are_cut_while_they_wait", cuts::while_they_wait),
         (
             "connections_are_cut_as_the_lock_goes_around",
