@@ -94,7 +94,7 @@ impl Worker {
     fn round(&mut self) -> io::Result<()> {
         // Who waits in the queue asks seldom: what a member forgot would be found out by the keeper
         // before anybody else. Who barges asks all the time.
-        let barging = self.chance.next_u64() % 2 == 0;
+        let barging = self.chance.next_u64().is_multiple_of(2);
         let asked = SystemClock.now();
         let guard = match self.lock.clone().barging(barging).acquire() {
             Ok(guard) => guard,
