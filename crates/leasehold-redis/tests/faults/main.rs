@@ -11,6 +11,7 @@
 mod critics;
 mod fault;
 mod process;
+mod queue;
 mod row;
 mod set;
 mod soak;
@@ -35,12 +36,16 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::main(rest),
         Some((verb, rest)) if verb == critics::VERB => critics::main(rest),
+        Some((verb, rest)) if verb == queue::VERB => queue::main(rest),
         Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
         _ => {
             let mut arguments = Arguments::from_args();
             // Each of them has ten processes of its own.
             arguments.test_threads.get_or_insert(2);
-            let trials = critics::trials().chain(trials()).collect();
+            let trials = critics::trials()
+                .chain(queue::trials())
+                .chain(trials())
+                .collect();
             libtest_mimic::run(&arguments, trials).exit_code()
         }
     }

@@ -50,6 +50,17 @@ impl Process {
         self.signal(Signal::SIGCONT);
     }
 
+    /// Ends it as a crash does, paused or not.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("SIGKILL");
+        self.child.wait().expect("its end");
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Lets it come to its end.
     pub(crate) fn finish(mut self) {
         drop(self.child.stdin.take());

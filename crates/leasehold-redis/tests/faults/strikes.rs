@@ -16,6 +16,9 @@ use crate::world::{AFTER_A_STEP, AFTER_FORGETTING, MEMBERS, World, pause};
 /// without being renewed.
 const STAY: Duration = Duration::from_millis(1500);
 
+/// What the lock key holds begins with this while the lock is kept for one who waits.
+const RESERVED: &str = "leasehold:next:";
+
 /// How long something is left broken.
 const A_WHILE: Duration = Duration::from_secs(1);
 
@@ -146,10 +149,11 @@ fn clear_up(world: &World, worker: usize) {
 fn appended_without_lock(server: &RedisServer) -> u64 {
     let mut connection = server.connect();
     let mut kept = 0;
-    until("the lock is free for a moment", || {
+    until("the lock is free for a moment, or reserved", || {
         kept = server.appended();
-        let holders = connection.call(&["EXISTS", LOCK]);
-        holders.expect("an answer") == Reply::Integer(0) && kept == server.appended()
+        let value = connection.call(&["GET", LOCK]).expect("an answer");
+        let held = matches!(value, Reply::Bulk(value) if !value.starts_with(RESERVED));
+        !held && kept == server.appended()
     });
     kept
 }

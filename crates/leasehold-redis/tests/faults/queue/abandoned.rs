@@ -1,0 +1,153 @@
+//! Who does not want to wait any more is soon out of every queue.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold::{Client, Error, Guard};
+use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::servers::until;
+
+use super::scene::{Scene, members, queued, quorum};
+use super::{LOCK, TTL, note};
+
+const WAITS: usize = 20;
+const MEMBERS: usize = 5;
+
+/// What a slow member needs for each answer: less than it may take.
+const SLOW: Duration = Duration::from_millis(300);
+
+/// Sooner than what is forgotten ends by itself.
+const SOON: Duration = Duration::from_secs(5);
+
+type Waiting = Pin<Box<dyn Future<Output = Result<Guard, Error>>>>;
+
+/// The futures are dropped, and the client lives.
+pub(super) fn waits(count: usize) {
+    let abandoned = Abandoned::begin(count);
+    let client = abandoned.client.clone();
+    abandoned.end("waits dropped", |client, waits| {
+        drop(waits);
+        drop(client);
+    });
+    drop(client);
+}
+
+/// The client is dropped with them.
+pub(super) fn client(count: usize) {
+    Abandoned::begin(count).end("client dropped", |client, waits| {
+        drop(client);
+        drop(waits);
+    });
+}
+
+/// A member that stands still meanwhile cannot be told; nor does it keep the lock for them later.
+pub(super) fn waits_while_a_member_stands_still() {
+    let mut abandoned = Abandoned::begin(MEMBERS);
+    abandoned.scene.servers[0].freeze();
+    abandoned.waits.clear();
+    let begun = SystemClock.now();
+    await_gone(&abandoned.scene, 1..MEMBERS);
+    let span = SystemClock.now().since(begun);
+    abandoned.scene.servers[0].thaw();
+    let Abandoned {
+        mut scene, held, ..
+    } = abandoned;
+    let mut host = scene.host();
+    host.wait(1);
+    until("somebody waits behind them", || {
+        scene.servers.iter().all(|server| queued(server) > 0)
+    });
+    let left = queued(&scene.servers[0]) - 1;
+    let next = scene.time_from_release(held);
+    note(&format!(
+        "{MEMBERS} servers, waits dropped while one stands still: out of the other queues after \
+         {span:?}, {left} left there, next grant {next:?} after the release"
+    ));
+    scene.await_nothing_left();
+    host.finish();
+    scene.assert_well();
+}
+
+/// Waits for a lock that somebody else holds, through paths of their own.
+struct Abandoned {
+    scene: Scene,
+    paths: Vec<Proxy>,
+    holder: leasehold::blocking::Client,
+    held: leasehold::blocking::Guard,
+    client: Client,
+    waits: Vec<Waiting>,
+}
+
+impl Abandoned {
+    fn begin(count: usize) -> Self {
+        let scene = Scene::of(count);
+        let holder = scene.client();
+        let held = scene.hold(&holder);
+        let paths: Vec<Proxy> = scene
+            .servers
+            .iter()
+            .map(|server| Proxy::to(server.port()))
+            .collect();
+        let client = Client::new(quorum(&members(paths.iter().map(Proxy::port))));
+        let mut abandoned = Self {
+            scene,
+            paths,
+            holder,
+            held,
+            client,
+            waits: Vec::new(),
+        };
+        // A server that has never had a waiter leave must be told first how that is done.
+        abandoned.wait();
+        abandoned.waits.clear();
+        abandoned.scene.await_queued(0);
+        abandoned.wait();
+        abandoned
+    }
+
+    fn wait(&mut self) {
+        for _ in 0..WAITS {
+            let lock = self.client.lock(LOCK).ttl(TTL);
+            let mut waiting: Waiting = Box::pin(lock.acquire());
+            let polled = pin!(&mut waiting).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Pending), "somebody else holds it");
+            self.waits.push(waiting);
+        }
+        self.scene.await_queued(WAITS);
+    }
+
+    fn end(self, how: &str, give_up: impl FnOnce(Client, Vec<Waiting>)) {
+        // Some of them are asking when the answers begin to be late.
+        if let [_, slow, ..] = &*self.paths {
+            slow.set(Weather::SlowAnswers(SLOW));
+        }
+        let count = self.paths.len();
+        let begun = SystemClock.now();
+        give_up(self.client, self.waits);
+        await_gone(&self.scene, 0..count);
+        let span = SystemClock.now().since(begun);
+        note(&format!(
+            "{count} servers, {how}: out of every queue after {span:?}"
+        ));
+        let released = self.held.release();
+        assert!(released.is_ok(), "{released:?}");
+        self.scene.await_nothing_left();
+        drop(self.holder);
+    }
+}
+
+/// Waits until nobody is in the queue of these members.
+fn await_gone(scene: &Scene, members: Range<usize>) {
+    let end = SystemClock.now() + SOON;
+    until("they are out of the queues", || {
+        let gone = members
+            .clone()
+            .all(|member| queued(&scene.servers[member]) == 0);
+        assert!(gone || SystemClock.now() < end, "{}", scene.tell());
+        gone
+    });
+}

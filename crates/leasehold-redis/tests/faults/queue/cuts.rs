@@ -1,0 +1,135 @@
+//! Connections of those who wait are reset, again and again.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::faults::Proxy;
+use leasehold_testkit::servers::{RedisServer, Reply, until};
+
+use super::host::{Host, host_of};
+use super::note;
+use super::scene::Scene;
+use crate::world::pause;
+
+/// The host whose connections are not cut while the lock goes around: those who wait there keep
+/// their order.
+const SPARED: usize = 0;
+
+const HOSTS: usize = 4;
+const WAITS_EACH: usize = 5;
+const ALL: usize = HOSTS * WAITS_EACH;
+
+/// How often connections are cut in all while the lock is held, and while it goes around.
+const CUTS: usize = 12;
+
+/// The time between two cuts, and how many begin to wait at each host then: more than are served
+/// meanwhile.
+const PAUSE: Duration = Duration::from_millis(150);
+const MORE: usize = 5;
+
+/// How soon the next one is granted the lock, whatever was cut: a reservation, the longest that a
+/// waiter at the front goes without asking, and room for a slow machine.
+const NEXT: Duration = Duration::from_secs(5);
+
+pub(super) fn while_they_wait(members: usize) {
+    let mut scene = Scene::of(members);
+    let client = scene.client();
+    let guard = scene.hold(&client);
+    let mut hosts = start(&mut scene);
+    let clients = queue_up(&scene, &mut hosts);
+    cut_some(&hosts);
+    scene.await_queued(ALL);
+    await_hearing(&scene, HOSTS);
+    let host_of = |client: &String| clients.iter().position(|other| other == client);
+    let order: Vec<_> = scene.clients().iter().filter_map(host_of).collect();
+    let before = SystemClock.now();
+    let span = scene.time_from_release(guard);
+    scene.await_grants(ALL);
+    assert_eq!(scene.order(), order);
+    note(&format!(
+        "{members} servers, connections cut while waiting: first grant after {span:?}, longest \
+         gap {:?}",
+        scene.longest_gap(before)
+    ));
+    end(&scene, hosts);
+}
+
+pub(super) fn while_the_lock_goes_around(members: usize) {
+    let mut scene = Scene::of(members);
+    let client = scene.client();
+    let guard = scene.hold(&client);
+    let mut hosts = start(&mut scene);
+    queue_up(&scene, &mut hosts);
+    let begun = SystemClock.now();
+    let released = guard.release();
+    assert!(released.is_ok(), "{released:?}");
+    let mut granted = ALL;
+    for round in 0..CUTS {
+        let (_, proxies) = &hosts[SPARED + 1 + round % (HOSTS - 1)];
+        for proxy in proxies {
+            proxy.cut();
+        }
+        for (number, (host, _)) in hosts.iter_mut().enumerate() {
+            // Where the order is looked at they begin one after the other.
+            let more = if number == SPARED { 1 } else { MORE };
+            host.wait(more);
+            granted += more;
+        }
+        pause(PAUSE);
+    }
+    scene.await_grants(granted);
+    let spared: Vec<usize> = scene
+        .holds()
+        .iter()
+        .map(|hold| hold.worker)
+        .filter(|worker| host_of(*worker) == SPARED)
+        .collect();
+    assert!(spared.is_sorted(), "{spared:?}");
+    let gap = scene.longest_gap(begun);
+    note(&format!(
+        "{members} servers, connections cut during {granted} hand-overs: longest gap {gap:?}"
+    ));
+    assert!(gap < NEXT, "{gap:?}");
+    end(&scene, hosts);
+}
+
+fn start(scene: &mut Scene) -> Vec<(Host, Vec<Proxy>)> {
+    (0..HOSTS).map(|_| scene.host_behind_proxies()).collect()
+}
+
+/// All of them wait, by turns. Answers the clients of the hosts.
+fn queue_up(scene: &Scene, hosts: &mut [(Host, Vec<Proxy>)]) -> Vec<String> {
+    let mut clients = Vec::new();
+    for _ in 0..WAITS_EACH {
+        let turn = hosts.iter_mut().map(|(host, _)| scene.wait(host, 1));
+        clients = turn.collect();
+    }
+    clients
+}
+
+fn cut_some(hosts: &[(Host, Vec<Proxy>)]) {
+    for round in 0..CUTS {
+        let (_, proxies) = &hosts[round % hosts.len()];
+        for proxy in proxies.iter().skip(round % 3) {
+            proxy.cut();
+        }
+        pause(PAUSE);
+    }
+}
+
+/// Waits until every client is told again what concerns it, everywhere.
+fn await_hearing(scene: &Scene, clients: usize) {
+    let hears = |server: &RedisServer| match server.command(&["PUBSUB", "CHANNELS"]) {
+        Reply::Array(channels) => channels.len() == clients,
+        other => panic!("PUBSUB: {other:?}"),
+    };
+    until("all of them hear again", || scene.servers.iter().all(hears));
+}
+
+fn end(scene: &Scene, hosts: Vec<(Host, Vec<Proxy>)>) {
+    scene.await_nothing_left();
+    for (host, _proxies) in hosts {
+        host.finish();
+    }
+    scene.assert_well();
+}

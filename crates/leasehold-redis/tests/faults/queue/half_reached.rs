@@ -1,0 +1,70 @@
+//! Hosts that reach too few members: they may not have the lock, and must not keep the others from
+//! it, though their places in the queue are the best.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::servers::until;
+
+use super::host::{Host, host_of};
+use super::note;
+use super::scene::Scene;
+
+const MEMBERS: usize = 5;
+
+/// The host that is cut off from a majority of them.
+const CUT_OFF: usize = 0;
+
+/// How many wait there, and at each of the others.
+const IN_FRONT: usize = 5;
+const BEHIND: usize = 40;
+const OTHERS: usize = 2;
+
+/// How long it may take until the next one is granted the lock: the reservations for a whole host
+/// that does not come, which lapse together, and room for a slow machine.
+const NEXT: Duration = Duration::from_secs(5);
+
+pub(super) fn scenario() {
+    for (name, weather) in [
+        ("half open", Weather::HalfOpen),
+        ("refused", Weather::Refusing),
+    ] {
+        let mut scene = Scene::of(MEMBERS);
+        let client = scene.client();
+        let guard = scene.hold(&client);
+        let (mut host, proxies) = scene.host_behind_proxies();
+        scene.wait(&mut host, IN_FRONT);
+        let mut others: Vec<Host> = (0..OTHERS).map(|_| scene.host()).collect();
+        for other in &mut others {
+            scene.wait(other, BEHIND);
+        }
+        change_weather(&proxies, weather);
+        let begun = SystemClock.now();
+        let first = scene.time_from_release(guard);
+        let all_others = OTHERS * BEHIND;
+        let served = |scene: &Scene| scene.gate.grants_to(|worker| host_of(worker) != CUT_OFF);
+        until("all the others are served", || served(&scene) == all_others);
+        let (gap, in_vain) = (scene.longest_gap(begun), scene.gate.grants() - all_others);
+        note(&format!(
+            "{MEMBERS} servers, the first host cut off from a majority, {name}: first grant after \
+             {first:?}, longest gap {gap:?}, {in_vain} granted to it"
+        ));
+        assert_eq!(in_vain, 0, "it reaches two members");
+        assert!(first.max(gap) < NEXT, "{first:?}, {gap:?}");
+        change_weather(&proxies, Weather::Fair);
+        scene.await_grants(all_others + IN_FRONT);
+        scene.await_nothing_left();
+        host.finish();
+        for other in others {
+            other.finish();
+        }
+        scene.assert_well();
+    }
+}
+
+fn change_weather(proxies: &[Proxy], weather: Weather) {
+    for proxy in &proxies[..=MEMBERS / 2] {
+        proxy.set(weather);
+    }
+}

@@ -1,0 +1,166 @@
+use std::cell::RefCell;
+use std::io::BufRead;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::Builder;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use leasehold::clock::{Clock, SystemClock};
+use leasehold::{Client, Error, Lock};
+use leasehold_testkit::faults::GateClient;
+use tokio::sync::mpsc;
+
+use super::scene::quorum;
+use super::{LOCK, TTL};
+use crate::process::Process;
+
+pub(crate) const VERB: &str = "--host";
+
+/// At the gate, the waits of a host have the numbers from its own times this on.
+const WAITS_MAX: usize = 10_000;
+
+/// The host that a worker at the gate belongs to.
+pub(super) fn host_of(worker: usize) -> usize {
+    worker / WAITS_MAX
+}
+
+/// What a holder does takes so long, unless something else is said.
+const STAY: Duration = Duration::from_millis(10);
+
+/// A process with one client, which waits for the lock as often as it is told, and gives it back
+/// soon.
+#[derive(Debug)]
+pub(super) struct Host {
+    process: Process,
+    /// How long each of those that are yet to wait will hold the lock.
+    pub(super) stay: Duration,
+}
+
+impl Host {
+    pub(super) fn start(number: usize, gate: &Path, urls: &[String]) -> Self {
+        let own = [VERB.into(), number.to_string(), gate.display().to_string()];
+        Self {
+            process: Process::start(own.into_iter().chain(urls.iter().cloned())),
+            stay: STAY,
+        }
+    }
+
+    /// Has it wait `count` times more.
+    pub(super) fn wait(&mut self, count: usize) {
+        let stay = self.stay.as_millis();
+        self.process.tell(&format!("{count} {stay}"));
+    }
+
+    pub(super) fn pause(&self) {
+        self.process.pause();
+    }
+
+    pub(super) fn resume(&self) {
+        self.process.resume();
+    }
+
+    /// As a crash does it. Its connections are closed by then.
+    pub(super) fn kill(self) {
+        self.process.kill();
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Lets it come to its end.
+    pub(super) fn finish(self) {
+        self.process.finish();
+    }
+}
+
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let [number, gate, urls @ ..] = arguments else {
+        panic!("a host needs a number, a gate and members: {arguments:?}")
+    };
+    let number: usize = number.parse().expect("a number");
+    let client = Client::new(quorum(urls));
+    let hall = Hall {
+        lock: client.lock(LOCK).ttl(TTL),
+        gate: RefCell::new(GateClient::connect(Path::new(gate)).expect("the gate")),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let waits = hall.serve(number * WAITS_MAX, orders());
+    runtime.expect("a runtime").block_on(waits);
+    ExitCode::SUCCESS
+}
+
+/// How many more shall wait, and how long each of them stays, whenever the test says so.
+fn orders() -> mpsc::UnboundedReceiver<(usize, Duration)> {
+    let (speak, orders) = mpsc::unbounded_channel();
+    let listening = Builder::new().spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let line = line.expect("a pipe");
+            let (count, stay) = line.split_once(' ').expect("two numbers");
+            let stay = Duration::from_millis(stay.parse().expect("milliseconds"));
+            if speak
+                .send((count.parse().expect("a number"), stay))
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+    listening.expect("a thread");
+    orders
+}
+
+/// Where they wait.
+struct Hall {
+    lock: Lock,
+    gate: RefCell<GateClient>,
+}
+
+impl Hall {
+    async fn serve(&self, first: usize, mut orders: mpsc::UnboundedReceiver<(usize, Duration)>) {
+        let mut waits = FuturesUnordered::new();
+        let mut next = first;
+        loop {
+            tokio::select! {
+                order = orders.recv() => match order {
+                    None => return,
+                    Some((count, stay)) => {
+                        waits.extend((next..next + count).map(|worker| self.wait(worker, stay)));
+                        next += count;
+                    }
+                },
+                Some(()) = waits.next() => {}
+            }
+        }
+    }
+
+    async fn wait(&self, worker: usize, stay: Duration) {
+        if let Err(error) = self.hold_once(worker, stay).await {
+            let told = self.gate.borrow_mut().refused(worker, &error.to_string());
+            told.expect("the gate");
+        }
+    }
+
+    async fn hold_once(&self, worker: usize, stay: Duration) -> Result<(), Error> {
+        let asked = SystemClock.now();
+        let guard = self.lock.acquire().await?;
+        let (granted, fence) = (SystemClock.now(), guard.fence().get());
+        let told = self
+            .gate
+            .borrow_mut()
+            .granted(worker, fence, asked, granted);
+        let stay = told.expect("the gate").max(stay);
+        SystemClock.sleep_until(granted + stay).await;
+        let left = SystemClock.now();
+        let valid_until = guard.is_valid().then_some(left);
+        let told = self.gate.borrow_mut().left(fence, valid_until, left);
+        told.expect("the gate");
+        // Where connections break it is repeated behind our back.
+        let _ = guard.release().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Members fail while waiters queue, and the lock goes on from hand to hand.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_testkit::servers::RedisServer;
+
+use super::host::Host;
+use super::note;
+use super::scene::Scene;
+use crate::world::pause;
+
+const MEMBERS: usize = 5;
+const HOSTS: usize = 4;
+
+/// How many more wait at each host while a member fails, and how many are served before.
+const WAITS_EACH: usize = 40;
+const FIRST: usize = 20;
+
+/// How long a member stands still: longer than a request may take.
+const A_WHILE: Duration = Duration::from_millis(1500);
+
+/// How soon the next one is granted the lock after a release, whatever happens to one member: a
+/// reservation, the longest that a waiter at the front goes without asking, and room for a slow
+/// machine.
+const NEXT: Duration = Duration::from_secs(5);
+
+type Strike = fn(&mut RedisServer);
+
+pub(super) fn scenario() {
+    let strikes: [(&str, Strike); 4] = [
+        ("frozen and thawed", |server| {
+            server.freeze();
+            pause(A_WHILE);
+            server.thaw();
+        }),
+        ("restarted empty", RedisServer::restart),
+        ("killed", RedisServer::kill),
+        ("back again", RedisServer::restart),
+    ];
+    let mut scene = Scene::of(MEMBERS);
+    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| scene.host()).collect();
+    let mut waits = 0;
+    // One member after the other, but who was killed comes back.
+    for ((name, strike), member) in strikes.into_iter().zip([0, 1, 2, 2]) {
+        let begun = SystemClock.now();
+        for host in &mut hosts {
+            host.wait(WAITS_EACH);
+        }
+        scene.await_grants(waits + FIRST);
+        strike(&mut scene.servers[member]);
+        let meanwhile = scene.gate.grants() - waits;
+        waits += HOSTS * WAITS_EACH;
+        scene.await_grants(waits);
+        let gap = scene.longest_gap(begun);
+        note(&format!(
+            "a member {name}: {meanwhile} of {} grants until then, longest gap {gap:?}",
+            HOSTS * WAITS_EACH
+        ));
+        assert!(gap < NEXT, "{name}: {gap:?}");
+    }
+    scene.await_nothing_left();
+    for host in hosts {
+        host.finish();
+    }
+    scene.assert_well();
+}

@@ -1,0 +1,208 @@
+use std::time::Duration;
+
+use leasehold::Quorum;
+use leasehold::blocking::{Client, Guard};
+use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_testkit::faults::{Findings, Gate, Hold, Proxy};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
+
+use super::host::{Host, host_of};
+use super::{LOCK, MAX_TTL, OFFERED, QUEUE, TTL};
+use crate::set;
+
+/// Servers, and processes that wait for a lock over them. What they are granted is taken down at
+/// the gate.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) servers: RedisSet,
+    pub(super) gate: Gate,
+    hosts: usize,
+}
+
+impl Scene {
+    /// So many servers in one set.
+    pub(super) fn of(members: usize) -> Self {
+        let servers = RedisSet::start(members);
+        if members > 1 {
+            set::form(&servers, &urls(&servers), MAX_TTL);
+        }
+        Self {
+            servers,
+            gate: Gate::open(),
+            hosts: 0,
+        }
+    }
+
+    /// A client in this process.
+    pub(super) fn client(&self) -> Client {
+        Client::new(quorum(&urls(&self.servers)))
+    }
+
+    /// Takes the lock, which is free.
+    pub(super) fn hold(&self, client: &Client) -> Guard {
+        let held = client.lock(LOCK).ttl(TTL).acquire();
+        held.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A process that can wait.
+    pub(super) fn host(&mut self) -> Host {
+        self.host_at(&urls(&self.servers))
+    }
+
+    /// The same, and all its connections go through proxies of its own.
+    pub(super) fn host_behind_proxies(&mut self) -> (Host, Vec<Proxy>) {
+        let ports = self.servers.iter().map(RedisServer::port);
+        let proxies: Vec<Proxy> = ports.map(Proxy::to).collect();
+        let host = self.host_at(&members(proxies.iter().map(Proxy::port)));
+        (host, proxies)
+    }
+
+    fn host_at(&mut self, urls: &[String]) -> Host {
+        let number = self.hosts;
+        self.hosts += 1;
+        Host::start(number, &self.gate.path(), urls)
+    }
+
+    /// Has `host` wait so often more. Answers its client, as the queue names it.
+    pub(super) fn wait(&self, host: &mut Host, count: usize) -> String {
+        let before = self.clients();
+        host.wait(count);
+        self.await_queued(before.len() + count);
+        let mut more = self.clients();
+        for client in before {
+            let known = more.iter().position(|other| *other == client);
+            more.swap_remove(known.expect("it waits still"));
+        }
+        more.swap_remove(0)
+    }
+
+    /// The clients of those who wait, in the order of their tickets.
+    pub(super) fn clients(&self) -> Vec<String> {
+        let client = |waiter: &String| waiter.split('.').next().unwrap_or_default().to_owned();
+        waiters(&self.servers[0]).iter().map(client).collect()
+    }
+
+    /// Waits until so many are in the queue at every member.
+    pub(super) fn await_queued(&self, count: usize) {
+        until("they are in every queue", || {
+            self.servers.iter().all(|server| queued(server) == count)
+        });
+    }
+
+    /// Releases, and tells how long it takes until somebody is granted the lock.
+    pub(super) fn time_from_release(&self, guard: Guard) -> Duration {
+        let before = self.gate.grants();
+        let begun = SystemClock.now();
+        let ended = guard.release();
+        assert!(ended.is_ok(), "{ended:?}");
+        self.await_grants(before + 1);
+        let holds = self.holds();
+        holds[before].granted.since(begun)
+    }
+
+    pub(super) fn await_grants(&self, count: usize) {
+        until("they are granted the lock", || self.gate.grants() >= count);
+    }
+
+    /// What was granted, in the order of fences.
+    pub(super) fn holds(&self) -> Vec<Hold> {
+        let mut holds = self.gate.history().holds;
+        holds.sort_by_key(|hold| hold.fence);
+        holds
+    }
+
+    /// The hosts that were granted the lock, one after the other.
+    pub(super) fn order(&self) -> Vec<usize> {
+        let holds = self.holds();
+        holds.iter().map(|hold| host_of(hold.worker)).collect()
+    }
+
+    /// The longest time from when one had left until the next was granted the lock, of those
+    /// granted after `since`.
+    pub(super) fn longest_gap(&self, since: BootInstant) -> Duration {
+        let holds = self.holds();
+        let gaps = holds.windows(2).filter_map(|pair| {
+            let left = pair[0].left.filter(|left| *left >= since)?;
+            Some(pair[1].granted.since(left))
+        });
+        gaps.max().unwrap_or_default()
+    }
+
+    /// Waits until nobody is queued, and nothing reserved or held: much sooner than what is
+    /// forgotten ends by itself.
+    pub(super) fn await_nothing_left(&self) {
+        let end = SystemClock.now() + SOON;
+        let left =
+            |server: &RedisServer| server.command(&["EXISTS", QUEUE, LOCK]) != Reply::Integer(0);
+        until("nobody is queued and nothing held", || {
+            let over = SystemClock.now() > end;
+            let free = !self.servers.iter().any(left);
+            assert!(free || !over, "after {SOON:?}:\n{}", self.tell());
+            free
+        });
+    }
+
+    /// That nothing happened which may never be, and nobody was refused.
+    pub(super) fn assert_well(&self) {
+        self.assert_exclusive();
+        let refused = self.gate.history().refusals;
+        assert_eq!(refused.first(), None, "{} refused", refused.len());
+    }
+
+    /// That nothing happened which may never be.
+    pub(super) fn assert_exclusive(&self) {
+        let found = Findings::of(&self.gate.history());
+        assert_eq!(found.violations(), [""; 0]);
+    }
+
+    /// What the servers know of the lock.
+    pub(super) fn tell(&self) -> String {
+        let told = self.servers.iter().map(|server| {
+            let lock = server.command(&["GET", LOCK]);
+            let queue = server.command(&["ZRANGE", QUEUE, "0", "9", "WITHSCORES"]);
+            let offered = server.command(&["ZRANGE", OFFERED, "0", "-1", "WITHSCORES"]);
+            let length = queued(server);
+            format!("{lock:?}, {length} queued, first {queue:?}, offered {offered:?}")
+        });
+        told.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// How soon nothing may be left: less than the records of the queue live.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Who waits in the queue of a server, in the order of tickets.
+pub(super) fn waiters(server: &RedisServer) -> Vec<String> {
+    let Reply::Array(queue) = server.command(&["ZRANGE", QUEUE, "0", "-1"]) else {
+        panic!("ZRANGE: no list")
+    };
+    let waiter = |entry| match entry {
+        Reply::Bulk(waiter) => waiter,
+        other => panic!("{other:?}"),
+    };
+    queue.into_iter().map(waiter).collect()
+}
+
+/// How many wait in the queue of a server.
+pub(super) fn queued(server: &RedisServer) -> usize {
+    match server.command(&["ZCARD", QUEUE]) {
+        Reply::Integer(count) => usize::try_from(count).expect("a number"),
+        other => panic!("ZCARD: {other:?}"),
+    }
+}
+
+/// The set as it is used here: the lock is never left free for those who poll, which would be in
+/// all figures.
+pub(super) fn quorum(urls: &[String]) -> Quorum {
+    set::quorum(urls, MAX_TTL).foreign_gap(Duration::ZERO)
+}
+
+fn urls(servers: &RedisSet) -> Vec<String> {
+    members(servers.iter().map(RedisServer::port))
+}
+
+/// The members have the same names, whichever way leads to them.
+pub(super) fn members(ports: impl Iterator<Item = u16>) -> Vec<String> {
+    let url = |(member, port)| format!("redis://127.0.0.1:{port}?id=member-{member}");
+    ports.enumerate().map(url).collect()
+}
