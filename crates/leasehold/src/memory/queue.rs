@@ -183,11 +183,13 @@ impl Queue {
 
     /// Leaves the free lock to those who poll, for `span`, if anybody would be in their way.
     pub(super) fn leave_free(&mut self, span: Duration, step: &mut Step<'_>) {
-        if self.entries.is_empty() {
+        let Some(head) = self.entries.keys().next().map(|it| it.waiter.client()) else {
             return;
-        }
+        };
         self.gap = Some(step.now + span);
-        self.tell_soon(1, span, |_| true, step);
+        self.tell_soon(1, span, |it| it == head, step);
+        // The head may be dead, and nobody else would know when the time is over.
+        self.tell_soon(1, span, |it| it != head, step);
     }
 
     /// Takes a waiter out; what was reserved for it, or is free, is handed over, and those who moved
