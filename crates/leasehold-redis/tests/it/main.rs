@@ -9,6 +9,7 @@ mod broken;
 mod card;
 mod entrance;
 mod fenced;
+mod foreign_queue;
 mod healing;
 mod late_write;
 mod leases;

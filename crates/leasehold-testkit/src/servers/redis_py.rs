@@ -1,6 +1,7 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 /// redis-py on the other side of a lock: its `Lock`, in a process of its own.
 #[derive(Debug)]
@@ -8,6 +9,20 @@ pub struct RedisPy {
     process: Child,
     questions: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
+}
+
+/// What a process does under a lock, beside others that do the same: it reads a counter, waits for 5
+/// to 20 ms, and writes the counter's successor.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// The lock.
+    pub name: &'a str,
+    /// The key of the counter.
+    pub counter: &'a str,
+    /// For how long it begins anew.
+    pub span: Duration,
+    /// How long it leaves the lock alone each time it had it.
+    pub pause: Duration,
 }
 
 /// Names the Python that has the `redis` module, where it is not the one of `cargo xtask test`.
@@ -47,7 +62,12 @@ impl RedisPy {
 
     /// Asks once for the lock `name`, with a timeout of a minute; whether it was acquired.
     pub fn acquire(&mut self, name: &str) -> bool {
-        self.ask(&format!("acquire {name}")) == "True"
+        self.acquire_for(name, Duration::from_secs(60))
+    }
+
+    /// Asks once for the lock `name`, which expires after `timeout`; whether it was acquired.
+    pub fn acquire_for(&mut self, name: &str, timeout: Duration) -> bool {
+        self.ask(&format!("acquire {name} {}", timeout.as_secs_f64())) == "True"
     }
 
     /// Releases the lock `name` that it acquired.
@@ -55,8 +75,36 @@ impl RedisPy {
         assert_eq!(self.ask(&format!("release {name}")), "True");
     }
 
+    /// Begins to take the lock again and again as `work` says, waiting for it as redis-py does by
+    /// default: it asks ten times a second. [`worked`](Self::worked) waits for the end.
+    pub fn begin_work(&mut self, work: &Work) {
+        let Work {
+            name,
+            counter,
+            span,
+            pause,
+        } = work;
+        let (span, pause) = (span.as_secs_f64(), pause.as_secs_f64());
+        self.tell(&format!("work {name} {counter} {span} {pause}"));
+    }
+
+    /// How long the work that was begun waited for the lock, each time.
+    pub fn worked(&mut self) -> Vec<Duration> {
+        let answer = self.answer();
+        let waits = answer.split(' ').map(|wait| wait.parse().expect("seconds"));
+        waits.map(Duration::from_secs_f64).collect()
+    }
+
     fn ask(&mut self, question: &str) -> String {
+        self.tell(question);
+        self.answer()
+    }
+
+    fn tell(&mut self, question: &str) {
         writeln!(self.questions, "{question}").expect("redis-py is there");
+    }
+
+    fn answer(&mut self) -> String {
         self.answers
             .next()
             .expect("redis-py is there")

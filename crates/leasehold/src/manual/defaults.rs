@@ -13,7 +13,7 @@
 //! | one member of several | a twentieth of the TTL, 50 ms to 1 s | a dead minority is waited for only when it decides |
 //! | turn | kept for 1 s | a waiter that hangs costs the others no more than that |
 //! | asking while waiting | the first 16 every 1 to 2 s, others every 4 to 8 s | who waits is told; this is for messages that were lost |
-//! | gap for clients that poll | 150 ms, every 15 s, or every 2 s once one was seen | they ask about every 100 ms |
+//! | gap for clients that poll | 150 ms, every 5 s, or every second once one was seen | they ask about every 100 ms |
 //! | wait | no limit | a lock that gives up by itself surprises; the caller knows how long is too long |
 //! | a store that does not answer, while waiting without a limit | one TTL | long enough for a restart, short enough to be told |
 //! | hold | no limit | the work decides; `max_hold` bounds it |

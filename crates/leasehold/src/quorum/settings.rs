@@ -158,9 +158,12 @@ impl Quorum {
     }
 
     /// The same members, of which a lock that is handed on all the time is left free for `gap` now
-    /// and then, so that clients of other libraries, which poll, get it too: every 15 s, and every
-    /// 2 s for ten minutes after such a client was seen to hold it. Those who wait in the queue stand
-    /// back meanwhile. 150 ms unless this is said; zero turns it off.
+    /// and then, so that clients of other libraries, which poll, get it too. Those who wait in the
+    /// queue stand back meanwhile. 150 ms unless this is said; zero turns it off.
+    ///
+    /// That is every 5 s, and every second for ten minutes after such a client was seen to hold the
+    /// lock. The first of them, which nobody can see while it waits, may thus wait for 5 s, and
+    /// longer if it asks more seldom than once in a `gap`.
     #[must_use]
     pub fn foreign_gap(self, gap: Duration) -> Self {
         self.with(|settings| settings.foreign_gap = gap)

@@ -278,6 +278,6 @@ const BUSY_MAX: usize = 4096;
 /// How often a lock that is handed over all the time is left free for a moment: whoever polls, and
 /// is not seen until it wins, wins sooner or later. And how often while such clients were seen to
 /// hold it lately.
-const GAP_EVERY: Duration = Duration::from_secs(15);
-const GAP_EVERY_SEEN: Duration = Duration::from_secs(2);
+const GAP_EVERY: Duration = Duration::from_secs(5);
+const GAP_EVERY_SEEN: Duration = Duration::from_secs(1);
 const OTHERS_LATELY: Duration = Duration::from_secs(10 * 60);

@@ -1,0 +1,189 @@
+//! A lock that clients of another library wait for too, which know nothing of the queue.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use leasehold::Client;
+use leasehold::clock::{Clock, SystemClock};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisPy, RedisServer, Reply, RespConnection, Work, until};
+use pollster::block_on;
+
+fn client(server: &RedisServer) -> Client {
+    Client::new(RedisMember::new(server.url()).unwrap())
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long work takes, and a rest")]
+fn sleep(span: Duration) {
+    thread::sleep(span);
+}
+
+/// Clients that wait for `deploy`, one behind the other, each on a thread of its own.
+struct Line {
+    clients: Vec<Client>,
+    /// The numbers of those that had the lock, in order.
+    served: mpsc::Receiver<usize>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Line {
+    fn begin(server: &RedisServer, count: usize) -> Self {
+        let (serve, served) = mpsc::channel();
+        let clients: Vec<_> = (0..count).map(|_| client(server)).collect();
+        let mut threads = Vec::new();
+        for (number, client) in clients.iter().enumerate() {
+            let (lock, serve) = (client.lock("deploy"), serve.clone());
+            #[expect(clippy::disallowed_methods, reason = "each waits on its own")]
+            threads.push(thread::spawn(move || {
+                let guard = block_on(lock.acquire()).unwrap();
+                serve.send(number).unwrap();
+                block_on(guard.release()).unwrap();
+            }));
+            until("it is in the queue", || {
+                block_on(client.waiters("deploy")).unwrap().len() == number + 1
+            });
+        }
+        Self {
+            clients,
+            served,
+            threads,
+        }
+    }
+
+    /// All are served, in the order in which they began to wait.
+    fn assert_served_in_order(self) {
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        let order: Vec<usize> = self.served.try_iter().collect();
+        assert_eq!(order, (0..self.clients.len()).collect::<Vec<_>>());
+    }
+
+    /// How many commands each sends within `span`, by the server's clock.
+    fn commands_in(&self, server: &RedisServer, span: Duration) -> Vec<usize> {
+        let ids: Vec<String> = self
+            .clients
+            .iter()
+            .map(|one| one.id().to_string())
+            .collect();
+        let mut counts = vec![0; ids.len()];
+        let mut monitor = RespConnection::open(server.port()).unwrap();
+        assert_eq!(
+            monitor.call(&["MONITOR"]).unwrap(),
+            Reply::Status("OK".into())
+        );
+        let mut end = None;
+        loop {
+            let Reply::Status(line) = monitor.receive().unwrap() else {
+                panic!("MONITOR answers lines")
+            };
+            let (seconds, command) = line.split_once(' ').unwrap();
+            let at = Duration::from_secs_f64(seconds.parse().unwrap());
+            if at >= *end.get_or_insert(at + span) {
+                return counts;
+            }
+            let is_sent = |id: &String| command.contains(id) && !command.contains(" lua] ");
+            if let Some(number) = ids.iter().position(is_sent) {
+                counts[number] += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_head_alone_looks_after_a_lock_that_redis_py_holds() {
+    let server = RedisServer::start();
+    let mut python = RedisPy::start(server.port());
+    assert!(python.acquire("deploy"));
+    let line = Line::begin(&server, 5);
+    let counts = line.commands_in(&server, Duration::from_secs(4));
+    println!("commands in four seconds: {counts:?}");
+    // Ten a second; less where the machine stands still, and for a while more after that.
+    assert!((10..600).contains(&counts[0]), "{counts:?}");
+    // Every second at most, and one more as the time begins in the middle.
+    assert!(counts[1..].iter().all(|count| *count <= 5), "{counts:?}");
+    python.release("deploy");
+    line.assert_served_in_order();
+}
+
+/// As redis-py's work, in turn. How long it waited each time.
+fn work(server: &RedisServer, work: &Work<'_>) -> Vec<Duration> {
+    let client = client(server);
+    let mut counter = RespConnection::open(server.port()).unwrap();
+    let mut waits = Vec::new();
+    let end = SystemClock.now() + work.span;
+    while SystemClock.now() < end {
+        let began = SystemClock.now();
+        let guard = block_on(client.lock(work.name).acquire()).unwrap();
+        waits.push(SystemClock.now().since(began));
+        let seen = match counter.call(&["GET", work.counter]).unwrap() {
+            Reply::Bulk(seen) => seen.parse::<u64>().unwrap(),
+            Reply::Nil => 0,
+            other => panic!("{other:?}"),
+        };
+        // Five to twenty milliseconds.
+        sleep(Duration::from_millis(5 + guard.fence().get() % 16));
+        let next = (seen + 1).to_string();
+        counter.call(&["SET", work.counter, &next]).unwrap();
+        block_on(guard.release()).unwrap();
+        sleep(work.pause);
+    }
+    waits
+}
+
+/// The number of grants of each, and the longest wait of all.
+fn shares(waits: &[Vec<Duration>]) -> (Vec<usize>, Duration) {
+    let longest = waits.iter().flatten().max().unwrap();
+    (waits.iter().map(Vec::len).collect(), *longest)
+}
+
+#[test]
+fn redis_py_and_those_in_the_queue_share_a_lock_that_is_never_idle() {
+    let server = RedisServer::start();
+    let work = Work {
+        name: "deploy",
+        counter: "counter",
+        span: Duration::from_secs(15),
+        pause: Duration::from_millis(10),
+    };
+    let mut pythons: Vec<RedisPy> = (0..3).map(|_| RedisPy::start(server.port())).collect();
+    let (ours, theirs) = thread::scope(|scope| {
+        let ours: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| self::work(&server, &work)))
+            .collect();
+        for python in &mut pythons {
+            python.begin_work(&work);
+        }
+        let theirs: Vec<_> = pythons.iter_mut().map(RedisPy::worked).collect();
+        let ours: Vec<_> = ours.into_iter().map(|one| one.join().unwrap()).collect();
+        (ours, theirs)
+    });
+    let (our_grants, our_longest) = shares(&ours);
+    let (their_grants, their_longest) = shares(&theirs);
+    println!(
+        "in the queue: {our_grants:?} grants, longest wait {our_longest:.1?}; \
+         redis-py: {their_grants:?} grants, longest wait {their_longest:.1?}"
+    );
+    let total: usize = our_grants.iter().chain(&their_grants).sum();
+    let counted = server.command(&["GET", "counter"]);
+    assert_eq!(counted, Reply::Bulk(total.to_string()), "one at a time");
+    assert!(our_grants.iter().all(|grants| *grants >= 10));
+    assert!(their_grants.iter().all(|grants| *grants >= 2));
+    assert!(our_longest < Duration::from_secs(8), "{our_longest:?}");
+    // All of the work would be a wait that only its end has ended.
+    assert!(their_longest < Duration::from_secs(14), "{their_longest:?}");
+}
+
+#[test]
+fn a_lock_that_redis_py_lets_expire_goes_to_the_first_in_the_queue() {
+    let server = RedisServer::start();
+    let mut python = RedisPy::start(server.port());
+    assert!(python.acquire_for("deploy", Duration::from_secs(6)));
+    let began = SystemClock.now();
+    let line = Line::begin(&server, 3);
+    line.assert_served_in_order();
+    let took = SystemClock.now().since(began);
+    assert!(took > Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(15), "{took:?}");
+}
