@@ -32,8 +32,7 @@ pub(crate) enum Verb {
     /// lost before, CMD and all it started are ended (SIGTERM, then SIGKILL) before the lease runs
     /// out, and the exit code is 76.
     ///
-    /// On Redis those who wait are served in the order in which they began to; `leasehold status`
-    /// shows it. On files they are served in no order.
+    /// On Redis those who wait are served in the order in which they began to, on files in none.
     ///
     /// CMD runs in a process group of its own, which gets the terminal. Processes that CMD leaves
     /// behind in the background when it ends by itself are neither waited for nor ended.
@@ -51,8 +50,7 @@ pub(crate) enum Verb {
 
     /// Show who holds a lock, and who waits for it.
     ///
-    /// Those who wait are shown in the order in which they are served, the first ten of them; all,
-    /// with --json. On files they have no order, and are not known.
+    /// The first ten who wait, in the order they are served; --json: all. On files they are not known.
     #[command(after_help = postscript())]
     Status(StatusArgs),
 
