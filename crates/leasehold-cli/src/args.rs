@@ -48,9 +48,7 @@ pub(crate) enum Verb {
     )]
     Run(RunArgs),
 
-    /// Show who holds a lock, and who waits for it.
-    ///
-    /// The first ten who wait, in the order they are served; --json: all. On files they are not known.
+    /// Show who holds a lock, and the first ten who wait for it, in order (with --json all).
     #[command(after_help = postscript())]
     Status(StatusArgs),
 

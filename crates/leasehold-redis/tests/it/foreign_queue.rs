@@ -16,7 +16,7 @@ fn client(server: &RedisServer) -> Client {
 
 #[expect(clippy::disallowed_methods, reason = "how long work takes, and a rest")]
 fn sleep(span: Duration) {
-    thread::sleep(span);
+    thread::sleep(span); // tidy: work that takes its time
 }
 
 /// Clients that wait for `deploy`, one behind the other, each on a thread of its own.
