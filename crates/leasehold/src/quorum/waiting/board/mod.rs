@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::attempt::Busy;
 use crate::clock::BootInstant;
+use crate::member::RESERVATION;
 use crate::queue::Word;
 use crate::quorum::ballot::majority;
 
@@ -32,6 +33,8 @@ struct Seat {
     deaf: Option<BootInstant>,
     /// When it is worth asking there, should nothing be heard by then, as the member once said.
     soon: Option<BootInstant>,
+    /// When what is kept for somebody else there lapses, should that one never come.
+    lapses: Option<BootInstant>,
     place: Option<u64>,
     /// When the lock is free there, unless its holder renews.
     until: Option<BootInstant>,
@@ -90,6 +93,8 @@ impl Board {
             // Whoever came before had its time, and used it.
             seat.soon = None;
         }
+        let is_kept = busy.holder.is_none() && busy.remaining.is_some_and(|it| it <= RESERVATION);
+        seat.lapses = seat.until.filter(|_| is_kept);
     }
 
     /// The lock was freed at the member, and the waiter put back into its queue there.
@@ -131,6 +136,7 @@ impl Board {
             self.turn_comes(),
             self.turn_is_near(asked),
             self.word_is_due(asked),
+            self.nobody_came(asked),
             self.hearing_is_lost(asked),
         ];
         other
@@ -175,6 +181,16 @@ impl Board {
     fn word_is_due(&self, asked: BootInstant) -> Option<BootInstant> {
         let soon = decisive(self.seats.iter().filter_map(|seat| seat.soon), &self.seats)?;
         Some(soon.max(asked) + SLACK_OF_WORD)
+    }
+
+    /// Of several dead waiters in a row only the first has somebody who was told to stand in: whoever
+    /// saw the lock kept for one, and still waits when that is over, looks once more.
+    fn nobody_came(&self, asked: BootInstant) -> Option<BootInstant> {
+        let lapses = decisive(
+            self.seats.iter().filter_map(|seat| seat.lapses),
+            &self.seats,
+        )?;
+        Some(lapses.max(asked + FLOOR_NEAR) + SLACK_OF_WORD + self.spread(SPREAD_OF_DEAF))
     }
 
     /// Where the waiter hears nothing any more it is being skipped: it asks again, but where the

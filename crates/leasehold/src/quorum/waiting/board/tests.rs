@@ -20,7 +20,7 @@ fn waiting(members: usize, place: u64, remaining: u64) -> Board {
     board.begin(at(1_000), 0);
     for member in 0..members {
         board.asking(member);
-        let mut busy = Busy::by(None);
+        let mut busy = Busy::by(Some(owner()));
         busy.place = Some(place);
         busy.remaining = Some(Duration::from_millis(remaining));
         board.busy(member, &busy, at(1_000));
@@ -137,4 +137,17 @@ fn members_where_it_never_asked_are_no_matter() {
     assert_eq!(queued(&board), [false; 3]);
     board.requeued(1);
     assert_eq!(queued(&board), [false, true, false]);
+}
+
+#[test]
+fn whoever_saw_the_lock_kept_for_somebody_looks_once_that_is_over() {
+    let mut board = waiting(3, 40, 900);
+    assert_eq!(board.due(), soon(5_000), "somebody holds it: the floor");
+    let mut kept = Busy::by(None);
+    kept.place = Some(40);
+    kept.remaining = Some(Duration::from_millis(900));
+    for member in 0..3 {
+        board.busy(member, &kept, at(1_000));
+    }
+    assert_eq!(board.due(), soon(2_010), "no sooner than a second after");
 }
