@@ -139,7 +139,8 @@ pub(crate) async fn m8_a_lock_that_is_left_free_is_for_those_who_poll(scene: &Sc
     assert!(remaining <= SPAN && remaining > SPAN / 2, "{remaining:?}");
     assert!(is_granted(&plain), "{plain:?}");
     first.is_told(Word::Soon { remaining: SPAN }).await;
-    assert_eq!(second.words(), []);
+    // It belongs to another client: the first may be dead.
+    second.is_told(Word::Soon { remaining: SPAN }).await;
     assert_eq!(
         line(holder, &first.claim.key).await,
         waiters([first, second])

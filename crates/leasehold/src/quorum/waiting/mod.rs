@@ -7,7 +7,7 @@ mod board;
 mod tickets;
 mod vigil;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ pub(crate) struct Waits {
 
 #[derive(Debug)]
 struct State {
-    vigils: HashMap<Owner, Arc<Vigil>>,
+    /// In order, so that simulated worlds repeat.
+    vigils: BTreeMap<Owner, Arc<Vigil>>,
     tickets: Tickets,
     /// Locks that were busy lately: who wants to wait for one goes straight into its queue.
     busy_lately: HashMap<Key, BusyLately>,
@@ -79,7 +80,7 @@ impl Waits {
             members,
             gap,
             state: Mutex::new(State {
-                vigils: HashMap::new(),
+                vigils: BTreeMap::new(),
                 tickets: Tickets::new(members),
                 busy_lately: HashMap::new(),
                 clients: HashSet::new(),
@@ -176,9 +177,11 @@ impl Waits {
             GAP_EVERY
         };
         // Each attempt says when it began. Of all that hold a lock in turn, one holds it when such a
-        // period ends: so nothing need be counted or agreed upon.
-        let period = |at: WallTime| u128::from(at.as_micros()) / every.as_micros();
-        if period(claim.proposal) == period(self.ambient.clock.wall()) {
+        // period ends, or takes it over just then: so nothing need be counted or agreed upon.
+        let period = |micros: u64| u128::from(micros) / every.as_micros();
+        let slack = u64::try_from(gap.as_micros() / 2).unwrap_or(u64::MAX);
+        let began = claim.proposal.as_micros().saturating_sub(slack);
+        if period(began) == period(self.ambient.clock.wall().as_micros()) {
             Departure::HandOver
         } else {
             Departure::LeaveFree(gap)
