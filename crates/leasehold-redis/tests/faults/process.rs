@@ -40,9 +40,24 @@ impl Process {
         line.trim_end().to_owned()
     }
 
-    /// Stops it in its tracks, whatever it is doing.
+    /// Stops it in its tracks, whatever it is doing; returns once all its threads stand still.
     pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
+        until("the process stands still", || self.stands_still());
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = format!("/proc/{}/task", self.pid());
+        let threads = std::fs::read_dir(threads).expect("a child of ours");
+        let is_stopped = |thread: std::fs::DirEntry| {
+            // A thread that has ended meanwhile does nothing either.
+            let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else {
+                return true;
+            };
+            let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+            state.is_some_and(|state| state.starts_with('T'))
+        };
+        threads.flatten().all(is_stopped)
     }
 
     /// Lets it go on.
