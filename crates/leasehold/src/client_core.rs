@@ -98,10 +98,15 @@ impl ClientCore {
         &self,
         tenure: &Tenure,
     ) -> impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<> {
-        self.order(Order::Forget(tenure.id));
+        let id = tenure.id;
+        let orders = self.engine().map(|engine| engine.orders.clone());
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(&tenure.claim);
         let running = self.run(Box::pin(async move {
+            // From there, and not from the caller's thread: one wake-up less before the release.
+            if let Ok(orders) = orders {
+                let _ = orders.send(Order::Forget(id));
+            }
             let outcome = store.release(&claim).await;
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
