@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Client, Key, Order, Store, Waiting};
+use leasehold::clock::WallTime;
+use leasehold::{Attempt, Client, Key, Member, Order, Store, Ticket, Turn, Waiting};
 use leasehold_testkit::{Call, Fault};
 
 use super::line::{HOLD, Line, assert_nothing_left, clients, held_by_hand, hold};
@@ -58,21 +59,20 @@ async fn who_gave_up_is_passed_over_and_leaves_nothing_behind() {
 async fn a_dead_waiter_costs_nothing() {
     let scene = Scene::quorum(3);
     let holder = hold(&scene.client).await;
-    let mut clients = clients(&scene, 3);
-    let line = Line::begin(&scene, &clients).await;
-    // As a process that is killed: nothing of it says goodbye, and nobody listens any more.
-    for member in &scene.members {
-        member.set(Fault::Unreachable);
+    // As a process leaves it that was killed: it is the first in every queue, and nobody listens.
+    let ticket = Ticket {
+        since: WallTime::from_micros(1),
+        waiter: scene.claim("line").owner,
+    };
+    for store in &scene.stores {
+        let killed = scene.claim("line");
+        let answer = store.acquire_in_turn(&killed, &Turn::Queued(ticket)).await;
+        assert!(matches!(answer, Ok(Attempt::Busy(busy)) if busy.place == Some(1)));
     }
-    line.waiting[0].abort();
-    drop(clients.remove(0));
-    scene.settle().await;
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
+    let line = Line::begin(&scene, &clients(&scene, 2)).await;
     let freed = scene.now();
     holder.release().await.unwrap();
-    assert_eq!(line.order().await, [1, 2]);
+    assert_eq!(line.order().await, [0, 1]);
     let took = scene.now().since(freed);
     assert!(took < Duration::from_millis(100), "{took:?}");
     assert_nothing_left(&scene).await;
