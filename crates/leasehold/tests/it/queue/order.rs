@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::{Attempt, Client, Key, Member, Order, Store, Ticket, Turn, Waiting};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::Call;
 
 use super::line::{HOLD, Line, assert_nothing_left, clients, held_by_hand, hold};
 use crate::scene::{Scene, TTL};
