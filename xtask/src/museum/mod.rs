@@ -3,6 +3,7 @@
 
 mod exhibit;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -145,10 +146,29 @@ impl Copy {
                 .current_dir(workspace.root()),
         );
         let files = files.ok_or("git does not list the files of the tree")?;
-        for file in files.lines() {
+        let files: BTreeSet<&str> = files.lines().collect();
+        for file in &files {
             copy.take(workspace.root(), file)?;
         }
+        copy.sweep(&copy.tree, &|file| {
+            files.contains(file) && workspace.root().join(file).is_file()
+        })?;
         Ok(copy)
+    }
+
+    /// Removes what an earlier copy left, and the tree does not have any more.
+    fn sweep(&self, folder: &Path, is_there: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.strip_prefix(&self.tree).unwrap_or(&path);
+            if path.is_dir() {
+                self.sweep(&path, is_there)?;
+            } else if !name.to_str().is_some_and(is_there) {
+                std::fs::remove_file(&path).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies a file if it changed, so that what was built of the others stays good.
