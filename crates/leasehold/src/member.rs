@@ -104,8 +104,9 @@ pub trait Member: Store {
     /// May be dropped at any time.
     fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// From now on `ear` is told what concerns the waiters that ask here. Called once, before
-    /// anything else.
+    /// From now on `ear` is told what concerns the waiters that ask here, beside those who listen
+    /// already: each quorum that is built over the member does so once. [`Ears`](crate::Ears) keeps
+    /// them.
     fn listen(&self, ear: Ear);
 
     /// [`Store::renew`], with a sample.

@@ -2,9 +2,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::{ClientId, Ear, Error, Heard, MemberId};
+use leasehold::{ClientId, Ear, Ears, Error, Heard, MemberId};
 use redis::{PushInfo, PushKind, Value};
 
 use super::answer::Answer;
@@ -18,7 +18,7 @@ pub(crate) struct Listener {
     member: MemberId,
     /// What its locks have in front of their names.
     prefix: String,
-    ear: OnceLock<Ear>,
+    ears: Ears,
     complained: AtomicBool,
 }
 
@@ -27,14 +27,14 @@ impl Listener {
         Self {
             member,
             prefix,
-            ear: OnceLock::new(),
+            ears: Ears::default(),
             complained: AtomicBool::new(false),
         }
     }
 
-    /// From now on `ear` is told, unless another one is already.
+    /// From now on `ear` is told, too.
     pub(crate) fn listen(&self, ear: Ear) {
-        let _ = self.ear.set(ear);
+        self.ears.add(ear);
     }
 
     /// Says once that waiters of this member are not told when it is their turn.
@@ -54,7 +54,7 @@ impl Listener {
                 (&push.kind, &*push.data)
                 && let Some(hint) = hint::read(&listener.prefix, message)
             {
-                listener.hear(Heard::Hint(hint));
+                listener.hear(&Heard::Hint(hint));
             }
             Ok(())
         }
@@ -62,10 +62,8 @@ impl Listener {
 
     /// Whether it concerned anybody is of no use here: the server has counted us among those who
     /// hear.
-    fn hear(&self, heard: Heard) {
-        if let Some(ear) = self.ear.get() {
-            ear(heard);
-        }
+    fn hear(&self, heard: &Heard) {
+        self.ears.tell(heard);
     }
 }
 
@@ -73,7 +71,7 @@ impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listener")
             .field("prefix", &self.prefix)
-            .field("heard", &self.ear.get().is_some())
+            .field("ears", &self.ears)
             .finish_non_exhaustive()
     }
 }
@@ -138,7 +136,7 @@ impl Inboxes {
         let hearing = |inbox: &Inbox| *inbox != Inbox::Refused;
         let deaf = self.of().values().any(hearing);
         if deaf {
-            self.listener.hear(Heard::Deaf);
+            self.listener.hear(&Heard::Deaf);
         }
     }
 

@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-use leasehold::{ClientId, Ear, Heard, Hint, Owner};
+use leasehold::{ClientId, Hint, Owner};
 
 use super::connection::Connection;
 use super::wire::Wire;
@@ -52,28 +51,5 @@ impl Subscriptions {
 impl Subscriber {
     fn stands(&self) -> bool {
         self.connection.stands_at_server()
-    }
-}
-
-/// What a client does with what it hears, once it listens.
-#[derive(Default)]
-pub(crate) struct Listener(OnceLock<Ear>);
-
-impl Listener {
-    /// Only the first ear is told anything.
-    pub(crate) fn listen(&self, ear: Ear) {
-        let _ = self.0.set(ear);
-    }
-
-    pub(crate) fn hear(&self, heard: Heard) {
-        if let Some(ear) = self.0.get() {
-            ear(heard);
-        }
-    }
-}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").finish_non_exhaustive()
     }
 }

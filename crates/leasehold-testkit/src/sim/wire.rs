@@ -2,13 +2,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use leasehold::background;
-use leasehold::{Ear, Error, ErrorKind, Heard, Hint};
+use leasehold::{Ear, Ears, Error, ErrorKind, Heard, Hint};
 use tokio::sync::oneshot;
 
 use super::chance::Chance;
 use super::connection::Connection;
 use super::faults::{FaultClass, Faults};
-use super::hearing::Listener;
 use super::machine::Machine;
 use super::parcel::{Parcel, Reply, ReturnAddress};
 use super::request::{Answer, Request};
@@ -28,7 +27,7 @@ pub(crate) struct Wire {
     server: Arc<Server>,
     timeline: Timeline,
     chance: Chance,
-    listener: Listener,
+    ears: Ears,
     state: Mutex<State>,
 }
 
@@ -77,7 +76,7 @@ impl Wire {
             server,
             timeline,
             chance,
-            listener: Listener::default(),
+            ears: Ears::default(),
             state: Mutex::new(State {
                 faults: Faults::NONE,
                 connection: None,
@@ -167,7 +166,7 @@ impl Wire {
 
     /// From now on `ear` hears what comes without being asked for.
     pub(crate) fn listen(&self, ear: Ear) {
-        self.listener.listen(ear);
+        self.ears.add(ear);
     }
 
     /// Lets the server send a hint to the client.
@@ -180,7 +179,7 @@ impl Wire {
             wire.timeline.sleep_until(arrives).await;
             wire.machine.awake().await;
             if !connection.is_broken() {
-                wire.listener.hear(Heard::Hint(hint));
+                wire.ears.tell(&Heard::Hint(hint));
             }
         });
     }
@@ -215,7 +214,7 @@ impl Wire {
         connection.broken().await;
         background::spawn(Arc::clone(&self).close(connection));
         self.machine.awake().await;
-        self.listener.hear(Heard::Deaf);
+        self.ears.tell(&Heard::Deaf);
     }
 
     /// Brings the client's end of the connection to the server, behind all that was sent on it.

@@ -4,7 +4,6 @@
 mod as_member;
 mod as_store;
 mod data;
-mod ears;
 mod queue;
 mod slot;
 #[cfg(test)]
@@ -17,13 +16,14 @@ use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Renewal};
 use crate::claim::{Claim, Held};
 use crate::clock::{BootInstant, WallTime};
+use crate::ears::Ears;
 use crate::error::Error;
 use crate::key::Key;
 use crate::member::{MemberId, Sampled};
+use crate::queue::Heard;
 use crate::quorum::Quorum;
 use crate::store::Store;
 use data::Data;
-use ears::Ears;
 use queue::Step;
 use slot::Slot;
 
@@ -110,7 +110,7 @@ impl MemoryStore {
             data.restart(now, &*self.ambient.entropy);
             change(&mut data);
         }
-        self.ears.deafen();
+        self.ears.tell(&Heard::Deaf);
     }
 
     fn data(&self) -> MutexGuard<'_, Data> {
@@ -137,7 +137,7 @@ impl MemoryStore {
     /// since what becomes of the lock depends on who hears: an ear must not ask this store before it
     /// has answered.
     fn with_queue<T>(&self, key: &Key, change: impl FnOnce(&mut Slot, &mut Step<'_>) -> T) -> T {
-        let tell = &mut |hint| self.ears.tell(hint);
+        let tell = &mut |hint| self.ears.tell(&Heard::Hint(hint));
         self.with_slot(key, |slot, now| change(slot, &mut Step { key, now, tell }))
     }
 
@@ -149,7 +149,7 @@ impl MemoryStore {
     ) -> Result<Attempt, Error> {
         let (now, mut data) = (self.ambient.clock.now(), self.data());
         let sample = data.sample(self.wall());
-        let (key, tell) = (&claim.key, &mut |hint| self.ears.tell(hint));
+        let (key, tell) = (&claim.key, &mut |hint| self.ears.tell(&Heard::Hint(hint)));
         let answer = attempt(data.slot(key, now), &mut Step { key, now, tell })?;
         Ok(match answer {
             Attempt::Granted(grant) => Attempt::Granted(grant.with_sample(sample)),

@@ -41,6 +41,23 @@ async fn a_cut_connection_is_heard_of_and_the_next_one_hears_again() {
 }
 
 #[tokio::test]
+async fn a_second_listener_hears_what_does_not_concern_the_first() {
+    let server = RedisServer::start();
+    let holder = Party::at(&server);
+    let member = RedisMember::new(server.url()).unwrap();
+    // As that of a quorum which was dropped.
+    member.listen(Box::new(|_| false));
+    let waiter = Party::of(member);
+    let held = holder.takes(Mode::Exclusive).await;
+    let waiting = waiter.since(1);
+    waiter.busy(waiting).await;
+    holder.releases(&held).await;
+    waiter.hears_its_turn(waiting).await;
+    cut_all(&server);
+    assert_eq!(waiter.hears().await, Heard::Deaf);
+}
+
+#[tokio::test]
 async fn who_never_listened_does_not_go_deaf() {
     let server = RedisServer::start();
     let party = Party::at(&server);
