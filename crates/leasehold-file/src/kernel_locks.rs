@@ -83,7 +83,8 @@ impl KernelLocks {
         for lock in on_file.filter(|lock| lock.device == device) {
             match lock.mode {
                 Mode::Exclusive => holding.exclusive += 1,
-                Mode::Shared => holding.shared += 1,
+                // Each permit is a lock within a shared one.
+                Mode::Shared | Mode::Permit(_) => holding.shared += 1,
             }
         }
         Ok(holding)

@@ -75,7 +75,7 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
 pub(crate) fn lock(file: File, path: &Path, mode: Mode) -> io::Result<Locking> {
     let tried = match mode {
         Mode::Exclusive => file.try_lock(),
-        Mode::Shared => file.try_lock_shared(),
+        Mode::Shared | Mode::Permit(_) => file.try_lock_shared(),
     };
     match tried {
         Err(TryLockError::WouldBlock) => return Ok(Locking::Busy(file)),

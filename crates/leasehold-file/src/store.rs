@@ -8,7 +8,7 @@ use leasehold::ambient::Ambient;
 use leasehold::background::{blocking, spawn};
 use leasehold::{
     Attempt, BoxFuture, Claim, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees, Held,
-    Holder, Key, LeaseTerms, LostReason, Order, Owner, Release, Renewal, Sharing, Store,
+    Holder, Key, LeaseTerms, LostReason, Mode, Order, Owner, Release, Renewal, Sharing, Store,
 };
 
 use tokio_util::task::TaskTracker;
@@ -117,6 +117,9 @@ impl FileStore {
     }
 
     async fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
+        if let Mode::Permit(_) = claim.mode {
+            return Err(Error::new(ErrorKind::Unsupported, "no permits"));
+        }
         let Inner {
             directory,
             table,

@@ -28,6 +28,9 @@ pub(crate) fn milliseconds(ttl: Duration) -> u64 {
 pub(crate) fn check(claim: &Claim, server_clock: Option<WallTime>) -> Result<(), Error> {
     let proposal = claim.proposal;
     let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
+    if let Mode::Permit(_) = claim.mode {
+        return Err(Error::new(ErrorKind::Unsupported, "no permits"));
+    }
     if proposal.as_micros() >= Fence::MAX.get() {
         return refuse(format!(
             "the client's wall clock says {} µs since 1970: at most {} fit into a fence",
@@ -133,7 +136,7 @@ fn plain_attempt(records: &Records, claim: &Claim) -> Vec<Command> {
 fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Command) {
     let script = match claim.mode {
         Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
-        Mode::Shared => &*ACQUIRE_SHARED,
+        Mode::Shared | Mode::Permit(_) => &*ACQUIRE_SHARED,
     };
     let keys = [
         &*records.lock,

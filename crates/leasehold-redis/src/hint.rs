@@ -22,6 +22,7 @@ pub(crate) fn read(prefix: &str, message: &[u8]) -> Option<Hint> {
         key: Key::new(lock.strip_prefix(prefix)?).ok()?,
         waiter: waiter.parse().ok()?,
         word,
+        slot: None,
     })
 }
 

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 64;
 pub(crate) fn word(mode: Mode) -> &'static str {
     match mode {
         Mode::Exclusive => "exclusive",
-        Mode::Shared => "shared",
+        Mode::Shared | Mode::Permit(_) => "shared",
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::member::Sample;
 use crate::owner::Owner;
+use crate::permits::Slots;
 
 /// What a store answers to a claim. Busy is an answer like any other, not an error.
 #[derive(Clone, Debug)]
@@ -54,6 +55,9 @@ pub struct Busy {
     pub place: Option<u64>,
     /// What holds the lock tells nobody when it ends: a lock of another library.
     pub silent: bool,
+    /// The permits that nobody holds, where one was asked for: another one was wanted, or somebody
+    /// waits for them who came before.
+    pub free: Slots,
     /// What the member showed beside it, where the store is one.
     pub sample: Option<Sample>,
 }

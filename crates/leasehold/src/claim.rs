@@ -7,6 +7,7 @@ use crate::fence::Fence;
 use crate::holder::ClientInfo;
 use crate::key::Key;
 use crate::owner::Owner;
+use crate::permits::{Permits, Slot};
 use crate::queue::Wait;
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
@@ -19,10 +20,16 @@ pub struct Claim {
     pub key: Key,
     /// The identity of this attempt; no two attempts share one.
     pub owner: Owner,
-    /// Alone, or together with other shared holders.
+    /// Alone, or together with others.
     pub mode: Mode,
+    /// Which of the permits is wanted, in [`Mode::Permit`]; `None`: whichever is free. Members that
+    /// must agree are asked for the same one.
+    pub slot: Option<Slot>,
     /// How long the lease lives at the store unless renewed; without meaning where it never ends.
     pub ttl: Duration,
+    /// The last part of `ttl` that no guard makes use of: for so long the lock stays shut after an
+    /// unclean end. A store need not know of it.
+    pub delay: Duration,
     /// The client's wall clock when the attempt began. A store grants a fence greater than it and
     /// greater than every fence it granted before, which saves the order of fences even where a
     /// counter was lost.
@@ -53,7 +60,9 @@ impl Claim {
             key,
             owner,
             mode: Mode::Exclusive,
+            slot: None,
             ttl,
+            delay: Duration::ZERO,
             proposal,
             limit,
             client,
@@ -72,6 +81,13 @@ impl Claim {
     #[must_use]
     pub fn with_wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// The same claim, for this very permit.
+    #[must_use]
+    pub fn with_slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
         self
     }
 
@@ -98,15 +114,19 @@ pub enum Mode {
     /// Nobody else holds the lock, in either mode.
     #[default]
     Exclusive,
-    /// Others may hold it in shared mode too; nobody holds it exclusively.
+    /// Others may hold it in shared mode too; nobody holds it in another.
     Shared,
+    /// One of so many permits: others may hold the other ones; nobody holds the lock in another mode,
+    /// or with another number of permits.
+    Permit(Permits),
 }
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive",
-            Self::Shared => "shared",
-        })
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Permit(permits) => write!(f, "permit of {permits}"),
+        }
     }
 }

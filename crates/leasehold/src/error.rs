@@ -35,6 +35,8 @@ pub enum ErrorKind {
     InvalidInput,
     /// The store cannot do what was asked (shared mode, a network file system, an old server).
     Unsupported,
+    /// The lock is in use with another number of permits; the message has both.
+    PermitsDiffer,
     /// Somebody else still held the lock when the wait ended.
     Busy,
     /// Too few members answered to decide; [`Error::members`] has the reason of each.

@@ -17,6 +17,8 @@ pub struct Guarantees {
     pub order: Order,
     /// Whether shared mode is offered.
     pub sharing: Sharing,
+    /// Whether a lock can have permits.
+    pub counting: Counting,
 }
 
 impl Guarantees {
@@ -36,7 +38,15 @@ impl Guarantees {
             waiting,
             order,
             sharing,
+            counting: Counting::Unsupported,
         }
+    }
+
+    /// The same promises, and this one.
+    #[must_use]
+    pub fn with_counting(mut self, counting: Counting) -> Self {
+        self.counting = counting;
+        self
     }
 }
 
@@ -104,6 +114,16 @@ pub enum Sharing {
     ReadersPreferred,
     /// Readers share, and a waiting writer keeps later readers out.
     WritersPreferred,
+}
+
+/// Whether a lock can be held by a number of owners, each with one of its permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Counting {
+    /// A claim on a permit is refused as unsupported.
+    Unsupported,
+    /// Never more hold the lock than it has permits; each permit has a lease and a fence of its own.
+    Permits,
 }
 
 /// The times a store's leases keep to.

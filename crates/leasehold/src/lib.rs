@@ -93,6 +93,7 @@ mod member;
 mod memory;
 mod owner;
 mod patience;
+mod permits;
 mod queue;
 mod quorum;
 mod store;
@@ -107,7 +108,9 @@ pub use error::{Effect, Error, ErrorKind};
 pub use fence::Fence;
 pub use fence_gate::FenceGate;
 pub use fenced::Fenced;
-pub use guarantees::{Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting};
+pub use guarantees::{
+    Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+};
 pub use guard::{Ended, Guard, GuardState};
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
@@ -118,6 +121,7 @@ pub use member::{
 };
 pub use memory::{MemorySnapshot, MemoryStore};
 pub use owner::{ClientId, NotAnOwner, Owner};
+pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
 pub use store::Store;

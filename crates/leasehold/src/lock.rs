@@ -6,7 +6,7 @@ use crate::acquisition::Acquisition;
 use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::error::{Error, ErrorKind};
-use crate::guarantees::Sharing;
+use crate::guarantees::{Counting, Sharing};
 use crate::guard::Guard;
 use crate::key::Key;
 use crate::patience::Patience;
@@ -74,7 +74,8 @@ impl Lock {
         self
     }
 
-    /// Alone ([`Mode::Exclusive`], the default) or together with others ([`Mode::Shared`]).
+    /// Alone ([`Mode::Exclusive`], the default), together with others ([`Mode::Shared`]), or with one
+    /// of so many permits ([`Mode::Permit`]).
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -176,6 +177,12 @@ impl Lock {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("{} offers no shared mode", store.describe()),
+            ));
+        }
+        if matches!(self.mode, Mode::Permit(_)) && guarantees.counting == Counting::Unsupported {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{} offers no permits", store.describe()),
             ));
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::clock::WallTime;
 use crate::holder::ClientInfo;
 use crate::key::Key;
 use crate::owner::Owner;
+use crate::permits::Slot;
 
 /// A place in a key's queue. Smaller tickets come first, on every member alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +60,8 @@ pub struct Hint {
     pub waiter: Owner,
     /// What it says.
     pub word: Word,
+    /// Which permit it is about, where the waiter wants one.
+    pub slot: Option<Slot>,
 }
 
 /// What a [`Hint`] says.

@@ -40,6 +40,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// - **A1** While an exclusive claim holds, no other claim on its key is granted; while a
     ///   shared claim holds, no exclusive one is. Different keys do not touch each other.
+    /// - **A8** Claims on permits hold together where they are of the same number of permits, as many
+    ///   as that number, each with a permit and a fence of its own; of two claims on one permit only
+    ///   one. Another mode is busy meanwhile, and another number is
+    ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is
+    ///   free. Where `guarantees` offers no permits such a claim is refused as unsupported.
     /// - **A2** Shared claims on one key hold together, each with a fence of its own, where
     ///   `guarantees` offers sharing; elsewhere a shared claim is refused as unsupported.
     /// - **A3** Asking again with the same owner while its claim holds is answered `Granted`.
@@ -68,6 +73,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - **R2** Each lease is answered on its own: one that is lost, or broken in any way, does
     ///   not change the answers of the others.
     /// - **R3** A lease renewed in time outlives its first TTL.
+    /// - **R4** A shared claim whose owner holds the lock exclusively makes it shared: it is `Renewed`,
+    ///   and never in between could a writer enter. A release of the shared claim frees either.
     ///
     /// # Cancel safety
     ///

@@ -132,9 +132,9 @@ impl Wish<'_> {
     /// What it was told so far.
     pub(super) fn words(&self) -> Vec<Word> {
         let ours = |heard| match heard {
-            Heard::Hint(Hint { key, waiter, word }) => {
-                (key == self.claim.key && waiter == self.ticket.waiter).then_some(word)
-            }
+            Heard::Hint(Hint {
+                key, waiter, word, ..
+            }) => (key == self.claim.key && waiter == self.ticket.waiter).then_some(word),
             Heard::Deaf => None,
         };
         self.party.heard().into_iter().filter_map(ours).collect()

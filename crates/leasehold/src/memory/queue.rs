@@ -63,6 +63,7 @@ impl Step<'_> {
             key: self.key.clone(),
             waiter,
             word,
+            slot: None,
         })
     }
 }

@@ -180,6 +180,7 @@ impl Waiting {
 
 fn word(waiting: Waiting, word: Word) -> Heard {
     Heard::Hint(Hint {
+        slot: None,
         key: Key::new("deploy").unwrap(),
         waiter: waiting.ticket.waiter,
         word,
