@@ -170,8 +170,13 @@ impl Acquisition {
         };
         if guard.is_none() && may_hold(&answer) {
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
-            self.context
-                .clean_up(async move { free(&context, &claim).await });
+            let is_over = matches!(answer, Ok(Attempt::Granted(_)));
+            self.context.clean_up(async move {
+                free(&context, &claim).await;
+                if is_over {
+                    context.store.leave(&claim);
+                }
+            });
         }
         match answer {
             Ok(Attempt::Granted(_)) => guard.ok_or(Setback::CutOff),

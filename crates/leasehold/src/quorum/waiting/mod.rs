@@ -156,7 +156,7 @@ impl Waits {
                 .busy_lately
                 .retain(|_, known| now.since(known.seen) < BUSY_LATELY);
         }
-        if state.busy_lately.len() < BUSY_MAX {
+        if state.busy_lately.len() < BUSY_MAX || state.busy_lately.contains_key(key) {
             let seen = BusyLately { seen: now, silent };
             state.busy_lately.insert(key.clone(), seen);
         }
@@ -284,3 +284,23 @@ const BUSY_MAX: usize = 4096;
 const GAP_EVERY: Duration = Duration::from_secs(5);
 const GAP_EVERY_SEEN: Duration = Duration::from_secs(1);
 const OTHERS_LATELY: Duration = Duration::from_secs(10 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_remembered_is_brought_up_to_date_however_many_there_are() {
+        let (waits, _errands) = Waits::new(1, None, Ambient::default());
+        let key = |number: usize| Key::new(format!("lock {number}")).unwrap();
+        let mut busy = Busy::default();
+        for number in 0..BUSY_MAX {
+            waits.note_busy(&key(number), &busy);
+        }
+        busy.silent = true;
+        waits.note_busy(&key(7), &busy);
+        let state = waits.state();
+        assert!(state.busy_lately[&key(7)].silent.is_some());
+        assert!(state.busy_lately.len() <= BUSY_MAX);
+    }
+}
