@@ -14,6 +14,7 @@ mod commands;
 mod figures;
 mod handover;
 mod machine;
+mod modes;
 mod options;
 mod record;
 mod report;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Some((verb, rest)) if verb == worker::VERB => worker::run(rest),
         Some((verb, rest)) => match Options::parse(rest) {
             Ok(options) if verb == "handover" => handover::run(&options),
+            Ok(options) if verb == "modes" => modes::run(&options),
             Ok(options) if verb == "waiters" => waiters::run(&options),
             Ok(_) => return usage(&format!("there is no benchmark {verb:?}")),
             Err(text) => return usage(&text),

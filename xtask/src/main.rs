@@ -44,7 +44,7 @@ Usage: cargo xtask VERB
   faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it
-  bench   handover|waiters [--quick] [--waiters K,K] [--nodes 1,5]
+  bench   handover|waiters|modes [--quick] [--waiters K,K] [--nodes 1,5]
                             sets Leasehold beside other libraries, in turn and repeatedly
 
 --skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
