@@ -148,7 +148,7 @@ pub(crate) async fn m11_leases_that_end_let_the_next_ones_in(scene: &Scene) {
         return;
     };
     let [holder, one, two, three] = &parties;
-    // Longer than that no lease is set up for: none ends before all wait.
+    // Nothing that took longer than a reservation counts: no lease ends before all wait.
     let ttl = short_ttl(&scene.open());
     let wishes = in_time(scene, async |key| {
         for number in [0, 1, 2] {
