@@ -90,6 +90,11 @@ impl Lock {
         Self(self.0.ttl(ttl))
     }
 
+    /// As [`crate::Lock::lock_delay`].
+    pub fn lock_delay(self, span: Duration) -> Self {
+        Self(self.0.lock_delay(span))
+    }
+
     /// As [`crate::Lock::wait`].
     pub fn wait(self, wait: Duration) -> Self {
         Self(self.0.wait(wait))

@@ -93,7 +93,8 @@ impl ClientCore {
         }
     }
 
-    /// Stops renewing and frees the lock, on the background thread.
+    /// Stops renewing and frees the lock, on the background thread; after an unclean end of a lock with
+    /// a delay it leaves the lease to its own end.
     pub(crate) fn free(
         &self,
         tenure: &Tenure,
@@ -102,10 +103,16 @@ impl ClientCore {
         let orders = self.engine().map(|engine| engine.orders.clone());
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(&tenure.claim);
+        let stays_shut = tenure.stays_shut(self.now());
         let running = self.run(Box::pin(async move {
             // From there, and not from the caller's thread: one wake-up less before the release.
             if let Ok(orders) = orders {
                 let _ = orders.send(Order::Forget(id));
+            }
+            if stays_shut {
+                tracing::warn!(key = %claim.key, delay = ?claim.delay, "not freed: it was lost");
+                store.abandon(&claim);
+                return Ok(Release::WasLost);
             }
             let outcome = store.release(&claim).await;
             tracing::debug!(key = %claim.key, ?outcome, "release");

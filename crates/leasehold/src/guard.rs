@@ -206,7 +206,8 @@ impl Guard {
         }
     }
 
-    /// Frees the lock and says how that ended. Of several shares, the last one frees.
+    /// Frees the lock and says how that ended. Of several shares, the last one frees. A lost guard of a
+    /// lock with a [delay](crate::Lock::lock_delay) frees nothing.
     ///
     /// # Errors
     ///

@@ -173,7 +173,7 @@ impl Keeper {
         let (ids, leases): (Vec<u64>, Vec<Held>) = batch.iter().cloned().unzip();
         let shortest = leases
             .iter()
-            .map(|held| held.claim.ttl)
+            .map(|held| held.claim.term())
             .min()
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);

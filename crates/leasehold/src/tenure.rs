@@ -53,6 +53,12 @@ impl Tenure {
         self.announce(verdict)
     }
 
+    /// Whether the lock is to stay shut although its guard is given up: the guard was lost, so that
+    /// work for it may still be under way.
+    pub(crate) fn stays_shut(&self, now: BootInstant) -> bool {
+        !self.claim.delay.is_zero() && self.check(now).is_err()
+    }
+
     pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {
         let (verdict, deadline) = {
             let mut lease = self.lease();

@@ -58,7 +58,7 @@ impl Store for Quorum {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let asking = self.asking(claim);
-            let limit = self.member_limit(claim.ttl).min(claim.limit);
+            let limit = self.member_limit(claim.term()).min(claim.limit);
             let answer = Election::new(&self.links, claim, asking.clone(), limit)
                 .run()
                 .await?;
@@ -72,7 +72,7 @@ impl Store for Quorum {
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
         let shortest = leases
             .iter()
-            .map(|held| held.claim.ttl)
+            .map(|held| held.claim.term())
             .min()
             .unwrap_or_default();
         Box::pin(rounds::renew(
@@ -89,8 +89,16 @@ impl Store for Quorum {
         };
         let departure = self.waits.departure(claim);
         let leaving = Leaving { departure, wait };
-        let limit = self.member_limit(claim.ttl);
+        let limit = self.member_limit(claim.term());
         Box::pin(rounds::release(&self.links, claim, leaving, limit))
+    }
+
+    fn abandon(&self, claim: &Claim) {
+        if let Wait::InTurn(waiter) = claim.wait
+            && let Some(vigil) = self.waits.give_back(waiter, claim)
+        {
+            self.leave_queues(&vigil);
+        }
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {

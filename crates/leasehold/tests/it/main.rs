@@ -4,6 +4,7 @@ mod acquiring;
 mod claiming;
 mod freeing;
 mod keeping;
+mod lock_delay;
 mod paused_machine;
 mod queue;
 mod quorum;
