@@ -11,6 +11,7 @@ mod entrance;
 mod fenced;
 mod foreign_queue;
 mod healing;
+mod key_sets;
 mod late_write;
 mod leases;
 mod looks;

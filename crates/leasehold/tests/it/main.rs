@@ -5,6 +5,7 @@ mod claiming;
 mod freeing;
 mod keeping;
 mod lock_delay;
+mod key_sets;
 mod paused_machine;
 mod queue;
 mod quorum;
