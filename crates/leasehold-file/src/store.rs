@@ -1,4 +1,3 @@
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,16 +6,16 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background::{blocking, spawn};
 use leasehold::{
-    Attempt, BoxFuture, Claim, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees, Held,
-    Holder, Key, LeaseTerms, LostReason, Mode, Order, Owner, Release, Renewal, Sharing, Store,
+    Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
+    Held, Holder, Key, LeaseTerms, Order, Owner, Release, Renewal, Sharing, Store,
 };
 
 use tokio_util::task::TaskTracker;
 
-use crate::attempt::{self, HeldLock, Step};
+use crate::attempt::{self, Step};
 use crate::directory::Directory;
-use crate::failure::failed;
 use crate::options::FileStoreOptions;
+use crate::renewal;
 use crate::survey;
 use crate::table::{ClaimId, Table};
 use crate::waits::Waits;
@@ -117,9 +116,6 @@ impl FileStore {
     }
 
     async fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
-        if let Mode::Permit(_) = claim.mode {
-            return Err(Error::new(ErrorKind::Unsupported, "no permits"));
-        }
         let Inner {
             directory,
             table,
@@ -147,7 +143,7 @@ impl FileStore {
                 None => attempt::begin(&directory, &wanted, kept, |path| {
                     waits.as_ref()?.watch(path)
                 }),
-                Some(lock) => attempt::draw(&directory, &wanted, lock),
+                Some(won) => attempt::draw(&directory, &wanted, won),
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
@@ -165,8 +161,8 @@ impl FileStore {
                     table.keep(id, lock);
                     return Ok(Attempt::Granted(Grant::new(fence)));
                 }
-                Step::Drawing(lock) if ambient.clock.now() < give_up => won = Some(lock),
-                Step::Drawing(lock) => return Err(readers_are_stuck(lock.path())),
+                Step::Drawing(drawing) if ambient.clock.now() < give_up => won = Some(drawing),
+                Step::Drawing(drawing) => return Err(readers_are_stuck(drawing.lock.path())),
             }
             let [least, most] = PAUSE_OF_READERS;
             let soon = ambient.clock.now() + ambient.random_span(least, most);
@@ -191,7 +187,7 @@ impl FileStore {
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let fence = held.fence;
-        if blocking(move || stands(&held)).await?? {
+        if blocking(move || held.stands()).await?? {
             return Ok(Some(fence));
         }
         self.0.table.remove(id);
@@ -206,7 +202,7 @@ impl FileStore {
             return Ok(Release::WasLost);
         };
         let work = move || {
-            let stood = stands(&held);
+            let stood = held.stands();
             held.lock.free();
             (stood, turn)
         };
@@ -233,6 +229,7 @@ impl Store for FileStore {
             Order::Unordered,
             Sharing::ReadersPreferred,
         )
+        .with_counting(Counting::Permits)
     }
 
     fn terms(&self) -> LeaseTerms {
@@ -244,17 +241,7 @@ impl Store for FileStore {
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(async move {
-            let held: Vec<_> = leases
-                .iter()
-                .map(|lease| self.0.table.held(&ClaimId::of(&lease.claim)))
-                .collect();
-            let looked = blocking(move || held.iter().map(still_stands).collect::<Vec<_>>()).await;
-            match looked {
-                Ok(renewals) => renewals,
-                Err(error) => vec![Renewal::Unknown(error); leases.len()],
-            }
-        })
+        Box::pin(renewal::renew(&self.0.table, leases))
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
@@ -313,19 +300,6 @@ impl From<FileStore> for Arc<dyn Store> {
     fn from(store: FileStore) -> Self {
         Arc::new(store)
     }
-}
-
-fn still_stands(held: &Option<Arc<HeldLock>>) -> Renewal {
-    match held.as_deref().map(stands) {
-        Some(Ok(true)) => Renewal::Renewed,
-        Some(Ok(false)) | None => Renewal::Lost(LostReason::Gone),
-        Some(Err(error)) => Renewal::Unknown(error),
-    }
-}
-
-fn stands(held: &HeldLock) -> Result<bool, Error> {
-    let looked: io::Result<bool> = held.lock.stands();
-    looked.map_err(|error| failed("look up the lock file", held.lock.path(), error))
 }
 
 fn readers_are_stuck(path: &Path) -> Error {
