@@ -26,29 +26,43 @@ use crate::waits::KeptOpen;
 pub(crate) enum Step {
     /// With the file, for a waiter to keep open.
     Busy(Busy, KeptOpen),
-    /// The `flock` is won, but another shared holder is drawing its fence: go on with [`draw`].
-    Drawing(Won),
+    /// Nothing is decided, since others who share the lock are about to take their place: go on
+    /// with this soon.
+    Later(Stage),
     Granted(HeldLock),
+}
+
+/// What is to be done for an attempt.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Try, with the file that its waiter kept open since the last try.
+    Try(Option<KeptOpen>),
+    /// Find room, and draw the fence.
+    Draw(Won),
 }
 
 /// A file whose `flock` an attempt took.
 #[derive(Debug)]
 pub(crate) struct Won {
-    pub(crate) lock: LockFile,
+    lock: LockFile,
     /// What its waiter heard since the try.
     told: Option<Watch>,
 }
 
-/// Begins the attempt of `claim`, with the file that its waiter kept open since the last one.
+/// Goes on with the attempt of `claim`.
 ///
 /// `watch` is asked to watch a file that is locked, on behalf of a waiter. The file is then tried
 /// once more: of what happened before, nobody was told.
-pub(crate) fn begin(
+pub(crate) fn go_on(
     directory: &Directory,
     claim: &Claim,
-    mut kept: Option<KeptOpen>,
+    stage: Stage,
     watch: impl Fn(&Path) -> Option<Watch>,
 ) -> Result<Step, Error> {
+    let mut kept = match stage {
+        Stage::Try(kept) => kept,
+        Stage::Draw(won) => return draw(directory, claim, won),
+    };
     if let (Mode::Permit(permits), Some(slot)) = (claim.mode, claim.slot) {
         Slot::new(slot.get(), permits)?;
     }
@@ -70,7 +84,7 @@ pub(crate) fn begin(
         let (busy, open) = match take(directory, claim, &path, open)? {
             None => continue,
             Some(Step::Busy(busy, open)) => (busy, open),
-            Some(won) => return Ok(won),
+            Some(step) => return Ok(step),
         };
         if open.watch.is_none()
             && let Some(watch) = watch(&path)
@@ -122,17 +136,20 @@ fn busy(file: File, watch: Option<Watch>, free: Slots) -> Step {
 ///
 /// Shared holders are there together, so the counter is under a lock of its own for that time.
 /// It is never waited for here: its holder may be stopped, and this thread could not be.
-pub(crate) fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
+fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
     let lock = &won.lock;
     let failed = |error| failed("lock the counter in", lock.path(), error);
     if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
-        return Ok(Step::Drawing(won));
+        return Ok(Step::Later(Stage::Draw(won)));
     }
     let seats = match room::look(lock.file(), lock.path(), claim)? {
         Room::In(seats) => seats,
-        Room::Taken(free) => {
+        // Its `flock` may have been in the way of a writer, who waits for a word from whoever is
+        // there. So it may not leave before it saw, without it, that somebody is: it tries again.
+        Room::Taken(_) => {
             let file = lock.back_off().map_err(failed)?;
-            return Ok(busy(file, won.told, free));
+            let watch = won.told;
+            return Ok(Step::Later(Stage::Try(Some(KeptOpen { file, watch }))));
         }
     };
     let (fence, seat) = next_fence(directory, claim, lock, seats)?;

@@ -132,8 +132,7 @@ impl LockFile {
         }
     }
 
-    /// Frees the lock, and leaves the file open: for who found no room and waits. Nobody is told,
-    /// for it did not hold the lock.
+    /// Frees the lock, and leaves the file open. Nobody is told.
     pub(crate) fn back_off(&self) -> io::Result<File> {
         let file = self.file.try_clone()?;
         self.free();

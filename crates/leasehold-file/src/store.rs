@@ -12,7 +12,7 @@ use leasehold::{
 
 use tokio_util::task::TaskTracker;
 
-use crate::attempt::{self, Step};
+use crate::attempt::{self, Stage, Step};
 use crate::directory::Directory;
 use crate::options::FileStoreOptions;
 use crate::renewal;
@@ -133,17 +133,14 @@ impl FileStore {
             turns.1 = Some(table.turn(waiter).await);
             kept = waits.take(waiter);
         }
-        let give_up = ambient.clock.now() + PATIENCE_WITH_READERS;
-        let mut won = None;
+        let give_up = ambient.clock.now() + PATIENCE_WITH_OTHERS;
+        let mut stage = Stage::Try(kept);
         loop {
             let (directory, wanted) = (directory.clone(), claim.clone());
             let waits = waiter.is_some().then(|| waits.clone());
-            let kept = kept.take();
-            let work = move || match won {
-                None => attempt::begin(&directory, &wanted, kept, |path| {
-                    waits.as_ref()?.watch(path)
-                }),
-                Some(won) => attempt::draw(&directory, &wanted, won),
+            let work = move || {
+                let watch = |path: &Path| waits.as_ref()?.watch(path);
+                attempt::go_on(&directory, &wanted, stage, watch)
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
@@ -161,10 +158,10 @@ impl FileStore {
                     table.keep(id, lock);
                     return Ok(Attempt::Granted(Grant::new(fence)));
                 }
-                Step::Drawing(drawing) if ambient.clock.now() < give_up => won = Some(drawing),
-                Step::Drawing(drawing) => return Err(readers_are_stuck(drawing.lock.path())),
+                Step::Later(next) if ambient.clock.now() < give_up => stage = next,
+                Step::Later(_) => return Err(others_are_stuck(&self.lock_file(&claim.key))),
             }
-            let [least, most] = PAUSE_OF_READERS;
+            let [least, most] = PAUSE_FOR_OTHERS;
             let soon = ambient.clock.now() + ambient.random_span(least, most);
             ambient.clock.sleep_until(soon).await;
         }
@@ -302,9 +299,9 @@ impl From<FileStore> for Arc<dyn Store> {
     }
 }
 
-fn readers_are_stuck(path: &Path) -> Error {
+fn others_are_stuck(path: &Path) -> Error {
     let message = format!(
-        "another shared holder has been writing its fence to {} for {PATIENCE_WITH_READERS:?}: it \
+        "another shared holder has been writing its fence to {} for {PATIENCE_WITH_OTHERS:?}: it \
          may be stopped",
         path.display()
     );
@@ -312,6 +309,6 @@ fn readers_are_stuck(path: &Path) -> Error {
 }
 
 /// About as long as a disk takes to write one sector through.
-const PAUSE_OF_READERS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
+const PAUSE_FOR_OTHERS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-const PATIENCE_WITH_READERS: Duration = Duration::from_secs(30);
+const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(30);

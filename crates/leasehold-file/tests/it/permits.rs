@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
+use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
-    Attempt, Busy, Claim, Counting, ErrorKind, Mode, Permits, Release, Renewal, Slot, Store,
+    Attempt, Busy, Claim, Client, Counting, ErrorKind, Mode, Permits, Release, Renewal, Slot, Store,
 };
 use leasehold_file::FileStore;
 
 use crate::flock::{Flock, flock_gets};
 use crate::helper::Helper;
 use crate::waiting::{Child, Waiting, by_words_alone};
-use crate::world::{self, World, fence, held, in_turn, is_busy, key};
+use crate::world::{self, PATIENCE, World, fence, held, in_turn, is_busy, key};
 
 fn permits(count: u32) -> Permits {
     Permits::new(count).unwrap()
@@ -414,4 +416,43 @@ fn never_more_are_inside_than_there_are_permits_and_all_get_in() {
     );
     let turns = PROCESSES * TURNS;
     assert_eq!(fs::read_to_string(&tally).unwrap(), format!("0 3 {turns}"));
+}
+
+/// Nobody who only looked for room was ever in the way of another, without a word to come.
+#[tokio::test(flavor = "multi_thread")]
+async fn contenders_in_all_modes_get_through_by_words_alone() {
+    const TURNS: u32 = 10;
+    let world = World::new();
+    let stores: Vec<_> = (0..4).map(|_| by_words_alone(world.dir.path())).collect();
+    let inside = Arc::new(AtomicU32::new(0));
+    let modes = [of(2), of(2), Mode::Shared, Mode::Exclusive];
+    let work: Vec<_> = stores
+        .iter()
+        .flat_map(|store| modes.map(|mode| Client::new(store.clone()).lock("deploy").mode(mode)))
+        .zip(modes.into_iter().cycle())
+        .map(|(lock, mode)| {
+            let inside = inside.clone();
+            tokio::spawn(async move {
+                // Three bytes, one for each kind of holder.
+                let (unit, most) = match mode {
+                    Mode::Exclusive => (1 << 16, 1 << 16),
+                    Mode::Shared => (1 << 8, 0xff << 8),
+                    Mode::Permit(permits) => (1, permits.get()),
+                };
+                for _ in 0..TURNS {
+                    let guard = lock.acquire().await.unwrap();
+                    let now = inside.fetch_add(unit, Ordering::SeqCst) + unit;
+                    assert_eq!(now & !(0xff * unit), 0, "{now:#x} in {mode} mode");
+                    assert!(now <= most, "{now:#x} in {mode} mode");
+                    inside.fetch_sub(unit, Ordering::SeqCst);
+                    guard.release().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let end = SystemClock.now() + 2 * PATIENCE;
+    for work in work {
+        let done = within(&SystemClock, end, work).await;
+        done.expect("nobody is left waiting").unwrap();
+    }
 }
