@@ -16,6 +16,10 @@
 //! # Ok::<(), leasehold::Error>(())
 //! ```
 
+mod lock_set;
+
+pub use lock_set::{GuardSet, LockSet};
+
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +47,11 @@ impl Client {
     /// The lock called `name`.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock(self.0.lock(name))
+    }
+
+    /// The locks called `names`, to be taken as one.
+    pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
+        LockSet(self.0.lock_all(names))
     }
 
     /// Who holds `name` right now, as far as the store knows. For people.

@@ -11,6 +11,7 @@ use crate::health::MemberHealth;
 use crate::holder::{ClientInfo, Holder};
 use crate::key::Key;
 use crate::lock::Lock;
+use crate::lock_set::LockSet;
 use crate::owner::ClientId;
 use crate::queue::Waiter;
 use crate::store::Store;
@@ -59,6 +60,12 @@ impl Client {
     /// The lock called `name`. A name that breaks a rule is reported when it is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock::new(Arc::clone(&self.core), Key::new(name))
+    }
+
+    /// The locks called `names`, to be taken as one. A name that breaks a rule is reported when they
+    /// are acquired, and so are no names at all.
+    pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
+        LockSet::new(self.clone(), names)
     }
 
     /// Who holds `name` right now, as far as the store knows. For people.
@@ -159,6 +166,11 @@ impl Client {
     /// The client's random identity; every owner it draws begins with it.
     pub fn id(&self) -> ClientId {
         self.core.context.info.id
+    }
+
+    /// Time and chance, as the client takes them: for recipes on top of it.
+    pub fn ambient(&self) -> &Ambient {
+        &self.core.context.ambient
     }
 
     /// What the store promises.

@@ -51,7 +51,7 @@
 //!
 //! # The parts, in reading order
 //!
-//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]. A resource that checks fences is
+//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; a [`LockSet`] takes several at once. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
@@ -83,12 +83,14 @@ mod fence_gate;
 mod fenced;
 mod guarantees;
 mod guard;
+mod guard_set;
 mod health;
 mod holder;
 mod keeper;
 mod key;
 mod lease;
 mod lock;
+mod lock_set;
 mod member;
 mod memory;
 mod owner;
@@ -112,10 +114,12 @@ pub use guarantees::{
     Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
 pub use guard::{Ended, Guard, GuardState};
+pub use guard_set::GuardSet;
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;
 pub use lock::Lock;
+pub use lock_set::LockSet;
 pub use member::{
     Incarnation, Member, MemberFailure, MemberId, Presence, RESERVATION, Sample, Sampled, Seal,
 };

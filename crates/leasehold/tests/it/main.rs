@@ -4,6 +4,7 @@ mod acquiring;
 mod claiming;
 mod freeing;
 mod keeping;
+mod key_sets;
 mod paused_machine;
 mod queue;
 mod quorum;

@@ -1,0 +1,443 @@
+//! Several keys as one lock.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use leasehold::clock::within;
+use leasehold::{Client, Ended, ErrorKind, Guard, Key, LostReason, Mode, Store, Wait, background};
+use leasehold_testkit::{Call, Fault};
+use tokio::task::JoinHandle;
+
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, take};
+
+const BUSY_FOR: Duration = Duration::from_millis(30);
+
+async fn hold(client: &Client, name: &str) -> Guard {
+    let guard = client.lock(name).try_acquire().await.unwrap();
+    guard.expect("a free lock")
+}
+
+fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    background::spawn(work)
+}
+
+async fn is_free(scene: &Scene, name: &str) -> bool {
+    let client = scene.other_client();
+    client.lock(name).try_acquire().await.unwrap().is_some()
+}
+
+/// That no member knows of a holder or a waiter of these locks.
+async fn assert_nothing_left(scene: &Scene, names: &[&str]) {
+    scene.pass(Duration::from_millis(20)).await;
+    for store in &scene.stores {
+        for name in names {
+            let key = Key::new(name).unwrap();
+            assert_eq!(store.holders(&key).await.unwrap(), [], "{name}");
+            assert_eq!(store.waiters(&key).await.unwrap(), [], "{name}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_come_in_any_order_and_each_counts_once() {
+    let scene = Scene::quorum(3);
+    let set = scene.client.lock_all(["b", "c", "a", "b"]).wait(TTL);
+    let guards = set.acquire().await.unwrap();
+    let names: Vec<_> = guards.keys().map(Key::as_str).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    for (key, fence) in guards.fences() {
+        assert_eq!(guards.fence(key), Some(fence));
+        assert_eq!(guards.guard(key).unwrap().fence(), fence);
+        assert!(!is_free(&scene, key.as_str()).await);
+    }
+    assert!(guards.guard("d").is_none() && guards.fence("d").is_none());
+    let ended = guards.release().await;
+    let ended = ended
+        .iter()
+        .map(|(key, end)| (key.as_str(), end.clone().unwrap()));
+    let released = |name| (name, Ended::Released);
+    assert_eq!(ended.collect::<Vec<_>>(), ["a", "b", "c"].map(released));
+    assert_nothing_left(&scene, &["a", "b", "c"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_names_or_a_bad_one_are_refused_and_nothing_is_asked() {
+    let scene = Scene::quorum(3);
+    let before = scene.members[0].calls().len();
+    let none = scene.client.lock_all(Vec::<String>::new());
+    for error in [
+        none.acquire().await.unwrap_err(),
+        none.ttl(TTL).try_acquire().await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("at least one name"), "{error}");
+    }
+    let bad = scene.client.lock_all(["a", "leasehold:b"]);
+    let error = bad.acquire().await.unwrap_err();
+    assert!(error.to_string().contains("leasehold:b"), "{error}");
+    let short = scene
+        .client
+        .lock_all(["a", "b"])
+        .ttl(Duration::from_millis(1));
+    let error = short.acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(scene.members[0].calls().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn free_locks_are_taken_in_the_time_and_with_the_messages_of_one_round_trip() {
+    let scene = Scene::quorum(5);
+    let trip = Duration::from_millis(40);
+    for member in &scene.members {
+        member.set(Fault::Slow(trip));
+    }
+    let before = scene.members[0].calls().len();
+    let asked = scene.now();
+    let guards = scene.client.lock_all(["d", "b", "a", "c"]);
+    let guards = guards.acquire().await.unwrap();
+    assert_eq!(scene.now().since(asked), trip);
+    let calls = scene.members[0].calls().split_off(before);
+    assert_eq!(calls.len(), 4, "{calls:?}");
+    assert!(calls.iter().all(|call| matches!(call, Call::Acquire(_))));
+    assert_eq!(guards.deadline(), Some(asked + TTL - QUORUM_MARGIN));
+    let asked = scene.now();
+    guards.release().await;
+    assert_eq!(scene.now().since(asked), trip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_of_one_waits_as_its_lock_does() {
+    let scene = Scene::quorum(3);
+    let first = hold(&scene.client, "a").await;
+    let before = scene.members[0].calls().len();
+    let waiting = start(scene.other_client().lock_all(["a", "a"]).acquire());
+    scene.settle().await;
+    let calls = scene.members[0].calls().split_off(before);
+    let as_a_lock = matches!(&calls[0], Call::Acquire(claim) if claim.wait != Wait::None);
+    assert!(
+        as_a_lock,
+        "its first attempt is part of the wait: {calls:?}"
+    );
+    first.release().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_lock_holds_only_those_before_it() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let (b, d) = (hold(&other, "b").await, hold(&other, "d").await);
+    let set = scene.client.lock_all(["e", "d", "c", "b", "a"]);
+    let waiting = start(set.acquire());
+    scene.settle().await;
+    let free = async |name| is_free(&scene, name).await;
+    assert!(!free("a").await);
+    assert!(free("c").await && free("e").await);
+    b.release().await.unwrap();
+    scene.settle().await;
+    assert!(!free("b").await && !free("c").await);
+    assert!(free("e").await, "it waits for d");
+    d.release().await.unwrap();
+    let guards = waiting.await.unwrap().unwrap();
+    assert_eq!(guards.keys().len(), 5);
+    guards.release().await;
+    assert_nothing_left(&scene, &["a", "b", "c", "d", "e"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn overlapping_sets_in_opposite_orders_end_and_each_key_is_exclusive() {
+    for members in [3, 5] {
+        let scene = Scene::quorum(members);
+        let counts: Arc<BTreeMap<&str, (AtomicU64, AtomicU64)>> = Arc::new(
+            SETS.concat()
+                .into_iter()
+                .map(|key| (key, Default::default()))
+                .collect(),
+        );
+        let last: Arc<Mutex<BTreeMap<Key, leasehold::Fence>>> = Arc::default();
+        let tasks: Vec<_> = (0..24)
+            .map(|number| {
+                let client = if number % 2 == 0 {
+                    scene.client.clone()
+                } else {
+                    scene.other_client()
+                };
+                let (counts, last) = (Arc::clone(&counts), Arc::clone(&last));
+                let (ambient, names) = (scene.ambient.clone(), SETS[number % SETS.len()]);
+                start(async move {
+                    for _ in 0..5 {
+                        let guards = client.lock_all(names).acquire().await.unwrap();
+                        for (key, fence) in guards.fences() {
+                            let before = last.lock().unwrap().insert(key.clone(), fence);
+                            assert!(before < Some(fence), "{key}: {before:?} then {fence}");
+                        }
+                        let seen = names.map(|name| counts[name].0.load(Ordering::Relaxed));
+                        for name in names {
+                            assert_eq!(counts[name].1.fetch_add(1, Ordering::Relaxed), 0, "{name}");
+                        }
+                        let clock = &ambient.clock;
+                        clock.sleep_until(clock.now() + BUSY_FOR).await;
+                        for (name, seen) in names.into_iter().zip(seen) {
+                            counts[name].0.store(seen + 1, Ordering::Relaxed);
+                            counts[name].1.fetch_sub(1, Ordering::Relaxed);
+                        }
+                        guards.release().await;
+                    }
+                })
+            })
+            .collect();
+        let limit = scene.now() + Duration::from_secs(600);
+        let all = within(&*scene.ambient.clock, limit, join_all(tasks)).await;
+        for ended in all.expect("a deadlock") {
+            ended.unwrap();
+        }
+        for (name, (count, _)) in &*counts {
+            let sets = (0..24).filter(|number| SETS[number % SETS.len()].contains(name));
+            assert_eq!(
+                count.load(Ordering::Relaxed),
+                sets.count() as u64 * 5,
+                "{name}"
+            );
+        }
+        assert_nothing_left(&scene, &["a", "b", "c", "d", "e"]).await;
+    }
+}
+
+const SETS: [[&str; 3]; 6] = [
+    ["a", "b", "c"],
+    ["c", "b", "a"],
+    ["b", "d", "e"],
+    ["e", "c", "b"],
+    ["d", "a", "e"],
+    ["e", "d", "c"],
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_try_is_all_or_nothing_and_takes_no_time() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    for taken in ["a", "b", "c"] {
+        let guard = hold(&other, taken).await;
+        let asked = scene.now();
+        let set = scene.client.lock_all(["c", "a", "b"]);
+        assert!(set.try_acquire().await.unwrap().is_none());
+        assert_eq!(scene.now(), asked);
+        guard.release().await.unwrap();
+        assert_nothing_left(&scene, &["a", "b", "c"]).await;
+    }
+    let set = scene.client.lock_all(["c", "a", "b"]);
+    assert!(set.try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_share_are_in_together() {
+    let scene = Scene::quorum(3);
+    let set = scene.client.lock_all(["a", "b"]).mode(Mode::Shared);
+    let (first, second) = (set.acquire().await.unwrap(), set.acquire().await.unwrap());
+    let alone = scene.client.lock_all(["b", "c"]);
+    assert!(alone.try_acquire().await.unwrap().is_none());
+    drop((first, second));
+    assert!(alone.acquire().await.unwrap().is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_wait_is_for_all_and_the_lock_that_was_missing_is_named() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let (b, _d) = (hold(&other, "b").await, hold(&other, "d").await);
+    let wait = Duration::from_secs(10);
+    let asked = scene.now();
+    let waiting = start(
+        scene
+            .client
+            .lock_all(["a", "b", "c", "d"])
+            .wait(wait)
+            .acquire(),
+    );
+    scene.pass(Duration::from_secs(8)).await;
+    b.release().await.unwrap();
+    let error = waiting.await.unwrap().unwrap_err();
+    let waited = scene.now().since(asked);
+    assert!(
+        waited >= wait && waited < wait + Duration::from_secs(1),
+        "{waited:?}"
+    );
+    assert!(error.is_busy());
+    assert_eq!(error.key().unwrap().as_str(), "d");
+    assert_nothing_left(&scene, &["a", "b", "c"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_wait_leaves_nothing_held_and_nothing_queued() {
+    let scene = Scene::quorum(5);
+    let other = scene.other_client();
+    for step in [0, 1, 25, 60, 100, 5_000] {
+        let taken = hold(&other, "c").await;
+        for member in &scene.members {
+            member.set(Fault::Slow(Duration::from_millis(20)));
+        }
+        let waiting = start(scene.client.lock_all(["a", "b", "c", "d"]).acquire());
+        scene.pass(Duration::from_millis(step)).await;
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        for member in &scene.members {
+            member.set(Fault::None);
+        }
+        scene.pass(Duration::from_millis(100)).await;
+        taken.release().await.unwrap();
+        assert_nothing_left(&scene, &["a", "b", "c", "d"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_is_waited_for_and_else_an_error_that_leaves_nothing() {
+    let scene = Scene::quorum(3);
+    let set = scene
+        .client
+        .lock_all(["a", "b"])
+        .wait(Duration::from_secs(20));
+    for member in &scene.members {
+        member.set(Fault::Unreachable);
+    }
+    assert!(set.try_acquire().await.unwrap_err().is_unreachable());
+    let waiting = start(set.acquire());
+    scene.pass(Duration::from_secs(5)).await;
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+    drop(waiting.await.unwrap().unwrap());
+    assert_nothing_left(&scene, &["a", "b"]).await;
+}
+
+/// Frees the lock in its holder's name, as somebody does who deletes it at the servers.
+async fn delete(scene: &Scene, name: &str) {
+    for member in &scene.members {
+        let claims = member
+            .calls()
+            .into_iter()
+            .rev()
+            .find_map(|call| match call {
+                Call::Acquire(claim) | Call::AcquireInTurn(claim, _)
+                    if claim.key.as_str() == name =>
+                {
+                    Some(claim)
+                }
+                _ => None,
+            });
+        member.release(&claims.expect("a claim")).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_lost_loses_the_set_and_the_others_stay_held_until_it_ends() {
+    let scene = Scene::quorum(3);
+    let guards = scene
+        .client
+        .lock_all(["a", "b", "c"])
+        .acquire()
+        .await
+        .unwrap();
+    let token = guards.lost_token();
+    scene.pass(TTL * 2).await;
+    assert!(guards.is_valid() && !token.is_cancelled());
+    guards.ensure(TTL / 2).unwrap();
+    delete(&scene, "b").await;
+    let (key, reason) = guards.lost().await;
+    assert_eq!((key.as_str(), reason), ("b", LostReason::Gone));
+    assert!(token.is_cancelled() && !guards.is_valid());
+    assert_eq!(guards.remaining(), Duration::ZERO);
+    let error = guards.ensure(Duration::ZERO).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.key().unwrap().as_str()),
+        (ErrorKind::Lost, "b")
+    );
+    scene.pass(TTL * 2).await;
+    for other in ["a", "c"] {
+        assert!(guards.guard(other).unwrap().is_valid());
+        assert!(!is_free(&scene, other).await);
+    }
+    let ended = guards.release().await;
+    let ended: Vec<_> = ended.into_iter().map(|(_, end)| end.unwrap()).collect();
+    assert_eq!(ended, [Ended::Released, Ended::WasLost, Ended::Released]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_is_cancelled_as_soon_as_one_lock_is_lost_and_then_all_are_freed() {
+    let scene = Scene::quorum(3);
+    let set = scene.client.lock_all(["a", "b"]);
+    let doubled = set.acquire().await.unwrap().run(async { 21 * 2 }).await;
+    assert_eq!(doubled.unwrap(), 42);
+    let guards = set.acquire().await.unwrap();
+    let body = Arc::new(());
+    let inside = Arc::clone(&body);
+    let running = start(guards.run(async move {
+        let _inside = inside;
+        std::future::pending::<()>().await;
+    }));
+    scene.settle().await;
+    delete(&scene, "a").await;
+    let error = running.await.unwrap().unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    assert!(
+        error.to_string().starts_with(r#"lock "a": lost: "#),
+        "{error}"
+    );
+    assert_eq!(Arc::strong_count(&body), 1, "it was dropped");
+    take(&scene.client, "b").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_lost_while_others_are_waited_for_is_taken_again() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let b = hold(&other, "b").await;
+    let waiting = start(scene.client.lock_all(["a", "b"]).acquire());
+    scene.settle().await;
+    delete(&scene, "a").await;
+    scene.pass(TTL).await;
+    assert!(!is_free(&scene, "a").await, "it is held again");
+    b.release().await.unwrap();
+    let guards = waiting.await.unwrap().unwrap();
+    assert!(guards.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_hold_counts_while_others_are_waited_for() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let _b = hold(&other, "b").await;
+    let set = scene
+        .client
+        .lock_all(["a", "b"])
+        .max_hold(Duration::from_secs(5));
+    let asked = scene.now();
+    let error = set.acquire().await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.key().unwrap().as_str()),
+        (ErrorKind::Lost, "a")
+    );
+    assert!(scene.now().since(asked) < Duration::from_secs(6));
+    assert_nothing_left(&scene, &["a"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_is_the_earliest_and_moves_with_the_renewals() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let b = hold(&other, "b").await;
+    let waiting = start(scene.client.lock_all(["a", "b"]).acquire());
+    scene.pass(Duration::from_secs(4)).await;
+    b.release().await.unwrap();
+    let guards = waiting.await.unwrap().unwrap();
+    let deadlines: Vec<_> = guards.guards().filter_map(Guard::deadline).collect();
+    assert!(deadlines[0] < deadlines[1]);
+    assert_eq!(guards.deadline(), Some(deadlines[0]));
+    assert_eq!(guards.remaining(), deadlines[0].since(scene.now()));
+    let moved = guards.deadline_moved(guards.deadline()).await;
+    assert_eq!(moved, Some(deadlines[1]), "only the other one was renewed");
+    assert!(guards.deadline_moved(moved).await > moved);
+}
