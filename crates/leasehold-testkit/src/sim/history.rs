@@ -2,8 +2,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::{ErrorKind, Owner};
+use leasehold::{ErrorKind, Mode, Owner};
 
+use super::execution::{Execution, Stand};
 use super::timeline::Timeline;
 use crate::virtual_time::lock;
 
@@ -30,6 +31,7 @@ pub(crate) enum What {
         hold: Hold,
         client: usize,
         key: usize,
+        mode: Mode,
         ttl: Duration,
         manner: Manner,
     },
@@ -77,6 +79,14 @@ pub(crate) enum What {
         fence: u64,
         accepted: bool,
     },
+    /// The record was read by one who may not be alone, or refused it as it was written to by
+    /// somebody later.
+    Read {
+        hold: Hold,
+        key: usize,
+        fence: u64,
+        accepted: bool,
+    },
 
     /// A client stands still; its clocks too, if `frozen`.
     Paused {
@@ -112,7 +122,7 @@ pub(crate) enum What {
     Holds {
         server: usize,
         key: usize,
-        stand: Option<Stand>,
+        stands: Vec<Stand>,
     },
     /// Who is in the queue of a key, as soon as that has changed; the one that the lock is reserved
     /// for is first.
@@ -188,38 +198,6 @@ pub(crate) enum What {
         took: Duration,
         allowed: Duration,
     },
-}
-
-/// A request as a server carried it out, one per key that it names.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Execution {
-    pub(crate) server: usize,
-    pub(crate) client: usize,
-    pub(crate) kind: Kind,
-    pub(crate) key: usize,
-    pub(crate) owner: Owner,
-    /// The wait that an attempt in turn is part of.
-    pub(crate) waiter: Option<Owner>,
-    /// It was carried out before, or belongs to a connection that was given up.
-    pub(crate) stray: bool,
-    pub(crate) before: Option<Stand>,
-    pub(crate) after: Option<Stand>,
-}
-
-/// A lease at a server, which ends there at `until` unless something happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stand {
-    pub(crate) owner: Owner,
-    pub(crate) until: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
-    Acquire,
-    Renew,
-    Release,
-    Seal,
-    Heal,
 }
 
 /// How a lock is asked for.

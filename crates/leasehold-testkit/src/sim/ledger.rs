@@ -2,9 +2,10 @@ use std::sync::Mutex;
 
 use futures_util::FutureExt;
 use leasehold::clock::Clock;
-use leasehold::{Hint, Key, MemoryStore, Owner, Store, Word};
+use leasehold::{Hint, Holder, Key, MemoryStore, Owner, Store, Word};
 
-use super::history::{Execution, History, Stand, Told, What};
+use super::execution::{Execution, Stand};
+use super::history::{History, Told, What};
 use super::machine::Machine;
 use super::parcel::Parcel;
 use super::request::Request;
@@ -71,8 +72,8 @@ impl Ledger {
                 owner,
                 waiter: ticket.map(|ticket| ticket.waiter),
                 stray: parcel.is_stray(),
-                before: self.stand(key),
-                after: None,
+                before: self.stands_of(key),
+                after: Vec::new(),
             })
         };
         claims.into_iter().filter_map(execution).collect()
@@ -96,7 +97,7 @@ impl Ledger {
             self.history.add(What::LeftFree { server, key });
         }
         for mut execution in executions {
-            execution.after = self.stand(&self.keys[execution.key]);
+            execution.after = self.stands_of(&self.keys[execution.key]);
             self.history.add(What::Executed(execution));
         }
         self.tell_queues();
@@ -104,9 +105,13 @@ impl Ledger {
 
     /// Tells all anew, after something else than a request changed it.
     pub(crate) fn tell_all(&self) {
-        for (key, stand) in self.stands().into_iter().enumerate() {
+        for (key, stands) in self.stands().into_iter().enumerate() {
             let server = self.server;
-            self.history.add(What::Holds { server, key, stand });
+            self.history.add(What::Holds {
+                server,
+                key,
+                stands,
+            });
         }
         self.tell_queues();
     }
@@ -127,8 +132,8 @@ impl Ledger {
     }
 
     /// What stands under each key.
-    pub(crate) fn stands(&self) -> Vec<Option<Stand>> {
-        self.keys.iter().map(|key| self.stand(key)).collect()
+    pub(crate) fn stands(&self) -> Vec<Vec<Stand>> {
+        self.keys.iter().map(|key| self.stands_of(key)).collect()
     }
 
     /// Who waits for each key; the one that it is reserved for is first.
@@ -150,14 +155,18 @@ impl Ledger {
         }
     }
 
-    fn stand(&self, key: &Key) -> Option<Stand> {
+    fn stands_of(&self, key: &Key) -> Vec<Stand> {
         let holders = self.store.holders(key).now_or_never();
-        let holder = holders.and_then(Result::ok)?.into_iter().next()?;
-        let end = self.machine.now() + holder.remaining?;
-        Some(Stand {
-            owner: holder.owner?,
-            until: self.machine.on_timeline(end),
-        })
+        let holders = holders.and_then(Result::ok).unwrap_or_default();
+        let stand = |holder: &Holder| {
+            let end = self.machine.now() + holder.remaining?;
+            Some(Stand {
+                owner: holder.owner?,
+                mode: holder.mode,
+                until: self.machine.on_timeline(end),
+            })
+        };
+        holders.iter().filter_map(stand).collect()
     }
 
     fn queue(&self, key: &Key) -> Vec<Owner> {

@@ -7,12 +7,14 @@
 mod chance;
 mod checks;
 mod connection;
+mod execution;
 mod faults;
 mod gate;
 mod hearing;
 mod history;
 mod ledger;
 mod machine;
+mod mix;
 mod parcel;
 mod plan;
 mod remote_member;

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::faults::{FaultClass, Faults};
+use super::mix::Mix;
 
 /// What a world is like: all of it follows from the seed and from the faults that are allowed.
 #[derive(Clone, Debug)]
@@ -11,6 +12,7 @@ pub(crate) struct Plan {
     /// How many programs of each client take locks side by side.
     pub(crate) programs: usize,
     pub(crate) keys: usize,
+    pub(crate) mix: Mix,
     /// How long clients work, and things go wrong.
     pub(crate) span: Duration,
     /// Those that this world has.
@@ -43,7 +45,7 @@ impl Plan {
         Self::MAX_TTL,
     ];
 
-    pub(crate) fn draw(chance: &Chance, allowed: Faults) -> Self {
+    pub(crate) fn draw(chance: &Chance, mixing: &Chance, allowed: Faults) -> Self {
         let mut faults: Faults = allowed.iter().filter(|_| chance.percent(35)).collect();
         // Those that shape the whole world hide others: they are rarer.
         for class in [
@@ -65,11 +67,16 @@ impl Plan {
                 forgetting.fold(faults, Faults::without)
             };
         }
+        let servers = if chance.percent(70) { 3 } else { 5 };
+        let clients = 2 + chance.below(3);
+        let programs = *chance.pick(&[1, 1, 2, 3]);
+        let keys = 1 + chance.below(2);
         let mut plan = Self {
-            servers: if chance.percent(70) { 3 } else { 5 },
-            clients: 2 + chance.below(3),
-            programs: *chance.pick(&[1, 1, 2, 3]),
-            keys: 1 + chance.below(2),
+            servers,
+            clients,
+            programs,
+            keys,
+            mix: Mix::draw(mixing, keys),
             span: chance.millis(15_000, 30_000),
             drift: if faults.has(FaultClass::Drift) {
                 40_000

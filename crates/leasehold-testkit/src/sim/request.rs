@@ -4,7 +4,7 @@ use leasehold::{
     MemoryStore, Owner, Presence, Release, Renewal, Sampled, Seal, Store, Ticket, Turn, Waiter,
 };
 
-use super::history::Kind;
+use super::execution::Kind;
 
 /// What a member is asked, as a message that can be late or come twice.
 #[derive(Clone, Debug)]

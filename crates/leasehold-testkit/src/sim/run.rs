@@ -71,7 +71,7 @@ pub fn run(seed: u64, allowed: Faults) -> Outcome {
         .build()
         .expect("a runtime");
     let chance = Chance::new(seed, 0);
-    let plan = Plan::draw(&chance, allowed);
+    let plan = Plan::draw(&chance, &Chance::new(seed, MIXING), allowed);
     let events = runtime.block_on(live(seed, plan.clone(), chance));
     let granted = |event: &&Event| matches!(event.what, What::Granted { .. });
     Outcome {
@@ -162,8 +162,8 @@ async fn settle(world: &World) {
     world.history.add(What::Settled);
     tell_queued(world);
     for server in &world.servers {
-        for (key, stand) in server.ledger.stands().into_iter().enumerate() {
-            if let Some(stand) = stand {
+        for (key, stands) in server.ledger.stands().into_iter().enumerate() {
+            for stand in stands {
                 world.history.add(What::Left {
                     server: server.number,
                     key,
@@ -272,6 +272,9 @@ async fn try_one(world: &World, peer: &Peer, key: usize, allowed: Duration) {
         allowed,
     });
 }
+
+/// The stream from which it is drawn what locks are used for.
+const MIXING: u64 = 0x5_0000;
 
 /// Enough for some attempts, one of them with silent members.
 const AT_ONCE: Duration = Duration::from_millis(1_500);

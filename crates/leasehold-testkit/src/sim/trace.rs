@@ -1,9 +1,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::Owner;
+use leasehold::{Mode, Owner};
 
-use super::history::{Event, Execution, Stand, What};
+use super::execution::{Execution, Stand};
+use super::history::{Event, What};
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,12 +22,14 @@ impl fmt::Display for What {
                 hold,
                 client,
                 key,
+                mode,
                 ttl,
                 manner,
             } => {
                 write!(
                     f,
-                    "h{hold}  client {client} asks for key {key}, ttl {ttl:?}, {manner:?}"
+                    "h{hold}  client {client} asks for key {key}{}, ttl {ttl:?}, {manner:?}",
+                    unless_alone(*mode)
                 )
             }
             Self::Granted {
@@ -55,6 +58,15 @@ impl fmt::Display for What {
                 accepted,
             } => {
                 let word = if *accepted { "accepts" } else { "REFUSES" };
+                write!(f, "h{hold}  record {key} {word} fence {fence}")
+            }
+            Self::Read {
+                hold,
+                key,
+                fence,
+                accepted,
+            } => {
+                let word = if *accepted { "is read by" } else { "REFUSES" };
                 write!(f, "h{hold}  record {key} {word} fence {fence}")
             }
             Self::Paused { client, frozen } => {
@@ -89,11 +101,15 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         What::Looked { server, client } => {
             write!(f, "        server {server} is looked at by client {client}")
         }
-        What::Holds { server, key, stand } => {
+        What::Holds {
+            server,
+            key,
+            stands,
+        } => {
             write!(
                 f,
                 "        server {server} key {key} holds {}",
-                stood(stand)
+                stood(stands)
             )
         }
         What::Queue {
@@ -205,9 +221,22 @@ fn short(owner: &Owner) -> String {
     nonce.chars().take(6).collect()
 }
 
-fn stood(stand: &Option<Stand>) -> String {
-    match stand {
-        None => "free".into(),
-        Some(stand) => format!("{} until {}", short(&stand.owner), secs(stand.until)),
+fn stood(stands: &[Stand]) -> String {
+    let stood = |stand: &Stand| {
+        let (owner, mode) = (short(&stand.owner), unless_alone(stand.mode));
+        format!("{owner}{mode} until {}", secs(stand.until))
+    };
+    let all: Vec<_> = stands.iter().map(stood).collect();
+    if all.is_empty() {
+        "free".into()
+    } else {
+        all.join(" & ")
+    }
+}
+
+fn unless_alone(mode: Mode) -> String {
+    match mode {
+        Mode::Exclusive => String::new(),
+        other => format!(" ({other})"),
     }
 }

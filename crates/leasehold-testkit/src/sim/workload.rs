@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::{Client, Effect, Ended, Error, ErrorKind, Guard, Lock};
+use leasehold::{Client, Effect, Ended, Error, ErrorKind, Guard, Lock, Mode};
 
 use super::chance::Chance;
 use super::history::{Ending, Freed, History, Hold, Manner, Named, What};
@@ -29,6 +29,8 @@ pub(crate) struct Program {
     pub(crate) machine: Machine,
     pub(crate) client: Client,
     pub(crate) chance: Chance,
+    /// Of what a world of mutexes alone has not to choose.
+    pub(crate) choice: Chance,
     pub(crate) work: Arc<Work>,
 }
 
@@ -56,6 +58,16 @@ impl Work {
         self.holds.fetch_add(1, Ordering::Relaxed)
     }
 
+    fn read(&self, hold: Hold, key: usize, fence: u64) {
+        let accepted = fence >= lock(&self.records)[key];
+        self.history.add(What::Read {
+            hold,
+            key,
+            fence,
+            accepted,
+        });
+    }
+
     fn write(&self, hold: Hold, key: usize, fence: u64) {
         let accepted = {
             let mut records = lock(&self.records);
@@ -78,13 +90,14 @@ impl Program {
             self.pause(0, 800).await;
             let hold = self.work.next_hold();
             let key = self.chance.below(self.work.plan.keys);
-            if let Some(guard) = self.take(hold, key).await {
-                self.hold(hold, key, guard).await;
+            let mode = self.work.plan.mix.mode(key, &self.choice);
+            if let Some(guard) = self.take(hold, key, mode).await {
+                self.hold(hold, key, mode, guard).await;
             }
         }
     }
 
-    async fn take(&self, hold: Hold, key: usize) -> Option<Guard> {
+    async fn take(&self, hold: Hold, key: usize, mode: Mode) -> Option<Guard> {
         // By its TTL a history knows which program an attempt belongs to.
         let ttl = *self.chance.pick(&Plan::TTLS) - Duration::from_millis(self.number as u64);
         let client = self.client_number;
@@ -94,10 +107,11 @@ impl Program {
             hold,
             client,
             key,
+            mode,
             ttl,
             manner,
         });
-        let asked = self.client.lock(key_name(key)).ttl(ttl);
+        let asked = self.client.lock(key_name(key)).ttl(ttl).mode(mode);
         let asking = ask(asked, manner, self.chance.millis(50, 2_500));
         let waits = matches!(manner, Manner::Patient | Manner::Barging);
         let cancels = self.chance.percent(if waits { 15 } else { 8 });
@@ -151,11 +165,11 @@ impl Program {
         }
     }
 
-    async fn hold(&self, hold: Hold, key: usize, guard: Guard) {
+    async fn hold(&self, hold: Hold, key: usize, mode: Mode, guard: Guard) {
         tokio::select! {
             biased;
             () = self.watch(hold, &guard) => {}
-            () = self.use_it(hold, key, &guard) => {}
+            () = self.use_it(hold, key, mode, &guard) => {}
         }
         let history = &self.work.history;
         let valid = guard.is_valid();
@@ -213,7 +227,7 @@ impl Program {
     }
 
     /// Holds for up to three TTLs, asking and writing now and then.
-    async fn use_it(&self, hold: Hold, key: usize, guard: &Guard) {
+    async fn use_it(&self, hold: Hold, key: usize, mode: Mode, guard: &Guard) {
         let history = &self.work.history;
         let longest = *self.chance.pick(&[20, 20, 400, 400, 4_000, 12_000]);
         let end = self.machine.on_timeline(self.now()) + self.chance.millis(0, longest);
@@ -221,9 +235,13 @@ impl Program {
             let valid = guard.is_valid();
             history.add(What::Answered { hold, valid });
             if valid && self.chance.percent(60) {
-                // A write that is on its way for a moment, after its check.
+                // On its way for a moment, after its check.
                 self.pause(0, 15).await;
-                self.work.write(hold, key, guard.fence().get());
+                let fence = guard.fence().get();
+                match mode {
+                    Mode::Exclusive => self.work.write(hold, key, fence),
+                    Mode::Shared | Mode::Permit(_) => self.work.read(hold, key, fence),
+                }
             }
             self.pause(1, 700).await;
             if self.machine.on_timeline(self.now()) >= end || self.work.is_over() {

@@ -51,6 +51,7 @@ enum Stream {
     Server(usize),
     Client(usize),
     Program(usize, usize),
+    Choice(usize, usize),
     Wire(usize, usize),
 }
 
@@ -182,6 +183,7 @@ impl World {
             machine: peer.machine.clone(),
             client: peer.client.clone(),
             chance: stream(self.seed ^ 1, Stream::Program(peer.number, number)),
+            choice: stream(self.seed, Stream::Choice(peer.number, number)),
             work: Arc::clone(&self.work),
         };
         let crashed = Arc::clone(&peer.crashed);
@@ -321,6 +323,7 @@ fn stream(seed: u64, stream: Stream) -> Chance {
         Stream::Server(server) => 0x1_0000 + server,
         Stream::Client(client) => 0x2_0000 + client,
         Stream::Program(client, program) => 0x4_0000 + (client << 5) + program,
+        Stream::Choice(client, program) => 0x6_0000 + (client << 5) + program,
         Stream::Wire(client, server) => 0x3_0000 + (client << 5) + server,
     };
     Chance::new(seed, number as u64)

@@ -119,8 +119,12 @@ impl Slot {
     }
 
     pub(super) fn leave_queue(&mut self, waiter: Owner, step: &mut Step<'_>) {
+        let kept_readers_out = self.queue.keeps_readers_out(waiter);
         if !self.leave_offers(waiter, step) {
             self.queue.leave(waiter, self.rest(step.now), step);
+        }
+        if kept_readers_out && self.is_shared() {
+            self.queue.call_readers(step);
         }
     }
 
@@ -160,12 +164,17 @@ impl Slot {
         self.leases.is_empty()
     }
 
+    /// Whether readers hold it.
+    fn is_shared(&self) -> bool {
+        let mut leases = self.leases.iter();
+        leases.any(|lease| lease.claim.mode == Mode::Shared)
+    }
+
     /// Whether no lease keeps `claim` out.
     fn lets_in(&self, claim: &Claim) -> bool {
-        let shared = |lease: &Lease| lease.claim.mode == Mode::Shared;
         match claim.mode {
             Mode::Exclusive => self.is_free(),
-            Mode::Shared => self.leases.iter().all(shared),
+            Mode::Shared => self.is_free() || self.is_shared(),
             Mode::Permit(_) => self.permit_for(claim).is_some(),
         }
     }

@@ -1,18 +1,43 @@
 use super::Violation;
+use super::company::may_stand_together;
 use super::spans::{Span, spans};
 use crate::sim::history::Event;
 
-/// I1: at no instant are two guards of one key valid.
+/// I1: at no instant are two guards of one key valid, unless both are shared, or both permits of one
+/// number; nor more permits than that number.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut spans = spans(events);
     spans.retain(|span| !span.excused && !span.is_stillborn());
     let mut violations = Vec::new();
-    for (index, earlier) in spans.iter().enumerate() {
-        let later = spans[index + 1..].iter();
-        let both = later.filter(|later| later.key == earlier.key && later.granted < earlier.end);
-        violations.extend(both.map(|later| overlap(earlier, later)));
+    for (index, later) in spans.iter().enumerate() {
+        let earlier = spans[..index].iter();
+        let valid = earlier.filter(|it| it.key == later.key && later.granted < it.end);
+        let valid: Vec<&Span> = valid.collect();
+        let clashes = |it: &&&Span| !may_stand_together(&[it.mode, later.mode]);
+        let clashing: Vec<_> = valid.iter().filter(clashes).collect();
+        violations.extend(clashing.iter().map(|earlier| overlap(earlier, later)));
+        let modes = valid.iter().map(|it| it.mode).chain([later.mode]);
+        if clashing.is_empty() && !may_stand_together(&modes.collect::<Vec<_>>()) {
+            violations.push(too_many(&valid, later));
+        }
     }
     violations
+}
+
+fn too_many(valid: &[&Span], later: &Span) -> Violation {
+    let holds: Vec<_> = valid.iter().map(|it| format!("h{}", it.hold)).collect();
+    Violation {
+        invariant: "I1",
+        at: later.granted,
+        text: format!(
+            "key {}: h{} of client {} was granted a {} beside {}",
+            later.key,
+            later.hold,
+            later.client,
+            later.mode,
+            holds.join(", ")
+        ),
+    }
 }
 
 fn overlap(earlier: &Span, later: &Span) -> Violation {
@@ -33,6 +58,8 @@ fn overlap(earlier: &Span, later: &Span) -> Violation {
 
 #[cfg(test)]
 mod tests {
+    use leasehold::{Mode, Permits};
+
     use super::*;
     use crate::sim::checks::invented::*;
 
@@ -58,6 +85,36 @@ mod tests {
         assert_eq!(check(&events.concat()).len(), 1);
         let other_key = [grant(1, 0, 0, 1_000, 3_000), grant(2, 1, 1, 2_000, 5_000)];
         assert!(check(&other_key.concat()).is_empty());
+    }
+
+    #[test]
+    fn only_readers_are_valid_together() {
+        let (alone, shared) = (Mode::Exclusive, Mode::Shared);
+        let together = |modes: &[Mode]| {
+            let grants = (1_u64..)
+                .zip(modes)
+                .map(|(n, mode)| in_mode(*mode, grant(n as usize, 0, 0, 1_000 + n, 5_000)));
+            check(&grants.collect::<Vec<_>>().concat()).len()
+        };
+        assert_eq!(together(&[shared, shared, shared]), 0);
+        assert_eq!(together(&[shared, shared, alone]), 2);
+        assert_eq!(together(&[alone, shared]), 1);
+    }
+
+    #[test]
+    fn no_more_permits_are_valid_than_there_are() {
+        let permit = |count| Mode::Permit(Permits::new(count).unwrap());
+        let third = |mode, millis| {
+            let events = [
+                in_mode(permit(2), grant(1, 0, 0, 1_000, 3_000)),
+                in_mode(permit(2), grant(2, 1, 0, 1_500, 5_000)),
+                in_mode(mode, grant(3, 2, 0, millis, 9_000)),
+            ];
+            check(&events.concat()).len()
+        };
+        assert_eq!((third(permit(2), 2_900), third(permit(2), 3_000)), (1, 0));
+        assert_eq!(third(permit(3), 3_000), 1);
+        assert_eq!(third(Mode::Shared, 3_000), 1);
     }
 
     #[test]

@@ -2,48 +2,42 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Violation;
-use crate::sim::history::{Event, Execution, Kind, Stand, What};
+use crate::sim::execution::{Execution, Kind, Stand, of};
+use crate::sim::history::{Event, What};
 
 /// I4: a server's lease ends by its owner's release or by the server's clock, and by nothing that a
 /// client can send.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut stands = BTreeMap::<(usize, usize), Stand>::new();
+    let mut stands = BTreeMap::<(usize, usize), Vec<Stand>>::new();
     for Event { at, what } in events {
         match what {
             What::Executed(execution) => {
                 let place = (execution.server, execution.key);
-                let known = stands
-                    .get(&place)
-                    .filter(|stand| stand.until > *at + ROUNDING);
-                let vanished = known.filter(|known| !is_of(&execution.before, known));
-                if let Some(known) = vanished {
-                    violations.push(reject(*at, execution, known, "had vanished before"));
+                let known = stands.entry(place).or_default();
+                let stood = known.iter().filter(|stand| stand.until > *at + ROUNDING);
+                for lost in stood.filter(|it| of(&execution.before, it.owner).is_none()) {
+                    violations.push(reject(*at, execution, lost, "had vanished before"));
                 }
-                if let Some(before) = &execution.before
-                    && !is_of(&execution.after, before)
-                    && !(execution.kind == Kind::Release && execution.owner == before.owner)
-                {
-                    violations.push(reject(*at, execution, before, "was ended by"));
+                let ended = execution.before.iter();
+                for lost in ended.filter(|it| of(&execution.after, it.owner).is_none()) {
+                    if execution.kind != Kind::Release || execution.owner != lost.owner {
+                        violations.push(reject(*at, execution, lost, "was ended by"));
+                    }
                 }
-                keep(&mut stands, place, execution.after);
+                known.clone_from(&execution.after);
             }
-            What::Holds { server, key, stand } => keep(&mut stands, (*server, *key), *stand),
+            What::Holds {
+                server,
+                key,
+                stands: now,
+            } => {
+                stands.insert((*server, *key), now.clone());
+            }
             _ => {}
         }
     }
     violations
-}
-
-fn keep(stands: &mut BTreeMap<(usize, usize), Stand>, place: (usize, usize), now: Option<Stand>) {
-    match now {
-        Some(stand) => stands.insert(place, stand),
-        None => stands.remove(&place),
-    };
-}
-
-fn is_of(stand: &Option<Stand>, other: &Stand) -> bool {
-    stand.is_some_and(|stand| stand.owner == other.owner)
 }
 
 fn reject(at: Duration, execution: &Execution, stand: &Stand, what: &str) -> Violation {
@@ -73,6 +67,19 @@ mod tests {
             let ended = executed(2_000, 0, kind, by, Some((1, 9_000)), None);
             assert_eq!(check(&[ended]).is_empty(), harmless, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_reader_that_leaves_takes_nobody_else_with_it() {
+        let leaves = |left: &[(usize, u64)]| {
+            let mut event = executed(2_000, 0, Kind::Release, 1, None, None);
+            if let What::Executed(execution) = &mut event.what {
+                execution.before = shared(&[(1, 9_000), (2, 9_000)]);
+                execution.after = shared(left);
+            }
+            check(&[event]).len()
+        };
+        assert_eq!((leaves(&[(2, 9_000)]), leaves(&[])), (0, 1));
     }
 
     #[test]

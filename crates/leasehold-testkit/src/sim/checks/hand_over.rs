@@ -1,41 +1,55 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold::RESERVATION;
+use leasehold::{Mode, Owner, RESERVATION};
 
 use super::Violation;
+use super::company::may_stand_together;
 use super::queues::Queues;
 use super::spans::{Span, spans};
 use super::waits::{Asking, askings};
+use crate::sim::execution::{Execution, Stand};
 use crate::sim::history::{Event, Hold, What};
 
 /// I8: a lock that is given back while nothing is in the way, and somebody is queued for it on a
 /// majority of the servers, is granted again at once, or within the time of a reservation for each
-/// client that died: split votes do not last, and nobody sleeps through its turn.
+/// client that died: split votes do not last, and nobody sleeps through its turn. So is one that those
+/// who hold it share with whoever waits, also right after one of them came in: nobody is forgotten.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let (spans, askings) = (spans(events), askings(events));
     let held: BTreeMap<Hold, &Span> = spans.iter().map(|span| (span.hold, span)).collect();
     let mut queues = Queues::default();
+    let mut company = Company::default();
     let mut violations = Vec::new();
     for event in events {
         queues.see(event);
-        let What::Ended { hold, .. } = event.what else {
+        company.see(event, &held);
+        let (hold, what) = match event.what {
+            What::Ended { hold, .. } => (hold, "gave it back"),
+            What::Granted { hold, .. } => (hold, "shares it"),
+            _ => continue,
+        };
+        let Some(span) = held.get(&hold) else {
             continue;
         };
-        let Some(span) = held.get(&hold).filter(|span| span.end == event.at) else {
-            continue;
+        let opens = match event.what {
+            What::Ended { .. } => span.end == event.at,
+            _ => span.mode != Mode::Exclusive && !span.is_stillborn(),
         };
         let late = event.at + free_max(events, event.at);
         let next = spans.iter().filter(|next| next.key == span.key);
         let granted = |next: &Span| event.at < next.granted && next.granted <= late;
-        if !queues.is_calm() || next.into_iter().any(granted) {
+        if !opens || !queues.is_calm() || next.into_iter().any(granted) {
             continue;
         }
-        let waits = |it: &&Asking| it.key == span.key && it.is_open(event.at) && it.is_open(late);
+        let waits = |it: &&Asking| {
+            let open = it.key == span.key && it.is_open(event.at) && it.is_open(late);
+            open && company.lets_in(it, event.at) && !must_wait(it, &company, &askings, event.at)
+        };
         let mut waiting = askings.iter().filter(waits);
         if let Some(first) = waiting.find(|asking| queues.on_majority(asking)) {
             let text = format!(
-                "key {} is free, and h{} waits for it still: h{hold} gave it back at {:.3}",
+                "key {} is free, and h{} waits for it still: h{hold} {what} at {:.3}",
                 span.key,
                 first.hold,
                 event.at.as_secs_f64()
@@ -48,6 +62,69 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Whether somebody may be before it who cannot join those who hold the lock.
+fn must_wait(asking: &Asking, company: &Company, askings: &[Asking], at: Duration) -> bool {
+    let others = askings.iter().filter(|it| it.key == asking.key);
+    let mut open = others.filter(|it| it.asked <= at + AT_ONCE && at < it.over);
+    let other_mode = |it: &Asking| !may_stand_together(&[it.mode, asking.mode]);
+    company.stands(asking.key, at) && open.any(other_mode)
+}
+
+/// The leases at each server beside which others may come to stand.
+#[derive(Default)]
+struct Company {
+    stands: BTreeMap<(usize, usize), Vec<Stand>>,
+    /// They may still stand, but are as good as freed.
+    given_back: BTreeSet<Owner>,
+}
+
+impl Company {
+    fn see(&mut self, event: &Event, held: &BTreeMap<Hold, &Span>) {
+        match &event.what {
+            What::Executed(Execution {
+                server,
+                key,
+                after: stands,
+                ..
+            })
+            | What::Holds {
+                server,
+                key,
+                stands,
+            } => {
+                self.stands.insert((*server, *key), stands.clone());
+            }
+            What::Ended { hold, .. } => {
+                self.given_back
+                    .extend(held.get(hold).map(|span| span.owner));
+            }
+            _ => {}
+        }
+    }
+
+    /// The modes in which a key is held at each server. What is held alone beside a lock that is given
+    /// back or shared is left of a failed attempt, and keeps nobody out.
+    fn modes(&self, key: usize, at: Duration) -> impl Iterator<Item = Vec<Mode>> {
+        let of_key = self.stands.iter().filter(move |((_, it), _)| *it == key);
+        of_key.map(move |(_, stands)| {
+            let standing = stands.iter().filter(|it| {
+                at < it.until && it.mode != Mode::Exclusive && !self.given_back.contains(&it.owner)
+            });
+            standing.map(|it| it.mode).collect()
+        })
+    }
+
+    fn stands(&self, key: usize, at: Duration) -> bool {
+        self.modes(key, at).any(|modes| !modes.is_empty())
+    }
+
+    fn lets_in(&self, asking: &Asking, at: Duration) -> bool {
+        let together =
+            |modes: Vec<Mode>| may_stand_together(&[&modes[..], &[asking.mode]].concat());
+        self.modes(asking.key, at).all(together)
+    }
 }
 
 /// How long the lock may be free that was given back at `at`.
@@ -96,6 +173,65 @@ mod tests {
         assert_eq!(given_back(queue.clone(), next(3_500)), 0);
         assert_eq!(given_back(queue.clone(), next(3_501)), 1);
         assert_eq!(given_back(queue, vec![]), 1);
+    }
+
+    fn among_readers(mode: Mode, others: Vec<Event>) -> usize {
+        let shared_by = |millis, leases: &[(Hold, u64)]| {
+            let (key, stands) = (0, shared(leases));
+            (0..3)
+                .map(|server| {
+                    let stands = stands.clone();
+                    event(
+                        millis,
+                        What::Holds {
+                            server,
+                            key,
+                            stands,
+                        },
+                    )
+                })
+                .collect::<Vec<_>>()
+        };
+        let events = [
+            vec![event(500, What::Calm)],
+            in_mode(Mode::Shared, grant(1, 0, 0, 1_000, 9_000)),
+            in_mode(Mode::Shared, grant(5, 2, 0, 1_000, 9_000)),
+            shared_by(1_000, &[(1, 9_000), (5, 9_000)]),
+            in_mode(mode, waits(2_000, 2, 1, Manner::Patient)),
+            queues(2_100, &[2]),
+            others,
+            vec![event(20_000, What::Quiet)],
+        ];
+        check(&events.concat()).len()
+    }
+
+    #[test]
+    fn a_writer_waits_for_the_last_reader() {
+        let first = ended(3_000, 1);
+        assert_eq!(among_readers(Mode::Exclusive, vec![first.clone()]), 0);
+        let both = vec![first, ended(4_000, 5)];
+        assert_eq!(among_readers(Mode::Exclusive, both.clone()), 1);
+        let next = granted(4_500, 2, 9_000);
+        assert_eq!(
+            among_readers(Mode::Exclusive, [both, vec![next]].concat()),
+            0
+        );
+    }
+
+    #[test]
+    fn a_reader_that_is_forgotten_is_rejected() {
+        let first = ended(3_000, 1);
+        assert_eq!(among_readers(Mode::Shared, vec![first.clone()]), 1);
+        let in_time = vec![first.clone(), granted(3_500, 2, 9_000)];
+        assert_eq!(among_readers(Mode::Shared, in_time), 0);
+        let writer = asked_with(2_500, 7, 3, 0, Manner::Patient);
+        assert_eq!(
+            among_readers(Mode::Shared, vec![writer, first]),
+            0,
+            "it must not pass the writer"
+        );
+        let joined = in_mode(Mode::Shared, grant(8, 3, 0, 3_000, 9_000));
+        assert_eq!(among_readers(Mode::Shared, joined), 1, "another one came");
     }
 
     #[test]

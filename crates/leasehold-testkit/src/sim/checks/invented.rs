@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{ClientId, Owner};
+use leasehold::{ClientId, Mode, Owner};
 
-use crate::sim::history::{Ending, Event, Execution, Hold, Kind, Manner, Stand, Told, What};
+use crate::sim::execution::{Execution, Kind, Stand};
+use crate::sim::history::{Ending, Event, Hold, Manner, Told, What};
 use crate::virtual_time::SeededEntropy;
 
 const TTL: Duration = Duration::from_secs(5);
@@ -22,8 +23,26 @@ fn owner(hold: Hold) -> Owner {
 fn stand((hold, until): (Hold, u64)) -> Stand {
     Stand {
         owner: owner(hold),
+        mode: Mode::Exclusive,
         until: Duration::from_millis(until),
     }
+}
+
+/// Leases of readers, by hold and end.
+pub(super) fn shared(leases: &[(Hold, u64)]) -> Vec<Stand> {
+    let mut stands: Vec<Stand> = leases.iter().copied().map(stand).collect();
+    stands.iter_mut().for_each(|it| it.mode = Mode::Shared);
+    stands
+}
+
+/// The same events, in which locks are asked for in this mode.
+pub(super) fn in_mode(wanted: Mode, mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        if let What::Asked { mode, .. } = &mut event.what {
+            *mode = wanted;
+        }
+    }
+    events
 }
 
 pub(super) fn joined(client: usize, members: usize) -> Event {
@@ -47,6 +66,7 @@ pub(super) fn asked_with(
             hold,
             client,
             key,
+            mode: Mode::Exclusive,
             ttl: TTL,
             manner,
         },
@@ -111,8 +131,13 @@ pub(super) fn crashed(millis: u64, client: usize, killed: bool) -> Event {
 }
 
 pub(super) fn holds(millis: u64, server: usize, key: usize, hold: Hold, until: u64) -> Event {
-    let stand = Some(stand((hold, until)));
-    event(millis, What::Holds { server, key, stand })
+    let stands = vec![stand((hold, until))];
+    let holds = What::Holds {
+        server,
+        key,
+        stands,
+    };
+    event(millis, holds)
 }
 
 /// Who waits for key 0 at a server.
@@ -207,8 +232,8 @@ pub(super) fn executed(
         owner: owner(by),
         waiter: None,
         stray: false,
-        before: before.map(stand),
-        after: after.map(stand),
+        before: before.map(stand).into_iter().collect(),
+        after: after.map(stand).into_iter().collect(),
     };
     event(millis, What::Executed(execution))
 }

@@ -6,7 +6,8 @@ use leasehold::Owner;
 use super::Violation;
 use super::queues::Queues;
 use super::waits::{Asking, askings};
-use crate::sim::history::{Event, Execution, Kind, What};
+use crate::sim::execution::{Execution, Kind};
+use crate::sim::history::{Event, What};
 
 /// I9: who goes on waiting keeps its place at every server: where its attempt was refused, and, while
 /// nothing is in the way, where an attempt that failed elsewhere is taken back.
@@ -30,12 +31,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let What::Executed(execution) = &event.what else {
             continue;
         };
-        let holds = execution
-            .after
-            .is_some_and(|after| after.owner == execution.owner);
         if let Some(waiter) = execution.waiter {
             waiters.insert(execution.owner, waiter);
-            if execution.kind == Kind::Acquire && !holds {
+            if execution.kind == Kind::Acquire && execution.own_after().is_none() {
                 due = Some(Due {
                     at: event.at,
                     execution,
@@ -43,11 +41,8 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
                 });
             }
         }
-        let held = execution
-            .before
-            .is_some_and(|before| before.owner == execution.owner);
         if execution.kind == Kind::Release
-            && held
+            && execution.own_before().is_some()
             && queues.is_calm()
             && let Some(waiter) = waiters.get(&execution.owner)
             && let Some(asking) = by_waiter.get(waiter)

@@ -4,7 +4,8 @@ use std::time::Duration;
 use super::Violation;
 use super::majorities::Majorities;
 use super::spans::{Span, spans};
-use crate::sim::history::{Event, Hold, Stand, What};
+use crate::sim::execution::Stand;
+use crate::sim::history::{Event, Hold, What};
 
 /// I3: a guard says lost from its deadline on and for ever, by itself too, and the deadline lies
 /// before the end of the lease on a majority of the servers, by their own clocks.
@@ -37,7 +38,7 @@ struct Watch<'a> {
     majorities: Majorities,
     until: BTreeMap<Hold, Duration>,
     lost: BTreeSet<Hold>,
-    stands: BTreeMap<(usize, usize), Option<Stand>>,
+    stands: BTreeMap<(usize, usize), Vec<Stand>>,
     /// When a server last forgot something, or had its clock moved.
     disturbed: BTreeMap<usize, Duration>,
     /// When a client last stood still; `MAX` while it does.
@@ -69,10 +70,14 @@ impl Watch<'_> {
             }
             What::Executed(execution) => {
                 let place = (execution.server, execution.key);
-                self.stands.insert(place, execution.after);
+                self.stands.insert(place, execution.after.clone());
             }
-            What::Holds { server, key, stand } => {
-                self.stands.insert((*server, *key), *stand);
+            What::Holds {
+                server,
+                key,
+                stands,
+            } => {
+                self.stands.insert((*server, *key), stands.clone());
             }
             What::Forgot { server } | What::Stepped { server, .. } => {
                 self.disturbed.insert(*server, at);
@@ -112,12 +117,12 @@ impl Watch<'_> {
             return;
         }
         let lasts = |stand: &Stand| stand.owner == span.owner && stand.until >= until;
-        let here = self.stands.iter().filter(|((server, key), stand)| {
+        let here = self.stands.iter().filter(|((server, key), stands)| {
             let undisturbed = self
                 .disturbed
                 .get(server)
                 .is_none_or(|when| *when < span.asked);
-            *key == span.key && undisturbed && stand.as_ref().is_some_and(lasts)
+            *key == span.key && undisturbed && stands.iter().any(lasts)
         });
         let disturbed = self.disturbed.values().filter(|when| **when >= span.asked);
         let count = here.count() + disturbed.count();
@@ -153,6 +158,29 @@ mod tests {
             holds(900, 0, 0, 1, until),
             holds(900, 1, 0, 1, until),
         ]
+    }
+
+    #[test]
+    fn each_reader_has_a_lease_of_its_own() {
+        let until = |second| {
+            let both = shared(&[(1, 9_000), (2, second)]);
+            let servers = (0..2).map(|server| {
+                let (key, stands) = (0, both.clone());
+                event(
+                    900,
+                    What::Holds {
+                        server,
+                        key,
+                        stands,
+                    },
+                )
+            });
+            let mut events = vec![joined(0, 3)];
+            events.extend(servers);
+            events.extend(grant(2, 0, 0, 1_000, 3_000));
+            check(&events).len()
+        };
+        assert_eq!((until(3_000), until(2_999)), (0, 1));
     }
 
     #[test]

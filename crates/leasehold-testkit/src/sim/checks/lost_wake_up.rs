@@ -1,6 +1,10 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use leasehold::Mode;
+
 use super::Violation;
+use super::company::may_stand_together;
 use super::spans::{Span, spans};
 use super::waits::{Asking, Outcome, askings};
 use crate::sim::history::{Event, Manner, What};
@@ -19,33 +23,69 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let quiet = instant(|what| matches!(what, What::Quiet)).unwrap_or(Duration::MAX);
     let spans = spans(events);
     let mut violations = Vec::new();
-    let askings = askings(events).into_iter();
-    for asking in askings.filter(|it| it.manner == Manner::Patient && it.asked < quiet) {
+    let askings = askings(events);
+    let changes = changes(&spans, &askings);
+    let patient = |it: &&Asking| it.manner == Manner::Patient && it.asked < quiet;
+    for asking in askings.iter().filter(patient) {
         if asking.over > calm && asking.outcome == Some(Outcome::Denied) {
-            violations.push(reject(&asking, asking.over, "was refused"));
+            violations.push(reject(asking, asking.over, "was refused"));
         }
         let (from, to) = (asking.asked.max(calm), asking.over.min(quiet));
-        if let Some(since) = long_free(&spans, asking.key, from, to) {
+        let is_free = |at| is_free_for(asking, &spans, &askings, at);
+        if let Some(since) = long_free(&changes, is_free, from, to) {
             let text = format!(
                 "waited for a lock that was free from {:.3} on",
                 since.as_secs_f64()
             );
-            violations.push(reject(&asking, since + FREE_MAX, &text));
+            violations.push(reject(asking, since + FREE_MAX, &text));
         }
     }
     violations
 }
 
-/// Since when nobody holds the key for too long between these instants.
-fn long_free(spans: &[Span], key: usize, from: Duration, to: Duration) -> Option<Duration> {
-    let mut since = from;
-    for span in spans.iter().filter(|span| span.key == key) {
-        if span.granted.min(to) > since + FREE_MAX {
+/// Whether nothing keeps `asking` out: nobody holds the lock, or those who do let others join, and
+/// nobody waits whom it must not pass.
+fn is_free_for(asking: &Asking, spans: &[Span], askings: &[Asking], at: Duration) -> bool {
+    let holds = |it: &&Span| it.key == asking.key && it.granted <= at && at < it.end;
+    let holding: Vec<Mode> = spans.iter().filter(holds).map(|it| it.mode).collect();
+    let mut others = askings.iter().filter(|it| it.key == asking.key);
+    let keeps_out = |it: &Asking| {
+        it.asked <= at && at < it.over && !may_stand_together(&[it.mode, asking.mode])
+    };
+    holding.is_empty()
+        || may_stand_together(&[&holding[..], &[asking.mode]].concat()) && !others.any(keeps_out)
+}
+
+/// When it may change whether a lock is free, in order.
+fn changes(spans: &[Span], askings: &[Asking]) -> Vec<Duration> {
+    let held = spans.iter().flat_map(|it| [it.granted, it.end]);
+    let wanted = askings.iter().flat_map(|it| [it.asked, it.over]);
+    let all: BTreeSet<Duration> = held.chain(wanted).collect();
+    all.into_iter().collect()
+}
+
+/// Since when the lock is free for too long between these instants.
+fn long_free(
+    changes: &[Duration],
+    is_free: impl Fn(Duration) -> bool,
+    from: Duration,
+    to: Duration,
+) -> Option<Duration> {
+    let within = changes.iter().copied().filter(|at| from < *at && *at < to);
+    let mut since = None;
+    for at in [from].into_iter().chain(within) {
+        since = if is_free(at) {
+            since.or(Some(at))
+        } else {
+            None
+        };
+        let next = changes.iter().find(|next| **next > at);
+        let end = next.map_or(to, |next| (*next).min(to));
+        if let Some(since) = since.filter(|since| end > *since + FREE_MAX) {
             return Some(since);
         }
-        since = since.max(span.end);
     }
-    (to > since + FREE_MAX).then_some(since)
+    None
 }
 
 fn reject(asking: &Asking, at: Duration, what: &str) -> Violation {
@@ -89,6 +129,26 @@ mod tests {
         let late = |millis| [other.clone(), vec![granted(millis, 1, 50_000)]].concat();
         assert_eq!(calm_waits(&late(33_000)), 0);
         assert_eq!(calm_waits(&late(35_000)), 1);
+    }
+
+    #[test]
+    fn a_reader_waits_for_writers_alone() {
+        let after = |mode, writer: Option<Event>| {
+            let mut events = vec![event(500, What::Calm)];
+            events.extend(in_mode(Mode::Shared, grant(2, 1, 0, 900, 50_000)));
+            events.extend(in_mode(mode, waits(1_000, 1, 0, Manner::Patient)));
+            if let Some(over) = writer {
+                events.push(asked_with(1_000, 3, 2, 0, Manner::Limited));
+                events.push(over);
+            }
+            events.extend([granted(20_000, 1, 21_000), event(60_000, What::Quiet)]);
+            check(&events).len()
+        };
+        let gives_up = |millis| Some(event(millis, What::Cancelled { hold: 3 }));
+        assert_eq!(after(Mode::Shared, None), 1);
+        assert_eq!(after(Mode::Exclusive, None), 0);
+        assert_eq!(after(Mode::Shared, gives_up(6_000)), 0);
+        assert_eq!(after(Mode::Shared, gives_up(5_900)), 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The invariants, each checked on a history by itself.
 
 mod bounded;
+mod company;
 mod exclusion;
 mod fence_order;
 mod foreign_release;

@@ -2,8 +2,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Violation;
+use super::company::may_stand_together;
 use super::spans::spans;
-use crate::sim::history::{Event, Execution, Hold, Kind, What};
+use crate::sim::execution::{Execution, Kind};
+use crate::sim::history::{Event, Hold, What};
 
 /// I6: neither a guard nor a lease comes back by being renewed.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
@@ -45,20 +47,26 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     violations
 }
 
-/// Whether a request put a lease in place that may only confirm one, or fill an empty place.
+/// Whether a request put a lease in place that may only confirm one, fill an empty place, or join
+/// those that may be joined.
 fn revived(execution: &Execution) -> bool {
-    let owned = |stand: &Option<_>| {
-        stand.is_some_and(|stand: crate::sim::history::Stand| stand.owner == execution.owner)
-    };
-    let placed = owned(&execution.after) && !owned(&execution.before);
+    if execution.own_after().is_none() || execution.own_before().is_some() {
+        return false;
+    }
     match execution.kind {
-        Kind::Renew | Kind::Seal | Kind::Release => placed,
-        Kind::Acquire | Kind::Heal => placed && execution.before.is_some(),
+        Kind::Renew | Kind::Seal | Kind::Release => true,
+        Kind::Heal => !execution.before.is_empty(),
+        Kind::Acquire => {
+            let modes: Vec<_> = execution.after.iter().map(|stand| stand.mode).collect();
+            !may_stand_together(&modes)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use leasehold::Mode;
+
     use super::*;
     use crate::sim::checks::invented::*;
 
@@ -80,5 +88,19 @@ mod tests {
         assert!(check(&[execution(Kind::Renew, Some((1, 5_000)))]).is_empty());
         assert_eq!(check(&[execution(Kind::Renew, None)]).len(), 1);
         assert_eq!(check(&[execution(Kind::Heal, Some((2, 5_000)))]).len(), 1);
+    }
+
+    #[test]
+    fn a_lease_that_joins_those_of_another_mode_is_rejected() {
+        let joins = |mode| {
+            let mut event = executed(2_000, 0, Kind::Acquire, 2, None, None);
+            if let What::Executed(execution) = &mut event.what {
+                execution.before = shared(&[(1, 9_000)]);
+                execution.after = shared(&[(1, 9_000), (2, 9_000)]);
+                execution.after[1].mode = mode;
+            }
+            check(&[event]).len()
+        };
+        assert_eq!((joins(Mode::Shared), joins(Mode::Exclusive)), (0, 1));
     }
 }

@@ -5,7 +5,8 @@ use leasehold::Owner;
 
 use super::Violation;
 use super::queues::Queues;
-use crate::sim::history::{Event, Execution, What};
+use crate::sim::execution::Execution;
+use crate::sim::history::{Event, What};
 
 /// I10: while nothing is in the way, who is neither next nor the one after asks each server once a
 /// second at most, so that the cost of a hand-over does not grow with the queue.

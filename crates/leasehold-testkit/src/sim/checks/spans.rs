@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold::Owner;
+use leasehold::{Mode, Owner};
 
 use crate::sim::history::{Event, Hold, What};
 
@@ -11,9 +11,12 @@ pub(super) struct Span {
     pub(super) hold: Hold,
     pub(super) client: usize,
     pub(super) key: usize,
+    pub(super) mode: Mode,
     pub(super) owner: Owner,
     pub(super) fence: u64,
     pub(super) asked: Duration,
+    /// When the attempt began that was granted.
+    pub(super) sent: Duration,
     pub(super) granted: Duration,
     /// The end of its validity.
     pub(super) end: Duration,
@@ -27,6 +30,13 @@ impl Span {
     pub(super) fn is_stillborn(&self) -> bool {
         self.end <= self.granted
     }
+}
+
+struct Asked {
+    client: usize,
+    key: usize,
+    mode: Mode,
+    at: Duration,
 }
 
 struct Open {
@@ -49,7 +59,9 @@ pub(super) fn spans(events: &[Event]) -> Vec<Span> {
 #[derive(Default)]
 struct Watch {
     /// Who asked for what, and when.
-    asked: BTreeMap<Hold, (usize, usize, Duration)>,
+    asked: BTreeMap<Hold, Asked>,
+    /// When each attempt began.
+    sent: BTreeMap<Owner, Duration>,
     guards: BTreeMap<Hold, Open>,
     order: Vec<Hold>,
     /// The client, and between which instants its clocks stood still.
@@ -61,9 +73,22 @@ impl Watch {
         let at = *at;
         match what {
             What::Asked {
-                hold, client, key, ..
+                hold,
+                client,
+                key,
+                mode,
+                ..
             } => {
-                self.asked.insert(*hold, (*client, *key, at));
+                let asked = Asked {
+                    client: *client,
+                    key: *key,
+                    mode: *mode,
+                    at,
+                };
+                self.asked.insert(*hold, asked);
+            }
+            What::Sent { owner, .. } => {
+                self.sent.entry(*owner).or_insert(at);
             }
             What::Granted {
                 hold,
@@ -112,14 +137,16 @@ impl Watch {
     }
 
     fn granted(&mut self, at: Duration, hold: Hold, owner: Owner, fence: u64, until: Duration) {
-        let (client, key, asked) = self.asked[&hold];
+        let asked = &self.asked[&hold];
         let span = Span {
             hold,
-            client,
-            key,
+            client: asked.client,
+            key: asked.key,
+            mode: asked.mode,
             owner,
             fence,
-            asked,
+            asked: asked.at,
+            sent: self.sent.get(&owner).copied().unwrap_or(asked.at),
             granted: at,
             end: until,
             excused: false,

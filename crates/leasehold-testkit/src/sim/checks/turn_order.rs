@@ -4,13 +4,15 @@ use std::time::Duration;
 use leasehold::RESERVATION;
 
 use super::Violation;
+use super::company::may_stand_together;
 use super::queues::Queues;
 use super::waits::{Asking, Outcome, askings};
 use crate::sim::history::{Event, Hold, Manner, What};
 
 /// I9: while nothing is in the way, who is queued on a majority of the servers before somebody else
 /// so much as asks is granted before it, unless that one goes ahead of the queue, or the lock became
-/// free without being handed over.
+/// free without being handed over. Those who may hold together come in together, in any order; but a
+/// writer that waits is passed by no reader.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let askings = askings(events);
     let known = known_since(events, &askings);
@@ -24,6 +26,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             let known = known.get(&earlier.hold);
             earlier.key == later.key
                 && later.over < earlier.over
+                && !came_together(earlier, later)
                 && known.is_some_and(|since| *since + CLOCKS_PART <= later.asked)
         };
         let Some(earlier) = askings.iter().find(passed) else {
@@ -50,6 +53,12 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         });
     }
     violations
+}
+
+fn came_together(earlier: &Asking, later: &Asking) -> bool {
+    earlier.outcome == Some(Outcome::Granted)
+        && earlier.over <= later.over + TOGETHER
+        && may_stand_together(&[earlier.mode, later.mode])
 }
 
 /// Since when each wait was queued on a majority, while all was calm.
@@ -106,12 +115,17 @@ const LEASE_MAX: Duration = Duration::from_secs(4);
 const GAP: Duration = Duration::from_millis(150);
 const ATTEMPT_MAX: Duration = Duration::from_millis(350);
 
+/// What messages take, and a second attempt.
+const TOGETHER: Duration = Duration::from_millis(500);
+
 /// By so much two clients may take the members' clocks differently, and the clocks themselves part:
 /// twice the tolerance.
 const CLOCKS_PART: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
+    use leasehold::Mode;
+
     use super::*;
     use crate::sim::checks::invented::*;
 
@@ -133,6 +147,25 @@ mod tests {
         assert_eq!(second_is_granted_first(1_300, Manner::Once, vec![]), 1);
         assert_eq!(second_is_granted_first(1_299, Manner::Patient, vec![]), 0);
         assert_eq!(second_is_granted_first(1_300, Manner::Barging, vec![]), 0);
+    }
+
+    #[test]
+    fn readers_come_in_together_and_pass_no_writer() {
+        let passed = |earlier, later, second: u64| {
+            let events = [
+                vec![event(500, What::Calm)],
+                in_mode(earlier, waits(1_000, 1, 0, Manner::Patient)),
+                queues(1_100, &[1]),
+                in_mode(later, waits(1_300, 2, 1, Manner::Patient)),
+                vec![granted(3_000, 2, 9_000), granted(second, 1, 9_000)],
+            ];
+            check(&events.concat()).len()
+        };
+        let (alone, shared) = (Mode::Exclusive, Mode::Shared);
+        assert_eq!(passed(shared, shared, 3_500), 0);
+        assert_eq!(passed(shared, shared, 3_501), 1);
+        assert_eq!(passed(alone, shared, 3_001), 1);
+        assert_eq!(passed(shared, alone, 3_001), 1);
     }
 
     #[test]

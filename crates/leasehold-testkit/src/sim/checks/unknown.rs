@@ -5,7 +5,8 @@ use leasehold::Owner;
 
 use super::Violation;
 use super::majorities::Majorities;
-use crate::sim::history::{Event, Execution, Freed, Hold, Kind, Named, Stand, What};
+use crate::sim::execution::{Execution, Kind, Stand};
+use crate::sim::history::{Event, Freed, Hold, Named, What};
 
 /// I7: what was reported to be without effect has none: the attempt that was refused last is not held
 /// by a majority from then on, and a release is reported as what a majority of the servers did.
@@ -38,7 +39,7 @@ struct Watch {
     granted: BTreeMap<Hold, Owner>,
     /// Holds that were refused for certain.
     refused: BTreeSet<Hold>,
-    stands: BTreeMap<(usize, usize), (Stand, Placed)>,
+    stands: BTreeMap<(usize, usize), Vec<(Stand, Placed)>>,
     /// The servers that freed a lease when they were told to.
     freed: BTreeMap<Owner, BTreeSet<usize>>,
     violations: Vec<Violation>,
@@ -93,9 +94,13 @@ impl Watch {
             What::Quiet => self.latest.clear(),
             What::Released { hold, outcome } => self.released(at, *hold, *outcome),
             What::Executed(execution) => self.executed(at, execution),
-            What::Holds { server, key, stand } => {
-                let placed = Placed::Astray;
-                self.place((*server, *key), stand.map(|stand| (stand, placed)));
+            What::Holds {
+                server,
+                key,
+                stands,
+            } => {
+                let astray = stands.iter().map(|stand| (*stand, Placed::Astray));
+                self.stands.insert((*server, *key), astray.collect());
             }
             _ => {}
         }
@@ -103,34 +108,27 @@ impl Watch {
 
     fn executed(&mut self, at: Duration, execution: &Execution) {
         let (place, owner) = ((execution.server, execution.key), execution.owner);
-        let held = |stand: &Option<Stand>| stand.is_some_and(|stand| stand.owner == owner);
-        if execution.kind == Kind::Release && held(&execution.before) && !held(&execution.after) {
+        let freed = execution.own_before().is_some() && execution.own_after().is_none();
+        if execution.kind == Kind::Release && freed {
             self.freed
                 .entry(owner)
                 .or_default()
                 .insert(execution.server);
         }
-        let known = self.stands.get(&place).filter(|(stand, _)| {
-            execution
-                .after
-                .is_some_and(|after| after.owner == stand.owner)
+        let stands = self.stands.entry(place).or_default();
+        let now = execution.after.iter().map(|stand| {
+            let known = stands.iter().find(|(known, _)| known.owner == stand.owner);
+            let placed = match known {
+                Some((_, placed)) => *placed,
+                None if execution.stray => Placed::Astray,
+                None => Placed::Plainly,
+            };
+            (*stand, placed)
         });
-        let placed = match known {
-            Some((_, placed)) => *placed,
-            None if execution.stray => Placed::Astray,
-            None => Placed::Plainly,
-        };
-        self.place(place, execution.after.map(|stand| (stand, placed)));
-        if execution.kind == Kind::Acquire && held(&execution.after) {
+        *stands = now.collect();
+        if execution.kind == Kind::Acquire && execution.own_after().is_some() {
             self.must_not_hold(at, owner);
         }
-    }
-
-    fn place(&mut self, place: (usize, usize), stand: Option<(Stand, Placed)>) {
-        match stand {
-            Some(stand) => self.stands.insert(place, stand),
-            None => self.stands.remove(&place),
-        };
     }
 
     /// Rejects an attempt that was refused, and is held by a majority.
@@ -140,7 +138,7 @@ impl Watch {
         let Some((hold, _)) = self.owners.iter().rfind(refused) else {
             return;
         };
-        let held = self.stands.values().filter(|(stand, placed)| {
+        let held = self.stands.values().flatten().filter(|(stand, placed)| {
             stand.owner == owner && *placed == Placed::Plainly && stand.until > at
         });
         if held.count() >= self.needed(*hold) {
@@ -223,6 +221,21 @@ mod tests {
             0,
             "nobody can know of a repeated request"
         );
+    }
+
+    #[test]
+    fn a_refused_reader_that_holds_among_others_is_rejected() {
+        let none = Named::NoEffect(leasehold::ErrorKind::NoQuorum);
+        let beside = (0..2).map(|server| {
+            let mut event = placed(2_000, server, false);
+            if let What::Executed(execution) = &mut event.what {
+                execution.before = shared(&[(2, 9_000)]);
+                execution.after = shared(&[(2, 9_000), (1, 9_000)]);
+            }
+            event
+        });
+        let events = [refused(none), beside.collect()];
+        assert_eq!(check(&events.concat()).len(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold::Owner;
+use leasehold::{Mode, Owner};
 
 use crate::sim::history::{Event, Hold, Manner, What};
 
@@ -11,6 +11,7 @@ pub(super) struct Asking {
     pub(super) hold: Hold,
     pub(super) client: usize,
     pub(super) key: usize,
+    pub(super) mode: Mode,
     pub(super) manner: Manner,
     pub(super) asked: Duration,
     /// By what the servers know it, once it waits.
@@ -65,6 +66,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                 hold,
                 client,
                 key,
+                mode,
                 ttl,
                 manner,
             } => {
@@ -73,6 +75,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                     hold: *hold,
                     client: *client,
                     key: *key,
+                    mode: *mode,
                     manner: *manner,
                     asked: *at,
                     waiter: None,

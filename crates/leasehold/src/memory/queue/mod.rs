@@ -232,6 +232,12 @@ impl Queue {
         }
     }
 
+    /// Whether this waiter, as long as it hears, keeps later readers out.
+    pub(super) fn keeps_readers_out(&self, waiter: Owner) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|(it, entry)| it.waiter == waiter && entry.mode != Mode::Shared)
+    }
+
     /// Whether one who wants no share, and hears, stands before `ticket`: later readers do not
     /// overtake it.
     pub(super) fn keeps_reader_out(

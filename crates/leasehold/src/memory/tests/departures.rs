@@ -133,6 +133,26 @@ fn those_who_move_to_the_front_are_told_when_it_is_worth_trying() {
 }
 
 #[test]
+fn readers_are_called_when_the_writer_leaves_that_kept_them_out() {
+    let waiting = [writer(2), reader(3), reader(4), writer(5), reader(6)];
+    let mut bench = Bench::held(reader(1), &waiting);
+    bench.heard();
+    bench.leaves(writer(5));
+    bench.leaves(reader(6));
+    let called = |bench: &mut Bench| {
+        let mut heard = bench.heard();
+        heard.retain(|(_, word)| *word == Word::YourTurn);
+        heard
+    };
+    assert_eq!(called(&mut bench), [], "the first writer is still there");
+    bench.waits(writer(7));
+    bench.leaves(writer(2));
+    assert_eq!(called(&mut bench), [turn(reader(3)), turn(reader(4))]);
+    bench.gets(reader(4));
+    bench.gets(reader(3));
+}
+
+#[test]
 fn a_late_client_that_leaves_has_its_other_waiters_keep_their_places() {
     let sibling = writer(3).of_client(2);
     let mut bench = Bench::held(writer(1), &[writer(2), sibling, writer(4)]);
