@@ -16,5 +16,6 @@ mod helper;
 mod holders;
 mod ownership;
 mod permits;
+mod room;
 mod waiting;
 mod world;
