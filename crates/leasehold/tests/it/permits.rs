@@ -97,6 +97,15 @@ fn key() -> Key {
     Key::new(NAME).expect("a valid name")
 }
 
+/// A world in which other random numbers are drawn.
+fn with_luck(members: usize, luck: u32) -> Scene {
+    let scene = Scene::quorum(members);
+    for _ in 0..luck {
+        scene.ambient.entropy.next_u64();
+    }
+    scene
+}
+
 async fn assert_nothing_left(scene: &Scene) {
     scene.settle().await;
     for store in &scene.stores {
@@ -141,8 +150,8 @@ async fn as_many_hold_it_as_there_are_permits_and_fences_grow() {
 #[tokio::test(start_paused = true)]
 async fn whoever_does_not_wait_finds_the_permit_that_is_free() {
     for members in [3, 5] {
-        for _ in 0..10 {
-            let scene = Scene::quorum(members);
+        for luck in 0..10 {
+            let scene = with_luck(members, luck);
             let held = [has(&scene.client, 3).await, has(&scene.client, 3).await];
             let workers = scene.other_client().semaphore(NAME, 3);
             let last = workers.try_acquire().await.unwrap();
@@ -179,8 +188,8 @@ async fn waiters_are_served_in_order_and_never_too_many() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_that_comes_at_once_is_served_and_never_too_many() {
-    for (members, permits) in [(3, 2), (5, 3), (5, 7)] {
-        let scene = Scene::quorum(members);
+    for (luck, (members, permits)) in (0..).zip([(3, 2), (5, 3), (5, 7), (3, 1), (1, 4), (5, 2)]) {
+        let scene = with_luck(members, luck);
         let book = Book::default();
         let began = scene.now();
         let mut waiting = Vec::new();
@@ -369,8 +378,8 @@ async fn slot_held(store: &MemoryStore, among: Permits) -> Slot {
 
 #[tokio::test(start_paused = true)]
 async fn all_members_hold_the_same_permit_for_one_owner() {
-    for _ in 0..5 {
-        let scene = Scene::quorum(5);
+    for luck in 0..5 {
+        let scene = with_luck(5, luck);
         let five = Permits::new(5).unwrap();
         let guard = has(&scene.client, 5).await;
         let mut slots = Vec::new();
