@@ -152,6 +152,15 @@ impl Guard {
         Self(self.0.share())
     }
 
+    /// As [`crate::Guard::downgrade`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::downgrade`].
+    pub fn downgrade(&self) -> Result<(), Error> {
+        pollster::block_on(self.0.downgrade())
+    }
+
     /// As [`crate::Guard::claim`].
     ///
     /// # Errors

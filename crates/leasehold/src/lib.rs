@@ -96,6 +96,7 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
+mod running;
 mod store;
 mod tenure;
 

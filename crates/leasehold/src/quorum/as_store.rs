@@ -75,6 +75,9 @@ impl Store for Quorum {
             .map(|held| held.claim.term())
             .min()
             .unwrap_or_default();
+        for Held { claim, .. } in leases {
+            self.waits.held_as(claim);
+        }
         Box::pin(rounds::renew(
             &self.links,
             leases,

@@ -2,6 +2,7 @@
 
 mod acquiring;
 mod claiming;
+mod downgrade;
 mod freeing;
 mod keeping;
 mod lock_delay;
