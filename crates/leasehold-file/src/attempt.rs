@@ -2,52 +2,73 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
-use leasehold::{Busy, Claim, Error, ErrorKind, Fence};
+use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot, Slots};
 
 use crate::directory::Directory;
 use crate::failure::failed;
 use crate::header::{self, Counter, Damage};
+use crate::held_lock::HeldLock;
 use crate::holder_record;
 use crate::listener::Watch;
 use crate::lock_file::{self, LockFile, Locking};
 use crate::range_lock;
+use crate::room::{self, Room};
 use crate::survey;
 use crate::waits::KeptOpen;
-
-/// A lock that an attempt took.
-#[derive(Debug)]
-pub(crate) struct HeldLock {
-    pub(crate) lock: LockFile,
-    pub(crate) mode: leasehold::Mode,
-    pub(crate) fence: Fence,
-}
 
 /// How far an attempt got.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// With the file, for a waiter to keep open.
     Busy(Busy, KeptOpen),
-    /// The lock is won, but another shared holder is drawing its fence: go on with [`draw`].
-    Drawing(LockFile),
+    /// Nothing is decided, since others who share the lock are about to take their place: go on
+    /// with this soon.
+    Later(Stage),
     Granted(HeldLock),
 }
 
-/// Begins the attempt of `claim`, with the file that its waiter kept open since the last one.
+/// What is to be done for an attempt.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Try, with the file that its waiter kept open since the last try.
+    Try(Option<KeptOpen>),
+    /// Find room, and draw the fence.
+    Draw(Won),
+}
+
+/// A file whose `flock` an attempt took.
+#[derive(Debug)]
+pub(crate) struct Won {
+    lock: LockFile,
+    /// What its waiter heard since the try.
+    told: Option<Watch>,
+}
+
+/// Goes on with the attempt of `claim`.
 ///
 /// `watch` is asked to watch a file that is locked, on behalf of a waiter. The file is then tried
 /// once more: of what happened before, nobody was told.
-pub(crate) fn begin(
+pub(crate) fn go_on(
     directory: &Directory,
     claim: &Claim,
-    mut kept: Option<KeptOpen>,
+    stage: Stage,
     watch: impl Fn(&Path) -> Option<Watch>,
 ) -> Result<Step, Error> {
+    let mut kept = match stage {
+        Stage::Try(kept) => kept,
+        Stage::Draw(won) => return draw(directory, claim, won),
+    };
+    if let (Mode::Permit(permits), Some(slot)) = (claim.mode, claim.slot) {
+        Slot::new(slot.get(), permits)?;
+    }
     let path = directory.lock_file(&claim.key);
     for _ in 0..TRIES {
-        let KeptOpen { file, watch: told } = match kept.take().filter(|kept| kept.is_at(&path)) {
+        let open = match kept.take().filter(|kept| kept.is_at(&path)) {
             Some(open) => open,
             None => match lock_file::open(&path, directory.mode_of_files()) {
                 Ok(file) => KeptOpen { file, watch: None },
@@ -60,24 +81,19 @@ pub(crate) fn begin(
                 Err(error) => return Err(failed("open the lock file", &path, error)),
             },
         };
-        // Before the try: whatever is heard from now on it may not have seen.
-        let told = told.map(Watch::forgetful);
-        let locking = lock_file::lock(file, &path, claim.mode)
-            .map_err(|error| failed("lock", &path, error))?;
-        let file = match locking {
-            Locking::Won(lock) => return draw(directory, claim, lock),
-            Locking::Replaced => continue,
-            Locking::Busy(file) => file,
+        let (busy, open) = match take(directory, claim, &path, open)? {
+            None => continue,
+            Some(Step::Busy(busy, open)) => (busy, open),
+            Some(step) => return Ok(step),
         };
-        if told.is_none() {
-            let watch = watch(&path);
-            if watch.is_some() {
-                kept = Some(KeptOpen { file, watch });
-                continue;
-            }
+        if open.watch.is_none()
+            && let Some(watch) = watch(&path)
+        {
+            let watch = Some(watch);
+            kept = Some(KeptOpen { watch, ..open });
+            continue;
         }
-        let busy = Busy::by(survey::first_owner(&file));
-        return Ok(Step::Busy(busy, KeptOpen { file, watch: told }));
+        return Ok(Step::Busy(busy, open));
     }
     let message = format!(
         "{} was removed or replaced {TRIES} times while it was being locked",
@@ -86,25 +102,72 @@ pub(crate) fn begin(
     Err(Error::new(ErrorKind::Io, message))
 }
 
-/// Goes on with a lock that is won: draws its fence, and puts it on the disk.
+/// Tries to take the lock on an open file; `None` if the file is not the one under its name any more.
+fn take(
+    directory: &Directory,
+    claim: &Claim,
+    path: &Path,
+    open: KeptOpen,
+) -> Result<Option<Step>, Error> {
+    let KeptOpen { file, watch } = open;
+    // Before the try: whatever is heard from now on it may not have seen.
+    let told = watch.map(Watch::forgetful);
+    // And before the `flock`, which others would see for a moment.
+    if let Room::Taken(free) = room::look(&file, path, claim)? {
+        return Ok(Some(busy(file, told, free)));
+    }
+    let locking =
+        lock_file::lock(file, path, claim.mode).map_err(|error| failed("lock", path, error))?;
+    Ok(match locking {
+        Locking::Won(lock) => Some(draw(directory, claim, Won { lock, told })?),
+        Locking::Busy(file) => Some(busy(file, told, Slots::default())),
+        Locking::Replaced => None,
+    })
+}
+
+fn busy(file: File, watch: Option<Watch>, free: Slots) -> Step {
+    let mut busy = Busy::by(survey::first_owner(&file));
+    busy.free = free;
+    Step::Busy(busy, KeptOpen { file, watch })
+}
+
+/// Goes on with a file whose `flock` is won: sees whether there is room, draws the fence, and puts it
+/// on the disk.
 ///
 /// Shared holders are there together, so the counter is under a lock of its own for that time.
 /// It is never waited for here: its holder may be stopped, and this thread could not be.
-pub(crate) fn draw(directory: &Directory, claim: &Claim, lock: LockFile) -> Result<Step, Error> {
+fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
+    let lock = &won.lock;
     let failed = |error| failed("lock the counter in", lock.path(), error);
     if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
-        return Ok(Step::Drawing(lock));
+        return Ok(Step::Later(Stage::Draw(won)));
     }
-    let fence = next_fence(directory, claim, &lock)?;
+    let seats = match room::look(lock.file(), lock.path(), claim)? {
+        Room::In(seats) => seats,
+        // Its `flock` may have been in the way of a writer, who waits for a word from whoever is
+        // there. So it may not leave before it saw, without it, that somebody is: it tries again.
+        Room::Taken(_) => {
+            let file = lock.back_off().map_err(failed)?;
+            let watch = won.told;
+            return Ok(Step::Later(Stage::Try(Some(KeptOpen { file, watch }))));
+        }
+    };
+    let (fence, seat) = next_fence(directory, claim, lock, seats)?;
     range_lock::unlock(lock.file(), COUNTER_BYTE).map_err(failed)?;
     Ok(Step::Granted(HeldLock {
-        lock,
+        lock: Arc::new(won.lock),
         mode: claim.mode,
+        seat,
         fence,
     }))
 }
 
-fn next_fence(directory: &Directory, claim: &Claim, lock: &LockFile) -> Result<Fence, Error> {
+fn next_fence(
+    directory: &Directory,
+    claim: &Claim,
+    lock: &LockFile,
+    seats: Range<u64>,
+) -> Result<(Fence, Option<u64>), Error> {
     let (file, path) = (lock.file(), lock.path());
     let bytes = read_header(file).map_err(|error| failed("read", path, error))?;
     let counter = header::read(&bytes, &claim.key).map_err(|damage| damaged(path, damage))?;
@@ -114,11 +177,15 @@ fn next_fence(directory: &Directory, claim: &Claim, lock: &LockFile) -> Result<F
         let synced = directory.sync();
         synced.map_err(|error| failed("sync the lock directory", directory.path(), error))?;
     }
-    let written = take_seat(file, claim, fence)
-        .and_then(|()| write_counter(file, claim, &bytes, counter, fence))
-        .and_then(|()| file.sync_data());
-    written.map_err(|error| failed("write the fence to", path, error))?;
-    Ok(fence)
+    let written = || {
+        room::enter(file, claim.mode)?;
+        let seat = take_seat(file, claim, fence, seats)?;
+        write_counter(file, claim, &bytes, counter, fence)?;
+        file.sync_data()?;
+        Ok(seat)
+    };
+    let seat = written().map_err(|error| failed("write the fence to", path, error))?;
+    Ok((fence, seat))
 }
 
 fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
@@ -140,19 +207,28 @@ fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
     Err(Error::new(kind, message))
 }
 
-/// Writes who holds the lock, and then says by the lock on the record that it is true. The lock on
-/// the counter keeps two shared holders from choosing one seat.
-fn take_seat(file: &File, claim: &Claim, fence: Fence) -> io::Result<()> {
-    for seat in 0..holder_record::SEATS {
+/// Writes who holds the lock into the first of `seats` that is free, and then says by the lock on the
+/// record that it is true. The lock on the counter keeps two shared holders from choosing one seat.
+fn take_seat(
+    file: &File,
+    claim: &Claim,
+    fence: Fence,
+    seats: Range<u64>,
+) -> io::Result<Option<u64>> {
+    for seat in seats {
         let offset = holder_record::offset(seat);
         if !range_lock::is_locked(file, offset)? {
             file.write_all_at(&holder_record::encode(claim, fence), offset)?;
             if range_lock::try_lock(file, offset)? {
-                return Ok(());
+                return Ok(Some(seat));
             }
         }
     }
-    Ok(())
+    match claim.mode {
+        // The seat is the permit.
+        Mode::Permit(_) => Err(room::locked_by_a_stranger()),
+        Mode::Exclusive | Mode::Shared => Ok(None),
+    }
 }
 
 fn write_counter(

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use leasehold::clock::WallTime;
-use leasehold::{Claim, ClientInfo, Fence, Holder, Mode};
+use leasehold::{Claim, ClientInfo, Fence, Holder, Mode, Permits};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::header;
@@ -69,10 +69,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Holder> {
             .next()
     };
     let owner: leasehold::Owner = field("owner")?.parse().ok()?;
-    let mut holder = Holder::unknown(match field("mode")? {
-        "shared" => Mode::Shared,
-        _ => Mode::Exclusive,
-    });
+    let mut holder = Holder::unknown(read_mode(field("mode")?)?);
     holder.owner = Some(owner);
     holder.fence = Fence::new(field("fence")?.parse().ok()?);
     holder.client = Some(ClientInfo::new(
@@ -83,6 +80,17 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Holder> {
         WallTime::from_micros(field("since")?.parse().ok()?),
     ));
     Some(holder)
+}
+
+/// A mode as it is displayed.
+fn read_mode(text: &str) -> Option<Mode> {
+    let permits = |count: &str| Permits::new(count.parse().ok()?).ok();
+    match text.split_once(" of ") {
+        None if text == "exclusive" => Some(Mode::Exclusive),
+        None if text == "shared" => Some(Mode::Shared),
+        Some(("permit", count)) => permits(count).map(Mode::Permit),
+        _ => None,
+    }
 }
 
 const TITLE: &str = "leasehold holder 1";
@@ -135,7 +143,9 @@ mod tests {
 
     #[test]
     fn a_holder_survives_its_record() {
-        for mode in [Mode::Exclusive, Mode::Shared] {
+        let permits = [1, 3, Permits::MAX].map(|count| Permits::new(count).unwrap());
+        let shared = [Mode::Exclusive, Mode::Shared];
+        for mode in shared.into_iter().chain(permits.map(Mode::Permit)) {
             let claim = claim("höst 1", "100 %\nowner forged").with_mode(mode);
             let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
             assert_eq!(holder.mode, mode);
@@ -147,9 +157,25 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_of_a_later_version_is_not_taken_for_another() {
+        for text in [
+            "",
+            "intent",
+            "permit of 0",
+            "permit of 129",
+            "permit of x",
+            "lease of 3",
+        ] {
+            assert_eq!(read_mode(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn names_of_any_length_fit() {
         let long = "ü".repeat(1000);
-        let holder = decode(&encode(&claim(&long, &long), Fence::MAX)).unwrap();
+        let most = Mode::Permit(Permits::new(Permits::MAX).unwrap());
+        let claim = claim(&long, &long).with_mode(most);
+        let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
         let client = holder.client.unwrap();
         assert!(client.host.len() > 100 && long.starts_with(&client.host));
     }

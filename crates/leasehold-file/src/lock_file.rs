@@ -127,9 +127,37 @@ impl LockFile {
         let _ = range_lock::unlock_all(&self.file);
         let _ = self.file.unlock();
         if self.is_shared_out.load(Ordering::Acquire) {
-            // Waiters hear of the last close alone, which is somebody else's: this is one for them.
-            let _ = open_to_read(&self.path);
+            // The last close is somebody else's.
+            self.tell_waiters();
         }
+    }
+
+    /// Frees the lock, and leaves the file open. Nobody is told.
+    pub(crate) fn back_off(&self) -> io::Result<File> {
+        let file = self.file.try_clone()?;
+        self.free();
+        Ok(file)
+    }
+
+    /// Makes the lock shared, which was held alone; `false` if the kernel gave it away over that.
+    ///
+    /// The kernel exchanges one lock for the other in one step (`flock_lock_inode`, since Linux 4.0):
+    /// nobody gets in between, and with nobody else there it cannot refuse.
+    pub(crate) fn downgrade(&self) -> io::Result<bool> {
+        match self.file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        self.tell_waiters();
+        Ok(true)
+    }
+
+    /// Closes the file once, which the kernel tells those who wait for it. Of a change to a lock
+    /// whose file stays open it says nothing.
+    fn tell_waiters(&self) {
+        // Without it they find out by themselves, later.
+        let _ = open_to_read(&self.path);
     }
 
     fn is_under_its_name(&self) -> io::Result<bool> {

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -12,10 +13,17 @@ use nix::libc;
 
 /// Takes the byte at `offset`; `false` if another description has it.
 pub(crate) fn try_lock(file: &File, offset: u64) -> io::Result<bool> {
-    match fcntl(
-        file,
-        FcntlArg::F_OFD_SETLK(&range(libc::F_WRLCK, offset, 1)),
-    ) {
+    take(file, libc::F_WRLCK, offset)
+}
+
+/// Takes the byte at `offset` together with others who share it; `false` if another description has
+/// it alone.
+pub(crate) fn share(file: &File, offset: u64) -> io::Result<bool> {
+    take(file, libc::F_RDLCK, offset)
+}
+
+fn take(file: &File, kind: i32, offset: u64) -> io::Result<bool> {
+    match fcntl(file, FcntlArg::F_OFD_SETLK(&range(kind, offset, 1))) {
         Ok(_) => Ok(true),
         Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
         Err(errno) => Err(errno.into()),
@@ -40,20 +48,32 @@ pub(crate) fn unlock_all(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether another description has the byte at `offset`.
+/// Whether another description has the byte at `offset`, alone or shared.
 pub(crate) fn is_locked(file: &File, offset: u64) -> io::Result<bool> {
-    any_locked(file, offset, 1)
+    Ok(locked(file, offset, 1)?.is_some())
 }
 
 /// Whether another description has any byte from `offset` on.
 pub(crate) fn is_locked_from(file: &File, offset: u64) -> io::Result<bool> {
-    any_locked(file, offset, TO_THE_END)
+    Ok(locked(file, offset, TO_THE_END)?.is_some())
 }
 
-fn any_locked(file: &File, offset: u64, length: u64) -> io::Result<bool> {
+/// One of `bytes` that another description has.
+pub(crate) fn first_locked(file: &File, bytes: Range<u64>) -> io::Result<Option<u64>> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let locked = locked(file, bytes.start, bytes.end - bytes.start)?;
+    // A lock may begin before the bytes that were asked about.
+    Ok(locked.map(|byte| byte.max(bytes.start)))
+}
+
+/// Where a lock begins that another description has on any of `length` bytes.
+fn locked(file: &File, offset: u64, length: u64) -> io::Result<Option<u64>> {
     let mut asked = range(libc::F_WRLCK, offset, length);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut asked))?;
-    Ok(i32::from(asked.l_type) != libc::F_UNLCK)
+    let is_locked = i32::from(asked.l_type) != libc::F_UNLCK;
+    Ok(is_locked.then_some(asked.l_start as u64))
 }
 
 /// A length of zero means all bytes up to the end, however far the file grows.
@@ -87,6 +107,21 @@ mod tests {
         assert!(!is_locked_from(&one, 0).unwrap());
         unlock_all(&one).unwrap();
         assert!(!is_locked(&two, 2048).unwrap());
+    }
+
+    #[test]
+    fn a_shared_byte_is_everybodys_and_is_found_by_its_place() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let [one, two, three] = [(); 3].map(|()| place.reopen().unwrap());
+        assert!(share(&one, 70).unwrap() && share(&two, 70).unwrap());
+        assert!(!try_lock(&three, 70).unwrap());
+        assert_eq!(first_locked(&three, 60..80).unwrap(), Some(70));
+        assert_eq!(first_locked(&three, 71..80).unwrap(), None);
+        assert_eq!(first_locked(&three, 70..70).unwrap(), None);
+        unlock_all(&one).unwrap();
+        assert!(is_locked(&one, 70).unwrap() && !is_locked(&two, 70).unwrap());
+        drop(two);
+        assert!(try_lock(&three, 70).unwrap() && !share(&one, 70).unwrap());
     }
 
     /// The design rests on it: the two kinds of lock do not see each other.

@@ -1,4 +1,3 @@
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,16 +6,16 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background::{blocking, spawn};
 use leasehold::{
-    Attempt, BoxFuture, Claim, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees, Held,
-    Holder, Key, LeaseTerms, LostReason, Mode, Order, Owner, Release, Renewal, Sharing, Store,
+    Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
+    Held, Holder, Key, LeaseTerms, Order, Owner, Release, Renewal, Sharing, Store,
 };
 
 use tokio_util::task::TaskTracker;
 
-use crate::attempt::{self, HeldLock, Step};
+use crate::attempt::{self, Stage, Step};
 use crate::directory::Directory;
-use crate::failure::failed;
 use crate::options::FileStoreOptions;
+use crate::renewal;
 use crate::survey;
 use crate::table::{ClaimId, Table};
 use crate::waits::Waits;
@@ -117,9 +116,6 @@ impl FileStore {
     }
 
     async fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
-        if let Mode::Permit(_) = claim.mode {
-            return Err(Error::new(ErrorKind::Unsupported, "no permits"));
-        }
         let Inner {
             directory,
             table,
@@ -137,17 +133,14 @@ impl FileStore {
             turns.1 = Some(table.turn(waiter).await);
             kept = waits.take(waiter);
         }
-        let give_up = ambient.clock.now() + PATIENCE_WITH_READERS;
-        let mut won = None;
+        let give_up = ambient.clock.now() + PATIENCE_WITH_OTHERS;
+        let mut stage = Stage::Try(kept);
         loop {
             let (directory, wanted) = (directory.clone(), claim.clone());
             let waits = waiter.is_some().then(|| waits.clone());
-            let kept = kept.take();
-            let work = move || match won {
-                None => attempt::begin(&directory, &wanted, kept, |path| {
-                    waits.as_ref()?.watch(path)
-                }),
-                Some(lock) => attempt::draw(&directory, &wanted, lock),
+            let work = move || {
+                let watch = |path: &Path| waits.as_ref()?.watch(path);
+                attempt::go_on(&directory, &wanted, stage, watch)
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
@@ -165,10 +158,10 @@ impl FileStore {
                     table.keep(id, lock);
                     return Ok(Attempt::Granted(Grant::new(fence)));
                 }
-                Step::Drawing(lock) if ambient.clock.now() < give_up => won = Some(lock),
-                Step::Drawing(lock) => return Err(readers_are_stuck(lock.path())),
+                Step::Later(next) if ambient.clock.now() < give_up => stage = next,
+                Step::Later(_) => return Err(others_are_stuck(&self.lock_file(&claim.key))),
             }
-            let [least, most] = PAUSE_OF_READERS;
+            let [least, most] = PAUSE_FOR_OTHERS;
             let soon = ambient.clock.now() + ambient.random_span(least, most);
             ambient.clock.sleep_until(soon).await;
         }
@@ -191,7 +184,7 @@ impl FileStore {
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let fence = held.fence;
-        if blocking(move || stands(&held)).await?? {
+        if blocking(move || held.stands()).await?? {
             return Ok(Some(fence));
         }
         self.0.table.remove(id);
@@ -206,7 +199,7 @@ impl FileStore {
             return Ok(Release::WasLost);
         };
         let work = move || {
-            let stood = stands(&held);
+            let stood = held.stands();
             held.lock.free();
             (stood, turn)
         };
@@ -233,6 +226,7 @@ impl Store for FileStore {
             Order::Unordered,
             Sharing::ReadersPreferred,
         )
+        .with_counting(Counting::Permits)
     }
 
     fn terms(&self) -> LeaseTerms {
@@ -244,17 +238,7 @@ impl Store for FileStore {
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(async move {
-            let held: Vec<_> = leases
-                .iter()
-                .map(|lease| self.0.table.held(&ClaimId::of(&lease.claim)))
-                .collect();
-            let looked = blocking(move || held.iter().map(still_stands).collect::<Vec<_>>()).await;
-            match looked {
-                Ok(renewals) => renewals,
-                Err(error) => vec![Renewal::Unknown(error); leases.len()],
-            }
-        })
+        Box::pin(renewal::renew(&self.0.table, leases))
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
@@ -315,22 +299,9 @@ impl From<FileStore> for Arc<dyn Store> {
     }
 }
 
-fn still_stands(held: &Option<Arc<HeldLock>>) -> Renewal {
-    match held.as_deref().map(stands) {
-        Some(Ok(true)) => Renewal::Renewed,
-        Some(Ok(false)) | None => Renewal::Lost(LostReason::Gone),
-        Some(Err(error)) => Renewal::Unknown(error),
-    }
-}
-
-fn stands(held: &HeldLock) -> Result<bool, Error> {
-    let looked: io::Result<bool> = held.lock.stands();
-    looked.map_err(|error| failed("look up the lock file", held.lock.path(), error))
-}
-
-fn readers_are_stuck(path: &Path) -> Error {
+fn others_are_stuck(path: &Path) -> Error {
     let message = format!(
-        "another shared holder has been writing its fence to {} for {PATIENCE_WITH_READERS:?}: it \
+        "another shared holder has been writing its fence to {} for {PATIENCE_WITH_OTHERS:?}: it \
          may be stopped",
         path.display()
     );
@@ -338,6 +309,6 @@ fn readers_are_stuck(path: &Path) -> Error {
 }
 
 /// About as long as a disk takes to write one sector through.
-const PAUSE_OF_READERS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
+const PAUSE_FOR_OTHERS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-const PATIENCE_WITH_READERS: Duration = Duration::from_secs(30);
+const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(30);

@@ -60,16 +60,21 @@ fn of_file(file: &File) -> io::Result<Vec<Holder>> {
     }
     let Holding { exclusive, shared } = KernelLocks::read().on(file)?;
     for (mode, held) in [(Mode::Exclusive, exclusive), (Mode::Shared, shared)] {
-        let others = held.saturating_sub(processes(&holders, mode));
+        let known = processes(&holders, mode == Mode::Exclusive);
+        let others = held.saturating_sub(known);
         holders.extend(std::iter::repeat_n(Holder::unknown(mode), others));
     }
     Ok(holders)
 }
 
-/// How many processes there are among `holders` in `mode`.
-fn processes(holders: &[Holder], mode: Mode) -> usize {
-    let in_mode = holders.iter().filter(|holder| holder.mode == mode);
-    let clients = in_mode.filter_map(|holder| holder.client.as_ref());
+/// How many processes there are among `holders` that hold the file alone, or else together. To the
+/// kernel a permit is held as a shared lock is.
+fn processes(holders: &[Holder], alone: bool) -> usize {
+    let in_mode = |holder: &&Holder| (holder.mode == Mode::Exclusive) == alone;
+    let clients = holders
+        .iter()
+        .filter(in_mode)
+        .filter_map(|holder| holder.client.as_ref());
     let distinct: HashSet<_> = clients.map(|client| (&client.host, client.pid)).collect();
     distinct.len()
 }

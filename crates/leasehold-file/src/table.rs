@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leasehold::{Claim, Key, Owner, Wait};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use crate::attempt::HeldLock;
+use crate::held_lock::HeldLock;
 
 /// One claim, or one wait: an owner belongs to one attempt, a waiter to one wait, and so either to
 /// one key.
@@ -37,7 +37,7 @@ impl ClaimId {
 /// The locks that this process holds through one store, and whose turn it is.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    held: Mutex<HashMap<ClaimId, Arc<HeldLock>>>,
+    held: Mutex<HashMap<ClaimId, HeldLock>>,
     turns: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
 }
 
@@ -64,22 +64,22 @@ impl Table {
         }
     }
 
-    pub(crate) fn held(&self, id: &ClaimId) -> Option<Arc<HeldLock>> {
+    pub(crate) fn held(&self, id: &ClaimId) -> Option<HeldLock> {
         locked(&self.held).get(id).cloned()
     }
 
     /// Whatever `owner` holds.
-    pub(crate) fn held_by(&self, owner: Owner) -> Option<Arc<HeldLock>> {
+    pub(crate) fn held_by(&self, owner: Owner) -> Option<HeldLock> {
         let held = locked(&self.held);
         let (_, lock) = held.iter().find(|(id, _)| id.owner == owner)?;
         Some(lock.clone())
     }
 
     pub(crate) fn keep(&self, id: ClaimId, lock: HeldLock) {
-        locked(&self.held).insert(id, Arc::new(lock));
+        locked(&self.held).insert(id, lock);
     }
 
-    pub(crate) fn remove(&self, id: &ClaimId) -> Option<Arc<HeldLock>> {
+    pub(crate) fn remove(&self, id: &ClaimId) -> Option<HeldLock> {
         locked(&self.held).remove(id)
     }
 }

@@ -1,6 +1,7 @@
 use leasehold::{Mode, Release, Store};
 
 use crate::helper::Helper;
+use crate::waiting::Child;
 use crate::world::{World, fence, is_busy, wait_for};
 
 #[tokio::test]
@@ -26,13 +27,12 @@ async fn a_descriptor_handed_down_keeps_the_lock_past_the_death_of_its_process()
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
-    let guardian: i32 = helper.ask(&["hand down"]).parse().unwrap();
+    let guardian = Child::new(helper.ask(&["hand down"]));
     let holder = helper.pid();
     helper.kill();
     let still_held = is_busy(world.store.acquire(&world.claim("deploy", 0)).await);
     let holders = world.store.holders(&crate::world::key("deploy")).await;
-    let guardian = nix::unistd::Pid::from_raw(guardian);
-    nix::sys::signal::kill(guardian, nix::sys::signal::Signal::SIGKILL).unwrap();
+    drop(guardian);
     assert!(still_held);
     let pids = holders
         .unwrap()

@@ -1,6 +1,6 @@
 use std::fs;
 
-use leasehold::{ErrorKind, Store};
+use leasehold::{ErrorKind, Mode, Permits, Store};
 
 use crate::helper::Helper;
 use crate::world::{World, key};
@@ -46,7 +46,9 @@ async fn a_file_that_cannot_be_trusted_is_named_and_left_as_it_was() {
         good[..100].repeat(30)[1..].to_vec(),
     ] {
         fs::write(&path, &bytes).unwrap();
-        for claim in [world.claim("deploy", 0), world.shared("deploy", 0)] {
+        let permit = Mode::Permit(Permits::new(3).unwrap());
+        for mode in [Mode::Exclusive, Mode::Shared, permit] {
+            let claim = world.claim("deploy", 0).with_mode(mode);
             let error = world.store.acquire(&claim).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             assert_eq!(error.key(), Some(&key("deploy")));
@@ -105,7 +107,7 @@ async fn a_fence_that_cannot_be_written_is_not_granted_and_harms_nothing() {
         }
         let mut helper = Helper::start_under(limited);
         for _ in 0..2 {
-            let answer = helper.try_take(world.dir.path(), name, leasehold::Mode::Exclusive);
+            let answer = helper.try_take(world.dir.path(), name, Mode::Exclusive);
             assert!(answer.starts_with("error Io"), "{answer}");
             assert!(answer.contains("could not write the fence"), "{answer}");
         }
@@ -137,7 +139,7 @@ async fn a_full_disk_is_an_io_error_that_names_the_file() {
     let mut helper = Helper::start_under(&wrapper);
     let locks = world.dir.path().join("locks");
     for _ in 0..2 {
-        let answer = helper.try_take(&locks, "deploy", leasehold::Mode::Exclusive);
+        let answer = helper.try_take(&locks, "deploy", Mode::Exclusive);
         assert!(answer.starts_with("error Io"), "{answer}");
         assert!(answer.contains("No space left on device"), "{answer}");
         assert!(answer.contains(locks.to_str().unwrap()), "{answer}");

@@ -37,7 +37,8 @@ impl Drop for Flock {
     }
 }
 
-fn flock_gets(path: &Path, option: &str) -> bool {
+/// Whether `flock(1)` would get the lock now; it gives it back.
+pub(crate) fn flock_gets(path: &Path, option: &str) -> bool {
     let status = Command::new("flock")
         .args([option, "-n", "-E", "75"])
         .arg(path)

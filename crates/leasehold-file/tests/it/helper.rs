@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
-use leasehold::{Attempt, Mode, Store};
+use leasehold::{Attempt, Claim, Fence, Mode, Permits, Store};
 use leasehold_file::FileStore;
+use leasehold_testkit::servers::until;
 
 use crate::world;
 
@@ -121,10 +123,7 @@ fn obey() {
         let words: Vec<_> = line.split('\t').collect();
         let answer = match words[..] {
             ["take", dir, name, mode] => {
-                let mut claim = world::claim(&client, name, 0);
-                if mode == "shared" {
-                    claim = claim.with_mode(Mode::Shared);
-                }
+                let claim = world::claim(&client, name, 0).with_mode(read_mode(mode));
                 let opened = FileStore::open(dir);
                 match opened.and_then(|store| {
                     let attempt = runtime.block_on(store.acquire(&claim))?;
@@ -140,6 +139,18 @@ fn obey() {
                 let store = FileStore::open(dir).unwrap();
                 let times = times.parse().unwrap();
                 runtime.block_on(increment(&store, &client, name, file.as_ref(), times))
+            }
+            ["go in and out", dir, name, permits, tally, times] => {
+                let store = FileStore::open(dir).unwrap();
+                let permits = Permits::new(permits.parse().unwrap()).unwrap();
+                let times = times.parse().unwrap();
+                let claim = || world::claim(&client, name, 0).with_mode(Mode::Permit(permits));
+                runtime.block_on(go_in_and_out(&store, claim, permits, tally.as_ref(), times))
+            }
+            ["downgrade"] => {
+                let (store, claim) = taken.last().unwrap();
+                let shared = world::held(&claim.clone().with_mode(Mode::Shared), Fence::MAX);
+                format!("{:?}", runtime.block_on(store.renew(&[shared]))[0])
             }
             // A child that has the descriptor as its stdin, and lives for a while.
             ["hand down"] => {
@@ -181,6 +192,55 @@ async fn increment(
         store.release(&claim).await.unwrap();
     }
     fences.join(" ")
+}
+
+/// Holds a permit `times` times, each time until so many were inside together as there are permits;
+/// answers the fences.
+async fn go_in_and_out(
+    store: &FileStore,
+    claim: impl Fn() -> Claim,
+    permits: Permits,
+    file: &Path,
+    times: u32,
+) -> String {
+    let mut fences = Vec::new();
+    for _ in 0..times {
+        let claim = world::in_turn(&claim());
+        fences.push(world::wait_for(store, &claim).await.to_string());
+        store.leave(&claim);
+        store.settle().await;
+        let [inside, ..] = tally(file, 1);
+        assert!(inside <= permits.get().into(), "{inside} are inside");
+        until("all permits in use", || {
+            tally(file, 0)[1] >= permits.get().into()
+        });
+        tally(file, -1);
+        store.release(&claim).await.unwrap();
+    }
+    fences.join(" ")
+}
+
+/// How many are inside after `change`, the most there were, and how many came, counted in `file`.
+fn tally(file: &Path, change: i64) -> [i64; 3] {
+    let file = File::options().read(true).write(true).open(file).unwrap();
+    file.lock().unwrap();
+    let text = std::io::read_to_string(&file).unwrap();
+    let mut numbers = text.split(' ').map(|it| it.parse::<i64>().unwrap());
+    let [inside, most, came] = [(); 3].map(|()| numbers.next().unwrap());
+    let inside = inside + change;
+    let counted = [inside, most.max(inside), came + change.max(0)];
+    let text = counted.map(|number| number.to_string()).join(" ");
+    file.set_len(0).unwrap();
+    file.write_all_at(text.as_bytes(), 0).unwrap();
+    counted
+}
+
+fn read_mode(text: &str) -> Mode {
+    match text.strip_prefix("permit of ") {
+        Some(count) => Mode::Permit(Permits::new(count.parse().unwrap()).unwrap()),
+        None if text == "shared" => Mode::Shared,
+        None => Mode::Exclusive,
+    }
 }
 
 /// Set in the other process.

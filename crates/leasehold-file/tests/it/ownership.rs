@@ -2,7 +2,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use leasehold::{LostReason, Mode, Release, Renewal, Store};
+use leasehold::{LostReason, Mode, Permits, Release, Renewal, Store};
 
 use crate::world::{World, fence, held, is_busy, wait_for};
 
@@ -94,7 +94,8 @@ async fn each_lease_is_renewed_on_its_own() {
 async fn an_attempt_dropped_at_any_point_leaves_nothing_held() {
     let world = World::new();
     let other = world.another_store();
-    for mode in [Mode::Exclusive, Mode::Shared] {
+    let permit = Mode::Permit(Permits::new(1).unwrap());
+    for mode in [Mode::Exclusive, Mode::Shared, permit] {
         let mut polls = 0;
         loop {
             let claim = world.claim("deploy", 0).with_mode(mode);

@@ -44,7 +44,7 @@ impl Clock for WordsAlone {
 }
 
 /// A store whose waiters never try without a word, beyond their first tries.
-fn by_words_alone(dir: &Path) -> FileStore {
+pub(crate) fn by_words_alone(dir: &Path) -> FileStore {
     let ambient = Ambient {
         clock: Arc::new(WordsAlone),
         ..Ambient::default()
@@ -53,13 +53,13 @@ fn by_words_alone(dir: &Path) -> FileStore {
 }
 
 /// Somebody who waits in the background, and leaves once it was granted.
-struct Waiting {
+pub(crate) struct Waiting {
     granted: JoinHandle<Fence>,
     attempts: Arc<AtomicU32>,
 }
 
 impl Waiting {
-    fn start(store: &FileStore, claim: &Claim) -> Self {
+    pub(crate) fn start(store: &FileStore, claim: &Claim) -> Self {
         let attempts = Arc::new(AtomicU32::new(0));
         let (store, claim, counted) = (store.clone(), claim.clone(), attempts.clone());
         let granted = tokio::spawn(async move {
@@ -80,7 +80,7 @@ impl Waiting {
     }
 
     /// Starts it, and returns once its first tries are over.
-    fn start_until_quiet(store: &FileStore, claim: &Claim) -> Self {
+    pub(crate) fn start_until_quiet(store: &FileStore, claim: &Claim) -> Self {
         let waiting = Self::start(store, claim);
         until("the first tries", || waiting.attempts() >= FIRST_TRIES);
         waiting
@@ -90,7 +90,7 @@ impl Waiting {
         self.attempts.load(Ordering::SeqCst)
     }
 
-    async fn granted(self) -> Fence {
+    pub(crate) async fn granted(self) -> Fence {
         let end = SystemClock.now() + PATIENCE;
         let granted = within(&SystemClock, end, self.granted).await;
         granted.expect("a word").unwrap()
@@ -180,15 +180,22 @@ async fn a_release_wakes_waiters_although_a_child_has_its_descriptor() {
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
-    let _child = Child(helper.ask(&["hand down"]).parse().unwrap());
+    let _child = Child::new(helper.ask(&["hand down"]));
     let store = by_words_alone(world.dir.path());
     let waiting = Waiting::start_until_quiet(&store, &in_turn(&world.claim("deploy", 0)));
     helper.ask(&["release"]);
     waiting.granted().await;
 }
 
-/// Ends a process of a helper, also if the test fails.
-struct Child(i32);
+/// A process of a helper. Dropping it kills it.
+pub(crate) struct Child(i32);
+
+impl Child {
+    /// By its number, as the helper answered it.
+    pub(crate) fn new(pid: String) -> Self {
+        Self(pid.parse().unwrap())
+    }
+}
 
 impl Drop for Child {
     fn drop(&mut self) {

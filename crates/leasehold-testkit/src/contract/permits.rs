@@ -95,26 +95,29 @@ pub(crate) async fn a8_as_many_hold_together_as_there_are_permits(scene: &Scene)
         return;
     }
     let mut held = Vec::new();
+    // Each with the handle that took it, which frees it: others need not know of it.
     for store in [&store, &other, &store] {
-        held.push(has_permit(scene, store, &key).await);
+        held.push((store, has_permit(scene, store, &key).await));
     }
     is_full(scene, &store, &key).await;
     is_full(scene, &other, &key).await;
-    let fences: Vec<Fence> = held.iter().map(|(_, fence)| *fence).collect();
+    let fences: Vec<Fence> = held.iter().map(|(_, (_, fence))| *fence).collect();
     assert!(fences.is_sorted_by(|one, two| one < two), "{fences:?}");
     for _ in 0..4 {
-        let (freed, _) = held.remove(1);
-        released(&store, &freed).await;
+        let (its, (freed, _)) = held.remove(1);
+        released(its, &freed).await;
         let (next, fence) = has_permit(scene, &other, &key).await;
-        assert!(held.iter().all(|(_, earlier)| *earlier < fence), "{fence}");
-        held.push((next, fence));
+        let is_earlier = |(_, (_, earlier)): &(_, (_, Fence))| *earlier < fence;
+        assert!(held.iter().all(is_earlier), "{fence}");
+        held.push((&other, (next, fence)));
         is_full(scene, &store, &key).await;
     }
-    for (claim, _) in &held {
-        released(&other, claim).await;
+    for (its, (claim, _)) in &held {
+        released(its, claim).await;
     }
     let writer = scene.claim(&key, LONG);
-    assert!(granted(&store, &writer).await > held[2].1);
+    let (_, (_, last)) = held[2];
+    assert!(granted(&store, &writer).await > last);
     released(&store, &writer).await;
 }
 

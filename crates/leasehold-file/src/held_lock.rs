@@ -1,0 +1,69 @@
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use leasehold::{Claim, Error, Fence, LostReason, Mode, Renewal};
+
+use crate::failure::failed;
+use crate::holder_record;
+use crate::lock_file::LockFile;
+use crate::room;
+
+/// A lock that an attempt took. Clones are the same lock.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLock {
+    pub(crate) lock: Arc<LockFile>,
+    pub(crate) mode: Mode,
+    /// Where its record is, if there was a seat left.
+    pub(crate) seat: Option<u64>,
+    pub(crate) fence: Fence,
+}
+
+impl HeldLock {
+    /// Whether holding it still keeps others out.
+    pub(crate) fn stands(&self) -> Result<bool, Error> {
+        let looked: io::Result<bool> = self.lock.stands();
+        looked.map_err(|error| failed("look up the lock file", self.lock.path(), error))
+    }
+
+    /// What a renewal of `claim` is answered, where this is what its owner holds.
+    pub(crate) fn renewal(&self, claim: &Claim) -> Renewal {
+        if self.mode != claim.mode && !self.is_downgraded_by(claim) {
+            return Renewal::Lost(LostReason::Gone);
+        }
+        match self.stands() {
+            Ok(true) => Renewal::Renewed,
+            Ok(false) => Renewal::Lost(LostReason::Gone),
+            Err(error) => Renewal::Unknown(error),
+        }
+    }
+
+    /// Whether renewing `claim` makes it shared.
+    pub(crate) fn is_downgraded_by(&self, claim: &Claim) -> bool {
+        (self.mode, claim.mode) == (Mode::Exclusive, Mode::Shared)
+    }
+
+    /// The same lock, made shared for `claim`, whoever reads its record being told first; `None` if
+    /// it was lost over it.
+    ///
+    /// After an error it is held alone as before. It may then have the byte of the readers too,
+    /// which keeps nobody out who was not out already.
+    pub(crate) fn downgraded(self, claim: &Claim) -> Result<Option<Self>, Error> {
+        let file = self.lock.file();
+        let record = || match self.seat {
+            None => Ok(()),
+            Some(seat) => {
+                let record = holder_record::encode(claim, self.fence);
+                file.write_all_at(&record, holder_record::offset(seat))
+            }
+        };
+        let downgraded = room::enter(file, claim.mode)
+            .and_then(|()| record())
+            .and_then(|()| self.lock.downgrade())
+            .map_err(|error| failed("share", self.lock.path(), error))?;
+        Ok(downgraded.then_some(Self {
+            mode: claim.mode,
+            ..self
+        }))
+    }
+}

@@ -1,0 +1,178 @@
+//! Attempts that found room for themselves before others took it.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use leasehold::ambient::Ambient;
+use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::{Attempt, BoxFuture, Claim, Error, Mode, Permits, Store};
+use leasehold_file::FileStore;
+use leasehold_testkit::servers::until;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use crate::flock::flock_gets;
+use crate::world::{World, fence, is_busy};
+
+/// On this clock every pause lasts until it is let go, the first one first.
+#[derive(Clone, Debug)]
+struct Gate {
+    pauses: Arc<AtomicUsize>,
+    let_go: Arc<Semaphore>,
+}
+
+impl Clock for Gate {
+    fn now(&self) -> BootInstant {
+        SystemClock.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        SystemClock.wall()
+    }
+
+    fn sleep_until(&self, _: BootInstant) -> BoxFuture<'static, ()> {
+        let Self { pauses, let_go } = self.clone();
+        Box::pin(async move {
+            let mut go = pin!(let_go.acquire());
+            let mut is_counted = false;
+            let gone = poll_fn(|context| {
+                let gone = go.as_mut().poll(context);
+                // Once it is in the queue.
+                if !std::mem::replace(&mut is_counted, true) {
+                    pauses.fetch_add(1, Ordering::SeqCst);
+                }
+                gone
+            });
+            gone.await.unwrap().forget();
+        })
+    }
+
+    fn stood_still(&self, _: std::time::Duration) {}
+}
+
+impl Gate {
+    fn closed() -> Self {
+        Self {
+            pauses: Arc::default(),
+            let_go: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    fn store(&self, dir: &Path) -> FileStore {
+        let ambient = Ambient {
+            clock: Arc::new(self.clone()),
+            ..Ambient::default()
+        };
+        FileStore::options().ambient(ambient).open(dir).unwrap()
+    }
+
+    fn until_paused(&self, times: usize) {
+        until("a pause", || self.pauses.load(Ordering::SeqCst) >= times);
+    }
+}
+
+/// Somebody who shares the lock, and stands still with these bytes of its file.
+struct Stopped(File);
+
+impl Stopped {
+    fn on(world: &World) -> Self {
+        let mut options = File::options();
+        let file = options.read(true).write(true);
+        Self(file.open(world.lock_file("deploy")).unwrap())
+    }
+
+    fn lock(&self, kind: i32, byte: u64) {
+        let range = libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: byte as libc::off_t,
+            l_len: 1,
+            l_pid: 0,
+        };
+        fcntl(&self.0, FcntlArg::F_OFD_SETLK(&range)).unwrap();
+    }
+}
+
+/// As the documentation of the crate says.
+const COUNTER: u64 = 0;
+const KIND_OF_READERS: u64 = 2048 + 1024 * 1024;
+
+fn in_background(store: &FileStore, claim: Claim) -> JoinHandle<Result<Attempt, Error>> {
+    let store = store.clone();
+    tokio::spawn(async move { store.acquire(&claim).await })
+}
+
+fn permits(count: u32) -> Mode {
+    Mode::Permit(Permits::new(count).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_kinds_that_both_found_room_one_gets_in() {
+    let pairs = [
+        [Mode::Shared, permits(3)],
+        [permits(3), Mode::Shared],
+        [permits(2), permits(3)],
+    ];
+    for modes in pairs {
+        let world = World::new();
+        world.pass("deploy", 0).await;
+        let stopped = Stopped::on(&world);
+        stopped.lock(libc::F_WRLCK, COUNTER);
+        let gate = Gate::closed();
+        let store = gate.store(world.dir.path());
+        let mut attempts = Vec::new();
+        for mode in modes {
+            let claim = world.claim("deploy", 0).with_mode(mode);
+            attempts.push(in_background(&store, claim));
+            gate.until_paused(attempts.len());
+        }
+        stopped.lock(libc::F_UNLCK, COUNTER);
+        // They go on in the order in which they came.
+        let mut granted = 0;
+        for attempt in attempts {
+            gate.let_go.add_permits(1);
+            let is_granted = matches!(attempt.await.unwrap(), Ok(Attempt::Granted(_)));
+            granted += usize::from(is_granted);
+            gate.let_go.add_permits(1);
+        }
+        assert_eq!(granted, 1, "{modes:?}");
+    }
+}
+
+/// Its `flock` may have kept a writer out, who was told of the last close there was.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_finds_its_room_taken_leaves_only_if_it_stays_so() {
+    for is_left in [true, false] {
+        let world = World::new();
+        let path = world.lock_file("deploy");
+        world.pass("deploy", 0).await;
+        let stopped = Stopped::on(&world);
+        stopped.lock(libc::F_WRLCK, COUNTER);
+        let gate = Gate::closed();
+        let store = gate.store(world.dir.path());
+        let attempt = in_background(&store, world.claim("deploy", 0).with_mode(permits(3)));
+        gate.until_paused(1);
+        assert!(!flock_gets(&path, "-x"));
+        stopped.lock(libc::F_RDLCK, KIND_OF_READERS);
+        stopped.lock(libc::F_UNLCK, COUNTER);
+        gate.let_go.add_permits(1);
+        gate.until_paused(2);
+        assert!(flock_gets(&path, "-x"), "it is in the way meanwhile");
+        if is_left {
+            stopped.lock(libc::F_UNLCK, KIND_OF_READERS);
+        }
+        gate.let_go.add_permits(1);
+        let attempt = attempt.await.unwrap();
+        if is_left {
+            fence(attempt);
+        } else {
+            assert!(is_busy(attempt));
+        }
+    }
+}
