@@ -55,8 +55,8 @@ pub struct Busy {
     pub place: Option<u64>,
     /// What holds the lock tells nobody when it ends: a lock of another library.
     pub silent: bool,
-    /// The permits that nobody holds, where one was asked for: another one was wanted, or somebody
-    /// waits for them who came before.
+    /// The permits that would have been granted instead of the one that was wanted: nobody holds
+    /// them, and nobody waits for them who came before.
     pub free: Slots,
     /// What the member showed beside it, where the store is one.
     pub sample: Option<Sample>,

@@ -121,6 +121,16 @@ pub enum Mode {
     Permit(Permits),
 }
 
+impl Mode {
+    /// How many permits there are, in [`Mode::Permit`].
+    pub fn permits(self) -> Option<Permits> {
+        match self {
+            Self::Permit(permits) => Some(permits),
+            Self::Exclusive | Self::Shared => None,
+        }
+    }
+}
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

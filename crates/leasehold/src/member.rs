@@ -42,6 +42,14 @@ use crate::store::Store;
 /// - **M9** A reservation that lapsed costs its client's other waiters their places, until one of them
 ///   asks again.
 /// - **M10** While somebody waits, [`Store::acquire`] takes nothing that is reserved.
+/// - **M11** While permits are held, the free ones are for as many waiters, the oldest of those who hear:
+///   each is told that it is its turn, and of which permit, once in a [`RESERVATION`]; who has not
+///   asked by then is late as in M9. One whose turn it is and whose permit is taken learns from
+///   [`Busy::free`](crate::Busy::free) which others it may ask for; there is nothing in it for whoever has no
+///   turn. Nobody overtakes a waiter of another mode that hears, and no reader one that waits for a
+///   permit. Barging takes any free one; who does not wait, where nobody does.
+/// - **M12** Another number of permits is refused without a place in the queue. A waiter of another
+///   number, from the time before, stands in nobody's way.
 pub trait Member: Store {
     /// The name under which the set knows this member; without credentials.
     fn id(&self) -> &MemberId;

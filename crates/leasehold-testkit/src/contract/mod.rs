@@ -22,7 +22,9 @@ mod healing;
 mod incarnation;
 mod looking;
 mod member;
+mod offers;
 mod party;
+mod permits;
 mod queue;
 mod release;
 mod renew;
@@ -85,6 +87,15 @@ const CHECKS: &[Check] = checks! {
         a2_a_shared_claim_excludes_exclusive_ones,
         a3_the_same_owner_is_granted_again,
         a5_busy_is_answered_at_once_and_leaves_nothing,
+    }
+    permits, Nothing::{
+        a8_as_many_hold_together_as_there_are_permits,
+        a8_a_permit_has_one_owner_and_an_owner_one_permit,
+        a8_another_number_is_refused_while_one_is_held,
+        a8_a_permit_that_does_not_exist_is_refused,
+        a8_permits_and_other_modes_keep_each_other_out,
+        a8_leases_that_end_let_as_many_in,
+        a8_contenders_never_hold_more_than_there_are,
     }
     contention, Processes::{
         a1_processes_count_exactly_with_growing_fences,
@@ -184,6 +195,19 @@ const CHECKS: &[Check] = checks! {
         m8_a_waiter_whose_attempt_failed_is_put_back,
         m8_the_first_reader_calls_those_behind_it,
         m8_who_listens_learns_that_nobody_is_told_any_more,
+    }
+    offers, Member::{
+        m11_a_permit_that_is_freed_is_offered_to_the_oldest,
+        m11_several_permits_are_offered_to_as_many,
+        m11_leases_that_end_let_the_next_ones_in,
+        m11_who_wants_a_taken_one_in_its_turn_learns_of_the_others,
+        m11_who_does_not_come_is_passed_over,
+        m11_nobody_overtakes_a_waiter_of_another_mode,
+        m11_no_reader_overtakes_one_that_waits_for_a_permit,
+        m11_the_first_permit_has_the_others_offered,
+        m11_what_was_offered_to_one_that_leaves_is_offered_on,
+        m11_barging_takes_any_and_who_does_not_wait_what_nobody_waits_for,
+        m12_another_number_is_refused_and_queued_nowhere,
     }
 };
 

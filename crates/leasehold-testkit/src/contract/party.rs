@@ -13,7 +13,7 @@ use crate::harness::Harness;
 /// nothing any more.
 #[derive(Debug)]
 pub(super) struct Party<'a> {
-    scene: &'a Scene,
+    pub(super) scene: &'a Scene,
     pub(super) member: Arc<dyn Member>,
     pub(super) info: Arc<ClientInfo>,
     heard: Arc<Mutex<Vec<Heard>>>,
@@ -131,10 +131,13 @@ impl Wish<'_> {
 
     /// What it was told so far.
     pub(super) fn words(&self) -> Vec<Word> {
+        self.hints().iter().map(|hint| hint.word).collect()
+    }
+
+    pub(super) fn hints(&self) -> Vec<Hint> {
         let ours = |heard| match heard {
-            Heard::Hint(Hint {
-                key, waiter, word, ..
-            }) => (key == self.claim.key && waiter == self.ticket.waiter).then_some(word),
+            Heard::Hint(hint) => Some(hint)
+                .filter(|hint| hint.key == self.claim.key && hint.waiter == self.ticket.waiter),
             Heard::Deaf => None,
         };
         self.party.heard().into_iter().filter_map(ours).collect()

@@ -5,7 +5,7 @@ use crate::attempt::{Attempt, Release, Renewal};
 use crate::claim::{Claim, Held};
 use crate::error::Error;
 use crate::guarantees::{
-    Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+    Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
 use crate::holder::Holder;
 use crate::key::Key;
@@ -26,6 +26,7 @@ impl Store for MemoryStore {
             Order::Fifo,
             Sharing::WritersPreferred,
         )
+        .with_counting(Counting::Permits)
     }
 
     fn terms(&self) -> LeaseTerms {

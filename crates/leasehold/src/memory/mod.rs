@@ -4,6 +4,7 @@
 mod as_member;
 mod as_store;
 mod data;
+mod permits;
 mod queue;
 mod slot;
 #[cfg(test)]
@@ -14,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Renewal};
-use crate::claim::{Claim, Held, Mode};
+use crate::claim::{Claim, Held};
 use crate::clock::{BootInstant, WallTime};
 use crate::ears::Ears;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::key::Key;
 use crate::member::{MemberId, Sampled};
 use crate::queue::Heard;
@@ -147,9 +148,6 @@ impl MemoryStore {
         claim: &Claim,
         attempt: impl FnOnce(&mut Slot, &mut Step<'_>) -> Result<Attempt, Error>,
     ) -> Result<Attempt, Error> {
-        if let Mode::Permit(_) = claim.mode {
-            return Err(Error::new(ErrorKind::Unsupported, "no permits"));
-        }
         let (now, mut data) = (self.ambient.clock.now(), self.data());
         let sample = data.sample(self.wall());
         let (key, tell) = (&claim.key, &mut |hint| self.ears.tell(&Heard::Hint(hint)));

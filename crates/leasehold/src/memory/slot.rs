@@ -38,9 +38,11 @@ impl Slot {
         if let Some(granted) = self.granted_before(claim) {
             return Ok(granted);
         }
+        self.check_permits(claim)?;
         let overtakes = !self.is_free() && !self.queue.is_empty();
-        if !self.lets_in(claim) || self.queue.is_reserved() || overtakes {
-            return Ok(Attempt::Busy(self.refusal(now)));
+        let is_kept = self.queue.is_reserved() || overtakes;
+        if !self.lets_in(claim) || is_kept {
+            return Ok(Attempt::Busy(self.refusal(claim, !is_kept, now)));
         }
         self.grant(claim, now)
     }
@@ -56,11 +58,15 @@ impl Slot {
         if let Some(granted) = self.granted_before(claim) {
             return Ok(granted);
         }
+        self.check_permits(claim)?;
         let ticket = match turn {
             Turn::Queued(ticket) => ticket,
             Turn::Barging if self.lets_in(claim) => return self.admit(claim, None, step),
-            Turn::Barging => return Ok(Attempt::Busy(self.refusal(step.now))),
+            Turn::Barging => return Ok(Attempt::Busy(self.refusal(claim, true, step.now))),
         };
+        if claim.mode.permits().is_some() && self.permits().is_some() {
+            return self.acquire_permit(claim, ticket, step);
+        }
         let its_turn = if self.is_free() {
             self.falls_to(claim, ticket, step)
         } else {
@@ -73,7 +79,7 @@ impl Slot {
             return self.admit(claim, Some(ticket.waiter), step);
         }
         self.queue.enqueue(ticket, Entry::of(claim), step.now);
-        let mut busy = self.refusal(step.now);
+        let mut busy = self.refusal(claim, false, step.now);
         busy.place = self.queue.place(ticket.waiter);
         Ok(Attempt::Busy(busy))
     }
@@ -102,6 +108,8 @@ impl Slot {
                 }
                 Departure::HandOver | Departure::LeaveFree(_) => {}
             }
+        } else if held || matches!(departure, Departure::Requeue(_)) {
+            self.offer_permits(step);
         }
         if held {
             Release::Released
@@ -111,7 +119,9 @@ impl Slot {
     }
 
     pub(super) fn leave_queue(&mut self, waiter: Owner, step: &mut Step<'_>) {
-        self.queue.leave(waiter, self.rest(step.now), step);
+        if !self.leave_offers(waiter, step) {
+            self.queue.leave(waiter, self.rest(step.now), step);
+        }
     }
 
     pub(super) fn renew(&mut self, claim: &Claim, now: BootInstant) -> Renewal {
@@ -153,7 +163,11 @@ impl Slot {
     /// Whether no lease keeps `claim` out.
     fn lets_in(&self, claim: &Claim) -> bool {
         let shared = |lease: &Lease| lease.claim.mode == Mode::Shared;
-        self.is_free() || claim.mode == Mode::Shared && self.leases.iter().all(shared)
+        match claim.mode {
+            Mode::Exclusive => self.is_free(),
+            Mode::Shared => self.leases.iter().all(shared),
+            Mode::Permit(_) => self.permit_for(claim).is_some(),
+        }
     }
 
     /// Whether a lock that nobody holds goes to `ticket` now.
@@ -171,18 +185,21 @@ impl Slot {
         self.queue.hand_over(Some(ticket), step)
     }
 
-    /// Grants to one who may have waited; the first reader calls those behind it.
-    fn admit(
+    /// Grants to one who may have waited; the first reader calls those behind it, and the first who
+    /// has a permit has the others offered.
+    pub(super) fn admit(
         &mut self,
         claim: &Claim,
         waiter: Option<Owner>,
         step: &mut Step<'_>,
     ) -> Result<Attempt, Error> {
-        let first_reader = claim.mode == Mode::Shared && self.is_free();
+        let is_first = self.is_free();
         let granted = self.grant(claim, step.now)?;
         self.queue.make_way(waiter, step.now);
-        if first_reader {
-            self.queue.call_readers(step);
+        match claim.mode {
+            Mode::Shared if is_first => self.queue.call_readers(step),
+            Mode::Permit(_) if is_first => self.offer_permits(step),
+            _ => {}
         }
         Ok(granted)
     }
@@ -194,23 +211,38 @@ impl Slot {
     }
 
     fn hold(&mut self, claim: &Claim, fence: Fence, now: BootInstant) {
+        let (mut claim, ttl) = (claim.clone(), claim.ttl);
+        claim.slot = self.permit_for(&claim);
         self.leases.push(Lease {
-            claim: claim.clone(),
+            claim,
             fence,
-            end: now + claim.ttl,
+            end: now + ttl,
         });
     }
 
-    fn refusal(&self, now: BootInstant) -> Busy {
-        let last = self.last_lease();
-        let mut busy = Busy::by(last.map(|lease| lease.claim.owner));
-        busy.remaining = self.rest(now).or(self.queue.rest(now));
+    /// What `claim` is told, and which permits it could have where it is its turn.
+    pub(super) fn refusal(&self, claim: &Claim, its_turn: bool, now: BootInstant) -> Busy {
+        let in_the_way = match (claim.mode, self.permits()) {
+            (Mode::Permit(_), Some(_)) => self.first_lease(),
+            _ => self.last_lease(),
+        };
+        let mut busy = Busy::by(in_the_way.map(|lease| lease.claim.owner));
+        let rest = in_the_way.map(|lease| lease.end.since(now));
+        busy.remaining = rest.or(self.queue.rest(now));
+        if let Some(permits) = claim.mode.permits().filter(|_| its_turn) {
+            busy.free = self.free_permits(permits);
+        }
         busy
     }
 
     /// How long the lock is held at most.
-    fn rest(&self, now: BootInstant) -> Option<Duration> {
+    pub(super) fn rest(&self, now: BootInstant) -> Option<Duration> {
         self.last_lease().map(|lease| lease.end.since(now))
+    }
+
+    /// The lease that ends first.
+    pub(super) fn first_lease(&self) -> Option<&Lease> {
+        self.leases.iter().min_by_key(|lease| lease.end)
     }
 
     /// The lease that ends last.

@@ -1,6 +1,7 @@
 //! The rules of the queue, one by one, and in random order.
 
 mod departures;
+mod permits;
 mod random;
 mod turns;
 
@@ -13,6 +14,7 @@ use super::slot::Slot;
 use crate::attempt::{Attempt, Busy, Release};
 use crate::claim::{Claim, Mode};
 use crate::clock::{BootInstant, WallTime};
+use crate::error::Error;
 use crate::holder::ClientInfo;
 use crate::key::Key;
 use crate::member::RESERVATION;
@@ -85,6 +87,8 @@ struct Bench {
     deaf: BTreeSet<u64>,
     /// What was heard since it was last asked, by `since` of the waiters.
     heard: Vec<(u64, Word)>,
+    /// Which permits the waiters were told of.
+    offered: Vec<(u64, u32)>,
 }
 
 impl Bench {
@@ -94,6 +98,7 @@ impl Bench {
             now: BootInstant::from_nanos(0),
             deaf: BTreeSet::new(),
             heard: Vec::new(),
+            offered: Vec::new(),
         }
     }
 
@@ -113,7 +118,7 @@ impl Bench {
     }
 
     fn step<T>(&mut self, run: impl FnOnce(&mut Slot, &mut Step<'_>) -> T) -> T {
-        let (deaf, heard) = (&self.deaf, &mut self.heard);
+        let (deaf, heard, offered) = (&self.deaf, &mut self.heard, &mut self.offered);
         let mut tell = |hint: Hint| {
             let text = hint.waiter.to_string();
             let (client, since) = (&text[..16], &text[33..]);
@@ -121,6 +126,7 @@ impl Bench {
             let hears = !deaf.contains(&number(client));
             if hears {
                 heard.push((number(since), hint.word));
+                offered.extend(hint.slot.map(|slot| (number(since), slot.get())));
             }
             hears
         };
@@ -133,21 +139,30 @@ impl Bench {
         run(&mut self.slot, &mut step)
     }
 
-    fn ask(&mut self, person: Person) -> Attempt {
+    fn attempt(&mut self, person: Person) -> Result<Attempt, Error> {
         let turn = Turn::Queued(person.ticket());
         self.step(|slot, step| slot.acquire_in_turn(&person.claim(), turn, step))
-            .unwrap()
+    }
+
+    fn overtake(&mut self, person: Person) -> Result<Attempt, Error> {
+        self.step(|slot, step| slot.acquire_in_turn(&person.claim(), Turn::Barging, step))
+    }
+
+    fn try_plainly(&mut self, person: Person) -> Result<Attempt, Error> {
+        self.step(|slot, step| slot.acquire(&person.claim(), step.now))
+    }
+
+    fn ask(&mut self, person: Person) -> Attempt {
+        self.attempt(person).unwrap()
     }
 
     fn barge(&mut self, person: Person) -> Attempt {
-        self.step(|slot, step| slot.acquire_in_turn(&person.claim(), Turn::Barging, step))
-            .unwrap()
+        self.overtake(person).unwrap()
     }
 
     /// An attempt of one that has no place in the queue and wants none.
     fn try_once(&mut self, person: Person) -> Attempt {
-        self.step(|slot, step| slot.acquire(&person.claim(), step.now))
-            .unwrap()
+        self.try_plainly(person).unwrap()
     }
 
     fn depart(&mut self, person: Person, departure: &Departure) -> Release {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::permits::Permits;
 
 /// What holds before and after every step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +32,12 @@ impl Dice {
 
 fn people() -> Vec<Person> {
     let mode = |since| {
-        if since % 3 == 0 {
-            Mode::Shared
-        } else {
-            Mode::Exclusive
+        let permits = |count| Mode::Permit(Permits::new(count).unwrap());
+        match since % 6 {
+            0 | 3 => Mode::Shared,
+            1 | 5 => permits(2),
+            2 if since == 2 => permits(3),
+            _ => Mode::Exclusive,
         }
     };
     let person = |since| Person {
@@ -42,22 +45,22 @@ fn people() -> Vec<Person> {
         client: since % 5,
         mode: mode(since),
     };
-    (1..=12).map(person).collect()
+    (1..=16).map(person).collect()
 }
 
 /// Lets `person` do something; says what.
 fn act(bench: &mut Bench, person: Person, dice: &mut Dice) -> &'static str {
     match dice.below(16) {
         0..=6 => {
-            bench.ask(person);
+            let _ = bench.attempt(person);
             "asks"
         }
         7 => {
-            bench.barge(person);
+            let _ = bench.overtake(person);
             "barges"
         }
         8 => {
-            bench.try_once(person);
+            let _ = bench.try_plainly(person);
             "tries"
         }
         9 | 10 => {
@@ -93,10 +96,16 @@ fn judge(bench: &mut Bench, before: &State, person: Person, action: &str, at: &s
     let heard = bench.heard();
     let after = bench.state();
     let leases = &bench.slot.leases;
-    let alone = leases
-        .iter()
-        .any(|lease| lease.claim.mode == Mode::Exclusive);
-    assert!(leases.len() <= 1 || !alone, "{at}: two hold it: {leases:?}");
+    if let [first, .., last] = leases.as_slice() {
+        assert_eq!(first.claim.mode, last.claim.mode, "{at}: {leases:?}");
+        let slots: BTreeSet<_> = leases.iter().map(|it| it.claim.slot).collect();
+        let together = match first.claim.mode {
+            Mode::Exclusive => false,
+            Mode::Shared => true,
+            Mode::Permit(_) => slots.len() == leases.len(),
+        };
+        assert!(together, "{at}: they hold it together: {leases:?}");
+    }
     let mut all = after.queued.clone();
     all.extend(after.reserved);
     all.sort_unstable();
@@ -155,7 +164,10 @@ fn whoever_goes_on_asking_is_served() {
             rounds += 1;
             assert!(rounds < 2_000, "seed {seed}: {left:?} still wait");
             let person = left[dice.below(left.len() as u64) as usize];
-            if is_granted(&bench.ask(person)) {
+            if bench
+                .attempt(person)
+                .is_ok_and(|answer| is_granted(&answer))
+            {
                 bench.frees(person);
                 left.retain(|it| *it != person);
             }

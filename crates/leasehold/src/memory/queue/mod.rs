@@ -1,3 +1,5 @@
+mod offers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +10,10 @@ use crate::holder::ClientInfo;
 use crate::key::Key;
 use crate::member::RESERVATION;
 use crate::owner::{ClientId, Owner};
+use crate::permits::Slot;
 use crate::queue::{Hint, Ticket, Waiter, Word};
+
+pub(super) use offers::Offering;
 
 /// Who waits for one key, and for whom it is reserved.
 ///
@@ -30,6 +35,8 @@ pub(super) struct Queue {
 pub(super) struct Entry {
     mode: Mode,
     client: Arc<ClientInfo>,
+    /// The permit that is offered to it.
+    offer: Option<offers::Offer>,
 }
 
 impl Entry {
@@ -37,6 +44,7 @@ impl Entry {
         Self {
             mode: claim.mode,
             client: Arc::clone(&claim.client),
+            offer: None,
         }
     }
 }
@@ -59,11 +67,16 @@ pub(super) struct Step<'a> {
 
 impl Step<'_> {
     fn tell(&mut self, waiter: Owner, word: Word) -> bool {
+        self.tell_of(None, waiter, word)
+    }
+
+    /// Says a word about this permit.
+    fn tell_of(&mut self, slot: Option<Slot>, waiter: Owner, word: Word) -> bool {
         (self.tell)(Hint {
             key: self.key.clone(),
             waiter,
             word,
-            slot: None,
+            slot,
         })
     }
 }
@@ -165,7 +178,7 @@ impl Queue {
         while let Some((ticket, entry)) = self.entries.pop_first() {
             let client = ticket.waiter.client();
             if self.is_late(client, step.now) {
-                self.entries.retain(|it, _| it.waiter.client() != client);
+                self.drop_client(client);
             } else if asking == Some(ticket) {
                 self.entries.insert(ticket, entry);
                 return true;
@@ -174,7 +187,7 @@ impl Queue {
                 self.reserved = Some(Reservation { ticket, entry, end });
                 self.offered.insert(client, end);
                 self.kept_until = Some(step.now + Self::KEPT);
-                let other = |it: ClientId| it != client;
+                let other = |it: Owner| it.client() != client;
                 self.tell_soon(1, RESERVATION, other, step);
                 return false;
             }
@@ -188,9 +201,9 @@ impl Queue {
             return;
         };
         self.gap = Some(step.now + span);
-        self.tell_soon(1, span, |it| it == head, step);
+        self.tell_soon(1, span, |it| it.client() == head, step);
         // The head may be dead, and nobody else would know when the time is over.
-        self.tell_soon(1, span, |it| it != head, step);
+        self.tell_soon(1, span, |it| it.client() != head, step);
     }
 
     /// Takes a waiter out; what was reserved for it, or is free, is handed over, and those who moved
@@ -208,26 +221,31 @@ impl Queue {
             None => {
                 self.hand_over(None, step);
             }
-            Some(rest) if place.is_some_and(|place| place <= 2) => {
-                self.tell_soon(2, rest, |_| true, step);
-            }
-            Some(_) => {}
+            Some(rest) => self.move_up(place, rest, step),
         }
     }
 
-    /// Whether a writer who hears stands before `ticket`: later readers do not overtake it.
+    /// One that stood at `place` is gone: whoever is at the front now learns when to try.
+    fn move_up(&mut self, place: Option<u64>, rest: Duration, step: &mut Step<'_>) {
+        if place.is_some_and(|place| place <= 2) {
+            self.tell_soon(2, rest, |_| true, step);
+        }
+    }
+
+    /// Whether one who wants no share, and hears, stands before `ticket`: later readers do not
+    /// overtake it.
     pub(super) fn keeps_reader_out(
         &mut self,
         ticket: Ticket,
         remaining: Duration,
         step: &mut Step<'_>,
     ) -> bool {
-        let is_writer = |(_, entry): &(&Ticket, &Entry)| entry.mode == Mode::Exclusive;
-        while let Some((&writer, _)) = self.entries.range(..ticket).find(is_writer) {
-            if step.tell(writer.waiter, Word::Soon { remaining }) {
+        let is_other = |(_, entry): &(&Ticket, &Entry)| entry.mode != Mode::Shared;
+        while let Some((&other, _)) = self.entries.range(..ticket).find(is_other) {
+            if step.tell(other.waiter, Word::Soon { remaining }) {
                 return true;
             }
-            self.entries.remove(&writer);
+            self.entries.remove(&other);
         }
         false
     }
@@ -245,13 +263,13 @@ impl Queue {
         }
     }
 
-    /// Tells the first `count` who hear that they are next, of the clients that are not late and
-    /// that `concerns` names.
+    /// Tells the first `count` who hear that they are next, of the waiters that `concerns` names and
+    /// whose clients are not late.
     fn tell_soon(
         &mut self,
         count: usize,
         remaining: Duration,
-        concerns: impl Fn(ClientId) -> bool,
+        concerns: impl Fn(Owner) -> bool,
         step: &mut Step<'_>,
     ) {
         let mut told = 0;
@@ -261,7 +279,7 @@ impl Queue {
             if told == count {
                 return;
             }
-            if !concerns(client) || self.is_late(client, step.now) {
+            if !concerns(ticket.waiter) || self.is_late(client, step.now) {
                 continue;
             }
             if step.tell(ticket.waiter, Word::Soon { remaining }) {
@@ -280,6 +298,10 @@ impl Queue {
     /// Whether a client was offered the lock and has not been heard of since.
     fn is_late(&self, client: ClientId, now: BootInstant) -> bool {
         self.offered.get(&client).is_some_and(|end| *end <= now)
+    }
+
+    fn drop_client(&mut self, client: ClientId) {
+        self.entries.retain(|it, _| it.waiter.client() != client);
     }
 
     fn remove(&mut self, waiter: Owner) {
