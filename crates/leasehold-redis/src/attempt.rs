@@ -6,9 +6,10 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode, Sample};
 
 use crate::connection::{Answer, Command, Link, Refusal, Script, Unanswered};
-use crate::sample;
-use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_SHARED, RIGHTS};
+use crate::lease::word;
+use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_PERMIT, ACQUIRE_SHARED, RIGHTS};
 use crate::wire::{COUNTER, LockValue, REST_MS, Records};
+use crate::{permit, sample};
 
 /// What one attempt came to, before a foreign lock was looked at more closely.
 #[derive(Debug)]
@@ -28,9 +29,6 @@ pub(crate) fn milliseconds(ttl: Duration) -> u64 {
 pub(crate) fn check(claim: &Claim, server_clock: Option<WallTime>) -> Result<(), Error> {
     let proposal = claim.proposal;
     let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
-    if let Mode::Permit(_) = claim.mode {
-        return Err(Error::new(ErrorKind::Unsupported, "no permits"));
-    }
     if proposal.as_micros() >= Fence::MAX.get() {
         return refuse(format!(
             "the client's wall clock says {} µs since 1970: at most {} fit into a fence",
@@ -46,7 +44,7 @@ pub(crate) fn check(claim: &Claim, server_clock: Option<WallTime>) -> Result<(),
             apart.as_secs_f64() / CLOCKS_APART_MAX.as_secs_f64()
         ));
     }
-    Ok(())
+    permit::check(claim)
 }
 
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -78,7 +76,7 @@ pub(crate) async fn acquire(
         let answers = link.run(script, after).await?;
         let (answer, shown) = answers.split_at(1);
         (
-            read_script(&answer[0], link.user()),
+            read_script(&answer[0], claim, link.user()),
             sample::read(link, shown),
         )
     };
@@ -134,21 +132,26 @@ fn plain_attempt(records: &Records, claim: &Claim) -> Vec<Command> {
 }
 
 fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Command) {
-    let script = match claim.mode {
-        Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
-        Mode::Shared | Mode::Permit(_) => &*ACQUIRE_SHARED,
-    };
-    let keys = [
+    let mut keys = vec![
         &*records.lock,
         &records.fence,
         &records.readers,
         &records.queue,
     ];
-    let arguments = [
+    let mut arguments = vec![
         claim.owner.to_string(),
         milliseconds(claim.ttl).to_string(),
         claim.proposal.as_micros().to_string(),
     ];
+    let script = match claim.mode {
+        Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
+        Mode::Shared => &*ACQUIRE_SHARED,
+        Mode::Permit(_) => {
+            keys.push(&records.slots);
+            arguments.extend([word(claim.mode), permit::wish(claim)]);
+            &*ACQUIRE_PERMIT
+        }
+    };
     (script, script.call(&keys, &arguments))
 }
 
@@ -172,7 +175,7 @@ fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
     granted(drawn, user)
 }
 
-fn read_script(answer: &Answer, user: &str) -> Verdict {
+fn read_script(answer: &Answer, claim: &Claim, user: &str) -> Verdict {
     if let Answer::Refused(refusal) = answer {
         if refusal.is_wrong_type() {
             return Verdict::WrongType;
@@ -181,8 +184,10 @@ fn read_script(answer: &Answer, user: &str) -> Verdict {
     }
     match answer.as_list() {
         Some([Answer::Integer(1), drawn]) => granted(drawn, user),
-        Some([Answer::Integer(0), Answer::Text(value)]) => {
-            Verdict::Decided(Attempt::Busy(busy(value)))
+        Some([Answer::Integer(0), value @ Answer::Text(text), told @ ..]) => {
+            let mut busy = busy(text);
+            busy.remaining = told.first().and_then(duration);
+            refused(permit::with_free(busy, claim, value, told.get(1)))
         }
         _ => Verdict::Failed(garbled("the script of an attempt")),
     }
@@ -199,13 +204,26 @@ pub(crate) fn granted(drawn: &Answer, user: &str) -> Verdict {
     }
 }
 
+pub(crate) fn refused(busy: Result<Busy, Error>) -> Verdict {
+    match busy {
+        Ok(busy) => Verdict::Decided(Attempt::Busy(busy)),
+        Err(error) => Verdict::Failed(error),
+    }
+}
+
+/// A number of milliseconds; nothing where it is negative, which says that there is no end.
+pub(crate) fn duration(answer: &Answer) -> Option<Duration> {
+    let milliseconds = u64::try_from(answer.as_integer()?).ok()?;
+    Some(Duration::from_millis(milliseconds))
+}
+
 /// What the value of a lock key tells one who may not have the lock.
 pub(crate) fn busy(value: &[u8]) -> Busy {
     let mut busy = Busy::default();
     match LockValue::read(value) {
         LockValue::Owner(owner) => busy.holder = Some(owner),
         LockValue::Foreign => busy.silent = true,
-        LockValue::Shared | LockValue::Reserved(..) => {}
+        LockValue::Shared | LockValue::Permits(_) | LockValue::Reserved(..) => {}
     }
     busy
 }

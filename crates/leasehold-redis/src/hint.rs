@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use leasehold::{Hint, Key, Word};
+use leasehold::{Hint, Key, Permits, Slot, Word};
 
 /// Reads a message to a member whose locks have `prefix` in front of their names. Anybody may write
 /// to the channel: what makes no sense is none of ours.
 pub(crate) fn read(prefix: &str, message: &[u8]) -> Option<Hint> {
     let (word, rest) = std::str::from_utf8(message).ok()?.split_once(' ')?;
+    let (word, slot) = match word.split_once('/') {
+        Some(("turn", slot)) => ("turn", Some(read_slot(slot)?)),
+        Some(_) => return None,
+        None => (word, None),
+    };
     let (word, rest) = match word {
         "turn" => (Word::YourTurn, rest),
         "soon" => {
@@ -22,8 +27,15 @@ pub(crate) fn read(prefix: &str, message: &[u8]) -> Option<Hint> {
         key: Key::new(lock.strip_prefix(prefix)?).ok()?,
         waiter: waiter.parse().ok()?,
         word,
-        slot: None,
+        slot,
     })
+}
+
+/// Of how many permits it is one, only the waiter knows.
+fn read_slot(text: &str) -> Option<Slot> {
+    let most = Permits::new(Permits::MAX).ok()?;
+    let slot = Slot::new(text.parse().ok()?, most).ok()?;
+    (slot.to_string() == text).then_some(slot)
 }
 
 #[cfg(test)]
@@ -42,6 +54,9 @@ mod tests {
         assert_eq!(hint.key.as_str(), "app:a");
         let remaining = Duration::from_secs(1);
         assert_eq!(hint.word, Word::Soon { remaining });
+        assert_eq!(hint.slot, None);
+        let hint = read("", format!("turn/127 {WAITER} app:a").as_bytes()).unwrap();
+        assert_eq!((hint.word, hint.slot.unwrap().get()), (Word::YourTurn, 127));
     }
 
     #[test]
@@ -53,6 +68,11 @@ mod tests {
             format!("turn {WAITER} other:key"),
             format!("turn {WAITER} app:"),
             "turn somebody app:key".into(),
+            format!("turn/ {WAITER} app:key"),
+            format!("turn/03 {WAITER} app:key"),
+            format!("turn/128 {WAITER} app:key"),
+            format!("turn/1/2 {WAITER} app:key"),
+            format!("soon/1 1000 {WAITER} app:key"),
             format!("soon {WAITER} app:key"),
             format!("soon -1 {WAITER} app:key"),
             format!("later 5 {WAITER} app:key"),

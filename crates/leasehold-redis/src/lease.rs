@@ -12,10 +12,12 @@ use crate::wire::Records;
 /// How many leases one run of a script renews or puts back: a server does nothing else meanwhile.
 const AT_ONCE: usize = 64;
 
-pub(crate) fn word(mode: Mode) -> &'static str {
+/// The mode as the scripts want it.
+pub(crate) fn word(mode: Mode) -> String {
     match mode {
-        Mode::Exclusive => "exclusive",
-        Mode::Shared | Mode::Permit(_) => "shared",
+        Mode::Exclusive => "exclusive".to_owned(),
+        Mode::Shared => "shared".to_owned(),
+        Mode::Permit(permits) => format!("permits:{permits}"),
     }
 }
 
@@ -48,17 +50,20 @@ pub(crate) async fn renew(
 }
 
 fn renewal(prefix: &str, leases: &[Held]) -> Command {
-    let records: Vec<Records> = leases
+    let records = leases
         .iter()
-        .map(|held| Records::of(prefix, &held.claim.key))
-        .collect();
-    let keys = records
-        .iter()
-        .flat_map(|records| [&*records.lock, &*records.fence, &*records.readers]);
+        .map(|held| (Records::of(prefix, &held.claim.key), held.claim.mode));
+    let records: Vec<(Records, Mode)> = records.collect();
+    let keys = records.iter().flat_map(|(records, mode)| {
+        let slots = matches!(mode, Mode::Permit(_)).then_some(&*records.slots);
+        [&*records.lock, &*records.fence, &*records.readers]
+            .into_iter()
+            .chain(slots)
+    });
     let keys: Vec<&str> = keys.collect();
     let arguments = leases.iter().flat_map(|Held { claim, .. }| {
         let ttl = milliseconds(claim.ttl).to_string();
-        [word(claim.mode).to_owned(), claim.owner.to_string(), ttl]
+        [word(claim.mode), claim.owner.to_string(), ttl]
     });
     let arguments: Vec<String> = arguments.collect();
     RENEW.call(&keys, &arguments)
@@ -148,11 +153,7 @@ pub(crate) async fn seal(
     fence: Fence,
 ) -> Result<Sampled<Seal>, Error> {
     let keys = [&*records.lock, &*records.fence, &*records.readers];
-    let arguments = [
-        word(claim.mode).to_owned(),
-        claim.owner.to_string(),
-        fence.to_string(),
-    ];
+    let arguments = [word(claim.mode), claim.owner.to_string(), fence.to_string()];
     let mut commands = vec![SEAL.call(&keys, &arguments)];
     commands.extend(sample::questions());
     let answers = link.run(&SEAL, commands).await?;

@@ -96,6 +96,7 @@ mod hint;
 mod lease;
 mod look;
 mod member;
+mod permit;
 mod presence;
 mod queue;
 mod sample;

@@ -37,7 +37,8 @@ pub(crate) async fn holders(link: &Link, records: &Records) -> Result<Vec<Holder
     let mut holders = match found {
         LockValue::Foreign => vec![holder(Mode::Exclusive, None, remaining)],
         LockValue::Owner(owner) => vec![holder(Mode::Exclusive, Some(owner), remaining)],
-        LockValue::Shared => readers(link, records).await?,
+        LockValue::Shared => readers(link, records, Mode::Shared).await?,
+        LockValue::Permits(permits) => readers(link, records, Mode::Permit(permits)).await?,
         LockValue::Reserved(..) => return Ok(Vec::new()),
     };
     let owners = holders.iter().filter_map(|holder| holder.owner);
@@ -104,7 +105,8 @@ fn remaining(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-async fn readers(link: &Link, records: &Records) -> Result<Vec<Holder>, Error> {
+/// Who holds the lock together, in this mode.
+async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holder>, Error> {
     let questions = vec![
         Command::new("TIME"),
         Command::new("ZRANGE")
@@ -123,7 +125,7 @@ async fn readers(link: &Link, records: &Records) -> Result<Vec<Holder>, Error> {
         let owner = owner.parse().ok()?;
         let ends = Duration::from_millis(ends_ms as u64);
         let left = ends.checked_sub(Duration::from_micros(now.as_micros()))?;
-        Some(holder(Mode::Shared, Some(owner), Some(left)))
+        Some(holder(mode, Some(owner), Some(left)))
     });
     Ok(holders.collect())
 }
@@ -210,7 +212,10 @@ async fn held_by_us(link: &Link, key_prefix: &str, keys: &[Answer]) -> Result<Ve
             return None;
         };
         let value = LockValue::read(value);
-        let ours = matches!(value, LockValue::Owner(_) | LockValue::Shared);
+        let ours = matches!(
+            value,
+            LockValue::Owner(_) | LockValue::Shared | LockValue::Permits(_)
+        );
         let name = key.strip_prefix(key_prefix)?;
         ours.then(|| Key::new(name).ok()).flatten()
     });

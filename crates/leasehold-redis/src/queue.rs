@@ -1,18 +1,19 @@
 //! Waiting in turn: attempts with a ticket, and what becomes of a lock that is freed.
 
-use std::time::Duration;
-
 use leasehold::clock::BootInstant;
-use leasehold::{Attempt, Busy, Claim, Departure, Error, Owner, Release, Ticket, Turn};
+use leasehold::{Attempt, Busy, Claim, Departure, Error, Mode, Owner, Release, Ticket, Turn};
 
 use crate::attempt::{
-    Verdict, busy, check, foreign_lock, garbled, granted, milliseconds, with_sample,
+    Verdict, busy, check, duration, foreign_lock, garbled, granted, milliseconds,
+    refused as denied, with_sample,
 };
 use crate::connection::{Answer, Command, Link, Script, Unanswered};
 use crate::lease::{own_refusal, refused, word};
-use crate::sample;
-use crate::scripts::{ACQUIRE_IN_TURN, DEPART, LEAVE_QUEUE, RIGHTS};
+use crate::scripts::{
+    ACQUIRE_IN_TURN, ACQUIRE_PERMIT_IN_TURN, DEPART, DEPART_WITH_PERMIT, LEAVE_QUEUE, RIGHTS,
+};
 use crate::wire::{CARD, Records};
+use crate::{permit, sample};
 
 /// Makes one attempt on `link`, in the order of tickets or ahead of it.
 pub(crate) async fn acquire(
@@ -31,10 +32,11 @@ pub(crate) async fn acquire(
     let subscription = listening.and_then(|client| Some((client, link.subscription(client)?)));
     let (subscriber, subscription) = subscription.unzip();
     let mut commands: Vec<Command> = subscription.into_iter().collect();
-    commands.push(attempt(records, claim, turn));
+    let (script, attempt) = attempt(records, claim, turn);
+    commands.push(attempt);
     commands.extend(link.introduction(&claim.client, now));
     let unanswered = Unanswered::on(link);
-    let answers = link.run(&ACQUIRE_IN_TURN, commands).await?;
+    let answers = link.run(script, commands).await?;
     unanswered.answered();
     link.note_introduced(claim.client.id, now);
     let mut answers = answers.iter();
@@ -43,29 +45,37 @@ pub(crate) async fn acquire(
         link.note_subscribed(client, subscribed);
     }
     let answer = answers.next().ok_or_else(|| garbled("an attempt"))?;
-    match read(answer, link) {
+    match read(answer, claim, link) {
         Verdict::Decided(attempt) => Ok(attempt),
         Verdict::Failed(error) => Err(error),
         Verdict::WrongType => foreign_lock(link, records).await,
     }
 }
 
-fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> Command {
+fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, Command) {
     let mut keys = Vec::from(keys(records));
     keys.push(CARD);
     let (waiter, since) = match turn {
         Turn::Queued(ticket) => named(ticket),
         Turn::Barging => Default::default(),
     };
-    let arguments = [
-        word(claim.mode).to_owned(),
+    let mut arguments = vec![
+        word(claim.mode),
         claim.owner.to_string(),
         milliseconds(claim.ttl).to_string(),
         claim.proposal.as_micros().to_string(),
         waiter,
         since,
     ];
-    ACQUIRE_IN_TURN.call(&keys, &arguments)
+    let script = match claim.mode {
+        Mode::Exclusive | Mode::Shared => &*ACQUIRE_IN_TURN,
+        Mode::Permit(_) => {
+            keys.push(&records.slots);
+            arguments.push(permit::wish(claim));
+            &*ACQUIRE_PERMIT_IN_TURN
+        }
+    };
+    (script, script.call(&keys, &arguments))
 }
 
 fn keys(records: &Records) -> [&str; 5] {
@@ -84,7 +94,7 @@ fn named(ticket: &Ticket) -> (String, String) {
     (ticket.waiter.to_string(), since.to_string())
 }
 
-fn read(answer: &Answer, link: &Link) -> Verdict {
+fn read(answer: &Answer, claim: &Claim, link: &Link) -> Verdict {
     let (verdict, seen) = match answer {
         Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
         Answer::Refused(refusal) => {
@@ -93,8 +103,17 @@ fn read(answer: &Answer, link: &Link) -> Verdict {
         }
         Answer::List(parts) => match parts.as_slice() {
             [Answer::Integer(1), Answer::List(seen), drawn] => (granted(drawn, link.user()), seen),
-            [Answer::Integer(0), Answer::List(seen), value, left, place] => {
-                (busy_in_turn(value, left, place), seen)
+            [
+                Answer::Integer(0),
+                Answer::List(seen),
+                value,
+                left,
+                place,
+                free @ ..,
+            ] => {
+                let busy = busy_in_turn(value, left, place);
+                let busy = permit::with_free(busy, claim, value, free.first());
+                (denied(busy), seen)
             }
             _ => return Verdict::Failed(garbled("the script of an attempt")),
         },
@@ -112,16 +131,16 @@ fn read(answer: &Answer, link: &Link) -> Verdict {
     }
 }
 
-fn busy_in_turn(value: &Answer, left: &Answer, place: &Answer) -> Verdict {
+fn busy_in_turn(value: &Answer, left: &Answer, place: &Answer) -> Busy {
     let mut busy = match value {
         Answer::Text(value) => busy(value),
         // The lock is left free for a while.
         _ => Busy::default(),
     };
-    let number = |answer: &Answer| u64::try_from(answer.as_integer()?).ok();
-    busy.remaining = number(left).map(Duration::from_millis);
-    busy.place = number(place).filter(|place| *place > 0);
-    Verdict::Decided(Attempt::Busy(busy))
+    busy.remaining = duration(left);
+    let place = place.as_integer().and_then(|place| place.try_into().ok());
+    busy.place = place.filter(|place| *place > 0);
+    busy
 }
 
 /// Frees the lock where `claim` holds it, and does with it what `departure` says.
@@ -131,7 +150,7 @@ pub(crate) async fn depart(
     claim: &Claim,
     departure: &Departure,
 ) -> Result<Release, Error> {
-    let mut arguments = vec![word(claim.mode).to_owned(), claim.owner.to_string()];
+    let mut arguments = vec![word(claim.mode), claim.owner.to_string()];
     match departure {
         Departure::HandOver => arguments.push("hand over".to_owned()),
         Departure::LeaveFree(span) => {
@@ -142,7 +161,15 @@ pub(crate) async fn depart(
             arguments.extend(["requeue".to_owned(), waiter, since]);
         }
     }
-    match call(link, &DEPART, records, &arguments).await? {
+    let mut keys = Vec::from(keys(records));
+    let script = match claim.mode {
+        Mode::Exclusive | Mode::Shared => &*DEPART,
+        Mode::Permit(_) => {
+            keys.push(&records.slots);
+            &*DEPART_WITH_PERMIT
+        }
+    };
+    match call(link, script, &keys, &arguments).await? {
         1 => Ok(Release::Released),
         _ => Ok(Release::WasLost),
     }
@@ -150,7 +177,9 @@ pub(crate) async fn depart(
 
 /// Takes `waiter` out of the queue.
 pub(crate) async fn leave(link: &Link, records: &Records, waiter: Owner) -> Result<(), Error> {
-    let left = call(link, &LEAVE_QUEUE, records, &[waiter.to_string()]).await;
+    let mut keys = Vec::from(keys(records));
+    keys.push(&records.slots);
+    let left = call(link, &LEAVE_QUEUE, &keys, &[waiter.to_string()]).await;
     left.map(drop)
 }
 
@@ -158,10 +187,10 @@ pub(crate) async fn leave(link: &Link, records: &Records, waiter: Owner) -> Resu
 async fn call(
     link: &Link,
     script: &Script,
-    records: &Records,
+    keys: &[&str],
     arguments: &[String],
 ) -> Result<i64, Error> {
-    let call = script.call(&keys(records), arguments);
+    let call = script.call(keys, arguments);
     let answers = link.run(script, vec![call]).await?;
     match answers.first() {
         Some(Answer::Integer(done)) => Ok(*done),

@@ -12,14 +12,31 @@ pub(crate) static ACQUIRE_EXCLUSIVE: LazyLock<Script> =
     script!("lua/lease.lua", "lua/acquire_exclusive.lua");
 pub(crate) static ACQUIRE_SHARED: LazyLock<Script> =
     script!("lua/lease.lua", "lua/readers.lua", "lua/acquire_shared.lua");
-pub(crate) static RENEW: LazyLock<Script> = script!("lua/lease.lua", "lua/renew.lua");
+pub(crate) static ACQUIRE_PERMIT: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/permits.lua",
+    "lua/acquire_permit.lua"
+);
+pub(crate) static RENEW: LazyLock<Script> =
+    script!("lua/lease.lua", "lua/readers.lua", "lua/renew.lua");
 pub(crate) static SEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/seal.lua");
 pub(crate) static HEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/heal.lua");
 pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> = script!(
     "lua/lease.lua",
     "lua/readers.lua",
     "lua/queue.lua",
+    "lua/in_turn.lua",
     "lua/acquire_in_turn.lua"
+);
+pub(crate) static ACQUIRE_PERMIT_IN_TURN: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/permits.lua",
+    "lua/queue.lua",
+    "lua/offers.lua",
+    "lua/in_turn.lua",
+    "lua/acquire_permit_in_turn.lua"
 );
 pub(crate) static DEPART: LazyLock<Script> = script!(
     "lua/lease.lua",
@@ -27,8 +44,23 @@ pub(crate) static DEPART: LazyLock<Script> = script!(
     "lua/queue.lua",
     "lua/depart.lua"
 );
-pub(crate) static LEAVE_QUEUE: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/queue.lua", "lua/leave_queue.lua");
+pub(crate) static DEPART_WITH_PERMIT: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/permits.lua",
+    "lua/release.lua",
+    "lua/queue.lua",
+    "lua/offers.lua",
+    "lua/depart.lua"
+);
+pub(crate) static LEAVE_QUEUE: LazyLock<Script> = script!(
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/permits.lua",
+    "lua/queue.lua",
+    "lua/offers.lua",
+    "lua/leave_queue.lua"
+);
 pub(crate) static CARD_WRITE: LazyLock<Script> = script!("lua/card.lua", "lua/card_write.lua");
 pub(crate) static WITNESS: LazyLock<Script> = script!("lua/card.lua", "lua/witness.lua");
 

@@ -1,10 +1,14 @@
 //! Wire v1: the names of the records at a server, and what the lock key may hold.
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientId, Key, Mode, Owner, Ticket};
+use leasehold::{ClientId, Key, Mode, Owner, Permits, Ticket};
 
 /// What the lock key holds while readers share the lock; `lua/lease.lua` has it too.
 pub(crate) const SHARED: &str = "leasehold:shared";
+
+/// In front of the number of permits in what the lock key holds while some of them are held;
+/// `lua/lease.lua` has it too.
+pub(crate) const PERMITS: &str = "leasehold:permits:";
 
 /// The entry of the fence counter; `lua/lease.lua` has it too.
 pub(crate) const COUNTER: &str = "f";
@@ -14,6 +18,10 @@ pub(crate) const RESERVED: &str = "leasehold:next:";
 
 /// Behind the identity of one who waits for the lock in shared mode; `lua/queue.lua` has it too.
 const SHARED_MARK: &str = "/s";
+
+/// Behind the identity of one who waits for a permit, and in front of their number; `lua/queue.lua` has
+/// it too.
+const PERMIT_MARK: &str = "/p";
 
 /// What the member knows about its set: one for each database, whatever the prefix of the locks.
 pub(crate) const CARD: &str = "leasehold:card";
@@ -27,6 +35,7 @@ pub(crate) struct Records {
     pub(crate) lock: String,
     pub(crate) fence: String,
     pub(crate) readers: String,
+    pub(crate) slots: String,
     pub(crate) queue: String,
     pub(crate) offered: String,
 }
@@ -38,6 +47,7 @@ impl Records {
         Self {
             fence: format!("leasehold:fence:0:{{{tag}}}:{lock}"),
             readers: format!("leasehold:readers:{{{tag}}}:{lock}"),
+            slots: format!("leasehold:slots:{{{tag}}}:{lock}"),
             queue: format!("leasehold:queue:{{{tag}}}:{lock}"),
             offered: format!("leasehold:offered:{{{tag}}}:{lock}"),
             lock,
@@ -69,11 +79,17 @@ pub(crate) fn inbox(client: ClientId) -> String {
 
 /// An entry of the queue.
 pub(crate) fn read_entry(text: &str) -> Option<(Owner, Mode)> {
-    let (waiter, mode) = match text.strip_suffix(SHARED_MARK) {
-        Some(waiter) => (waiter, Mode::Shared),
-        None => (text, Mode::Exclusive),
+    let (waiter, mode) = match (text.strip_suffix(SHARED_MARK), text.split_once(PERMIT_MARK)) {
+        (Some(waiter), _) => (waiter, Mode::Shared),
+        (None, Some((waiter, count))) => (waiter, Mode::Permit(read_permits(count)?)),
+        (None, None) => (text, Mode::Exclusive),
     };
     Some((waiter.parse().ok()?, mode))
+}
+
+fn read_permits(text: &str) -> Option<Permits> {
+    let permits = Permits::new(text.parse().ok()?).ok()?;
+    (permits.to_string() == text).then_some(permits)
 }
 
 /// What a lock key holds.
@@ -83,6 +99,8 @@ pub(crate) enum LockValue {
     Owner(Owner),
     /// Readers.
     Shared,
+    /// Owners of some of so many permits.
+    Permits(Permits),
     /// Nobody yet: it is kept for the one whose turn it is.
     Reserved(Ticket, Mode),
     /// A token of another library, or what an operator left who broke the lock.
@@ -93,12 +111,19 @@ impl LockValue {
     pub(crate) fn read(value: &[u8]) -> Self {
         match std::str::from_utf8(value) {
             Ok(SHARED) => Self::Shared,
-            Ok(text) => match read_reservation(text) {
-                Some((ticket, mode)) => Self::Reserved(ticket, mode),
-                None => text.parse().map_or(Self::Foreign, Self::Owner),
-            },
+            Ok(text) => Self::read_text(text).unwrap_or(Self::Foreign),
             Err(_) => Self::Foreign,
         }
+    }
+
+    fn read_text(text: &str) -> Option<Self> {
+        if let Some(permits) = text.strip_prefix(PERMITS) {
+            return read_permits(permits).map(Self::Permits);
+        }
+        if let Some((ticket, mode)) = read_reservation(text) {
+            return Some(Self::Reserved(ticket, mode));
+        }
+        text.parse().ok().map(Self::Owner)
     }
 }
 
@@ -123,6 +148,7 @@ mod tests {
         assert_eq!(plain.lock, "deploy");
         assert_eq!(plain.fence, "leasehold:fence:0:{deploy}:deploy");
         assert_eq!(plain.readers, "leasehold:readers:{deploy}:deploy");
+        assert_eq!(plain.slots, "leasehold:slots:{deploy}:deploy");
         assert_eq!(plain.queue, "leasehold:queue:{deploy}:deploy");
         assert_eq!(plain.offered, "leasehold:offered:{deploy}:deploy");
         let tagged = records("app:", "{user7}/cart");
@@ -136,6 +162,15 @@ mod tests {
     fn the_scripts_use_the_same_words() {
         let lua = include_str!("lua/lease.lua");
         assert!(lua.contains(&format!("local SHARED = '{SHARED}'\n")));
+        assert!(lua.contains(&format!("local PERMITS = '{PERMITS}'\n")));
+        assert!(lua.contains("  return 'leasehold:' .. mode\n"));
+        let permits = Permits::new(3).unwrap();
+        for (mode, sentinel) in [
+            (Mode::Shared, SHARED.to_owned()),
+            (Mode::Permit(permits), format!("{PERMITS}3")),
+        ] {
+            assert_eq!(format!("leasehold:{}", crate::lease::word(mode)), sentinel);
+        }
         assert!(lua.contains(&format!("local COUNTER = '{COUNTER}'\n")));
         assert!(lua.contains(&format!("local RESERVED = '{RESERVED}'\n")));
         assert!(lua.contains("local REST_MS = 7 * 24 * 60 * 60 * 1000\n"));
@@ -146,6 +181,9 @@ mod tests {
         let inbox = inbox.strip_suffix(client).unwrap();
         assert!(lua.contains(&format!("local INBOX = '{inbox}'\n")));
         assert!(lua.contains(&format!("local SHARED_MARK = '{SHARED_MARK}'\n")));
+        assert!(lua.contains(&format!("local PERMIT_MARK = '{PERMIT_MARK}'\n")));
+        let waiter = format!("{:016x}.{:032x}", 7, 9);
+        assert!(lua.contains(&format!("local WAITER_LENGTH = {}\n", waiter.len())));
         let reservation = leasehold::RESERVATION.as_millis();
         assert!(lua.contains(&format!("local RESERVATION_MS = {reservation}\n")));
     }
@@ -157,6 +195,15 @@ mod tests {
         assert_eq!(LockValue::read(b"job-1"), LockValue::Foreign);
         let broken = LockValue::read(b"leasehold:broken:by ann");
         assert_eq!(broken, LockValue::Foreign);
+        for damaged in [
+            "leasehold:permits:",
+            "leasehold:permits:+3",
+            "leasehold:permits:0",
+        ] {
+            assert_eq!(LockValue::read(damaged.as_bytes()), LockValue::Foreign);
+        }
+        let three = LockValue::Permits(Permits::new(3).unwrap());
+        assert_eq!(LockValue::read(b"leasehold:permits:3"), three);
         let owner = format!("{:016x}.{:032x}", 7, 9);
         let parsed = owner.parse().unwrap();
         assert_eq!(LockValue::read(owner.as_bytes()), LockValue::Owner(parsed));
@@ -169,7 +216,8 @@ mod tests {
             since: WallTime::from_micros(1_763_637_400_000_001),
             waiter: waiter.parse().unwrap(),
         };
-        for (mark, mode) in [("", Mode::Exclusive), ("/s", Mode::Shared)] {
+        let most = Mode::Permit(Permits::new(Permits::MAX).unwrap());
+        for (mark, mode) in [("", Mode::Exclusive), ("/s", Mode::Shared), ("/p128", most)] {
             let value = format!("leasehold:next:1763637400000001:{waiter}{mark}");
             let reserved = LockValue::Reserved(ticket, mode);
             assert_eq!(LockValue::read(value.as_bytes()), reserved);
@@ -181,6 +229,11 @@ mod tests {
             &format!("leasehold:next::{waiter}"),
             &format!("leasehold:next:7:{waiter}/x"),
             &format!("leasehold:next:7:{waiter}/s/s"),
+            &format!("leasehold:next:7:{waiter}/p"),
+            &format!("leasehold:next:7:{waiter}/p0"),
+            &format!("leasehold:next:7:{waiter}/p03"),
+            &format!("leasehold:next:7:{waiter}/p129"),
+            &format!("leasehold:next:7:{waiter}/p3/s"),
         ] {
             let read = LockValue::read(wrong.as_bytes());
             assert_eq!(read, LockValue::Foreign, "{wrong}");

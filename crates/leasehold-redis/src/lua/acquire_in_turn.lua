@@ -10,20 +10,6 @@
 --         the server if it refused to tell somebody something
 -- Source  Leasehold's wire v1, "the queue"
 
-local mode, owner, ttl, proposal = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local waiter, since = ARGV[5], ARGV[6]
-
-local queued = waiter ~= ''
-local mine = queued and entry_of(waiter, mode)
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-local function seen()
-  -- The mark is no reason to fail: a user that may not read it can still lock.
-  local mark = redis.pcall('HGET', KEYS[6], 'mark')
-  return {time[1], time[2], type(mark) == 'string' and mark or '', unsaid}
-end
-
 -- All who want to share the lock, and wait in front of everybody who does not, come with the first.
 local function call_readers()
   from_the_oldest(function(entry)
@@ -39,7 +25,7 @@ local function grant(value)
     redis.call('ZREM', queue, mine)
   end
   if mode == 'shared' then
-    share(lock, readers, value == SHARED, owner, ttl, now)
+    share(lock, readers, SHARED, value == SHARED, owner, ttl, now)
     if value ~= SHARED then
       call_readers()
     end
@@ -48,25 +34,6 @@ local function grant(value)
   end
   local drawn = next_fence(fence, proposal)
   return {1, seen(), drawn}
-end
-
-local function busy(value, left)
-  local place = 0
-  if queued then
-    enqueue(mine, since)
-    place = redis.call('ZRANK', queue, mine) + 1
-  end
-  left = left or redis.call('PTTL', lock)
-  local waits = seen()
-  return {0, waits, value or false, left, place}
-end
-
-local function is_older(ticket)
-  local theirs, own = tonumber(ticket[1]), tonumber(since)
-  if theirs ~= own then
-    return theirs < own
-  end
-  return waiter_of(ticket[2]) < waiter
 end
 
 -- Whether a writer waits for longer than this reader, and hears that it is next.
@@ -92,29 +59,9 @@ local value = redis.call('GET', lock)
 if value == owner or (value == SHARED and holds(mode, owner, lock, readers, now)) then
   return grant(value)
 end
-if not value then
-  if not queued then
-    return grant()
-  end
-  enqueue(mine, since)
-  local gap = gap_left(now)
-  if gap > 0 then
-    return busy(nil, gap)
-  end
-  if hand_over(now, mine) then
-    return grant()
-  end
-  return busy(redis.call('GET', lock))
-end
-local next_up = reservation(value)
-if next_up then
-  if queued and is_older(next_up) then
-    return busy(value)
-  end
-  if not queued or waiter_of(next_up[2]) ~= waiter then
-    enqueue(next_up[2], next_up[1])
-  end
-  return grant()
+local next_up = value and reservation(value)
+if not value or next_up then
+  return try_unheld(value, next_up, grant)
 end
 if value == SHARED and mode == 'shared' then
   if not queued then

@@ -17,5 +17,5 @@ local now = now_ms()
 if value and redis.call('EXISTS', queue) == 1 and not holds('shared', owner, lock, readers, now) then
   return {0, value}
 end
-share(lock, readers, value, owner, ttl, now)
+share(lock, readers, SHARED, value, owner, ttl, now)
 return {1, next_fence(fence, proposal)}

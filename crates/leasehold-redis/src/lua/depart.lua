@@ -13,6 +13,9 @@ local function pass_on()
     return
   end
   if redis.call('EXISTS', lock) == 1 then
+    if offer_free then
+      offer_free(now_ms(), redis.pcall('GET', lock))
+    end
     return
   end
   if departure == 'leave free' then
@@ -21,7 +24,7 @@ local function pass_on()
     local head = redis.call('ZRANGE', queue, 0, 0)[1]
     tell_next(1, span, now)
     -- The head may be dead, and nobody else would know when the time is over.
-    tell_a_stand_in(client_of(head), span, now)
+    tell_a_stand_in(is_of(client_of(head)), span, now)
   else
     hand_over(now_ms())
   end

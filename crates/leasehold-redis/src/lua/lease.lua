@@ -1,15 +1,18 @@
 -- What the scripts have in common; it is put in front of each of them.
 --
--- A lease is one of two things (wire v1, "the lock key"):
---   exclusive: the lock key holds the owner;
---   shared:    the lock key holds SHARED, and the owner is in the ZSET of readers, its score the
---              end of its lease in milliseconds of this server's clock.
+-- A lease is one of three things (wire v1, "the lock key"), called by its mode:
+--   exclusive:   the lock key holds the owner;
+--   shared:      the lock key holds SHARED, and the owner is in the ZSET of readers, its score the
+--                end of its lease in milliseconds of this server's clock;
+--   permits:<n>: as shared, but the lock key holds PERMITS and the number n, and the HASH of slots
+--                says which of the n permits is the owner's (permits.lua).
 -- Behind RESERVED the lock key says for whom the lock is kept; that is no lease (queue.lua).
--- The sentinel SHARED keeps out every client that takes the plain key with SET NX, be it ours or
--- of another library ("Distributed Locks with Redis",
+-- The sentinels SHARED and PERMITS keep out every client that takes the plain key with SET NX, be it
+-- ours or of another library ("Distributed Locks with Redis",
 -- https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
 
 local SHARED = 'leasehold:shared'
+local PERMITS = 'leasehold:permits:'
 
 -- What the lock key holds while the lock is kept for the next in the queue begins with this.
 local RESERVED = 'leasehold:next:'
@@ -49,29 +52,45 @@ local function lock_is(lock, value)
   return redis.call('GET', lock) == value
 end
 
--- Whether the lease of owner stands; that of a reader, at the instant now.
+-- What the lock key holds while the lock is held together, in a mode that is not exclusive.
+local function sentinel_of(mode)
+  return 'leasehold:' .. mode
+end
+
+local function has_permits(mode)
+  return string.sub(mode, 1, 8) == 'permits:'
+end
+
+-- Whether the lease of owner stands; one that is held together, at the instant now.
 local function holds(mode, owner, lock, readers, now)
   if mode == 'exclusive' then
     return lock_is(lock, owner)
   end
-  if not lock_is(lock, SHARED) then
+  if not lock_is(lock, sentinel_of(mode)) then
     return false
   end
   local ends = redis.call('ZSCORE', readers, owner)
   return ends and tonumber(ends) >= now
 end
 
--- Lets the sentinel live exactly as long as the longest lease of a reader, which the ZSET knows.
--- The scores are instants of this server's clock, as PEXPIREAT wants them.
-local function align_sentinel(lock, readers)
+-- Lets the sentinel live exactly as long as the longest lease of a reader, which the ZSET knows; and
+-- the slots, where there are any. The scores are instants of this server's clock, as PEXPIREAT wants
+-- them.
+local function align_sentinel(lock, readers, slots)
   local last = redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')
   if #last == 0 then
     redis.call('DEL', lock)
+    if slots then
+      redis.call('DEL', slots)
+    end
     return
   end
   local ends = digits(tonumber(last[2]))
   redis.call('PEXPIREAT', lock, ends)
   redis.call('PEXPIREAT', readers, ends)
+  if slots then
+    redis.call('PEXPIREAT', slots, ends)
+  end
 end
 
 -- The answer for one lease of many, as pcall gives it. Errors are tables from Redis 7.0 on, and

@@ -1,19 +1,23 @@
 -- What the scripts about the queue have in common; it stands behind lease.lua and in front of them.
 --
--- Who waits is in the queue: `<waiter>`, or `<waiter>/s` for one that wants to share the lock, its
--- score the instant since which it waits, in microseconds. Entries of one instant are ordered by
--- their text, which is the order of waiters, since all are of one length.
+-- Who waits is in the queue: `<waiter>`, or `<waiter>/s` for one that wants to share the lock, or
+-- `<waiter>/p<n>` for one that wants one of n permits; its score the instant since which it waits, in
+-- microseconds. Entries of one instant are ordered by their text, which is the order of waiters, since
+-- all are of one length.
 --
 -- A lock that becomes free is kept for the first in the queue who hears of it:
 -- `leasehold:next:<since>:<entry>` is under the lock key for RESERVATION_MS, and the entry is out of
 -- the queue. "offered" says of a client when what was kept for it lapses. Past that instant, without
 -- having been heard since, it is late: it may be dead, and its entries are dropped. Under GAP
--- "offered" says until when a free lock is left free.
+-- "offered" says until when a free lock is left free; and with a score of 0, which marks of permits
+-- may be found in the queue.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- Source  Leasehold's wire v1, "the queue"
 
 local SHARED_MARK = '/s'
+local PERMIT_MARK = '/p'
+local WAITER_LENGTH = 49
 local INBOX = 'leasehold:inbox:'
 local RESERVATION_MS = 1000
 local RECORD_MS = 30 * 1000
@@ -22,6 +26,10 @@ local RECORD_MS = 30 * 1000
 local FEW = 4
 
 local lock, fence, readers, queue, offered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+-- What becomes of the permits that are free while others are held: offers.lua says it, where there are
+-- any.
+local offer_free = nil
 
 -- Set once the server has refused to tell somebody something: its error.
 local unsaid = nil
@@ -36,11 +44,22 @@ local function is_shared(entry)
 end
 
 local function waiter_of(entry)
-  return is_shared(entry) and string.sub(entry, 1, -#SHARED_MARK - 1) or entry
+  return string.sub(entry, 1, WAITER_LENGTH)
+end
+
+local function mark_of(entry)
+  return string.sub(entry, WAITER_LENGTH + 1)
+end
+
+local function wants_permit(entry)
+  return string.sub(mark_of(entry), 1, #PERMIT_MARK) == PERMIT_MARK
 end
 
 local function entry_of(waiter, mode)
-  return mode == 'shared' and waiter .. SHARED_MARK or waiter
+  if mode == 'shared' then
+    return waiter .. SHARED_MARK
+  end
+  return has_permits(mode) and waiter .. PERMIT_MARK .. string.sub(mode, 9) or waiter
 end
 
 -- Whether the client of entry heard word. Where the user may not publish, nobody ever hears
@@ -84,13 +103,18 @@ local function note(name, lapses_at)
 end
 
 -- The client was heard.
-local function forget_offer(client)
-  redis.call('ZREM', offered, client)
+local function forget_offer(name)
+  redis.call('ZREM', offered, name)
 end
 
 local function enqueue(entry, since)
   redis.call('ZADD', queue, since, entry)
   redis.call('PEXPIRE', queue, RECORD_MS)
+  if wants_permit(entry) then
+    note(mark_of(entry), 0)
+    -- What it was offered before is past: it has come, or is put back.
+    forget_offer(entry)
+  end
 end
 
 -- Calls visit with each entry from the oldest on, until it answers 'stop'; 'drop' takes the entry
@@ -137,14 +161,13 @@ local function tell_next(count, ms, now)
   end)
 end
 
--- Tells somebody that belongs to another client than the head, and hears it, that the head may be
--- dead: the first of the next few, or else the last of all. Whoever asks then has the first one
--- chosen anew; so it need not be the one whose turn it is, and no long queue need be searched.
-local function tell_a_stand_in(client, ms, now)
+-- Tells somebody who is not as dead as those whose turn it is, and hears it, that they may be dead: the
+-- first of the next few, or else the last of all. Whoever asks then has the first one chosen anew; so
+-- it need not be the one whose turn it is, and no long queue need be searched.
+local function tell_a_stand_in(is_fellow, ms, now)
   local told, passed = false, 0
   local function visit(entry)
-    local other = client_of(entry)
-    if other == client or is_late(other, now) then
+    if is_fellow(entry) or is_late(client_of(entry), now) then
       passed = passed + 1
       return passed == FEW and 'stop'
     end
@@ -164,13 +187,20 @@ local function tell_a_stand_in(client, ms, now)
   end
 end
 
+-- Whether an entry is of this client.
+local function is_of(client)
+  return function(entry)
+    return client_of(entry) == client
+  end
+end
+
 local function reserve(entry, since)
   redis.call('SET', lock, RESERVED .. since .. ':' .. entry, 'PX', RESERVATION_MS)
 end
 
 -- The ticket of a reservation, {since, entry}, or nothing.
 local function reservation(value)
-  local since, entry = string.match(value, '^' .. RESERVED .. '(%d+):(%x+%.%x+/?s?)$')
+  local since, entry = string.match(value, '^' .. RESERVED .. '(%d+):(%x+%.%x+/?[sp]?%d*)$')
   return since and {since, entry}
 end
 
@@ -196,7 +226,7 @@ local function hand_over(now, mine)
       if hears(entry, 'turn') then
         reserve(entry, digits(tonumber(head[2])))
         note(client, now + RESERVATION_MS)
-        tell_a_stand_in(client, RESERVATION_MS, now)
+        tell_a_stand_in(is_of(client), RESERVATION_MS, now)
         return false
       end
     end

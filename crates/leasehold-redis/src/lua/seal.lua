@@ -2,14 +2,14 @@
 -- Without the question whether it holds, a later owner could be granted the same fence.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers
--- ARGV  1 'exclusive' or 'shared'  2 owner  3 fence
+-- ARGV  1 mode  2 owner  3 fence
 -- Answer  1 sealed, 0 the claim does not hold
 -- Source  Leasehold's fence rule over Redlock, proven in its quorum model
 
 local lock, fence, readers = KEYS[1], KEYS[2], KEYS[3]
 local mode, owner, floor = ARGV[1], ARGV[2], ARGV[3]
 
-local now = mode == 'shared' and now_ms()
+local now = mode ~= 'exclusive' and now_ms()
 if not holds(mode, owner, lock, readers, now) then
   return 0
 end

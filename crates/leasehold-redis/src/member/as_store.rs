@@ -1,6 +1,7 @@
 use leasehold::{
-    Attempt, BoxFuture, Claim, Departure, Error, Exclusion, Expiry, Fencing, Guarantees, Held,
-    Holder, Key, LeaseTerms, Member, Order, Release, Renewal, Sharing, Store, Waiter, Waiting,
+    Attempt, BoxFuture, Claim, Counting, Departure, Error, Exclusion, Expiry, Fencing, Guarantees,
+    Held, Holder, Key, LeaseTerms, Member, Order, Release, Renewal, Sharing, Store, Waiter,
+    Waiting,
 };
 
 use super::RedisMember;
@@ -20,6 +21,7 @@ impl Store for RedisMember {
             Order::Fifo,
             Sharing::WritersPreferred,
         )
+        .with_counting(Counting::Permits)
     }
 
     fn terms(&self) -> LeaseTerms {

@@ -7,6 +7,7 @@
 
 mod broken;
 mod card;
+mod downgrade;
 mod entrance;
 mod fenced;
 mod foreign_queue;
@@ -17,6 +18,7 @@ mod leases;
 mod looks;
 mod old_server;
 mod peers;
+mod permits;
 mod presence;
 mod proxy;
 mod queue;

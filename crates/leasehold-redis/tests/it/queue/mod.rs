@@ -6,6 +6,7 @@ mod hearing;
 mod leaving;
 mod order;
 mod party;
+mod permits;
 mod records;
 mod reservations;
 mod rights;

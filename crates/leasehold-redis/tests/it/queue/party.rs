@@ -5,7 +5,7 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::{
     Attempt, Busy, Claim, ClientInfo, Departure, Error, Grant, Heard, Hint, Key, Member, Mode,
-    Owner, Release, Store, Ticket, Turn, Word,
+    Owner, Permits, Release, Slot, Store, Ticket, Turn, Word,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
@@ -82,6 +82,18 @@ impl Party {
         Ok((claim, attempt))
     }
 
+    /// Asks in turn for this very permit.
+    pub(super) async fn asks_for(&self, waiting: Waiting, slot: u32) -> (Claim, Attempt) {
+        let Mode::Permit(permits) = waiting.mode else {
+            panic!("{waiting:?}")
+        };
+        let claim = self.claim(waiting.mode);
+        let claim = claim.with_slot(Slot::new(slot, permits).unwrap());
+        let turn = Turn::Queued(waiting.ticket);
+        let attempt = self.member.acquire_in_turn(&claim, &turn).await;
+        (claim, attempt.unwrap())
+    }
+
     pub(super) async fn granted(&self, waiting: Waiting) -> (Claim, Grant) {
         match self.asks(waiting).await {
             Ok((claim, Attempt::Granted(grant))) => (claim, grant),
@@ -129,6 +141,19 @@ impl Party {
         assert_eq!(self.hears().await, word(waiting, Word::YourTurn));
     }
 
+    /// That one of the permits is free for it: which one.
+    pub(super) async fn hears_its_permit(&self, waiting: Waiting) -> u32 {
+        match self.hears().await {
+            Heard::Hint(Hint {
+                waiter,
+                word: Word::YourTurn,
+                slot: Some(slot),
+                ..
+            }) if waiter == waiting.ticket.waiter => slot.get(),
+            other => panic!("heard {other:?}"),
+        }
+    }
+
     /// That it is next, and for how long at most the one before it has the lock.
     pub(super) async fn hears_soon(&self, waiting: Waiting) -> Duration {
         match self.hears().await {
@@ -149,6 +174,13 @@ impl Party {
         assert!(heard.is_err(), "{heard:?}");
     }
 
+    /// How those who wait want the lock, in order.
+    pub(super) async fn modes(&self) -> Vec<Mode> {
+        let key = Key::new("deploy").unwrap();
+        let waiters = self.member.waiters(&key).await.unwrap();
+        waiters.iter().map(|waiter| waiter.mode).collect()
+    }
+
     /// Who waits, in order.
     pub(super) async fn queue(&self) -> Vec<Ticket> {
         let key = Key::new("deploy").unwrap();
@@ -163,10 +195,19 @@ impl Waiting {
         self
     }
 
+    pub(super) fn for_one_of(mut self, count: u32) -> Self {
+        self.mode = Mode::Permit(Permits::new(count).unwrap());
+        self
+    }
+
     /// What the lock key holds while it is reserved for this one.
     pub(super) fn reservation(self) -> String {
         let Ticket { since, waiter } = self.ticket;
-        let mark = if self.mode == Mode::Shared { "/s" } else { "" };
+        let mark = match self.mode {
+            Mode::Exclusive => String::new(),
+            Mode::Shared => "/s".to_owned(),
+            Mode::Permit(permits) => format!("/p{permits}"),
+        };
         format!("leasehold:next:{}:{waiter}{mark}", since.as_micros())
     }
 

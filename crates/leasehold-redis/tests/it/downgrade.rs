@@ -1,0 +1,152 @@
+//! An exclusive lease that becomes a shared one.
+
+use std::time::Duration;
+
+use leasehold::{Claim, LostReason, Member, Mode, Release, Renewal, Seal, Store};
+use leasehold_testkit::servers::{RedisServer, Reply};
+
+use crate::support::{
+    busy, claim, claim_for, granted, held, key, member, queued, released, shared, value,
+};
+
+const READERS: &str = "leasehold:readers:{doc}:doc";
+
+fn as_reader(claim: &Claim) -> Claim {
+    claim.clone().with_mode(Mode::Shared)
+}
+
+fn sentinel() -> Reply {
+    Reply::Bulk("leasehold:shared".into())
+}
+
+#[tokio::test]
+async fn a_writer_that_renews_as_a_reader_lets_readers_in_and_no_writer() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let writer = claim("doc");
+    let grant = granted(&store, &writer).await;
+    busy(&store, &shared("doc")).await;
+    let reader = as_reader(&writer);
+    for _ in 0..2 {
+        let answers = store.renew(&[held(&reader, &grant)]).await;
+        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+        assert_eq!(value(&server, "doc"), sentinel());
+        let foreign = server.command(&["SET", "doc", "token", "NX", "PX", "1000"]);
+        assert_eq!(foreign, Reply::Nil);
+        busy(&store, &claim("doc")).await;
+    }
+    let holders = store.holders(&key("doc")).await.unwrap();
+    assert_eq!(holders.len(), 1);
+    assert_eq!(
+        (holders[0].owner, holders[0].mode),
+        (Some(writer.owner), Mode::Shared)
+    );
+    let sealed = store.seal(&reader, grant.fence).await.unwrap();
+    assert_eq!(sealed.answer, Seal::Sealed);
+    let other = shared("doc");
+    assert!(granted(&store, &other).await.fence > grant.fence);
+    released(&store, &reader).await;
+    busy(&store, &claim("doc")).await;
+    released(&store, &other).await;
+    assert_eq!(value(&server, "doc"), Reply::Nil);
+}
+
+#[tokio::test]
+async fn a_late_renewal_of_the_writer_is_lost_and_changes_nothing() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let writer = claim("doc");
+    let grant = granted(&store, &writer).await;
+    let reader = as_reader(&writer);
+    store.renew(&[held(&reader, &grant)]).await;
+    let late = [held(&writer, &grant)];
+    let answers = store.renew(&late).await;
+    assert!(
+        matches!(answers[..], [Renewal::Lost(LostReason::Taken)]),
+        "{answers:?}"
+    );
+    store.heal(&late).await.unwrap();
+    assert_eq!(store.release(&writer).await.unwrap(), Release::WasLost);
+    assert_eq!(value(&server, "doc"), sentinel());
+    released(&store, &reader).await;
+}
+
+#[tokio::test]
+async fn releasing_the_reader_frees_the_lock_that_is_still_the_writer_s() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let (writer, next) = (claim("doc"), claim("doc"));
+    granted(&store, &writer).await;
+    let stranger = shared("doc");
+    assert_eq!(store.release(&stranger).await.unwrap(), Release::WasLost);
+    busy(&store, &next).await;
+    let answer = store.acquire_in_turn(&next, &queued(&next)).await;
+    assert!(
+        matches!(answer, Ok(leasehold::Attempt::Busy(_))),
+        "{answer:?}"
+    );
+    released(&store, &as_reader(&writer)).await;
+    let Reply::Bulk(reserved) = value(&server, "doc") else {
+        panic!("it is not handed over")
+    };
+    assert!(reserved.starts_with("leasehold:next:"), "{reserved}");
+    store.leave_queue(&next.key, next.owner).await.unwrap();
+    assert_eq!(store.release(&writer).await.unwrap(), Release::WasLost);
+}
+
+#[tokio::test]
+async fn the_lease_does_not_become_shorter_and_readers_of_before_do_not_rise() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let old = shared("doc");
+    let lease = held(&old, &granted(&store, &old).await);
+    server.command(&["DEL", "doc"]);
+    let writer = claim("doc");
+    let grant = granted(&store, &writer).await;
+    assert_eq!(server.command(&["ZCARD", READERS]), Reply::Integer(1));
+    let mut reader = as_reader(&writer);
+    reader.ttl = Duration::from_millis(500);
+    store.renew(&[held(&reader, &grant)]).await;
+    let ends = server.command(&["ZSCORE", READERS, &writer.owner.to_string()]);
+    let Reply::Integer(sentinel) = server.command(&["PEXPIRETIME", "doc"]) else {
+        panic!("PEXPIRETIME")
+    };
+    assert_eq!(ends, Reply::Bulk(sentinel.to_string()));
+    let left = server.command(&["PTTL", "doc"]);
+    assert!(
+        matches!(left, Reply::Integer(left) if left > 30_000),
+        "{left:?}"
+    );
+    let answers = store.renew(&[lease]).await;
+    assert!(matches!(answers[..], [Renewal::Lost(_)]), "{answers:?}");
+}
+
+#[tokio::test]
+async fn nobody_else_s_lock_becomes_shared_nor_one_that_is_over() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let (mine, other) = (claim_for("doc", Duration::from_secs(50)), claim("doc"));
+    let grant = granted(&store, &mine).await;
+    let reader = held(&as_reader(&mine), &grant);
+    released(&store, &mine).await;
+    let answers = store.renew(std::slice::from_ref(&reader)).await;
+    assert!(
+        matches!(answers[..], [Renewal::Lost(LostReason::Gone)]),
+        "{answers:?}"
+    );
+    assert_eq!(value(&server, "doc"), Reply::Nil);
+    granted(&store, &other).await;
+    let answers = store.renew(std::slice::from_ref(&reader)).await;
+    assert!(
+        matches!(answers[..], [Renewal::Lost(LostReason::Taken)]),
+        "{answers:?}"
+    );
+    assert_eq!(value(&server, "doc"), Reply::Bulk(other.owner.to_string()));
+    server.command(&["DEL", "doc"]);
+    server.command(&["HSET", "doc", "uuid:1", "1"]);
+    let answers = store.renew(&[reader]).await;
+    assert!(
+        matches!(answers[..], [Renewal::Lost(LostReason::Taken)]),
+        "{answers:?}"
+    );
+}
