@@ -8,6 +8,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
+use crate::run_args::RunArgs;
 
 /// Locks for many machines: run a command under a lease, and end it in time if the lease is lost.
 #[derive(Debug, Parser)]
@@ -40,8 +41,13 @@ pub(crate) enum Verb {
     /// While CMD is stopped, as by Ctrl-Z, nobody renews a lease: then CMD is ended before the lease
     /// runs out. A lock that is a file has no end, and CMD may stay stopped.
     ///
-    /// CMD finds LEASEHOLD_NAME, LEASEHOLD_FENCE (the fencing token) and LEASEHOLD_MEMBERS (the
-    /// ids of the stores) in its environment.
+    /// With --also CMD runs while several locks are held: all or none are taken, and runs that want
+    /// some of the same, in whatever order, never wait for each other in a circle. If one is lost, all
+    /// count as lost. Runs within runs that take one lock each have no such order.
+    ///
+    /// CMD finds LEASEHOLD_NAME, LEASEHOLD_FENCE (the fencing token of NAME), LEASEHOLD_FENCES (those
+    /// of all locks of this run, as a JSON object with their names) and LEASEHOLD_MEMBERS (the ids of
+    /// the stores) in its environment.
     #[command(
         after_help = postscript(),
         override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>..."
@@ -84,52 +90,6 @@ pub(crate) enum Verb {
         /// The verb; without it the page of the program.
         verb: Option<String>,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// Do not wait: exit with 75 if the lock is held.
-    #[arg(short = 'n', long, conflicts_with = "wait")]
-    pub(crate) no_wait: bool,
-
-    /// Wait at most so long for the lock, like 30s or 1m30s [default: without limit].
-    #[arg(short, long, value_name = "SPAN", value_parser = span)]
-    pub(crate) wait: Option<Duration>,
-
-    /// Share the lock with others that share it; exclude only those that want it alone.
-    #[arg(short, long)]
-    pub(crate) shared: bool,
-
-    /// How long the lease lives without renewal; it is renewed all the time.
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
-    pub(crate) ttl: Duration,
-
-    /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL, or
-    /// of the longest hold [default: a sixth of that, at most 5s].
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    pub(crate) grace: Option<Duration>,
-
-    /// Hold the lock at most so long, then count it as lost.
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    pub(crate) max_hold: Option<Duration>,
-
-    /// The exit code if the lock was not acquired in time.
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
-    pub(crate) busy_code: u8,
-
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-
-    /// Print the program's own messages as JSON, one object a line, on stderr.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// The name of the lock.
-    pub(crate) name: String,
-
-    /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
-    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -290,60 +250,9 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
-    use clap::error::ErrorKind;
-
-    fn run(args: &[&str]) -> Result<RunArgs, clap::Error> {
-        let args = ["leasehold", "run"].iter().chain(args);
-        match Cli::try_parse_from(args)?.verb {
-            Verb::Run(run) => Ok(run),
-            verb => panic!("{verb:?}"),
-        }
-    }
 
     #[test]
     fn the_definitions_are_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn the_commands_own_dashes_belong_to_it() {
-        for args in [
-            &["-n", "x", "--", "ls", "-n", "--json"][..],
-            &["-n", "x", "ls", "-n", "--json"],
-            &["x", "-n", "ls", "-n", "--json"],
-            &["x", "-n", "--", "ls", "-n", "--json"],
-        ] {
-            let run = run(args).unwrap();
-            assert!(run.no_wait && !run.json, "{args:?}");
-            assert_eq!(run.name, "x");
-            assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
-        }
-        assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);
-    }
-
-    #[test]
-    fn spans_need_a_unit() {
-        let refused = run(&["-w", "30", "x", "true"]).unwrap_err().to_string();
-        assert!(refused.contains("write 30s"), "{refused}");
-        assert!(refused.contains("'30'"), "{refused}");
-        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().wait;
-        assert_eq!(wait, Some(Duration::from_secs(90)));
-        assert!(run(&["--ttl", "soon", "x", "true"]).is_err());
-    }
-
-    #[test]
-    fn waiting_and_not_waiting_exclude_each_other() {
-        let kind = run(&["-n", "-w", "1s", "x", "true"]).unwrap_err().kind();
-        assert_eq!(kind, ErrorKind::ArgumentConflict);
-        let kind = run(&["--local", "--store", "file:/x", "x", "true"])
-            .unwrap_err()
-            .kind();
-        assert_eq!(kind, ErrorKind::ArgumentConflict);
-    }
-
-    #[test]
-    fn a_command_is_required() {
-        let kind = run(&["x"]).unwrap_err().kind();
-        assert_eq!(kind, ErrorKind::MissingRequiredArgument);
     }
 }

@@ -57,7 +57,9 @@ impl ExitCode {
     /// The code that tells `error` apart from the others.
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::Unsupported => Self::USAGE,
+            ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermitsDiffer => {
+                Self::USAGE
+            }
             ErrorKind::Busy => Self::BUSY,
             ErrorKind::NoQuorum => Self::of_members(error),
             ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::Garbled => Self::UNREACHABLE,
@@ -112,7 +114,10 @@ const TABLE: &[(&str, &str)] = &[
         "128+n",
         "CMD, or the wait for the lock, was ended by signal n",
     ),
-    ("64", "usage error, or a value that breaks a rule"),
+    (
+        "64",
+        "usage error, or a value that breaks a rule, or not the one the lock or set is in use with",
+    ),
     (
         "65",
         "damaged lock data, or a foreign kind of lock under the name",
@@ -147,6 +152,11 @@ mod tests {
     fn each_sort_of_error_has_its_code() {
         let code = |kind| ExitCode::of_error(&Error::new(kind, "failed")).get();
         assert_eq!(code(ErrorKind::InvalidInput), 64);
+        assert_eq!(
+            code(ErrorKind::PermitsDiffer),
+            64,
+            "another number would do"
+        );
         assert_eq!(code(ErrorKind::Corrupt), 65);
         assert_eq!(code(ErrorKind::ForeignLock), 65);
         assert_eq!(code(ErrorKind::Unreachable), 69);

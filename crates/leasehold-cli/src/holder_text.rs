@@ -10,9 +10,7 @@ pub(crate) fn phrase(holder: &Holder) -> String {
     if let Some(client) = &holder.client {
         text += &format!(" since {}", timestamp(client.since));
     }
-    if holder.mode == Mode::Shared {
-        text += ", shared";
-    }
+    text += &manner(holder.mode);
     if let Some(fence) = holder.fence {
         text += &format!(", fence {fence}");
     }
@@ -20,6 +18,32 @@ pub(crate) fn phrase(holder: &Holder) -> String {
         text += &format!(", {} left unless renewed", whole_millis(left));
     }
     text
+}
+
+/// How a lock is held or wanted, unless alone.
+pub(crate) fn manner(mode: Mode) -> String {
+    match mode {
+        Mode::Exclusive => String::new(),
+        Mode::Shared => ", shared".into(),
+        Mode::Permit(permits) => format!(", one of {permits} permits"),
+    }
+}
+
+/// A mode without its number, which stands beside it.
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Shared => "shared",
+        Mode::Permit(_) => "permit",
+    }
+}
+
+/// Of how many permits one is held or wanted.
+pub(crate) fn permits(mode: Mode) -> Option<u32> {
+    match mode {
+        Mode::Permit(permits) => Some(permits.get()),
+        Mode::Exclusive | Mode::Shared => None,
+    }
 }
 
 /// All holders in one phrase.
@@ -32,7 +56,8 @@ pub(crate) fn phrases(holders: &[Holder]) -> String {
 pub(crate) fn json(holder: &Holder) -> Value {
     let client = holder.client.as_ref();
     json!({
-        "mode": holder.mode.to_string(),
+        "mode": mode_name(holder.mode),
+        "permits": permits(holder.mode),
         "owner": holder.owner.map(|owner| owner.to_string()),
         "host": client.map(|client| &client.host),
         "pid": client.map(|client| client.pid),
@@ -64,7 +89,7 @@ pub(crate) fn timestamp(at: WallTime) -> String {
 mod tests {
     use super::*;
     use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientId, ClientInfo, Fence};
+    use leasehold::{ClientId, ClientInfo, Fence, Permits};
 
     fn known() -> Holder {
         let id = ClientId::random(&SystemEntropy);
@@ -99,7 +124,19 @@ mod tests {
         assert_eq!(value["remaining_ms"], 21_500);
         let value = json(&Holder::unknown(Mode::Exclusive));
         assert_eq!(value["mode"], "exclusive");
+        assert!(value["permits"].is_null());
         assert!(value["host"].is_null() && value["fence"].is_null());
+    }
+
+    #[test]
+    fn a_permit_is_shown_with_how_many_there_are() {
+        let permit = Holder::unknown(Mode::Permit(Permits::new(3).unwrap()));
+        assert!(phrase(&permit).ends_with(", one of 3 permits"));
+        let value = json(&permit);
+        assert_eq!(
+            (&value["mode"], &value["permits"]),
+            (&"permit".into(), &3.into())
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod holder_text;
 mod message;
 mod output;
 mod run;
+mod run_args;
 mod set;
 mod shortage;
 mod status;

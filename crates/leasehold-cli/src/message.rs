@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Fence, Holder};
-use serde_json::{Value, json};
+use leasehold::{Fence, GuardSet, Holder};
+use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::holder_text;
@@ -25,12 +25,18 @@ pub(crate) enum Message<'a> {
         shortage: Option<&'a Shortage>,
         so_far: Duration,
     },
-    /// The lock is held from now on.
+    /// The lock is held from now on, and so are the others that were asked for.
     Acquired {
         lock: &'a str,
-        fence: Fence,
+        guards: &'a GuardSet,
         store: &'a str,
         after: Duration,
+    },
+    /// The command runs under a lock that is held around this run.
+    Nested {
+        lock: &'a str,
+        fence: u64,
+        store: &'a str,
     },
     /// The lock is lost, or will be in a moment; the command is being ended.
     Lost { lock: &'a str, reason: &'a str },
@@ -51,7 +57,7 @@ impl Message<'_> {
                 shortage,
                 so_far,
             } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
-            Self::Acquired { .. } => None,
+            Self::Acquired { .. } | Self::Nested { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Error(failure) => Some(failure.to_string()),
         }
@@ -81,16 +87,20 @@ impl Message<'_> {
             }),
             Self::Acquired {
                 lock,
-                fence,
+                guards,
                 store,
                 after,
             } => json!({
                 "event": "acquired",
                 "lock": lock,
-                "fence": fence.get(),
+                "fence": guards.fence(lock).map(Fence::get),
+                "fences": fences(guards),
                 "store": store,
                 "waited_ms": holder_text::millis(*after),
             }),
+            Self::Nested { lock, fence, store } => {
+                json!({"event": "nested", "lock": lock, "fence": fence, "store": store})
+            }
             Self::Lost { lock, reason } => {
                 json!({"event": "lost", "lock": lock, "reason": reason})
             }
@@ -101,6 +111,14 @@ impl Message<'_> {
             }),
         }
     }
+}
+
+/// The names of locks that are held, each with its fence.
+pub(crate) fn fences(guards: &GuardSet) -> Map<String, Value> {
+    let fences = guards.fences();
+    fences
+        .map(|(key, fence)| (key.to_string(), fence.get().into()))
+        .collect()
 }
 
 /// The state of a wait in one line.

@@ -1,5 +1,5 @@
-use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Error, Holder};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -29,6 +29,10 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
             "lock": args.name,
             "store": client.describe(),
             "held": !holders.is_empty(),
+            "permits": permits(&holders).map(|total| json!({
+                "total": total,
+                "held": holders.len(),
+            })),
             "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
             "waiters": waiter_text::json(&waiters, now),
         }))
@@ -36,6 +40,13 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
         let mut lines = String::new();
         if holders.is_empty() {
             lines += &format!("{}: free\n", args.name);
+        }
+        if let Some(total) = permits(&holders) {
+            lines += &format!(
+                "{}: {} of {total} permits are held\n",
+                args.name,
+                holders.len()
+            );
         }
         for holder in &holders {
             lines += &format!("{}: held by {}\n", args.name, holder_text::phrase(holder));
@@ -45,6 +56,13 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many permits the lock has that `holders` hold, if it is in use with permits.
+fn permits(holders: &[Holder]) -> Option<u32> {
+    holders
+        .first()
+        .and_then(|holder| holder_text::permits(holder.mode))
 }
 
 /// A runtime for the program's own waiting; stores are polled on the client's thread.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientId, Mode, Waiter};
+use leasehold::{ClientId, Waiter};
 use serde_json::{Value, json};
 
 use crate::holder_text;
@@ -21,9 +21,7 @@ pub(crate) fn lines(lock: &str, waiters: &[Waiter], now: WallTime) -> String {
 
 fn phrase(waiter: &Waiter, now: WallTime) -> String {
     let mut text = waiter.to_string();
-    if waiter.mode == Mode::Shared {
-        text += ", shared";
-    }
+    text += &holder_text::manner(waiter.mode);
     // It began by the clocks of the servers: this machine's may differ.
     let seconds = waiting(waiter, now).as_secs();
     if seconds > 0 {
@@ -39,7 +37,8 @@ pub(crate) fn json(waiters: &[Waiter], now: WallTime) -> Value {
         let client = waiter.client.as_ref();
         json!({
             "place": place,
-            "mode": waiter.mode.to_string(),
+            "mode": holder_text::mode_name(waiter.mode),
+            "permits": holder_text::permits(waiter.mode),
             "client": {
                 "id": waiter.ticket.waiter.client().to_string(),
                 "host": client.map(|client| &client.host),
@@ -85,7 +84,7 @@ const SHOWN_MAX: usize = 10;
 mod tests {
     use super::*;
     use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientInfo, Owner, Ticket};
+    use leasehold::{ClientInfo, Mode, Owner, Ticket};
 
     fn waiter(since: u64) -> Waiter {
         let id = ClientId::random(&SystemEntropy);

@@ -19,7 +19,8 @@ pub(crate) fn wish(claim: &Claim) -> String {
     claim.slot.map_or_else(String::new, |slot| slot.to_string())
 }
 
-/// Adds to `busy`, the refusal of `claim`, which permits are free: `listed` says so where some are held.
+/// Adds to `busy`, the refusal of `claim`, which other permits it could have: `listed` says so where some
+/// are held.
 pub(crate) fn with_free(
     mut busy: Busy,
     claim: &Claim,
@@ -43,8 +44,7 @@ pub(crate) fn with_free(
         Some(LockValue::Permits(_)) => {
             read_free(listed, permits).ok_or_else(|| garbled("the script of an attempt"))?
         }
-        None | Some(LockValue::Reserved(..)) => permits.slots().collect(),
-        Some(LockValue::Owner(_) | LockValue::Shared | LockValue::Foreign) => Slots::default(),
+        _ => Slots::default(),
     };
     Ok(busy)
 }

@@ -8,8 +8,8 @@
 //!
 //! It needs no store. It is told each new deadline, and ends CMD's group and all other descendants
 //! so early before it that they are gone when it comes; at once when it is told that the lock is
-//! lost, or when the pipe closes because the wrapper is gone. On the file store it keeps the lock's
-//! descriptor open, so that the kernel frees the lock only once everything it guards is gone.
+//! lost, or when the pipe closes because the wrapper is gone. On the file store it keeps the locks'
+//! descriptors open, so that the kernel frees them only once everything they guard is gone.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -51,7 +51,8 @@ pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
 fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
     let orders = Orders::new(File::from(raw::adopt(args.control)?));
     let mut report = File::from(raw::adopt(args.report)?);
-    let lock = args.keep.map(raw::adopt).transpose()?;
+    let locks = args.keep.iter().map(|fd| raw::adopt(*fd));
+    let locks = locks.collect::<io::Result<_>>()?;
     SigSet::all().thread_block()?;
     let signals = SignalFd::with_flags(
         &SigSet::from(Signal::SIGCHLD),
@@ -94,7 +95,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         ending,
         lost: false,
         stop: Stop::None,
-        _lock: lock,
+        _locks: locks,
     };
     guardian.report(Report::Started(pid.as_raw()));
     Ok(Some(guardian))
@@ -109,7 +110,7 @@ fn command(args: &GuardianArgs) -> Command {
     let group_guardian = args.nested_in.map_or(Pid::this(), Pid::from_raw);
     command.args(arguments).env(
         nesting::VARIABLE,
-        Nesting::variable(group_guardian, &args.chain),
+        Nesting::variable(group_guardian, &args.around),
     );
     if args.nested_in.is_none() {
         command.process_group(0);
@@ -134,7 +135,7 @@ struct Guardian {
     /// The lock is lost, or the wrapper gone.
     lost: bool,
     stop: Stop,
-    _lock: Option<OwnedFd>,
+    _locks: Vec<OwnedFd>,
 }
 
 /// What the wrapper makes of a stop of the command. It stops itself when it hears of it, and that

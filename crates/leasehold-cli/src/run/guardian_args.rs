@@ -19,9 +19,9 @@ pub(crate) struct GuardianArgs {
     #[arg(long)]
     pub(crate) report: i32,
 
-    /// The descriptor that holds the lock, to be kept open.
+    /// A descriptor that holds a lock, to be kept open.
     #[arg(long)]
-    pub(crate) keep: Option<i32>,
+    pub(crate) keep: Vec<i32>,
 
     /// The first deadline, in nanoseconds since boot.
     #[arg(long)]
@@ -39,9 +39,9 @@ pub(crate) struct GuardianArgs {
     #[arg(long)]
     pub(crate) nested_in: Option<i32>,
 
-    /// The clients that hold locks around CMD.
+    /// The locks that are held around CMD.
     #[arg(long)]
-    pub(crate) chain: String,
+    pub(crate) around: String,
 
     /// Give the terminal to CMD.
     #[arg(long)]

@@ -29,10 +29,10 @@ pub(super) struct Duty<'a> {
     pub(super) deadline: Option<BootInstant>,
     pub(super) grace: Duration,
     pub(super) margin: Duration,
-    /// The descriptor that holds the lock.
-    pub(super) lock: Option<OwnedFd>,
+    /// The descriptors that hold the locks.
+    pub(super) locks: Vec<OwnedFd>,
     pub(super) nested_in: Option<Pid>,
-    pub(super) chain: String,
+    pub(super) around: String,
     pub(super) foreground: bool,
 }
 
@@ -50,8 +50,8 @@ impl GuardianProcess {
             .arg(format!("--report={}", pass_on(&report_writer)?))
             .arg(format!("--grace={}", nanos(duty.grace)))
             .arg(format!("--margin={}", nanos(duty.margin)))
-            .arg(format!("--chain={}", duty.chain));
-        if let Some(lock) = &duty.lock {
+            .arg(format!("--around={}", duty.around));
+        for lock in &duty.locks {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }
         if let Some(deadline) = duty.deadline.map(SystemClock::as_other_processes_read) {

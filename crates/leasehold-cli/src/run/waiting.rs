@@ -4,27 +4,28 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{
-    Client, Error, ErrorKind, Guard, Holder, Lock, MemberId, Mode, Order, Owner, Waiter,
+    Client, Error, ErrorKind, GuardSet, Holder, LockSet, MemberId, Mode, Order, Owner, Waiter,
 };
 use nix::sys::signal::{Signal, raise};
 
-use crate::args::RunArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text;
 use crate::message::Message;
 use crate::output::Output;
-use crate::run::nesting::Nesting;
+use crate::run::around::Around;
+use crate::run::hold::Hold;
+use crate::run::nesting::{LockAround, Nesting};
 use crate::run::signals::Signals;
+use crate::run_args::RunArgs;
 use crate::shortage::Shortage;
 use crate::waiter_text;
 
-/// The wish for a lock, and everything that is said while it is not granted.
+/// The wish for locks, and everything that is said while it is not granted.
 pub(super) struct Request<'a> {
     pub(super) client: &'a Client,
-    pub(super) lock: Lock,
+    pub(super) locks: LockSet,
     pub(super) args: &'a RunArgs,
-    pub(super) mode: Mode,
     pub(super) nesting: &'a Nesting,
     pub(super) output: &'a Output,
 }
@@ -57,7 +58,7 @@ impl Why {
 
 /// How a wait ended, unless it failed.
 pub(super) enum Wait {
-    Held(Guard),
+    Held(GuardSet),
     /// This signal asked the program to end. Nothing is held, nothing queued.
     Signalled(i32),
 }
@@ -71,13 +72,13 @@ impl Request<'_> {
                 let signal = signal.map_err(|error| Failure::of("cannot read signals", &error));
                 signal.map(Wait::Signalled)
             }
-            guard = self.hold() => guard.map(Wait::Held),
+            guards = self.hold() => guards.map(Wait::Held),
         };
         self.output.clear_status();
-        if let Ok(Wait::Held(guard)) = &outcome {
+        if let Ok(Wait::Held(guards)) = &outcome {
             self.output.say(&Message::Acquired {
                 lock: &self.args.name,
-                fence: guard.fence(),
+                guards,
                 store: &self.client.describe(),
                 after: SystemClock.now().since(began),
             });
@@ -85,18 +86,30 @@ impl Request<'_> {
         outcome
     }
 
-    async fn hold(&self) -> Result<Guard, Failure> {
-        let lock = self.lock_beside_those_around().await?;
+    /// Stands under the lock that a run around this one holds.
+    pub(super) async fn enter(&self, lock: LockAround) -> Result<Hold, Failure> {
+        let (client, wanted) = (self.client.clone(), self.args.mode());
+        let around = Around::enter(client, lock, wanted, self.args.ttl / 3).await?;
+        self.output.say(&Message::Nested {
+            lock: &self.args.name,
+            fence: around.lock().fence(),
+            store: &self.client.describe(),
+        });
+        Ok(Hold::Around(around))
+    }
+
+    async fn hold(&self) -> Result<GuardSet, Failure> {
+        let locks = self.locks_beside_those_around().await?;
         let granted = if self.args.no_wait {
-            match lock.try_acquire().await {
-                Ok(guard) => guard,
+            match locks.try_acquire().await {
+                Ok(guards) => guards,
                 Err(error) => return Err(self.failed(error).await),
             }
         } else {
             tokio::select! {
                 biased;
-                granted = lock.acquire() => match granted {
-                    Ok(guard) => Some(guard),
+                granted = locks.acquire() => match granted {
+                    Ok(guards) => Some(guards),
                     Err(error) if error.is_busy() => None,
                     Err(error) => return Err(self.failed(error).await),
                 },
@@ -104,29 +117,47 @@ impl Request<'_> {
             }
         };
         match granted {
-            Some(guard) => Ok(guard),
+            Some(guards) => Ok(guards),
             None => Err(self.busy().await),
         }
     }
 
-    /// The lock, which waits for nothing that lasts as long as this run. A lock that is held around
-    /// the run is freed only after it: waiting would never end. One that is shared around it goes to
+    /// The locks, which wait for nothing that lasts as long as this run. One that is held around the
+    /// run is freed only after it: waiting would never end. One that is shared around it goes to
     /// those who wait only then: this run goes ahead of them.
-    async fn lock_beside_those_around(&self) -> Result<Lock, Failure> {
-        let lock = self.lock.clone();
-        if !self.nesting.is_nested() {
-            return Ok(lock);
+    async fn locks_beside_those_around(&self) -> Result<LockSet, Failure> {
+        let mut is_shared = false;
+        if self.nesting.is_nested() {
+            for name in self.args.names() {
+                // A store that does not answer is reported by the attempt that follows.
+                let holders = self.client.holders(name).await.unwrap_or_default();
+                if let Some(holder) = self.nesting.deadlock(&holders, self.args.mode()) {
+                    return Err(Failure::usage(format!(
+                        "lock {name:?} is held around this command, by {}: waiting for it {}",
+                        holder_text::phrase(holder),
+                        without_end(holder.mode, self.args.mode()),
+                    )));
+                }
+                is_shared |= self.nesting.shares(&holders);
+            }
         }
-        // A store that does not answer is reported by the attempt that follows.
-        let holders = self.holders().await.unwrap_or_default();
-        match self.nesting.deadlock(&holders, self.mode) {
-            None => Ok(lock.barging(self.nesting.shares(&holders))),
-            Some(holder) => Err(Failure::usage(format!(
-                "lock {:?} is held around this command, by {}: waiting for it would never end",
-                self.args.name,
-                holder_text::phrase(holder)
-            ))),
+        Ok(self.locks.clone().barging(is_shared))
+    }
+
+    /// The lock that is waited for, and who holds it: the first one that this run does not hold
+    /// itself. `None` if it holds all.
+    async fn missing(&self) -> Option<(&str, Vec<Holder>)> {
+        for name in self.args.names() {
+            let holders = self.client.holders(name).await.unwrap_or_default();
+            let is_ours = |owner: Owner| owner.client() == self.client.id();
+            if !holders
+                .iter()
+                .any(|holder| holder.owner.is_some_and(is_ours))
+            {
+                return Some((name, holders));
+            }
         }
+        None
     }
 
     /// Says who holds the lock and how many are served before this run, or why nobody can hold it: on
@@ -137,28 +168,23 @@ impl Request<'_> {
         let mut said: Option<Why> = None;
         SystemClock.sleep_until(began + FIRST_REPORT).await;
         loop {
-            let holders = self.holders().await.unwrap_or_default();
-            let waiters = self.waiters().await;
+            // Granted while the question was under way: the answer to the wish comes next.
+            let Some((name, holders)) = self.missing().await else {
+                return pending().await;
+            };
+            let waiters = self.waiters(name).await;
             let place = waiter_text::place_of(self.client.id(), &waiters);
             let shortage = match holders.is_empty() && place.is_none() {
                 true => self.shortage().await,
                 false => None,
             };
             let message = Message::Waiting {
-                lock: &self.args.name,
+                lock: name,
                 holders: &holders,
                 place,
                 shortage: shortage.as_ref(),
                 so_far: SystemClock.now().since(began),
             };
-            // Granted while the question was under way: the answer to the wish comes next.
-            let is_ours = |owner: Owner| owner.client() == self.client.id();
-            if holders
-                .iter()
-                .any(|holder| holder.owner.is_some_and(is_ours))
-            {
-                return pending().await;
-            }
             let why = Why::of(&holders, place, shortage.as_ref());
             if terminal {
                 self.output.show_status(&message);
@@ -177,12 +203,22 @@ impl Request<'_> {
 
     async fn busy(&self) -> Failure {
         let limit = SystemClock.now() + LAST_LOOK;
-        let holders = within(&SystemClock, limit, self.holders()).await;
-        let holders = holders.and_then(Result::ok).unwrap_or_default();
-        let held = if holders.is_empty() {
-            "was held by somebody else a moment ago".into()
-        } else {
-            format!("is held by {}", holder_text::phrases(&holders))
+        let held = match within(&SystemClock, limit, self.held_by_others())
+            .await
+            .flatten()
+        {
+            Some((name, holders)) => {
+                format!(
+                    "lock {name:?} is held by {}",
+                    holder_text::phrases(&holders)
+                )
+            }
+            None => {
+                let names = self.args.names();
+                let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+                let names = names.join(" or ");
+                format!("lock {names} was held by somebody else a moment ago")
+            }
         };
         let waited = match self.args.wait {
             Some(wait) if !self.args.no_wait => {
@@ -191,7 +227,7 @@ impl Request<'_> {
             _ => String::new(),
         };
         let code = ExitCode::of(self.args.busy_code);
-        Failure::new(code, format!("lock {:?} {held}{waited}", self.args.name))
+        Failure::new(code, format!("{held}{waited}"))
     }
 
     /// Why the lock could not be asked for, and what can be done about it.
@@ -215,15 +251,22 @@ impl Request<'_> {
         Shortage::of(&health.unwrap_or_default())
     }
 
-    async fn holders(&self) -> Result<Vec<Holder>, Error> {
-        self.client.holders(&self.args.name).await
+    /// The first of the locks that is not free.
+    async fn held_by_others(&self) -> Option<(&str, Vec<Holder>)> {
+        for name in self.args.names() {
+            let holders = self.client.holders(name).await.unwrap_or_default();
+            if !holders.is_empty() {
+                return Some((name, holders));
+            }
+        }
+        None
     }
 
-    async fn waiters(&self) -> Vec<Waiter> {
+    async fn waiters(&self, name: &str) -> Vec<Waiter> {
         if self.client.guarantees().order == Order::Unordered {
             return Vec::new();
         }
-        let waiters = self.client.waiters(&self.args.name).await;
+        let waiters = self.client.waiters(name).await;
         waiters.unwrap_or_default()
     }
 
@@ -240,6 +283,14 @@ impl Request<'_> {
                 raise(Signal::SIGSTOP)?;
             }
         }
+    }
+}
+
+/// What waiting for a lock that is held around would be.
+fn without_end(held: Mode, wanted: Mode) -> &'static str {
+    match (held, wanted) {
+        (Mode::Permit(_), Mode::Permit(_)) => "might never end",
+        _ => "would never end (--nested runs the command under its lease)",
     }
 }
 

@@ -4,22 +4,22 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::{Ended, Guard, LostReason};
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::args::RunArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
 use crate::run::descendants::Family;
 use crate::run::guardian_process::{Duty, GuardianProcess};
+use crate::run::hold::{Hold, Loss};
 use crate::run::job_control::JobControl;
 use crate::run::protocol::{Order, Report};
 use crate::run::signals::{Arrived, Signals};
+use crate::run_args::RunArgs;
 
 /// What is to be run under the lock, and how.
 #[derive(Debug)]
@@ -29,18 +29,18 @@ pub(super) struct Job<'a> {
     pub(super) margin: Duration,
     /// The ids of the members, for the command.
     pub(super) members: String,
-    /// The descriptor that holds the lock, where the kernel does.
-    pub(super) descriptor: Option<OwnedFd>,
-    /// The clients that hold locks around the command, this one included.
-    pub(super) chain: String,
+    /// The descriptors that hold the locks, where the kernel does.
+    pub(super) descriptors: Vec<OwnedFd>,
+    /// The locks that are held around the command, those of this run included.
+    pub(super) around: String,
     /// The guardian of the group this process is in, if the run is nested.
     pub(super) outer: Option<Pid>,
 }
 
-/// The process that holds the lock while the guardian's child runs: it passes on deadlines, signals
-/// and the terminal, and frees the lock at the end.
+/// The process that holds the locks while the guardian's child runs: it passes on deadlines, signals
+/// and the terminal, and frees the locks at the end.
 pub(super) struct Wrapper<'a> {
-    guard: Guard,
+    hold: Hold,
     guardian: GuardianProcess,
     signals: &'a Signals,
     output: &'a Output,
@@ -95,33 +95,39 @@ fn is_interrupt(status: ExitStatus) -> bool {
 }
 
 impl<'a> Wrapper<'a> {
-    /// Starts the guardian and with it the command. On failure the lock is freed.
+    /// Starts the guardian and with it the command. On failure the locks are freed.
     pub(super) fn start(
-        guard: Guard,
+        hold: Hold,
         job: Job<'a>,
         signals: &'a Signals,
         output: &'a Output,
     ) -> io::Result<Self> {
         let family = Family::below(Pid::this())?;
         let job_control = JobControl::new(job.outer.is_some());
-        let deadline = guard.deadline();
+        let deadline = hold.deadline();
+        let fences = hold.fences();
+        let fence = fences.get(&job.args.name).map(ToString::to_string);
         let guardian = GuardianProcess::start(Duty {
             command: &job.args.command,
             environment: vec![
                 ("LEASEHOLD_NAME", job.args.name.clone()),
-                ("LEASEHOLD_FENCE", guard.fence().to_string()),
+                ("LEASEHOLD_FENCE", fence.unwrap_or_default()),
+                (
+                    "LEASEHOLD_FENCES",
+                    serde_json::Value::Object(fences).to_string(),
+                ),
                 ("LEASEHOLD_MEMBERS", job.members),
             ],
             deadline,
             grace: job.grace,
             margin: job.margin,
-            lock: job.descriptor,
+            locks: job.descriptors,
             nested_in: job.outer,
-            chain: job.chain,
+            around: job.around,
             foreground: job_control.begins_in_the_foreground(),
         })?;
         Ok(Self {
-            guard,
+            hold,
             guardian,
             signals,
             output,
@@ -135,7 +141,7 @@ impl<'a> Wrapper<'a> {
         })
     }
 
-    /// Stays until the command has ended, and frees the lock.
+    /// Stays until the command has ended, and frees the locks.
     pub(super) async fn supervise(mut self) -> Result<End, Failure> {
         let outcome = self.watch().await?;
         let had_terminal = self
@@ -144,13 +150,10 @@ impl<'a> Wrapper<'a> {
         if let Outcome::GuardianGone = outcome {
             self.end_the_orphans().await?;
         }
-        if !self.guard.is_valid() {
-            let reason = self.guard.lost().await;
-            self.note_loss(&reason.to_string());
-        }
-        let ended = free(self.guard, self.output).await;
-        if ended == Some(Ended::WasLost) && !self.lost {
-            note_loss(self.output, self.args, &LostReason::Gone.to_string());
+        if let Some(loss) = self.hold.end(self.output).await
+            && !self.lost
+        {
+            note_loss(self.output, &loss);
             self.lost = true;
         }
         if self.lost {
@@ -169,11 +172,11 @@ impl<'a> Wrapper<'a> {
                         return Ok(Outcome::NotStarted(Errno::from_raw(errno)));
                     }
                     Some(Report::TooLate) => {
-                        self.note_loss(self.reason_of_the_ending());
+                        self.note_loss(&self.loss_that_is_near());
                         return Ok(Outcome::TooLate);
                     }
                     Some(Report::Stopped(signal)) => self.stop(signal)?,
-                    Some(Report::Ending) => self.note_loss(self.reason_of_the_ending()),
+                    Some(Report::Ending) => self.note_loss(&self.loss_that_is_near()),
                     Some(Report::Ended(status)) => return Ok(Outcome::Ended(status)),
                     None => return Ok(Outcome::GuardianGone),
                 },
@@ -181,14 +184,14 @@ impl<'a> Wrapper<'a> {
                     let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
                     self.pass_on(signal);
                 }
-                deadline = self.guard.deadline_moved(self.deadline) => {
+                deadline = self.hold.deadline_moved(self.deadline) => {
                     self.deadline = deadline;
                     let deadline = deadline.map(SystemClock::as_other_processes_read);
                     self.guardian.tell(Order::Deadline(deadline));
                 }
-                reason = self.guard.lost(), if !self.lost => {
+                loss = self.hold.lost(), if !self.lost => {
                     self.guardian.tell(Order::Lost);
-                    self.note_loss(&reason.to_string());
+                    self.note_loss(&loss);
                 }
             }
         }
@@ -222,7 +225,7 @@ impl<'a> Wrapper<'a> {
         self.job_control
             .stop_with(group, signal)
             .map_err(|error| Failure::of("cannot stop", &error))?;
-        if self.guard.is_valid() {
+        if self.hold.seems_valid() {
             self.job_control.go_on_with(group);
             self.guardian.tell(Order::Signal(Signal::SIGCONT as i32));
         }
@@ -230,18 +233,22 @@ impl<'a> Wrapper<'a> {
         Ok(())
     }
 
-    /// Why the guardian began to end the command though nobody told it that the lock was lost.
-    fn reason_of_the_ending(&self) -> &'static str {
-        if self.args.max_hold.is_some() && !self.guard.is_in_doubt() {
+    /// Why the guardian began to end the command though nobody told it that a lock was lost.
+    fn loss_that_is_near(&self) -> Loss {
+        let reason = if self.args.max_hold.is_some() && !self.hold.is_in_doubt() {
             HELD_TOO_LONG
         } else {
             NO_RENEWAL
+        };
+        Loss {
+            lock: self.hold.first_to_end(),
+            reason: reason.to_owned(),
         }
     }
 
-    fn note_loss(&mut self, reason: &str) {
+    fn note_loss(&mut self, loss: &Loss) {
         if !self.lost {
-            note_loss(self.output, self.args, reason);
+            note_loss(self.output, loss);
         }
         self.lost = true;
     }
@@ -262,34 +269,13 @@ impl<'a> Wrapper<'a> {
     }
 }
 
-fn note_loss(output: &Output, args: &RunArgs, reason: &str) {
+fn note_loss(output: &Output, loss: &Loss) {
     output.say(&Message::Lost {
-        lock: &args.name,
-        reason,
+        lock: &loss.lock,
+        reason: &loss.reason,
     });
-}
-
-/// Frees the lock. A store that does not answer cannot delay the end for long: the release goes on
-/// in the background, and at the latest the lease runs out.
-async fn free(guard: Guard, output: &Output) -> Option<Ended> {
-    let limit = SystemClock.now() + RELEASE_LIMIT;
-    match within(&SystemClock, limit, guard.release()).await {
-        Some(Ok(ended)) => Some(ended),
-        Some(Err(error)) => {
-            output.say(&Message::Warning(&format!("cannot free the lock: {error}")));
-            None
-        }
-        None => {
-            output.say(&Message::Warning(
-                "the store does not answer: the lock stays shut until its lease runs out",
-            ));
-            None
-        }
-    }
 }
 
 const NO_RENEWAL: &str = "no renewal was confirmed, and its deadline is near";
 const HELD_TOO_LONG: &str = "the longest time it may be held is nearly over";
-/// How long the end of the program waits for the lock to be freed.
-const RELEASE_LIMIT: Duration = Duration::from_secs(3);
 const KILL_AGAIN: Duration = Duration::from_millis(20);

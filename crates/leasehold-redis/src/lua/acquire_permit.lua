@@ -5,8 +5,8 @@
 --       any
 -- Answer  {1, fence} if granted, also to an owner that has a permit
 --         {0, value of the lock key} if it is held in another mode, or with another number of permits
---         {0, value of the lock key, how long it takes at most until a permit is free, in ms or -1, the
---         permits that are free now} if it is that one or all that are taken, or if somebody waits
+--         {0, value of the lock key, how long it takes at most until a permit is free, in ms, the
+--         permits that could be had instead} if that one or all are taken, or if somebody waits
 -- Source  Leasehold's wire v1 (permits.lua)
 
 local lock, fence, readers, queue, slots = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -23,8 +23,9 @@ if joins and holds(mode, owner, lock, readers, now) then
 else
   local taken, free = permits_at(now, joins, readers, slots, count_of(mode))
   local slot = choose(wish, free)
-  if not slot or joins and redis.call('EXISTS', queue) == 1 then
-    return {0, value, soonest(now, readers), free}
+  local overtakes = joins and redis.call('EXISTS', queue) == 1
+  if overtakes or not slot then
+    return {0, value, soonest(now, readers), overtakes and {} or free}
   end
   take(slot, taken, lock, readers, slots, mode, owner, ttl, now)
 end

@@ -3,16 +3,14 @@
 --
 -- KEYS  those of in_turn.lua; 7 slots
 -- ARGV  those of in_turn.lua; 7 the permit that is wanted, or '' for any
--- Answer  that of acquire_in_turn.lua; behind a refusal where the lock has as many permits stand those
---         that are free, and it is until the first of them ends by itself
+-- Answer  that of acquire_in_turn.lua. Where the lock has as many permits a refusal says how long it is
+--         until one of them ends, and behind it stand those that are free, if it is the waiter's turn
 -- Source  Leasehold's wire v1, "the queue"
 
 local wish, count = ARGV[7], count_of(mode)
 
 if queued then
   forget_offer(client_of(waiter))
-  -- It has come: what it is offered from now on it must be told.
-  forget_offer(mine)
 end
 local value = redis.call('GET', lock)
 local joins = value == sentinel_of(mode)
@@ -49,25 +47,25 @@ end
 
 if not joins then
   return try_unheld(value, next_up, function()
-    local slot = choose(wish, free)
-    give(slot)
-    local rest = with_last(free, slot)
-    rest[#rest] = nil
-    offer(now, count, rest)
+    give(choose(wish, free))
+    local _, left = permits_at(now, true, readers, slots, count)
+    offer(now, count, left)
     return granted()
   end)
 end
-local slot
+local slot, its_turn = choose(wish, free), true
 if queued then
   enqueue(mine, since)
-  slot = offer(now, count, free, mine, wish)
-else
-  slot = choose(wish, free)
+  its_turn = offer(now, count, free, mine, slot)
 end
-if slot then
+if its_turn and slot then
   give(slot)
   return granted()
 end
 local answer = busy(value, soonest(now, readers))
-answer[6] = free
+answer[6] = its_turn and free or {}
+if queued and its_turn then
+  -- It knows of the others, and is expected to take one.
+  note_offer(mine, NO_SLOT, now)
+end
 return answer

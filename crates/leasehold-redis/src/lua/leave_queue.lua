@@ -38,8 +38,11 @@ if next_up and waiter_of(next_up[2]) == waiter then
 elseif not value and gap == 0 then
   -- Whoever it was whose turn had come, nobody else was told.
   hand_over(now)
-elseif not offer_free(now, value) and rank and rank < 2 then
-  -- Who was behind it keeps a timer of its own from now on.
-  tell_next(2, value and rest() or gap, now)
+else
+  local told, left = offer_free(now, value)
+  if not told and rank and rank < 2 then
+    -- Who was behind it keeps a timer of its own from now on.
+    tell_next(2, left or value and rest() or gap, now)
+  end
 end
 return unsaid and {1, unsaid} or 1

@@ -2,89 +2,108 @@
 -- queue.lua.
 --
 -- The first in the queue have their turn, as many as there are free permits, up to the first that wants
--- the lock in another way. They stay in the queue until they come. That one of them was told is in
--- "offered" under its entry, until that lapses, and under its client as for a reservation (queue.lua).
+-- the lock in another way. They stay in the queue until they come. Under the entry of one that was told
+-- so "offered" says until when that stands and of which permit, in one number; and under its client
+-- when that lapses, as for a reservation (queue.lua).
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered; the last is slots
 -- Source  Leasehold's wire v1, "the queue"
 
+local OFFER_UNIT = 1000
+local NO_SLOT = 999
+
 local slots = KEYS[#KEYS]
 
-local function note_offer(entry, now)
-  local lapses_at = digits(now + RESERVATION_MS)
-  -- What a client has not answered counts from the first offer on.
-  redis.call('ZADD', offered, 'NX', lapses_at, client_of(entry))
-  note(entry, lapses_at)
+local function note_offer(entry, slot, now)
+  local lapses_at = now + RESERVATION_MS
+  -- Of several offers the first one that a client does not answer tells that it is late.
+  redis.call('ZADD', offered, 'NX', digits(lapses_at), client_of(entry))
+  note(entry, lapses_at * OFFER_UNIT + slot)
 end
 
--- The free permits, with the one that is spoken for behind the others.
-local function with_last(free, last)
-  local order = {}
+-- The offers that stand, {entry → slot}. Whatever else is in "offered" is a smaller number.
+local function offers_at(now)
+  local found, standing = redis.call('ZRANGE', offered, digits(now * OFFER_UNIT), '+inf', 'BYSCORE',
+    'WITHSCORES'), {}
+  for at = 1, #found, 2 do
+    standing[found[at]] = found[at + 1] % OFFER_UNIT
+  end
+  return standing
+end
+
+-- The free permits in the order in which they are offered: first what nobody was told of, last the one
+-- that is about to be taken.
+local function in_order(free, standing, wanted)
+  local told_of, first, last = {}, {}, {}
+  for _, slot in pairs(standing) do
+    told_of[slot] = true
+  end
   for _, slot in ipairs(free) do
-    if slot ~= last then
-      order[#order + 1] = slot
+    local part = told_of[slot] and last or first
+    if slot ~= wanted then
+      part[#part + 1] = slot
     end
   end
-  order[#order + 1] = last
-  return order
+  last[#last + 1] = wanted
+  for _, slot in ipairs(last) do
+    first[#first + 1] = slot
+  end
+  return first
 end
 
--- Tells those whose turn it is, each of a free permit of its own, but nobody twice while that stands.
--- Answers which permit mine gets: the one that it wishes for, if it is its turn and that one is free.
-local function offer(now, count, free, mine, wish)
+-- Tells those whose turn it is, each of a free permit, but nobody twice while that stands. Answers
+-- whether it is the turn of mine, who wants the permit wanted if it is free; and whether anybody was told.
+local function offer(now, count, free, mine, wanted)
   if #free == 0 then
-    return
+    return false, false
   end
-  local wanted = mine and choose(wish, free)
-  local order, turns, its_turn, told = with_last(free, wanted), 0, false, {}
+  local standing = offers_at(now)
+  local order = in_order(free, standing, wanted)
+  local turns, told, its_turn, called = 0, 0, false, {}
   from_the_oldest(function(entry)
+    local client = client_of(entry)
     if turns == #free then
       return 'stop'
-    end
-    if entry == mine then
-      turns, its_turn = turns + 1, true
-      return
-    end
-    if is_late(client_of(entry), now) then
+    elseif is_late(client, now) then
       return 'drop'
-    end
-    if not wants_permit(entry) then
+    elseif not wants_permit(entry) then
       return hears(entry, soon(rest())) and 'stop' or 'drop'
-    end
-    if mark_of(entry) ~= PERMIT_MARK .. count then
+    elseif mark_of(entry) ~= PERMIT_MARK .. count then
       -- It can have none of these, and learns so when it asks.
       hears(entry, 'turn')
       return 'drop'
-    end
-    if lapses(entry) <= now then
-      local slot = order[its_turn and wanted and turns or turns + 1]
-      if not hears(entry, 'turn/' .. slot) then
-        return 'drop'
+    elseif entry == mine then
+      its_turn = true
+    else
+      if not standing[entry] then
+        local slot = order[told + 1]
+        if not hears(entry, 'turn/' .. slot) then
+          return 'drop'
+        end
+        note_offer(entry, slot, now)
+        told = told + 1
       end
-      note_offer(entry, now)
-      told[client_of(entry)] = true
+      called[client] = true
     end
     turns = turns + 1
   end)
-  if its_turn and not wanted then
-    note_offer(mine, now)
-  end
-  if next(told) then
+  if told > 0 then
     tell_a_stand_in(function(entry)
-      return told[client_of(entry)] or entry == mine and its_turn or lapses(entry) > now
+      return called[client_of(entry)] or entry == mine and its_turn
     end, RESERVATION_MS, now)
   end
-  return its_turn and wanted
+  return its_turn, told > 0
 end
 
--- Where the lock has permits and some are free, offers them; answers whether that is so.
+-- Offers the permits that are free, if the lock key holds such a value. Answers whether anybody was told,
+-- and how long it takes at most until the next one is free.
 function offer_free(now, value)
   local count = type(value) == 'string' and count_of(string.sub(value, #'leasehold:' + 1))
   if not count or value ~= PERMITS .. count then
     return false
   end
   local _, free = permits_at(now, true, readers, slots, count)
-  offer(now, count, free)
-  return #free > 0
+  local _, told = offer(now, count, free)
+  return told, soonest(now, readers)
 end
 

@@ -63,6 +63,6 @@ end
 -- How long it takes at most until a permit is free.
 local function soonest(now, readers)
   local first = redis.call('ZRANGE', readers, 0, 0, 'WITHSCORES')
-  return first[2] and math.max(first[2] - now, 0) or -1
+  return math.max((first[2] or now) - now, 0)
 end
 

@@ -112,6 +112,8 @@ local function enqueue(entry, since)
   redis.call('PEXPIRE', queue, RECORD_MS)
   if wants_permit(entry) then
     note(mark_of(entry), 0)
+    -- What it was offered before is past: it has come, or is put back.
+    forget_offer(entry)
   end
 end
 

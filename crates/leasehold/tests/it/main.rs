@@ -2,11 +2,13 @@
 
 mod acquiring;
 mod claiming;
+mod downgrade;
 mod freeing;
 mod keeping;
 mod key_sets;
 mod lock_delay;
 mod paused_machine;
+mod permits;
 mod queue;
 mod quorum;
 mod scene;

@@ -1,0 +1,172 @@
+use std::future::pending;
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::{Ended, Guard, GuardSet, Key, LostReason, Owner};
+use serde_json::{Map, Value};
+
+use crate::message::{self, Message};
+use crate::output::Output;
+use crate::run::around::Around;
+use crate::run::nesting::LockAround;
+
+/// Under what the command runs.
+pub(super) enum Hold {
+    /// Locks that this run took.
+    Own(GuardSet),
+    /// A lock that a run around this one took.
+    Around(Around),
+}
+
+/// A lock that is lost, and why.
+pub(super) struct Loss {
+    pub(super) lock: String,
+    pub(super) reason: String,
+}
+
+impl Hold {
+    /// Each lock with its fence.
+    pub(super) fn fences(&self) -> Map<String, Value> {
+        match self {
+            Self::Own(guards) => message::fences(guards),
+            Self::Around(around) => {
+                let lock = around.lock();
+                [(lock.name().to_owned(), lock.fence().into())]
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// The locks that this run took in the store with these members.
+    pub(super) fn taken(&self, store: &str) -> Vec<LockAround> {
+        match self {
+            Self::Own(guards) => guards
+                .guards()
+                .map(|guard| LockAround::of(guard, store))
+                .collect(),
+            Self::Around(_) => Vec::new(),
+        }
+    }
+
+    /// The attempts by which this run took its locks.
+    pub(super) fn owners(&self) -> impl Iterator<Item = Owner> {
+        let guards = match self {
+            Self::Own(guards) => Some(guards.guards().map(Guard::owner)),
+            Self::Around(_) => None,
+        };
+        guards.into_iter().flatten()
+    }
+
+    /// The instant at which the command must be gone; `None` where there is none, or where somebody
+    /// else keeps it.
+    pub(super) fn deadline(&self) -> Option<BootInstant> {
+        match self {
+            Self::Own(guards) => guards.deadline(),
+            Self::Around(_) => None,
+        }
+    }
+
+    /// As [`GuardSet::deadline_moved`].
+    pub(super) async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
+        match self {
+            Self::Own(guards) => guards.deadline_moved(from).await,
+            Self::Around(_) => pending().await,
+        }
+    }
+
+    /// Resolves once a lock is lost. Cancel safe.
+    pub(super) async fn lost(&self) -> Loss {
+        match self {
+            Self::Own(guards) => Loss::of(guards.lost().await),
+            Self::Around(around) => Loss::around(around, around.lost().await),
+        }
+    }
+
+    /// Whether nothing is known to be lost.
+    pub(super) fn seems_valid(&self) -> bool {
+        match self {
+            Self::Own(guards) => guards.is_valid(),
+            Self::Around(_) => true,
+        }
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        match self {
+            Self::Own(guards) => guards.is_in_doubt(),
+            Self::Around(_) => false,
+        }
+    }
+
+    /// The lock that ends first unless it is renewed.
+    pub(super) fn first_to_end(&self) -> String {
+        match self {
+            Self::Own(guards) => {
+                let ending = guards.guards().filter(|guard| guard.deadline().is_some());
+                let first = ending.min_by_key(|guard| guard.deadline());
+                first
+                    .map(|guard| guard.key().to_string())
+                    .unwrap_or_default()
+            }
+            Self::Around(around) => around.lock().name().to_owned(),
+        }
+    }
+
+    /// Ends the hold once the command has ended; says if a lock was lost before.
+    pub(super) async fn end(self, output: &Output) -> Option<Loss> {
+        match self {
+            Self::Own(guards) => {
+                let lost = match guards.is_valid() {
+                    true => None,
+                    false => Some(Loss::of(guards.lost().await)),
+                };
+                let gone = free(guards, output).await;
+                lost.or(gone)
+            }
+            Self::Around(around) => {
+                let reason = around.last_look().await?;
+                Some(Loss::around(&around, reason))
+            }
+        }
+    }
+}
+
+impl Loss {
+    fn of((key, reason): (Key, LostReason)) -> Self {
+        Self {
+            lock: key.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn around(around: &Around, reason: &str) -> Self {
+        Self {
+            lock: around.lock().name().to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// Frees the locks; says if one did not stand any more. A store that does not answer cannot delay
+/// the end for long: the releases go on in the background, and at the latest the leases run out.
+async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
+    let limit = SystemClock.now() + RELEASE_LIMIT;
+    let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
+        output.say(&Message::Warning(
+            "the store does not answer: the lock stays shut until its lease runs out",
+        ));
+        return None;
+    };
+    let mut gone = None;
+    for (key, ended) in endings {
+        match ended {
+            Ok(Ended::WasLost) => gone = gone.or(Some(Loss::of((key, LostReason::Gone)))),
+            Ok(_) => {}
+            Err(error) => output.say(&Message::Warning(&format!("cannot free the lock: {error}"))),
+        }
+    }
+    gone
+}
+
+/// How long the end of the program waits for the locks to be freed.
+const RELEASE_LIMIT: Duration = Duration::from_secs(3);
