@@ -83,6 +83,7 @@ mod fence_gate;
 mod fenced;
 mod guarantees;
 mod guard;
+mod guarded;
 mod health;
 mod holder;
 mod keeper;
@@ -113,6 +114,7 @@ pub use guarantees::{
     Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
 pub use guard::{Ended, Guard, GuardState};
+pub use guarded::Guarded;
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;

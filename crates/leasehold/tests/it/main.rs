@@ -12,4 +12,5 @@ mod quorum;
 mod scene;
 mod sending;
 mod sets;
+mod sharing;
 mod trust;
