@@ -5,6 +5,7 @@ mod claiming;
 mod freeing;
 mod keeping;
 mod paused_machine;
+mod permits;
 mod queue;
 mod quorum;
 mod scene;
