@@ -22,5 +22,6 @@ mod presence;
 mod proxy;
 mod queue;
 mod readers;
+mod semaphore;
 mod support;
 mod trips;
