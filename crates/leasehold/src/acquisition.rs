@@ -67,7 +67,7 @@ impl Acquisition {
         };
         let wait = self.wait();
         let limits = Limits { wait, dropped, end };
-        let mut failures = 0;
+        let (mut failures, mut refusals) = (0, 0);
         let mut hope = Hope::new(began + self.ttl);
         // What is told when the wait ends in the middle of an attempt, which itself says nothing.
         let mut last = Setback::CutOff;
@@ -89,10 +89,14 @@ impl Acquisition {
             match &last {
                 Setback::Busy(_) => {
                     failures = 0;
+                    refusals += 1;
                     hope = Hope::new(now + self.ttl);
                 }
                 Setback::Failed(error) => hope.learn(error, now + self.ttl),
                 Setback::CutOff => {}
+            }
+            if refusals < TRIES && self.may_try_another(&last, now, began + claim.limit) {
+                continue;
             }
             if !self.goes_on(&last, &hope, now, &limits) {
                 self.context.store.leave(&claim);
@@ -204,6 +208,15 @@ impl Acquisition {
         Some(Guard::new(tenure, client))
     }
 
+    /// Whether one that does not wait was refused because it asked for the wrong permit: members that
+    /// must agree are asked for one at a time.
+    fn may_try_another(&self, setback: &Setback, now: BootInstant, end: BootInstant) -> bool {
+        let Setback::Busy(busy) = setback else {
+            return false;
+        };
+        matches!(self.patience, Patience::OneAttempt) && !busy.free.is_empty() && now < end
+    }
+
     fn goes_on(&self, setback: &Setback, hope: &Hope, now: BootInstant, limits: &Limits) -> bool {
         let Patience::Wait(wait) = self.patience else {
             return false;
@@ -284,6 +297,9 @@ fn no_answer_in_the_wait(context: &ClientContext) -> Error {
         .with_store(context.store.describe())
         .with_unknown_effect()
 }
+
+/// So many times one that does not wait asks where other permits are free than the one it asked for.
+const TRIES: u32 = 3;
 
 /// An attempt is given at least this long, however little of the caller's wait is left.
 const LIMIT_MIN: Duration = Duration::from_millis(100);

@@ -54,6 +54,11 @@ impl Client {
         LockSet(self.0.lock_all(names))
     }
 
+    /// The lock called `name` with so many permits.
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
+        Semaphore(self.0.semaphore(name, permits))
+    }
+
     /// Who holds `name` right now, as far as the store knows. For people.
     ///
     /// # Errors
@@ -133,6 +138,63 @@ impl Lock {
     /// # Errors
     ///
     /// Those of [`crate::Lock::acquire`].
+    pub fn acquire(&self) -> Result<Guard, Error> {
+        pollster::block_on(self.0.acquire()).map(Guard)
+    }
+}
+
+/// A blocking [`crate::Semaphore`].
+///
+/// # Examples
+///
+/// ```
+/// use leasehold::{MemoryStore, blocking};
+///
+/// let locks = blocking::Client::new(MemoryStore::new());
+/// let permit = locks.semaphore("workers", 2).acquire()?;
+/// assert!(locks.lock("workers").try_acquire()?.is_none());
+/// permit.release()?;
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a semaphore does nothing until a permit is acquired"]
+pub struct Semaphore(crate::Semaphore);
+
+impl Semaphore {
+    /// As [`crate::Semaphore::ttl`].
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// As [`crate::Semaphore::wait`].
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// As [`crate::Semaphore::max_hold`].
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// As [`crate::Semaphore::barging`].
+    pub fn barging(self, barging: bool) -> Self {
+        Self(self.0.barging(barging))
+    }
+
+    /// Takes a permit if one is free; `None` if all are held, or others wait for them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Semaphore::try_acquire`].
+    pub fn try_acquire(&self) -> Result<Option<Guard>, Error> {
+        Ok(pollster::block_on(self.0.try_acquire())?.map(Guard))
+    }
+
+    /// Takes a permit, waiting until one is free.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Semaphore::acquire`].
     pub fn acquire(&self) -> Result<Guard, Error> {
         pollster::block_on(self.0.acquire()).map(Guard)
     }

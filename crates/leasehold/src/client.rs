@@ -14,6 +14,7 @@ use crate::lock::Lock;
 use crate::lock_set::LockSet;
 use crate::owner::ClientId;
 use crate::queue::Waiter;
+use crate::semaphore::Semaphore;
 use crate::store::Store;
 
 /// One process's way to its locks: a store, a thread of its own, and the keeper that renews.
@@ -66,6 +67,24 @@ impl Client {
     /// are acquired, and so are no names at all.
     pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
         LockSet::new(self.clone(), names)
+    }
+
+    /// The lock called `name` with so many permits: as many may hold it at once. A name or number that
+    /// breaks a rule is reported when a permit is acquired.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let permit = locks.semaphore("workers", 3).acquire().await?;
+    /// permit.release().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
+        Semaphore::new(Arc::clone(&self.core), Key::new(name), permits)
     }
 
     /// Who holds `name` right now, as far as the store knows. For people.

@@ -51,7 +51,8 @@
 //!
 //! # The parts, in reading order
 //!
-//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; a [`LockSet`] takes several at once. A resource that checks fences is
+//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
+//! be held, and a [`LockSet`] takes several locks at once. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
@@ -98,6 +99,7 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
+mod semaphore;
 mod store;
 mod tenure;
 
@@ -128,6 +130,7 @@ pub use owner::{ClientId, NotAnOwner, Owner};
 pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
+pub use semaphore::Semaphore;
 pub use store::Store;
 
 /// A boxed future, as the methods of [`Store`] return it, so that a store can be `dyn`.

@@ -57,6 +57,9 @@ impl fmt::Debug for Permits {
 pub struct Slot(u8);
 
 impl Slot {
+    /// The one that every lock with permits has.
+    pub(crate) const FIRST: Self = Self(0);
+
     /// The permit of this number.
     ///
     /// # Errors
@@ -98,6 +101,11 @@ impl Slots {
     /// Adds `slot`.
     pub fn insert(&mut self, slot: Slot) {
         self.0 |= 1 << slot.0;
+    }
+
+    /// Takes `slot` out.
+    pub fn remove(&mut self, slot: Slot) {
+        self.0 &= !(1 << slot.0);
     }
 
     /// Whether `slot` is among them.
@@ -168,10 +176,13 @@ mod tests {
         let all: Slots = permits.slots().collect();
         assert_eq!(all.len(), 128);
         assert_eq!(all.iter().count(), 128);
-        let some: Slots = permits
+        let mut some: Slots = permits
             .slots()
             .filter(|slot| slot.get() % 127 == 0)
             .collect();
         assert_eq!(format!("{some:?}"), "{Slot(0), Slot(127)}");
+        some.remove(Slot(127));
+        some.remove(Slot(126));
+        assert_eq!(some, [Slot(0)].into_iter().collect());
     }
 }

@@ -75,6 +75,13 @@ async fn refused(store: &Arc<dyn Store>, claim: &Claim) -> Error {
     store.acquire(claim).await.expect_err("a refusal")
 }
 
+/// A quorum may have decided before all members had answered, and does not know.
+fn assert_no_effect(scene: &Scene, error: &Error) {
+    if scene.suite.is_member {
+        assert_eq!(error.effect(), Effect::None, "{error}");
+    }
+}
+
 async fn refused_for_others(store: &Arc<dyn Store>, claim: &Claim) -> Busy {
     match store.acquire(claim).await {
         Ok(Attempt::Busy(busy)) => busy,
@@ -147,7 +154,7 @@ pub(crate) async fn a8_another_number_is_refused_while_one_is_held(scene: &Scene
         for count in [1, 2, 4] {
             let error = refused(&store, &wants_of(scene, &key, count)).await;
             assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
-            assert_eq!(error.effect(), Effect::None, "{error}");
+            assert_no_effect(scene, &error);
             assert!(!error.is_retryable(), "{error}");
             let text = error.to_string();
             for named in ["3 permits".into(), format!("not {count}")] {
@@ -178,7 +185,7 @@ pub(crate) async fn a8_a_permit_that_does_not_exist_is_refused(scene: &Scene) {
     }
     let error = refused(&store, &wants_of(scene, &key, 2).with_slot(slot(2))).await;
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-    assert_eq!(error.effect(), Effect::None, "{error}");
+    assert_no_effect(scene, &error);
     assert!(error.to_string().contains("permit 2 of 2"), "{error}");
     let writer = scene.claim(&key, LONG);
     granted(&store, &writer).await;

@@ -57,6 +57,7 @@ impl Store for Quorum {
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
+            let claim = &self.for_one_permit(claim);
             let asking = self.asking(claim);
             let limit = self.member_limit(claim.ttl).min(claim.limit);
             let answer = Election::new(&self.links, claim, asking.clone(), limit)
@@ -132,6 +133,16 @@ impl Store for Quorum {
 }
 
 impl Quorum {
+    /// The claim, if it is for any permit, for one and the same at all members.
+    fn for_one_permit(&self, claim: &Claim) -> Claim {
+        match claim.mode.permits() {
+            Some(permits) if claim.slot.is_none() && self.links.len() > 1 => {
+                claim.clone().with_slot(self.waits.pick(claim, permits))
+            }
+            _ => claim.clone(),
+        }
+    }
+
     /// How the members are to be asked for the claim.
     fn asking(&self, claim: &Claim) -> Asking {
         match claim.wait {

@@ -12,6 +12,7 @@ use crate::member::{MemberFailure, Seal};
 use crate::queue::Departure;
 use crate::quorum::ballot::{Ballot, Step, Vote, majority};
 use crate::quorum::link::{Asking, Dated, Link};
+use crate::quorum::slots::Sayings;
 
 /// One attempt over all members: asks them at once and carries out what the ballot decides.
 ///
@@ -86,6 +87,7 @@ impl<'a> Election<'a> {
                     self.free_everywhere(true).await;
                     return Ok(Attempt::Busy(self.busy()));
                 }
+                Step::NoQuorum if self.permits_may_differ() => {}
                 Step::NoQuorum => {
                     // Whoever is next may reach the members that this client cannot.
                     let freed = self.free_everywhere(false).await;
@@ -98,6 +100,18 @@ impl<'a> Election<'a> {
                 }
             }
         }
+    }
+
+    /// Whether those who have yet to answer may still say what no repetition will change: that so many
+    /// members have other permits that no majority is left.
+    fn permits_may_differ(&self) -> bool {
+        let heard = self.votes.iter().flatten();
+        let refused = heard.clone().filter_map(|vote| vote.as_ref().err());
+        let differ = refused.filter(|it| it.kind() == ErrorKind::PermitsDiffer);
+        let (total, differ) = (self.links.len(), differ.count());
+        let open = total - heard.count();
+        let needed = majority(total);
+        open > 0 && differ > 0 && total - differ >= needed && total - differ - open < needed
     }
 
     fn take_in(&mut self, news: News) -> Step {
@@ -196,11 +210,12 @@ impl<'a> Election<'a> {
             })
             .collect();
         let weight = |busy: &Busy| refusals.iter().filter(|b| b.holder == busy.holder).count();
-        refusals
-            .iter()
-            .max_by_key(|busy| weight(busy))
-            .cloned()
-            .unwrap_or_default()
+        let heaviest = refusals.iter().max_by_key(|busy| weight(busy));
+        let mut busy = heaviest.cloned().unwrap_or_default();
+        let free = refusals.iter().map(|busy| busy.free).collect();
+        let named = Vec::new();
+        busy.free = Sayings { named, free }.agreed();
+        busy
     }
 
     fn no_quorum(self) -> Error {
@@ -226,11 +241,19 @@ impl<'a> Election<'a> {
     }
 }
 
-/// The error of too few members: that of the only member, one that all failed members share and
-/// that will not pass by itself, or no quorum. `open`: how many were not heard when it was decided.
+/// The error of too few members: that of the only member, that other permits are held at so many that
+/// no majority is left, one that all failed members share and that will not pass by itself, or no quorum. `open`: how many were not heard when it was decided.
 pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -> Error {
     if let (1, [only]) = (total, failures.as_slice()) {
         return only.error.clone();
+    }
+    let differ = |failure: &&MemberFailure| failure.error.kind() == ErrorKind::PermitsDiffer;
+    let differing: Vec<&MemberFailure> = failures.iter().filter(differ).collect();
+    if total - differing.len() < majority(total)
+        && let [first, ..] = differing.as_slice()
+    {
+        // They all say the same; whoever did not answer changes nothing.
+        return Error::new(ErrorKind::PermitsDiffer, first.error.reason());
     }
     let shared = failures
         .first()

@@ -1,6 +1,6 @@
 //! Redlock: an algorithm over members, not a kind of Redis client.
 //!
-//! The decisions are pure and stand in `ballot` and `tally`; `election` and `link` carry them out,
+//! The decisions are pure and stand in `ballot`, `tally` and `slots`; `election` and `link` carry them out,
 //! `rounds` renews and frees, `views` shows.
 
 mod as_store;
@@ -13,6 +13,7 @@ mod link;
 mod roster;
 mod rounds;
 mod settings;
+mod slots;
 mod tally;
 mod traces;
 mod trust;

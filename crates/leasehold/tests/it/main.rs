@@ -6,6 +6,7 @@ mod freeing;
 mod keeping;
 mod key_sets;
 mod paused_machine;
+mod permits;
 mod queue;
 mod quorum;
 mod scene;

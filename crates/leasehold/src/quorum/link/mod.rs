@@ -146,7 +146,9 @@ impl Link {
             Err(unanswered(format!("no answer within {limit:.0?}")).with_unknown_effect())
         });
         let answer = answer.map_err(|error| error.with_store(self.member.id().as_str()));
-        self.note(answer.as_ref().err(), timed_out, sent);
+        // Asked rightly, it would have answered otherwise.
+        let is_fault = |error: &&Error| error.kind() != ErrorKind::PermitsDiffer;
+        self.note(answer.as_ref().err().filter(is_fault), timed_out, sent);
         answer
     }
 

@@ -20,8 +20,10 @@ use crate::claim::Claim;
 use crate::clock::{BootInstant, WallTime};
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
+use crate::permits::{Permits, Slot, Slots};
 use crate::queue::{Departure, Hint, Ticket, Wait, Word};
 use crate::quorum::link::Link;
+use crate::quorum::slots::Picks;
 use tickets::Tickets;
 use vigil::Concern;
 
@@ -47,6 +49,7 @@ struct State {
     busy_lately: HashMap<Key, BusyLately>,
     /// The clients that wait, or waited, here.
     clients: HashSet<ClientId>,
+    picks: Picks,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,8 @@ struct BusyLately {
     seen: BootInstant,
     /// When another library was seen to hold it.
     silent: Option<BootInstant>,
+    /// The permits that it would have granted instead, without those that were asked for since.
+    free: Slots,
 }
 
 /// What is to be done about a hint, on the runtime of the client that it reached.
@@ -84,6 +89,7 @@ impl Waits {
                 tickets: Tickets::new(members),
                 busy_lately: HashMap::new(),
                 clients: HashSet::new(),
+                picks: Picks::default(),
             }),
             errands,
         };
@@ -157,9 +163,39 @@ impl Waits {
                 .retain(|_, known| now.since(known.seen) < BUSY_LATELY);
         }
         if state.busy_lately.len() < BUSY_MAX {
-            let seen = BusyLately { seen: now, silent };
+            let seen = BusyLately {
+                seen: now,
+                silent,
+                free: busy.free,
+            };
             state.busy_lately.insert(key.clone(), seen);
         }
+    }
+
+    /// The permit that all members are to be asked for: by what they told the wait, or else by how
+    /// they refused the last attempt of anybody here.
+    pub(crate) fn pick(&self, claim: &Claim, permits: Permits) -> Slot {
+        let (now, random) = (self.ambient.clock.now(), self.ambient.entropy.next_u64());
+        let vigil = match claim.wait {
+            Wait::InTurn(waiter) => self.of(waiter),
+            Wait::None | Wait::Barging => None,
+        };
+        let mut said = vigil.map(|vigil| vigil.said()).unwrap_or_default();
+        let mut state = self.state();
+        if let Some(slot) = state.picks.of(claim.owner) {
+            return slot;
+        }
+        let known = state.busy_lately.get_mut(&claim.key);
+        let known = known.filter(|known| now.since(known.seen) < BUSY_LATELY);
+        if let Some(known) = known.as_ref().filter(|_| said.is_empty()) {
+            said.free.push(known.free);
+        }
+        let slot = said.choose(permits, self.members, random);
+        if let Some(known) = known {
+            known.free.remove(slot);
+        }
+        state.picks.note(claim.owner, slot);
+        slot
     }
 
     /// What becomes of a lock that its holder gives back.
@@ -198,7 +234,7 @@ impl Waits {
             state.vigils.get(&hint.waiter).cloned()
         };
         let concern = match &vigil {
-            Some(vigil) => vigil.hear(member, hint.word, &self.ambient),
+            Some(vigil) => vigil.hear(member, &hint, &self.ambient),
             None => Concern::Over,
         };
         let errand = match (concern, hint.word, vigil) {

@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::key::Key;
 use crate::owner::Owner;
-use crate::queue::{Departure, Ticket, Turn, Word};
+use crate::permits::Slot;
+use crate::queue::{Departure, Hint, Ticket, Turn};
+use crate::quorum::slots::Sayings;
 use crate::quorum::waiting::board::Board;
 
 /// One wait: its place in the queue, and what is known of it. It goes on beyond its grant, since
@@ -35,6 +37,16 @@ struct Stage {
 pub(crate) struct Held {
     pub(crate) claim: Arc<Claim>,
     pub(crate) fence: Fence,
+}
+
+impl Held {
+    /// Whether `slot` is another permit than the one that is held.
+    fn is_another(&self, slot: Option<Slot>) -> bool {
+        let (Some(held), Some(slot)) = (self.claim.slot, slot) else {
+            return false;
+        };
+        held != slot
+    }
 }
 
 /// To whom a hint is of use.
@@ -97,15 +109,16 @@ impl Vigil {
     }
 
     /// Takes in a word from a member, and says to whom it is of use.
-    pub(super) fn hear(&self, member: usize, word: Word, ambient: &Ambient) -> Concern {
+    pub(super) fn hear(&self, member: usize, hint: &Hint, ambient: &Ambient) -> Concern {
         let now = ambient.clock.now();
         let stage = self.stage();
         match &stage.held {
+            Some(held) if held.is_another(hint.slot) => Concern::Over,
             Some(held) => Concern::Holds(held.clone()),
             None if stage.left => Concern::Over,
             None => {
                 self.board
-                    .send_modify(|board| board.hint(member, word, now));
+                    .send_modify(|board| board.hint(member, hint.word, hint.slot, now));
                 Concern::Waits
             }
         }
@@ -172,6 +185,11 @@ impl Vigil {
                 () = ambient.clock.sleep_until(due) => return,
             }
         }
+    }
+
+    /// What is known of the lock's permits, before an attempt begins.
+    pub(super) fn said(&self) -> Sayings {
+        self.board.borrow().said()
     }
 
     /// A refusal as its waiter sees it: with the place that a majority of members gives.

@@ -8,8 +8,10 @@ use std::time::Duration;
 use crate::attempt::Busy;
 use crate::clock::BootInstant;
 use crate::member::RESERVATION;
+use crate::permits::{Slot, Slots};
 use crate::queue::Word;
 use crate::quorum::ballot::majority;
+use crate::quorum::slots::Sayings;
 
 /// What one waiter knows of its place at each member.
 #[derive(Clone, Debug)]
@@ -19,7 +21,8 @@ pub(super) struct Board {
     asked: Option<BootInstant>,
     /// Drawn with it: spreads what many waiters would otherwise do at once.
     random: u64,
-    /// How many attempts in a row were made on the word of a minority.
+    /// How many attempts in a row were made on the word of a minority, or after one for a permit that
+    /// somebody else had.
     fruitless: u32,
 }
 
@@ -29,6 +32,10 @@ struct Seat {
     queued: bool,
     /// Since when it says that it is this waiter's turn.
     told: Option<BootInstant>,
+    /// The permit that it told the waiter of.
+    named: Option<Slot>,
+    /// The permits that it would have granted instead of the one that was wanted.
+    free: Slots,
     /// Since when nothing is heard from there.
     deaf: Option<BootInstant>,
     /// When it is worth asking there, should nothing be heard by then, as the member once said.
@@ -56,7 +63,7 @@ impl Board {
     pub(super) fn begin(&mut self, now: BootInstant, random: u64) {
         let told = self.told();
         let on_a_minoritys_word = told > 0 && told < majority(self.seats.len());
-        self.fruitless = if on_a_minoritys_word {
+        self.fruitless = if on_a_minoritys_word || self.wanted_another() {
             self.fruitless.saturating_add(1)
         } else {
             0
@@ -65,6 +72,8 @@ impl Board {
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
+            seat.named = None;
+            seat.free = Slots::default();
             // Before, it is an attempt for another reason.
             seat.soon.take_if(|soon| *soon <= now);
         }
@@ -89,6 +98,11 @@ impl Board {
         seat.place = busy.place;
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
+        seat.free = busy.free;
+        if !busy.free.is_empty() {
+            // It need not be told that it is its turn.
+            seat.told.get_or_insert(now);
+        }
         if busy.holder.is_some() {
             // Whoever came before had its time, and used it.
             seat.soon = None;
@@ -102,11 +116,12 @@ impl Board {
         self.seats[member].queued = true;
     }
 
-    pub(super) fn hint(&mut self, member: usize, word: Word, now: BootInstant) {
+    pub(super) fn hint(&mut self, member: usize, word: Word, slot: Option<Slot>, now: BootInstant) {
         let seat = &mut self.seats[member];
         match word {
             Word::YourTurn => {
                 seat.told.get_or_insert(now);
+                seat.named = slot;
             }
             Word::Soon { remaining } => seat.soon = Some(now + remaining),
         }
@@ -127,6 +142,14 @@ impl Board {
     /// The place that a majority of members gives at most, where so many have said it.
     pub(super) fn place(&self) -> Option<u64> {
         decisive(self.seats.iter().filter_map(|seat| seat.place), &self.seats)
+    }
+
+    /// What is known of the lock's permits.
+    pub(super) fn said(&self) -> Sayings {
+        Sayings {
+            named: self.seats.iter().filter_map(|seat| seat.named).collect(),
+            free: self.seats.iter().map(|seat| seat.free).collect(),
+        }
     }
 
     /// When the next attempt is due; `None`: at once, as the waiter has no place yet.
@@ -150,13 +173,24 @@ impl Board {
         self.seats.iter().filter(|seat| seat.told.is_some()).count()
     }
 
+    /// Whether a member refused the last attempt and would have granted another permit.
+    fn wanted_another(&self) -> bool {
+        self.seats.iter().any(|seat| !seat.free.is_empty())
+    }
+
     /// A majority says that it is this waiter's turn; or a minority does, and the others had their
-    /// time. That time doubles with each attempt that it led to in vain.
+    /// time. That time doubles with each attempt that it led to in vain. Those who went for the same
+    /// permit again and again wait for different times.
     fn turn_comes(&self) -> Option<BootInstant> {
         let mut told: Vec<BootInstant> = self.seats.iter().filter_map(|seat| seat.told).collect();
         told.sort_unstable();
         if let Some(decisive) = told.get(majority(self.seats.len()) - 1) {
-            return Some(*decisive);
+            let collided = self.wanted_another() && self.fruitless > 0;
+            let apart = OTHERS_MAY_FOLLOW * 2_u32.saturating_pow(self.fruitless.min(4));
+            return Some(match collided {
+                true => *decisive + self.spread(apart),
+                false => *decisive,
+            });
         }
         let patience = OTHERS_MAY_FOLLOW * 2_u32.saturating_pow(self.fruitless.min(6));
         Some(*told.first()? + patience.min(FLOOR_NEAR))

@@ -1,6 +1,7 @@
 use super::*;
 use crate::ambient::SystemEntropy;
 use crate::owner::{ClientId, Owner};
+use crate::permits::{Permits, Slot};
 
 fn at(millis: u64) -> BootInstant {
     BootInstant::from_nanos(millis * 1_000_000)
@@ -33,7 +34,7 @@ fn a_waiter_tries_at_once_when_a_majority_says_that_it_is_its_turn() {
     let mut board = waiting(5, 3, 30_000);
     assert_eq!(board.due(), soon(2_000), "the floor");
     for (member, when) in [(0, 1_100), (4, 1_101), (2, 1_102)] {
-        board.hint(member, Word::YourTurn, at(when));
+        board.hint(member, Word::YourTurn, None, at(when));
     }
     assert_eq!(board.due(), soon(1_102));
     board.begin(at(1_102), 0);
@@ -45,18 +46,75 @@ fn a_minoritys_word_is_good_for_an_attempt_and_for_fewer_each_time() {
     let mut board = waiting(5, 1, 30_000);
     let mut now = 1_100;
     for patience in [20, 40, 80, 160, 320, 640, 1_000, 1_000] {
-        board.hint(3, Word::YourTurn, at(now));
-        board.hint(3, Word::YourTurn, at(now + 5));
+        board.hint(3, Word::YourTurn, None, at(now));
+        board.hint(3, Word::YourTurn, None, at(now + 5));
         assert_eq!(board.turn_comes(), Some(at(now + patience)));
         board.begin(at(now + patience), 0);
         now += patience + 1;
     }
     for member in 0..3 {
-        board.hint(member, Word::YourTurn, at(now));
+        board.hint(member, Word::YourTurn, None, at(now));
     }
     board.begin(at(now), 0);
-    board.hint(3, Word::YourTurn, at(now));
+    board.hint(3, Word::YourTurn, None, at(now));
     assert_eq!(board.due(), soon(now + 20), "a majority came in between");
+}
+
+/// Refused at some members, which would have granted permit 2 of 3.
+fn refused_for_another(board: &mut Board, members: &[usize], now: u64) {
+    let permits = Permits::new(3).unwrap();
+    for member in members {
+        let mut busy = Busy::by(Some(owner()));
+        busy.place = Some(1);
+        busy.remaining = Some(Duration::from_secs(30));
+        busy.free.insert(Slot::new(2, permits).unwrap());
+        board.busy(*member, &busy, at(now));
+    }
+}
+
+#[test]
+fn who_asked_for_a_taken_permit_in_its_turn_asks_at_once_for_another_and_then_less_and_less() {
+    let mut board = waiting(3, 1, 30_000);
+    refused_for_another(&mut board, &[0, 2], 1_005);
+    assert_eq!(board.due(), soon(1_005));
+    assert_eq!(board.said().agreed().len(), 1);
+    let mut now = 1_005;
+    for most in [40, 80, 160, 320, 320] {
+        // A number that is so many milliseconds after any bound.
+        board.begin(at(now), (most - 1) * 1_000);
+        assert!(board.said().is_empty(), "what was said led to this attempt");
+        now += 5;
+        refused_for_another(&mut board, &[0, 1], now);
+        assert_eq!(board.due(), soon(now + most - 1));
+        now += most;
+    }
+    board.begin(at(now), 7);
+    assert_ne!(board.fruitless, 0);
+    board.begin(at(now + 1), 7);
+    assert_eq!(board.fruitless, 0, "nobody refused it in favour of another");
+}
+
+#[test]
+fn a_minority_that_would_grant_another_permit_is_asked_after_the_others_had_their_time() {
+    let mut board = waiting(5, 1, 30_000);
+    refused_for_another(&mut board, &[0, 2], 1_005);
+    assert_eq!(board.due(), soon(1_025));
+}
+
+#[test]
+fn the_permits_that_members_name_are_known_until_the_next_attempt() {
+    let mut board = waiting(3, 1, 30_000);
+    let slot = Slot::new(1, Permits::new(3).unwrap()).ok();
+    for member in [0, 1] {
+        board.hint(member, Word::YourTurn, slot, at(1_100));
+    }
+    let word = Word::Soon {
+        remaining: Duration::from_secs(1),
+    };
+    board.hint(1, word, None, at(1_101));
+    assert_eq!(board.said().named.len(), 2);
+    board.begin(at(1_102), 0);
+    assert!(board.said().is_empty());
 }
 
 #[test]
@@ -97,12 +155,12 @@ fn who_stands_in_asks_when_the_first_had_its_time_whatever_it_asked_before() {
     let word = Word::Soon {
         remaining: Duration::from_millis(400),
     };
-    board.hint(0, word, at(1_100));
-    board.hint(1, word, at(1_101));
+    board.hint(0, word, None, at(1_100));
+    board.hint(1, word, None, at(1_101));
     assert_eq!(board.due(), soon(1_511), "when both have");
     board.begin(at(1_300), 0);
     assert_eq!(board.due(), soon(1_511), "it asked for another reason");
-    board.hint(1, word, at(1_400));
+    board.hint(1, word, None, at(1_400));
     assert_eq!(board.due(), soon(1_810), "the lock went on meanwhile");
     for member in [0, 1] {
         let mut busy = Busy::by(Some(owner()));

@@ -1,0 +1,148 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::Mode;
+use crate::client_core::ClientCore;
+use crate::error::Error;
+use crate::guard::Guard;
+use crate::key::Key;
+use crate::lock::Lock;
+use crate::permits::Permits;
+
+/// A lock that a number of holders may have at once: a name, how many permits it has, and how to hold
+/// one. Taking one makes a [`Guard`].
+///
+/// Each permit has a lease and a fence of its own. The number is stored with the lock while any permit
+/// is held: whoever comes with another number is refused
+/// ([`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)), so it can change only when nobody holds one.
+/// A name is the same lock here and in [`Client::lock`](crate::Client::lock): exclusive holders and holders
+/// of permits exclude each other.
+///
+/// # Examples
+///
+/// ```
+/// # pollster::block_on(async {
+/// use leasehold::{Client, MemoryStore};
+///
+/// let locks = Client::new(MemoryStore::new());
+/// let workers = locks.semaphore("workers", 2);
+/// let (one, two) = (workers.acquire().await?, workers.acquire().await?);
+/// assert!(two.fence() > one.fence());
+/// assert!(workers.try_acquire().await?.is_none());
+/// one.release().await?;
+/// assert!(workers.try_acquire().await?.is_some());
+/// # drop(two);
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a semaphore does nothing until a permit is acquired"]
+pub struct Semaphore {
+    lock: Lock,
+    permits: Result<Permits, Error>,
+}
+
+impl Semaphore {
+    pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>, permits: u32) -> Self {
+        let named = |error: Error| match &key {
+            Ok(key) => error.with_key(key),
+            Err(_) => error,
+        };
+        Self {
+            permits: Permits::new(permits).map_err(named),
+            lock: Lock::new(client, key),
+        }
+    }
+
+    /// As [`Lock::ttl`]: how long a permit stays taken after its holder died. Default 30 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.lock = self.lock.ttl(ttl);
+        self
+    }
+
+    /// How long [`acquire`](Self::acquire) waits at most. Default: no limit.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.lock = self.lock.wait(wait);
+        self
+    }
+
+    /// As [`Lock::max_hold`]: how long a permit may be held in all. Default: no limit.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.lock = self.lock.max_hold(max_hold);
+        self
+    }
+
+    /// As [`Lock::barging`]: ahead of those who wait. Default: no.
+    pub fn barging(mut self, barging: bool) -> Self {
+        self.lock = self.lock.barging(barging);
+        self
+    }
+
+    /// Takes a permit if one is free; `None` if all are held, or others wait for them. Of a
+    /// quorum, whose members must agree which one, it is asked up to three times.
+    ///
+    /// # Errors
+    ///
+    /// Invalid input, a store that could not be asked or offers no permits, and
+    /// [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer). Busy is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::try_acquire`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// match locks.semaphore("uploads", 4).try_acquire().await? {
+    ///     Some(permit) => println!("upload with fence {}", permit.fence()),
+    ///     None => println!("four are uploading"),
+    /// }
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
+        let lock = self.lock();
+        async move { lock?.try_acquire().await }
+    }
+
+    /// Takes a permit, waiting until one is free, in the order that
+    /// [`Guarantees::order`](crate::Guarantees::order) tells.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Lock::acquire`]; at once
+    /// [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer) where permits of another number are held, and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for 0 permits or more than [`Permits::MAX`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::time::Duration;
+    /// use leasehold::{Client, ErrorKind, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let permit = locks.semaphore("workers", 3).wait(Duration::from_secs(5)).acquire().await?;
+    /// let refused = locks.semaphore("workers", 4).acquire().await.unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::PermitsDiffer);
+    /// assert!(refused.to_string().ends_with("the lock is in use with 3 permits, not 4"));
+    /// permit.release().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
+        let lock = self.lock();
+        async move { lock?.acquire().await }
+    }
+
+    fn lock(&self) -> Result<Lock, Error> {
+        let permits = self.permits.clone()?;
+        Ok(self.lock.clone().mode(Mode::Permit(permits)))
+    }
+}
