@@ -24,6 +24,8 @@ pub enum Fault {
     Unreachable,
     /// It answers so much later.
     Slow(Duration),
+    /// What it is sent reaches it so much later.
+    Late(Duration),
     /// It breaks off whatever asks it.
     Panics,
 }
@@ -118,6 +120,10 @@ impl FaultyMember {
                     let answer = request(inner).await;
                     clock.sleep_until(clock.now() + span).await;
                     Ok(answer)
+                }
+                Fault::Late(span) => {
+                    clock.sleep_until(clock.now() + span).await;
+                    Ok(request(inner).await)
                 }
                 Fault::Panics => panic!("{id} was told to panic"),
             }

@@ -30,6 +30,8 @@ pub(crate) struct Acquisition {
     pub(crate) key: Key,
     pub(crate) mode: Mode,
     pub(crate) ttl: Duration,
+    /// How much longer the lease stands at the store than a guard makes use of it.
+    pub(crate) delay: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) patience: Patience,
     /// Takes the lock ahead of those who wait.
@@ -141,6 +143,7 @@ impl Acquisition {
         let owner = Owner::random(info.id, &*ambient.entropy);
         let wall = ambient.clock.wall();
         let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
+            .with_delay(self.delay)
             .with_mode(self.mode)
             .with_wait(limits.wait);
         if let Some(end) = limits.end {
@@ -262,19 +265,17 @@ async fn ask(
     if context.store.guarantees().expiry == Expiry::WithProcess {
         return asking.await;
     }
-    let limit = sent + (claim.ttl / 3).min(Claim::LIMIT_MAX);
+    let third = claim.term() / 3;
+    let limit = third.min(Claim::LIMIT_MAX);
     let too_late = || {
-        let text = format!(
-            "no answer within {:?}",
-            (claim.ttl / 3).min(Claim::LIMIT_MAX)
-        );
+        let text = format!("no answer within {limit:?}");
         Error::new(ErrorKind::Unreachable, text)
             .with_store(context.store.describe())
             .with_unknown_effect()
     };
-    match clock::within(&*context.ambient.clock, limit, asking).await {
+    match clock::within(&*context.ambient.clock, sent + limit, asking).await {
         None => Err(too_late()),
-        Some(Ok(Attempt::Granted(_))) if context.now() >= sent + claim.ttl / 3 => Err(too_late()),
+        Some(Ok(Attempt::Granted(_))) if context.now() >= sent + third => Err(too_late()),
         Some(answer) => answer,
     }
 }

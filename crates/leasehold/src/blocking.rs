@@ -104,6 +104,11 @@ impl Lock {
         Self(self.0.ttl(ttl))
     }
 
+    /// As [`crate::Lock::lock_delay`].
+    pub fn lock_delay(self, span: Duration) -> Self {
+        Self(self.0.lock_delay(span))
+    }
+
     /// As [`crate::Lock::wait`].
     pub fn wait(self, wait: Duration) -> Self {
         Self(self.0.wait(wait))
@@ -216,6 +221,15 @@ impl Guard {
     /// One more guard of the same hold; the lock is freed with the last one.
     pub fn share(&self) -> Self {
         Self(self.0.share())
+    }
+
+    /// As [`crate::Guard::downgrade`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::downgrade`].
+    pub fn downgrade(&self) -> Result<(), Error> {
+        pollster::block_on(self.0.downgrade())
     }
 
     /// As [`crate::Guard::claim`].

@@ -28,7 +28,8 @@ pub struct Claim {
     /// How long the lease lives at the store unless renewed; without meaning where it never ends.
     pub ttl: Duration,
     /// The last part of `ttl` that no guard makes use of: for so long the lock stays shut after an
-    /// unclean end. A store need not know of it.
+    /// unclean end. A store need not know of it: it goes by `ttl` for how long a lease stands, and by
+    /// [`Claim::term`] for how long anybody may be made to wait for it.
     pub delay: Duration,
     /// The client's wall clock when the attempt began. A store grants a fence greater than it and
     /// greater than every fence it granted before, which saves the order of fences even where a
@@ -82,6 +83,19 @@ impl Claim {
     pub fn with_wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
         self
+    }
+
+    /// The same claim, whose lease lives for `delay` more that no guard makes use of.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.ttl = self.term() + delay;
+        self.delay = delay;
+        self
+    }
+
+    /// How much of the lease's life a guard makes use of: all but the delay.
+    pub fn term(&self) -> Duration {
+        self.ttl.saturating_sub(self.delay)
     }
 
     /// The same claim, for this very permit.

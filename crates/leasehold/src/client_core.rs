@@ -3,7 +3,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::BoxFuture;
 use crate::attempt::Release;
@@ -93,7 +93,20 @@ impl ClientCore {
         }
     }
 
-    /// Stops renewing and frees the lock, on the background thread.
+    /// Has the lease renewed in shared mode, from now on.
+    pub(crate) async fn downgrade(&self, tenure: &Tenure) -> Result<(), Error> {
+        let (asking, outcome) = oneshot::channel();
+        let engine = self.engine()?;
+        tenure.downgrade();
+        let _ = engine.orders.send(Order::Downgrade(tenure.id, asking));
+        outcome.await.unwrap_or_else(|_| {
+            let text = "the lease is kept no more";
+            Err(Error::new(ErrorKind::Closed, text).with_unknown_effect())
+        })
+    }
+
+    /// Stops renewing and frees the lock, on the background thread; after an unclean end of a lock with
+    /// a delay it leaves the lease to its own end.
     pub(crate) fn free(
         &self,
         tenure: &Tenure,
@@ -101,11 +114,17 @@ impl ClientCore {
         let id = tenure.id;
         let orders = self.engine().map(|engine| engine.orders.clone());
         let store = Arc::clone(&self.context.store);
-        let claim = Arc::clone(&tenure.claim);
+        let claim = Arc::clone(tenure.claim());
+        let stays_shut = tenure.stays_shut(self.now());
         let running = self.run(Box::pin(async move {
             // From there, and not from the caller's thread: one wake-up less before the release.
             if let Ok(orders) = orders {
                 let _ = orders.send(Order::Forget(id));
+            }
+            if stays_shut {
+                tracing::warn!(key = %claim.key, delay = ?claim.delay, "not freed: it was lost");
+                store.abandon(&claim);
+                return Ok(Release::WasLost);
             }
             let outcome = store.release(&claim).await;
             tracing::debug!(key = %claim.key, ?outcome, "release");

@@ -1,16 +1,16 @@
 use std::fmt;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{LostReason, Release};
+use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
+use crate::guarantees::Sharing;
 use crate::key::Key;
 use crate::owner::Owner;
 use crate::tenure::Tenure;
@@ -93,17 +93,23 @@ impl Guard {
 
     /// The lock's name.
     pub fn key(&self) -> &Key {
-        &self.tenure().claim.key
+        &self.tenure().claim().key
     }
 
     /// The identity of the attempt that was granted.
     pub fn owner(&self) -> Owner {
-        self.tenure().claim.owner
+        self.tenure().claim().owner
     }
 
     /// The fencing token: greater than that of every earlier grant of this key.
     pub fn fence(&self) -> Fence {
         self.tenure().fence
+    }
+
+    /// How the lock is held. From the call of [`downgrade`](Self::downgrade) on it is
+    /// [`Mode::Shared`], whatever came of that.
+    pub fn mode(&self) -> Mode {
+        self.tenure().claim().mode
     }
 
     /// The instant from which on the guard is not valid unless it is renewed before; `None` where
@@ -124,7 +130,7 @@ impl Guard {
 
     /// Whether the lock is held at this instant. Once false, for ever false.
     pub fn is_valid(&self) -> bool {
-        self.check(self.hold.client.now()).is_ok()
+        self.check_now().is_ok()
     }
 
     /// Whether renewals are failing while the deadline still lies ahead.
@@ -134,7 +140,7 @@ impl Guard {
 
     /// How the guard stands at this instant. [`GuardState::Lost`] is final.
     pub fn state(&self) -> GuardState {
-        match self.check(self.hold.client.now()) {
+        match self.check_now() {
             Err(reason) => GuardState::Lost(reason),
             Ok(()) if self.tenure().is_in_doubt() => GuardState::InDoubt,
             Ok(()) => GuardState::Held,
@@ -171,7 +177,7 @@ impl Guard {
     /// May be dropped at any time.
     pub async fn lost(&self) -> LostReason {
         loop {
-            if let Err(reason) = self.check(self.hold.client.now()) {
+            if let Err(reason) = self.check_now() {
                 return reason;
             }
             self.tenure().lost_token().cancelled().await;
@@ -199,6 +205,64 @@ impl Guard {
         }
     }
 
+    /// Turns an exclusive lock into a shared one, and lets in the readers that wait. At no moment could
+    /// a writer enter. The same lease goes on, with its fence, and its deadline moves as with any
+    /// renewal; there is no way back but to release. All [shares](Self::share) of the guard have the
+    /// same mode. `Ok` at once where it is shared already.
+    ///
+    /// Count on shared mode alone from the call on: readers may be in before the answer is here. On a
+    /// quorum the lease, like that of any reader, is not put back any more where members forgot it.
+    ///
+    /// # Errors
+    ///
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the guard is valid
+    /// and in doubt, it is renewed in shared mode from now on, and calling again is fine.
+    /// [`ErrorKind::Lost`] if the guard is lost. [`ErrorKind::InvalidInput`] for a permit,
+    /// [`ErrorKind::Unsupported`] where there is no shared mode; both change nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore, Mode};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("index").acquire().await?;
+    /// // write it, then let others read while we do
+    /// guard.downgrade().await?;
+    /// let reader = locks.lock("index").mode(Mode::Shared).acquire().await?;
+    /// # drop((guard, reader));
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn downgrade(&self) -> Result<(), Error> {
+        if let Err(reason) = self.check_now() {
+            return Err(self.lost_error(reason));
+        }
+        let store = &self.hold.client.context.store;
+        let refused = |kind, text| Err(Error::new(kind, text).with_key(self.key()));
+        match self.tenure().granted_mode() {
+            Mode::Shared => return Ok(()),
+            Mode::Permit(_) => {
+                let text = "a permit cannot be made shared: only an exclusive lock can";
+                return refused(ErrorKind::InvalidInput, text.to_owned());
+            }
+            Mode::Exclusive if store.guarantees().sharing == Sharing::ExclusiveOnly => {
+                let text = format!("{} offers no shared mode", store.describe());
+                return refused(ErrorKind::Unsupported, text);
+            }
+            Mode::Exclusive => {}
+        }
+        let outcome = self.hold.client.downgrade(self.tenure()).await;
+        match self.check_now() {
+            Ok(()) => outcome,
+            Err(reason) => Err(self.lost_error(reason)),
+        }
+    }
+
     /// One more guard of the same hold: explicit reentrancy. The lock is freed with the last one.
     pub fn share(&self) -> Self {
         Self {
@@ -206,7 +270,8 @@ impl Guard {
         }
     }
 
-    /// Frees the lock and says how that ended. Of several shares, the last one frees.
+    /// Frees the lock and says how that ended. Of several shares, the last one frees. A lost guard of a
+    /// lock with a [delay](crate::Lock::lock_delay) frees nothing.
     ///
     /// # Errors
     ///
@@ -233,72 +298,8 @@ impl Guard {
         }
     }
 
-    /// Runs `body` while the lock is held: cancels it (drops it) as soon as the guard is lost, and
-    /// frees the lock only after it stopped.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Lost`] if the guard was lost before `body` ended; its output, if there was
-    /// one, is dropped. A release that fails afterwards is logged, not returned.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `body` first, then frees the lock in the background.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
-    ///
-    /// let locks = Client::new(MemoryStore::new());
-    /// if let Some(guard) = locks.lock("nightly").try_acquire().await? {
-    ///     let rows = guard.run(async { 42 }).await?;
-    ///     assert_eq!(rows, 42);
-    /// }
-    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
-    /// ```
-    pub async fn run<F: Future>(self, body: F) -> Result<F::Output, Error> {
-        let output = {
-            let body = pin!(body);
-            tokio::select! {
-                biased;
-                reason = self.lost() => Err(reason),
-                output = body => Ok(output),
-            }
-        };
-        self.end(output).await
-    }
-
-    /// Frees the lock after the body it was for, whose output counts if it came in time.
-    async fn end<T>(self, output: Result<T, LostReason>) -> Result<T, Error> {
-        let output = output.and_then(|output| self.check(self.hold.client.now()).map(|()| output));
-        let output = output.map_err(|reason| self.lost_error(reason));
-        let key = self.key().clone();
-        if let Err(error) = self.release().await {
-            tracing::warn!(%key, %error, "release failed");
-        }
-        output
-    }
-
-    /// [`run`](Self::run) for a body that must end in its own way: it is handed a token that is
-    /// cancelled when the guard is lost, is waited for however long it takes, and the lock is freed
-    /// only then.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Lost`] if the guard was lost before `body` ended; its output is dropped. A
-    /// release that fails afterwards is logged, not returned.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `body` first, then frees the lock in the background.
-    pub async fn run_to_its_end<F: Future>(
-        self,
-        body: impl FnOnce(CancellationToken) -> F,
-    ) -> Result<F::Output, Error> {
-        let output = body(self.lost_token()).await;
-        self.end(Ok(output)).await
+    pub(crate) fn check_now(&self) -> Result<(), LostReason> {
+        self.check(self.hold.client.now())
     }
 
     fn check(&self, now: BootInstant) -> Result<(), LostReason> {
@@ -308,7 +309,7 @@ impl Guard {
         self.tenure().check(now)
     }
 
-    fn lost_error(&self, reason: LostReason) -> Error {
+    pub(crate) fn lost_error(&self, reason: LostReason) -> Error {
         if reason == LostReason::Forked {
             return forked();
         }

@@ -3,13 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::BoxFuture;
 use crate::ambient::Ambient;
 use crate::attempt::{LostReason, Renewal};
 use crate::background;
-use crate::claim::{Claim, Held};
+use crate::claim::{Claim, Held, Mode};
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
 use crate::store::Store;
@@ -20,9 +20,15 @@ use crate::tenure::Tenure;
 pub(crate) enum Order {
     /// Renew this lease from now on, and say when it is lost.
     Keep(Arc<Tenure>),
+    /// Renew this lease at once, in shared mode, and say how that went. Where nothing is said the
+    /// lease is kept no more.
+    Downgrade(u64, Downgrading),
     /// The guard is gone: renew no more.
     Forget(u64),
 }
+
+/// Who waits for a renewal in shared mode.
+pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 
 /// The one task that renews all leases of a client and lets their deadlines fire.
 ///
@@ -42,14 +48,19 @@ pub(crate) struct Keeper {
 struct Kept {
     tenure: Arc<Tenure>,
     timer: Option<BootInstant>,
-    renewing: bool,
+    /// In which mode a renewal is under way. One in the mode before may be under way beside it: what is
+    /// answered to that one is not heard, for a lease that is shared by now is lost to it.
+    renewing: Option<Mode>,
+    downgrading: Vec<Downgrading>,
+    /// The store made it shared.
+    downgraded: bool,
 }
 
 /// Renewals that were sent together, with what came back.
 #[derive(Debug)]
 struct Batch {
     sent: BootInstant,
-    leases: Vec<(u64, Renewal)>,
+    leases: Vec<(u64, Mode, Renewal)>,
 }
 
 impl Keeper {
@@ -85,6 +96,7 @@ impl Keeper {
                 () = alarm => self.on_time(),
                 order = self.orders.recv() => match order {
                     Some(Order::Keep(tenure)) => self.keep(tenure),
+                    Some(Order::Downgrade(id, asking)) => self.downgrade(id, asking),
                     Some(Order::Forget(id)) => self.forget(id),
                     None => return,
                 },
@@ -100,10 +112,33 @@ impl Keeper {
             Kept {
                 tenure,
                 timer: None,
-                renewing: false,
+                renewing: None,
+                downgrading: Vec::new(),
+                downgraded: false,
             },
         );
         self.schedule(id);
+    }
+
+    fn downgrade(&mut self, id: u64, asking: Downgrading) {
+        let now = self.ambient.clock.now();
+        let Some(kept) = self.kept.get_mut(&id) else {
+            return;
+        };
+        if let Err(reason) = kept.tenure.check(now) {
+            return self.drop_lost(id, reason);
+        }
+        if kept.downgraded {
+            // Nobody hears it if the caller is gone.
+            let _ = asking.send(Ok(()));
+            return;
+        }
+        kept.downgrading.push(asking);
+        if kept.renewing != Some(Mode::Shared) {
+            let lease = kept.begin_renewal();
+            self.schedule(id);
+            self.renew(now, &[(id, lease)]);
+        }
     }
 
     fn forget(&mut self, id: u64) {
@@ -123,7 +158,7 @@ impl Keeper {
         if let Some(at) = kept.timer.take() {
             self.timers.remove(&(at, id));
         }
-        let renew_at = if kept.renewing {
+        let renew_at = if kept.renewing.is_some() {
             None
         } else {
             kept.tenure.renew_at()
@@ -157,10 +192,9 @@ impl Keeper {
                 continue;
             }
             let renew_at = kept.tenure.renew_at();
-            if !kept.renewing && renew_at.is_some_and(|at| at <= now + BATCH_WINDOW) {
-                kept.renewing = true;
-                kept.tenure.renewing();
-                renewable.push((id, kept.tenure.held()));
+            let is_due = renew_at.is_some_and(|at| at <= now + BATCH_WINDOW);
+            if kept.renewing.is_none() && is_due {
+                renewable.push((id, kept.begin_renewal()));
             }
             self.schedule(id);
         }
@@ -170,10 +204,11 @@ impl Keeper {
     }
 
     fn renew(&mut self, sent: BootInstant, batch: &[(u64, Held)]) {
-        let (ids, leases): (Vec<u64>, Vec<Held>) = batch.iter().cloned().unzip();
+        let ids: Vec<(u64, Mode)> = batch.iter().map(|(id, it)| (*id, it.claim.mode)).collect();
+        let leases: Vec<Held> = batch.iter().map(|(_, held)| held.clone()).collect();
         let shortest = leases
             .iter()
-            .map(|held| held.claim.ttl)
+            .map(|held| held.claim.term())
             .min()
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
@@ -186,37 +221,34 @@ impl Keeper {
         self.renewals.push(Box::pin(async move {
             let answers = match task.await {
                 Ok(Some(answers)) if answers.len() == ids.len() => answers,
-                Ok(Some(_)) => all_unknown(&ids, ErrorKind::Garbled, "not one answer per lease"),
-                Ok(None) => all_unknown(&ids, ErrorKind::Unreachable, "no answer in time"),
-                Err(_) => all_unknown(&ids, ErrorKind::Closed, "the renewal broke off"),
+                Ok(Some(_)) => {
+                    all_unknown(ids.len(), ErrorKind::Garbled, "not one answer per lease")
+                }
+                Ok(None) => all_unknown(ids.len(), ErrorKind::Unreachable, "no answer in time"),
+                Err(_) => all_unknown(ids.len(), ErrorKind::Closed, "the renewal broke off"),
             };
             Batch {
                 sent,
-                leases: ids.into_iter().zip(answers).collect(),
+                leases: ids
+                    .into_iter()
+                    .zip(answers)
+                    .map(|((id, mode), answer)| (id, mode, answer))
+                    .collect(),
             }
         }));
     }
 
     fn settle(&mut self, batch: Batch) {
         let now = self.ambient.clock.now();
-        for (id, answer) in batch.leases {
+        for (id, mode, answer) in batch.leases {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
             };
-            kept.renewing = false;
-            let key = &kept.tenure.claim.key;
-            let verdict = match answer {
-                Renewal::Renewed => {
-                    if kept.tenure.is_in_doubt() {
-                        tracing::info!(%key, "renewed: no longer in doubt");
-                    }
-                    kept.tenure.renewed(batch.sent, now)
-                }
-                Renewal::Lost(reason) => Err(kept.tenure.lose(reason)),
-                Renewal::Unknown(error) => {
-                    tracing::warn!(%key, %error, "renewal failed: in doubt until the deadline");
-                    kept.tenure.doubtful(now)
-                }
+            kept.renewing.take_if(|renewing| *renewing == mode);
+            let verdict = if kept.tenure.claim().mode == mode {
+                kept.settle(answer, batch.sent, now)
+            } else {
+                Ok(())
             };
             match verdict {
                 Ok(()) => self.schedule(id),
@@ -227,17 +259,56 @@ impl Keeper {
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
         if let Some(kept) = self.kept.get(&id) {
-            tracing::warn!(key = %kept.tenure.claim.key, %reason, "lost");
+            tracing::warn!(key = %kept.tenure.claim().key, %reason, "lost");
         }
         self.forget(id);
     }
 }
 
-fn all_unknown(ids: &[u64], kind: ErrorKind, message: &str) -> Vec<Renewal> {
+impl Kept {
+    /// A renewal is sent, of what is returned.
+    fn begin_renewal(&mut self) -> Held {
+        let held = self.tenure.held();
+        self.renewing = Some(held.claim.mode);
+        self.tenure.renewing();
+        held
+    }
+
+    /// Takes in the answer to a renewal in the mode that counts.
+    fn settle(
+        &mut self,
+        answer: Renewal,
+        sent: BootInstant,
+        now: BootInstant,
+    ) -> Result<(), LostReason> {
+        let claim = self.tenure.claim();
+        let key = &claim.key;
+        let (verdict, outcome) = match answer {
+            Renewal::Lost(reason) => return Err(self.tenure.lose(reason)),
+            Renewal::Renewed => {
+                if self.tenure.is_in_doubt() {
+                    tracing::info!(%key, "renewed: no longer in doubt");
+                }
+                self.downgraded = claim.mode == Mode::Shared;
+                (self.tenure.renewed(sent, now), Ok(()))
+            }
+            Renewal::Unknown(error) => {
+                tracing::warn!(%key, %error, "renewal failed: in doubt until the deadline");
+                (self.tenure.doubtful(now), Err(error.with_key(key)))
+            }
+        };
+        verdict?;
+        for asking in self.downgrading.drain(..) {
+            // Nobody hears it if the caller is gone.
+            let _ = asking.send(outcome.clone().map_err(Error::with_unknown_effect));
+        }
+        Ok(())
+    }
+}
+
+fn all_unknown(count: usize, kind: ErrorKind, message: &str) -> Vec<Renewal> {
     let error = Error::new(kind, message).with_unknown_effect();
-    ids.iter()
-        .map(|_| Renewal::Unknown(error.clone()))
-        .collect()
+    vec![Renewal::Unknown(error); count]
 }
 
 /// Renewals due so close together are sent as one batch.

@@ -99,6 +99,7 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
+mod running;
 mod semaphore;
 mod store;
 mod tenure;

@@ -6,7 +6,7 @@ use crate::acquisition::Acquisition;
 use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::error::{Error, ErrorKind};
-use crate::guarantees::{Counting, Sharing};
+use crate::guarantees::{Counting, Expiry, Sharing};
 use crate::guard::Guard;
 use crate::key::Key;
 use crate::patience::Patience;
@@ -32,6 +32,7 @@ pub struct Lock {
     client: Arc<ClientCore>,
     key: Result<Key, Error>,
     ttl: Duration,
+    lock_delay: Duration,
     wait: Option<Duration>,
     max_hold: Option<Duration>,
     mode: Mode,
@@ -47,6 +48,7 @@ impl Lock {
             client,
             key,
             ttl: Self::DEFAULT_TTL,
+            lock_delay: Duration::ZERO,
             wait: None,
             max_hold: None,
             mode: Mode::Exclusive,
@@ -58,6 +60,26 @@ impl Lock {
     /// is renewed from a third of it on. Default 30 s; without effect where the kernel frees locks.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// For how much longer the lock stays shut after an *unclean* end of its holder: it died, was cut
+    /// off, or stood still past its deadline. Default: no longer.
+    ///
+    /// For resources that cannot compare [fences](crate::Fence): what such a holder sent before its end
+    /// has this time to arrive before anybody else acts. It makes late writes rarer, and excludes none.
+    ///
+    /// Every lease stands for TTL and delay at the store, by the store's clock, and a guard makes no use
+    /// of the delay: deadlines and renewals are those of the TTL. A guard that is released or dropped
+    /// while it is valid frees the lock at once. One that is lost does not: the lock stays shut until
+    /// the lease ends, and [`Guard::release`] says [`WasLost`](crate::Ended::WasLost). Beyond
+    /// [`max_hold`](Self::max_hold) a guard is lost too, as its work may still be running.
+    ///
+    /// TTL and delay together must not exceed the store's longest TTL (60 s, unless a set of members
+    /// agreed on another). Where locks end with their process there is no lease that could stand for
+    /// longer, and a delay is unsupported.
+    pub fn lock_delay(mut self, span: Duration) -> Self {
+        self.lock_delay = span;
         self
     }
 
@@ -143,6 +165,7 @@ impl Lock {
             key,
             mode: self.mode,
             ttl: self.ttl,
+            delay: self.lock_delay,
             max_hold: self.max_hold,
             patience,
             barging: self.barging,
@@ -167,6 +190,7 @@ impl Lock {
                 ),
             ));
         }
+        self.check_delay()?;
         if self.max_hold.is_some_and(|span| span.is_zero()) {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
@@ -183,6 +207,37 @@ impl Lock {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("{} offers no permits", store.describe()),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_delay(&self) -> Result<(), Error> {
+        let store = &self.client.context.store;
+        if self.lock_delay.is_zero() {
+            return Ok(());
+        }
+        if store.guarantees().expiry == Expiry::WithProcess {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "lock_delay {:?} on {}: the lock ends with its process, and no lease stands beyond",
+                    self.lock_delay,
+                    store.describe()
+                ),
+            ));
+        }
+        let longest = store.terms().ttl_max;
+        // The TTL alone is within the bounds.
+        if self.lock_delay > longest.saturating_sub(self.ttl) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "TTL {:?} and lock_delay {:?} are out of bounds: together at most {longest:?} on {}",
+                    self.ttl,
+                    self.lock_delay,
+                    store.describe()
+                ),
             ));
         }
         Ok(())

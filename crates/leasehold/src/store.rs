@@ -100,6 +100,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; a lease may then be freed or stand until its TTL.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
 
+    /// The holder of `claim` came to an unclean end, and its lease is to stand until it ends by itself:
+    /// whatever else the store does for it, such as waiting where it was handed over late, is over.
+    fn abandon(&self, claim: &Claim) {
+        let _ = claim;
+    }
+
     /// Resolves once everything that earlier calls left to be freed in the background has been
     /// tried: what a client waits for before it ends.
     ///

@@ -1,10 +1,10 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::LostReason;
-use crate::claim::{Claim, Held};
+use crate::claim::{Claim, Held, Mode};
 use crate::clock::BootInstant;
 use crate::fence::Fence;
 use crate::lease::Lease;
@@ -17,7 +17,10 @@ use crate::lease::Lease;
 #[derive(Debug)]
 pub(crate) struct Tenure {
     pub(crate) id: u64,
-    pub(crate) claim: Arc<Claim>,
+    granted: Arc<Claim>,
+    /// The claim in shared mode, from when that was wanted on: what was sent may have taken effect, so
+    /// it is never taken back.
+    downgraded: OnceLock<Arc<Claim>>,
     pub(crate) fence: Fence,
     lease: Mutex<Lease>,
     lost: CancellationToken,
@@ -25,16 +28,32 @@ pub(crate) struct Tenure {
 }
 
 impl Tenure {
-    pub(crate) fn new(id: u64, claim: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
+    pub(crate) fn new(id: u64, granted: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
         let deadline = watch::Sender::new(lease.deadline());
         Self {
             id,
-            claim,
+            granted,
+            downgraded: OnceLock::new(),
             fence,
             lease: Mutex::new(lease),
             lost: CancellationToken::new(),
             deadline,
         }
+    }
+
+    /// The claim as it is to be renewed and released.
+    pub(crate) fn claim(&self) -> &Arc<Claim> {
+        self.downgraded.get().unwrap_or(&self.granted)
+    }
+
+    pub(crate) fn granted_mode(&self) -> Mode {
+        self.granted.mode
+    }
+
+    /// From now on the claim is the shared one.
+    pub(crate) fn downgrade(&self) {
+        self.downgraded
+            .get_or_init(|| Arc::new((*self.granted).clone().with_mode(Mode::Shared)));
     }
 
     pub(crate) fn renewing(&self) {
@@ -43,7 +62,7 @@ impl Tenure {
 
     pub(crate) fn held(&self) -> Held {
         Held {
-            claim: Arc::clone(&self.claim),
+            claim: Arc::clone(self.claim()),
             fence: self.fence,
         }
     }
@@ -51,6 +70,12 @@ impl Tenure {
     pub(crate) fn check(&self, now: BootInstant) -> Result<(), LostReason> {
         let verdict = self.lease().check(now);
         self.announce(verdict)
+    }
+
+    /// Whether the lock is to stay shut although its guard is given up: the guard was lost, so that
+    /// work for it may still be under way.
+    pub(crate) fn stays_shut(&self, now: BootInstant) -> bool {
+        !self.granted.delay.is_zero() && self.check(now).is_err()
     }
 
     pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {

@@ -16,6 +16,7 @@ mod card;
 mod contention;
 mod crowd;
 mod departures;
+mod downgrade;
 mod expiry;
 mod fencing;
 mod healing;
@@ -128,6 +129,14 @@ const CHECKS: &[Check] = checks! {
         r2_one_bad_claim_harms_no_other_in_its_batch,
         r3_a_renewed_lease_outlives_its_first_ttl,
         r3_a_guard_is_kept_beyond_its_first_ttl,
+    }
+    downgrade, Nothing::{
+        r4_a_shared_renewal_makes_an_exclusive_lease_shared,
+        r4_a_late_message_of_the_exclusive_claim_takes_nothing_back,
+        r4_a_release_of_the_shared_claim_frees_either,
+        r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others,
+        r4_no_writer_enters_while_a_lock_becomes_shared,
+        r4_a_reader_that_waits_enters_beside_a_guard_that_became_shared,
     }
     release, Nothing::{
         f1_a_released_lock_is_granted_at_once,

@@ -159,8 +159,9 @@ impl MemoryStore {
     }
 
     fn renewals(&self, leases: &[Held]) -> Vec<Renewal> {
-        let renewal =
-            |held: &Held| self.with_slot(&held.claim.key, |slot, now| slot.renew(&held.claim, now));
+        let renewal = |Held { claim, .. }: &Held| {
+            self.with_queue(&claim.key, |slot, step| slot.renew(claim, step))
+        };
         leases.iter().map(renewal).collect()
     }
 }

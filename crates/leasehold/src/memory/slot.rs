@@ -128,15 +128,25 @@ impl Slot {
         }
     }
 
-    pub(super) fn renew(&mut self, claim: &Claim, now: BootInstant) -> Renewal {
-        if let Some(lease) = self.lease_of(claim) {
-            lease.end = lease.end.max(now + claim.ttl);
-            Renewal::Renewed
-        } else if self.is_free() {
-            Renewal::Lost(LostReason::Gone)
-        } else {
-            Renewal::Lost(LostReason::Taken)
+    /// Renews a lease, or makes it shared. What is shared is lost to a late message of the exclusive
+    /// claim it was.
+    pub(super) fn renew(&mut self, claim: &Claim, step: &mut Step<'_>) -> Renewal {
+        if self.is_free() {
+            return Renewal::Lost(LostReason::Gone);
         }
+        let Some(lease) = self.lease_of(claim) else {
+            return Renewal::Lost(LostReason::Taken);
+        };
+        let downgrades = (lease.claim.mode, claim.mode) == (Mode::Exclusive, Mode::Shared);
+        if lease.claim.mode != claim.mode && !downgrades {
+            return Renewal::Lost(LostReason::Taken);
+        }
+        lease.claim.mode = claim.mode;
+        lease.end = lease.end.max(step.now + claim.ttl);
+        if downgrades {
+            self.queue.call_readers(step);
+        }
+        Renewal::Renewed
     }
 
     pub(super) fn heal(&mut self, held: &Held, now: BootInstant) {

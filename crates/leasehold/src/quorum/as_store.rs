@@ -59,7 +59,7 @@ impl Store for Quorum {
         Box::pin(async move {
             let claim = &self.for_one_permit(claim);
             let asking = self.asking(claim);
-            let limit = self.member_limit(claim.ttl).min(claim.limit);
+            let limit = self.member_limit(claim.term()).min(claim.limit);
             let answer = Election::new(&self.links, claim, asking.clone(), limit)
                 .run()
                 .await?;
@@ -73,9 +73,12 @@ impl Store for Quorum {
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
         let shortest = leases
             .iter()
-            .map(|held| held.claim.ttl)
+            .map(|held| held.claim.term())
             .min()
             .unwrap_or_default();
+        for Held { claim, .. } in leases {
+            self.waits.held_as(claim);
+        }
         Box::pin(rounds::renew(
             &self.links,
             leases,
@@ -90,8 +93,16 @@ impl Store for Quorum {
         };
         let departure = self.waits.departure(claim);
         let leaving = Leaving { departure, wait };
-        let limit = self.member_limit(claim.ttl);
+        let limit = self.member_limit(claim.term());
         Box::pin(rounds::release(&self.links, claim, leaving, limit))
+    }
+
+    fn abandon(&self, claim: &Claim) {
+        if let Wait::InTurn(waiter) = claim.wait
+            && let Some(vigil) = self.waits.give_back(waiter, claim)
+        {
+            self.leave_queues(&vigil);
+        }
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {

@@ -182,12 +182,12 @@ impl Quorum {
         self.links.iter().map(|link| link.member().id())
     }
 
-    /// How long one member may take to answer.
-    fn member_limit(&self, ttl: Duration) -> Duration {
+    /// How long one member may take to answer, of the term in which a lease can be believed.
+    fn member_limit(&self, term: Duration) -> Duration {
         if self.links.len() == 1 {
-            (ttl / 3).min(Claim::LIMIT_MAX)
+            (term / 3).min(Claim::LIMIT_MAX)
         } else {
-            (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+            (term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
         }
     }
 

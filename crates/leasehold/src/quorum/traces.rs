@@ -1,7 +1,8 @@
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::claim::{Claim, Mode};
 use crate::owner::Owner;
 
 /// What attempts may have left at one member, so that each is freed rightly: after its own answer,
@@ -9,8 +10,9 @@ use crate::owner::Owner;
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     attempts: HashMap<Owner, Trace>,
-    /// Leases that are being renewed, and may be put back where they were forgotten.
-    renewing: HashSet<Owner>,
+    /// Leases that are being renewed, and may be put back where they were forgotten: not in another
+    /// mode than that of the last renewal.
+    renewing: HashMap<Owner, Mode>,
     /// The latest attempts of which nothing was sent; of earlier ones a release is sent in vain.
     not_asked: VecDeque<Owner>,
 }
@@ -67,14 +69,14 @@ impl Traces {
         }
     }
 
-    pub(crate) fn renewing(&mut self, owner: Owner) {
-        if !matches!(self.attempts.get(&owner), Some(Trace::Freeing)) {
-            self.renewing.insert(owner);
+    pub(crate) fn renewing(&mut self, claim: &Claim) {
+        if !matches!(self.attempts.get(&claim.owner), Some(Trace::Freeing)) {
+            self.renewing.insert(claim.owner, claim.mode);
         }
     }
 
-    pub(crate) fn is_renewing(&self, owner: Owner) -> bool {
-        self.renewing.contains(&owner)
+    pub(crate) fn is_renewing(&self, claim: &Claim) -> bool {
+        self.renewing.get(&claim.owner) == Some(&claim.mode)
     }
 
     pub(crate) fn renewed(&mut self, owner: Owner) {

@@ -2,9 +2,11 @@
 
 mod acquiring;
 mod claiming;
+mod downgrade;
 mod freeing;
 mod keeping;
 mod key_sets;
+mod lock_delay;
 mod paused_machine;
 mod permits;
 mod queue;

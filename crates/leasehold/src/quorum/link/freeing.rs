@@ -50,7 +50,7 @@ impl Link {
     pub(crate) fn begin_renewing(&self, leases: &[Held]) {
         let mut state = self.state();
         for held in leases {
-            state.traces.renewing(held.claim.owner);
+            state.traces.renewing(&held.claim);
         }
     }
 
@@ -64,7 +64,7 @@ impl Link {
     /// Puts leases back that are still being renewed, where their keys are free. A release that
     /// comes meanwhile waits for the answer.
     pub(crate) async fn heal(self: &Arc<Self>, leases: Vec<Held>, limit: Duration) {
-        let may = |held: &Held| self.state().traces.is_renewing(held.claim.owner);
+        let may = |held: &Held| self.state().traces.is_renewing(&held.claim);
         let leases: Vec<Held> = leases.into_iter().filter(may).collect();
         if leases.is_empty() || self.is_open().is_err() {
             return;

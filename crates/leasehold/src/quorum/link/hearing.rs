@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::attempt::Attempt;
 use crate::background;
+use crate::claim::Claim;
 use crate::key::Key;
 use crate::member::RESERVATION;
 use crate::owner::Owner;
@@ -57,7 +58,8 @@ impl Link {
             return;
         }
         // While it is held: a release that begins after that waits for this answer.
-        let Some(announced) = vigil.while_held(claim.owner, || self.announce(claim.owner)) else {
+        let announce = |claim: &Arc<Claim>| (self.announce(claim.owner), Arc::clone(claim));
+        let Some((announced, claim)) = vigil.while_held(claim.owner, announce) else {
             return;
         };
         let limit = RESERVATION.min(claim.limit);

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 use crate::ambient::Ambient;
 use crate::attempt::Busy;
 use crate::background;
-use crate::claim::Claim;
+use crate::claim::{Claim, Mode};
 use crate::clock::{BootInstant, WallTime};
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
@@ -262,6 +262,15 @@ impl Waits {
     pub(crate) fn leave(&self, waiter: Owner) -> Option<Arc<Vigil>> {
         self.of(waiter)
             .filter(|vigil| vigil.leave() && self.end(vigil))
+    }
+
+    /// What a wait was granted is now held as `claim`.
+    pub(crate) fn held_as(&self, claim: &Arc<Claim>) {
+        if let (Wait::InTurn(waiter), Mode::Shared) = (claim.wait, claim.mode)
+            && let Some(vigil) = self.of(waiter)
+        {
+            vigil.held_as(claim);
+        }
     }
 
     /// A grant is given back. Gives the wait if with that it is over.

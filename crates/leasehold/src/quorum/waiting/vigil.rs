@@ -132,11 +132,24 @@ impl Vigil {
         });
     }
 
-    /// Runs `work` if this attempt is held, and before it is given back.
-    pub(crate) fn while_held<T>(&self, owner: Owner, work: impl FnOnce() -> T) -> Option<T> {
+    /// What was granted is held as `claim` from now on, in whose mode it is to be taken elsewhere.
+    pub(super) fn held_as(&self, claim: &Arc<Claim>) {
+        if let Some(held) = &mut self.stage().held
+            && held.claim.owner == claim.owner
+        {
+            held.claim = Arc::clone(claim);
+        }
+    }
+
+    /// Runs `work` if this attempt is held, and before it is given back, on the claim as it is held.
+    pub(crate) fn while_held<T>(
+        &self,
+        owner: Owner,
+        work: impl FnOnce(&Arc<Claim>) -> T,
+    ) -> Option<T> {
         let stage = self.stage();
         let held = stage.held.as_ref()?;
-        (held.claim.owner == owner).then(work)
+        (held.claim.owner == owner).then(|| work(&held.claim))
     }
 
     /// The attempt that was granted is given back. `true` if with that the wait is over.

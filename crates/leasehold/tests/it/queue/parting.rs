@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Key, Member, Owner, Store, Ticket, Turn};
+use leasehold::{Attempt, Key, Member, Mode, Owner, Store, Ticket, Turn};
 use leasehold_testkit::Fault;
 
 use super::line::{HOLD, Line, assert_nothing_left, clients, free_at, held_by_hand, hold};
@@ -101,6 +101,24 @@ async fn a_member_that_hands_over_late_is_taken_too() {
     assert_eq!(holders[0].owner, Some(guard.owner()));
     guard.release().await.unwrap();
     next.await.unwrap().unwrap().release().await.unwrap();
+    assert_nothing_left(&scene).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_shared_is_taken_late_in_shared_mode() {
+    let scene = Scene::quorum(3);
+    let claim = held_by_hand(&scene).await;
+    let waiter = scene.other_client();
+    let asking = leasehold::background::spawn(waiter.lock("line").acquire());
+    scene.settle().await;
+    free_at(&scene, &claim, [0, 1]).await;
+    let guard = asking.await.unwrap().unwrap();
+    guard.downgrade().await.unwrap();
+    free_at(&scene, &claim, [2]).await;
+    let holders = scene.stores[2].holders(&claim.key).await.unwrap();
+    assert_eq!(holders[0].owner, Some(guard.owner()));
+    assert_eq!(holders[0].mode, Mode::Shared);
+    guard.release().await.unwrap();
     assert_nothing_left(&scene).await;
 }
 
