@@ -34,6 +34,8 @@ pub(crate) enum What {
         mode: Mode,
         ttl: Duration,
         manner: Manner,
+        /// The first hold of the set that it is one of.
+        set: Option<Hold>,
     },
     Granted {
         hold: Hold,

@@ -10,6 +10,7 @@ mod connection;
 mod execution;
 mod faults;
 mod gate;
+mod grip;
 mod hearing;
 mod history;
 mod ledger;

@@ -11,7 +11,6 @@ pub(crate) struct Plan {
     pub(crate) clients: usize,
     /// How many programs of each client take locks side by side.
     pub(crate) programs: usize,
-    pub(crate) keys: usize,
     pub(crate) mix: Mix,
     /// How long clients work, and things go wrong.
     pub(crate) span: Duration,
@@ -75,7 +74,6 @@ impl Plan {
             servers,
             clients,
             programs,
-            keys,
             mix: Mix::draw(mixing, keys),
             span: chance.millis(15_000, 30_000),
             drift: if faults.has(FaultClass::Drift) {

@@ -234,7 +234,7 @@ async fn probe(world: &World, chance: &Chance) {
     let newcomer = world.add_client(false).await;
     let veteran = veteran.unwrap_or(guest);
     for client in [&newcomer, &veteran] {
-        for key in 0..world.plan.keys {
+        for key in 0..world.plan.mix.keys() {
             try_one(world, client, key, AT_ONCE).await;
         }
     }

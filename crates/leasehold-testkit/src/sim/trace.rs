@@ -25,12 +25,17 @@ impl fmt::Display for What {
                 mode,
                 ttl,
                 manner,
+                set,
             } => {
                 write!(
                     f,
                     "h{hold}  client {client} asks for key {key}{}, ttl {ttl:?}, {manner:?}",
                     unless_alone(*mode)
-                )
+                )?;
+                match set {
+                    Some(first) => write!(f, ", one of the set of h{first}"),
+                    None => Ok(()),
+                }
             }
             Self::Granted {
                 hold,

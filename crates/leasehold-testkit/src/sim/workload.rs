@@ -2,10 +2,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::{Client, Effect, Ended, Error, ErrorKind, Guard, Lock, Mode};
+use futures_util::future::join_all;
+use leasehold::{Client, Effect, Error, ErrorKind, Guard, Mode};
 
 use super::chance::Chance;
-use super::history::{Ending, Freed, History, Hold, Manner, Named, What};
+use super::grip::{Grip, Wanted};
+use super::history::{Ending, History, Hold, Manner, Named, What};
 use super::machine::Machine;
 use super::plan::Plan;
 use crate::virtual_time::lock;
@@ -34,13 +36,27 @@ pub(crate) struct Program {
     pub(crate) work: Arc<Work>,
 }
 
+/// What a program wants next: a lock, or several as one.
+struct Wish {
+    /// Each lock, and what it is held as, in the order of their names.
+    holds: Vec<(Hold, usize)>,
+    mode: Mode,
+    is_set: bool,
+}
+
+impl Wish {
+    fn each(&self, tell: impl Fn(Hold)) {
+        self.holds.iter().for_each(|(hold, _)| tell(*hold));
+    }
+}
+
 impl Work {
     pub(crate) fn new(history: History, plan: Plan) -> Self {
         Self {
             history,
             over: AtomicBool::new(false),
             holds: AtomicUsize::new(0),
-            records: Mutex::new(vec![0; plan.keys]),
+            records: Mutex::new(vec![0; plan.mix.keys()]),
             plan,
         }
     }
@@ -88,31 +104,56 @@ impl Program {
     pub(crate) async fn run(self) {
         while !self.work.is_over() {
             self.pause(0, 800).await;
-            let hold = self.work.next_hold();
-            let key = self.chance.below(self.work.plan.keys);
-            let mode = self.work.plan.mix.mode(key, &self.choice);
-            if let Some(guard) = self.take(hold, key, mode).await {
-                self.hold(hold, key, mode, guard).await;
+            let wish = self.wish();
+            if let Some(grip) = self.take(&wish).await {
+                self.hold(&wish, grip).await;
             }
         }
     }
 
-    async fn take(&self, hold: Hold, key: usize, mode: Mode) -> Option<Guard> {
+    fn wish(&self) -> Wish {
+        let hold = self.work.next_hold();
+        let mix = &self.work.plan.mix;
+        let key = self.chance.below(mix.keys());
+        let mode = mix.mode(key, &self.choice);
+        let others = mix.others(key, &self.choice);
+        let is_set = !others.is_empty();
+        let mut holds = vec![(hold, key)];
+        holds.extend(others.iter().map(|key| (self.work.next_hold(), *key)));
+        holds.sort_unstable_by_key(|(_, key)| *key);
+        Wish {
+            holds,
+            mode,
+            is_set,
+        }
+    }
+
+    async fn take(&self, wish: &Wish) -> Option<Grip> {
         // By its TTL a history knows which program an attempt belongs to.
         let ttl = *self.chance.pick(&Plan::TTLS) - Duration::from_millis(self.number as u64);
-        let client = self.client_number;
         let history = &self.work.history;
         let manner = self.manner();
-        history.add(What::Asked {
-            hold,
-            client,
-            key,
-            mode,
-            ttl,
-            manner,
-        });
-        let asked = self.client.lock(key_name(key)).ttl(ttl).mode(mode);
-        let asking = ask(asked, manner, self.chance.millis(50, 2_500));
+        for (hold, key) in &wish.holds {
+            history.add(What::Asked {
+                hold: *hold,
+                client: self.client_number,
+                key: *key,
+                mode: wish.mode,
+                ttl,
+                manner,
+                set: wish.is_set.then_some(wish.holds[0].0),
+            });
+        }
+        let names = wish.holds.iter().map(|(_, key)| key_name(*key));
+        let wanted = if wish.is_set {
+            // In whatever order they are named.
+            let set = self.client.lock_all(names.rev());
+            Wanted::All(set.ttl(ttl).mode(wish.mode))
+        } else {
+            let lock = self.client.lock(key_name(wish.holds[0].1));
+            Wanted::One(lock.ttl(ttl).mode(wish.mode))
+        };
+        let asking = wanted.ask(manner, self.chance.millis(50, 2_500));
         let waits = matches!(manner, Manner::Patient | Manner::Barging);
         let cancels = self.chance.percent(if waits { 15 } else { 8 });
         let longest = if waits { 3_000 } else { 60 };
@@ -120,36 +161,28 @@ impl Program {
             biased;
             answer = asking => answer,
             () = self.pause(0, longest), if cancels => {
-                history.add(What::Cancelled { hold });
+                wish.each(|hold| history.add(What::Cancelled { hold }));
                 return None;
             }
         };
         self.machine.awake().await;
+        let denied = |named| wish.each(|hold| history.add(What::Denied { hold, named }));
         match answer {
-            Ok(Some(guard)) => {
-                history.add(What::Granted {
-                    hold,
-                    owner: guard.owner(),
-                    fence: guard.fence().get(),
-                    until: self.until(&guard),
-                });
-                Some(guard)
+            Ok(Some(grip)) => {
+                for ((hold, _), guard) in wish.holds.iter().zip(grip.guards()) {
+                    history.add(What::Granted {
+                        hold: *hold,
+                        owner: guard.owner(),
+                        fence: guard.fence().get(),
+                        until: self.until(guard),
+                    });
+                }
+                return Some(grip);
             }
-            Ok(None) => {
-                history.add(What::Denied {
-                    hold,
-                    named: Named::Busy,
-                });
-                None
-            }
-            Err(error) => {
-                history.add(What::Denied {
-                    hold,
-                    named: named(&error),
-                });
-                None
-            }
+            Ok(None) => denied(Named::Busy),
+            Err(error) => denied(named(&error)),
         }
+        None
     }
 
     fn manner(&self) -> Manner {
@@ -165,82 +198,94 @@ impl Program {
         }
     }
 
-    async fn hold(&self, hold: Hold, key: usize, mode: Mode, guard: Guard) {
+    async fn hold(&self, wish: &Wish, grip: Grip) {
         tokio::select! {
             biased;
-            () = self.watch(hold, &guard) => {}
-            () = self.use_it(hold, key, mode, &guard) => {}
+            () = self.watch(wish, &grip) => {}
+            () = self.use_it(wish, &grip) => {}
         }
         let history = &self.work.history;
-        let valid = guard.is_valid();
-        history.add(What::Answered { hold, valid });
+        let valid = self.answers(wish, &grip);
         if !valid && self.chance.percent(50) {
             for _ in 0..2 {
                 self.pause(0, 1_500).await;
-                history.add(What::Answered {
-                    hold,
-                    valid: guard.is_valid(),
-                });
+                self.answers(wish, &grip);
             }
         }
+        let ends = |how| wish.each(|hold| history.add(What::Ended { hold, how }));
         if self.chance.percent(70) {
-            history.add(What::Ended {
-                hold,
-                how: Ending::Released,
-            });
-            let outcome = match guard.release().await {
-                Ok(Ended::Released | Ended::StillShared) => Freed::Released,
-                Ok(_) => Freed::WasLost,
-                Err(_) => Freed::Unknown,
-            };
-            history.add(What::Released { hold, outcome });
+            ends(Ending::Released);
+            let outcomes = grip.release().await;
+            for ((hold, _), outcome) in wish.holds.iter().zip(outcomes) {
+                let hold = *hold;
+                history.add(What::Released { hold, outcome });
+            }
         } else {
-            history.add(What::Ended {
-                hold,
-                how: Ending::Dropped,
-            });
-            drop(guard);
+            ends(Ending::Dropped);
+            drop(grip);
         }
     }
 
-    /// Writes down how the deadline moves, until the guard says that it is lost.
-    async fn watch(&self, hold: Hold, guard: &Guard) {
-        let lost = guard.lost_token();
-        let history = &self.work.history;
+    /// Asks whether it is valid. What says so says it of all its guards.
+    fn answers(&self, wish: &Wish, grip: &Grip) -> bool {
+        let all = grip.is_valid();
+        for ((hold, _), guard) in wish.holds.iter().zip(grip.guards()) {
+            let valid = all || wish.is_set && guard.is_valid();
+            let hold = *hold;
+            self.work.history.add(What::Answered { hold, valid });
+        }
+        all
+    }
+
+    /// Writes down how deadlines move, until it is said that all is lost.
+    async fn watch(&self, wish: &Wish, grip: &Grip) {
+        let guards = || wish.holds.iter().zip(grip.guards());
+        let moves = guards().map(|((hold, _), guard)| self.follow(*hold, guard));
+        tokio::select! {
+            biased;
+            () = grip.lost() => {
+                for ((hold, _), guard) in guards() {
+                    // Others of a set may be held still.
+                    if !wish.is_set || !guard.is_valid() {
+                        self.work.history.add(What::Lost { hold: *hold });
+                    }
+                }
+            }
+            _ = join_all(moves) => {}
+        }
+    }
+
+    async fn follow(&self, hold: Hold, guard: &Guard) {
         let (mut deadline, mut known) = (guard.deadline(), self.until(guard));
         loop {
             tokio::select! {
                 biased;
-                () = lost.cancelled() => {
-                    history.add(What::Lost { hold });
-                    return;
-                }
                 moved = guard.deadline_moved(deadline) => deadline = moved,
                 () = self.machine.jumped() => {}
             }
             let until = self.until(guard);
             if until != known {
                 known = until;
-                history.add(What::Moved { hold, until });
+                self.work.history.add(What::Moved { hold, until });
             }
         }
     }
 
     /// Holds for up to three TTLs, asking and writing now and then.
-    async fn use_it(&self, hold: Hold, key: usize, mode: Mode, guard: &Guard) {
-        let history = &self.work.history;
+    async fn use_it(&self, wish: &Wish, grip: &Grip) {
         let longest = *self.chance.pick(&[20, 20, 400, 400, 4_000, 12_000]);
         let end = self.machine.on_timeline(self.now()) + self.chance.millis(0, longest);
         loop {
-            let valid = guard.is_valid();
-            history.add(What::Answered { hold, valid });
+            let valid = self.answers(wish, grip);
             if valid && self.chance.percent(60) {
                 // On its way for a moment, after its check.
                 self.pause(0, 15).await;
-                let fence = guard.fence().get();
-                match mode {
-                    Mode::Exclusive => self.work.write(hold, key, fence),
-                    Mode::Shared | Mode::Permit(_) => self.work.read(hold, key, fence),
+                for ((hold, key), guard) in wish.holds.iter().zip(grip.guards()) {
+                    let fence = guard.fence().get();
+                    match wish.mode {
+                        Mode::Exclusive => self.work.write(*hold, *key, fence),
+                        Mode::Shared | Mode::Permit(_) => self.work.read(*hold, *key, fence),
+                    }
                 }
             }
             self.pause(1, 700).await;
@@ -263,16 +308,6 @@ impl Program {
     async fn pause(&self, least: u64, most: u64) {
         self.machine.sleep(self.chance.millis(least, most)).await;
     }
-}
-
-async fn ask(lock: Lock, manner: Manner, limit: Duration) -> Result<Option<Guard>, Error> {
-    let lock = match manner {
-        Manner::Once => return lock.try_acquire().await,
-        Manner::Limited => lock.wait(limit),
-        Manner::Patient => lock,
-        Manner::Barging => lock.barging(true),
-    };
-    lock.acquire().await.map(Some)
 }
 
 fn named(error: &Error) -> Named {

@@ -60,7 +60,7 @@ impl World {
         let timeline = Timeline::begin();
         let history = History::new(timeline);
         let spare = usize::from(plan.has(FaultClass::OtherSet));
-        let keys: Vec<Key> = (0..plan.keys)
+        let keys: Vec<Key> = (0..plan.mix.keys())
             .map(|key| Key::new(key_name(key)).expect("a valid name"))
             .collect();
         let server = |number| {

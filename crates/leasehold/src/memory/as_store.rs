@@ -34,7 +34,7 @@ impl Store for MemoryStore {
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        Box::pin(async move { self.attempt(claim, |slot, step| slot.acquire(claim, step.now)) })
+        Box::pin(async move { self.attempt(claim, |slot, step| slot.acquire(claim, step)) })
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {

@@ -34,7 +34,7 @@ impl Slot {
     }
 
     /// An attempt of one that has no place in the queue.
-    pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
+    pub(super) fn acquire(&mut self, claim: &Claim, step: &mut Step<'_>) -> Result<Attempt, Error> {
         if let Some(granted) = self.granted_before(claim) {
             return Ok(granted);
         }
@@ -42,9 +42,9 @@ impl Slot {
         let overtakes = !self.is_free() && !self.queue.is_empty();
         let is_kept = self.queue.is_reserved() || overtakes;
         if !self.lets_in(claim) || is_kept {
-            return Ok(Attempt::Busy(self.refusal(claim, !is_kept, now)));
+            return Ok(Attempt::Busy(self.refusal(claim, !is_kept, step.now)));
         }
-        self.grant(claim, now)
+        self.admit(claim, None, step)
     }
 
     /// An attempt in the order of tickets, or ahead of it.

@@ -5,6 +5,7 @@ use leasehold::{Mode, Owner, RESERVATION};
 
 use super::Violation;
 use super::company::may_stand_together;
+use super::gathering::gathered;
 use super::queues::Queues;
 use super::spans::{Span, spans};
 use super::waits::{Asking, askings};
@@ -16,7 +17,7 @@ use crate::sim::history::{Event, Hold, What};
 /// client that died: split votes do not last, and nobody sleeps through its turn. So is one that those
 /// who hold it share with whoever waits, also right after one of them came in: nobody is forgotten.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
-    let (spans, askings) = (spans(events), askings(events));
+    let (spans, askings, gathered) = (spans(events), askings(events), gathered(events));
     let held: BTreeMap<Hold, &Span> = spans.iter().map(|span| (span.hold, span)).collect();
     let mut queues = Queues::default();
     let mut company = Company::default();
@@ -37,9 +38,12 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             _ => span.mode != Mode::Exclusive && !span.is_stillborn(),
         };
         let late = event.at + free_max(events, event.at);
-        let next = spans.iter().filter(|next| next.key == span.key);
-        let granted = |next: &Span| event.at < next.granted && next.granted <= late;
-        if !opens || !queues.is_calm() || next.into_iter().any(granted) {
+        let next = spans.iter().filter(|it| it.key == span.key);
+        let next = next.map(|it| it.granted);
+        let of_sets = gathered.iter().filter(|it| it.key == span.key);
+        let mut next = next.chain(of_sets.map(|it| it.from));
+        let granted = next.any(|granted| event.at < granted && granted <= late);
+        if !opens || !queues.is_calm() || granted {
             continue;
         }
         let waits = |it: &&Asking| {

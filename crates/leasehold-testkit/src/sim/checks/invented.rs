@@ -69,6 +69,7 @@ pub(super) fn asked_with(
             mode: Mode::Exclusive,
             ttl: TTL,
             manner,
+            set: None,
         },
     )
 }
@@ -106,6 +107,16 @@ pub(super) fn grant_with_fence(
         until,
     };
     vec![asked(millis, hold, client, key), event(millis, granted)]
+}
+
+/// The same events, in which each lock is asked for as one of a set.
+pub(super) fn of_a_set(mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        if let What::Asked { set, hold, .. } = &mut event.what {
+            *set = Some(*hold);
+        }
+    }
+    events
 }
 
 pub(super) fn moved(millis: u64, hold: Hold, until: u64) -> Event {

@@ -5,7 +5,8 @@ use leasehold::Mode;
 
 use super::Violation;
 use super::company::may_stand_together;
-use super::spans::{Span, spans};
+use super::gathering::gathered;
+use super::spans::spans;
 use super::waits::{Asking, Outcome, askings};
 use crate::sim::history::{Event, Manner, What};
 
@@ -21,17 +22,18 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         return Vec::new();
     };
     let quiet = instant(|what| matches!(what, What::Quiet)).unwrap_or(Duration::MAX);
-    let spans = spans(events);
+    let held = held(events);
     let mut violations = Vec::new();
     let askings = askings(events);
-    let changes = changes(&spans, &askings);
-    let patient = |it: &&Asking| it.manner == Manner::Patient && it.asked < quiet;
+    let changes = changes(&held, &askings);
+    let patient =
+        |it: &&Asking| it.manner == Manner::Patient && it.asked < quiet && it.is_waited_for();
     for asking in askings.iter().filter(patient) {
         if asking.over > calm && asking.outcome == Some(Outcome::Denied) {
             violations.push(reject(asking, asking.over, "was refused"));
         }
         let (from, to) = (asking.asked.max(calm), asking.over.min(quiet));
-        let is_free = |at| is_free_for(asking, &spans, &askings, at);
+        let is_free = |at| is_free_for(asking, &held, &askings, at);
         if let Some(since) = long_free(&changes, is_free, from, to) {
             let text = format!(
                 "waited for a lock that was free from {:.3} on",
@@ -43,11 +45,35 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     violations
 }
 
+/// A lock that somebody has: as a guard, or as one lock of a set of which others are waited for.
+struct Held {
+    key: usize,
+    mode: Mode,
+    from: Duration,
+    to: Duration,
+}
+
+fn held(events: &[Event]) -> Vec<Held> {
+    let guards = spans(events).into_iter().map(|it| Held {
+        key: it.key,
+        mode: it.mode,
+        from: it.granted,
+        to: it.end,
+    });
+    let of_sets = gathered(events).into_iter().map(|it| Held {
+        key: it.key,
+        mode: it.mode,
+        from: it.from,
+        to: it.to,
+    });
+    guards.chain(of_sets).collect()
+}
+
 /// Whether nothing keeps `asking` out: nobody holds the lock, or those who do let others join, and
 /// nobody waits whom it must not pass.
-fn is_free_for(asking: &Asking, spans: &[Span], askings: &[Asking], at: Duration) -> bool {
-    let holds = |it: &&Span| it.key == asking.key && it.granted <= at && at < it.end;
-    let holding: Vec<Mode> = spans.iter().filter(holds).map(|it| it.mode).collect();
+fn is_free_for(asking: &Asking, held: &[Held], askings: &[Asking], at: Duration) -> bool {
+    let holds = |it: &&Held| it.key == asking.key && it.from <= at && at < it.to;
+    let holding: Vec<Mode> = held.iter().filter(holds).map(|it| it.mode).collect();
     let mut others = askings.iter().filter(|it| it.key == asking.key);
     let keeps_out = |it: &Asking| {
         it.asked <= at && at < it.over && !may_stand_together(&[it.mode, asking.mode])
@@ -57,8 +83,8 @@ fn is_free_for(asking: &Asking, spans: &[Span], askings: &[Asking], at: Duration
 }
 
 /// When it may change whether a lock is free, in order.
-fn changes(spans: &[Span], askings: &[Asking]) -> Vec<Duration> {
-    let held = spans.iter().flat_map(|it| [it.granted, it.end]);
+fn changes(held: &[Held], askings: &[Asking]) -> Vec<Duration> {
+    let held = held.iter().flat_map(|it| [it.from, it.to]);
     let wanted = askings.iter().flat_map(|it| [it.asked, it.over]);
     let all: BTreeSet<Duration> = held.chain(wanted).collect();
     all.into_iter().collect()

@@ -6,7 +6,7 @@ use leasehold::Owner;
 use super::Violation;
 use super::queues::Queues;
 use crate::sim::execution::Execution;
-use crate::sim::history::{Event, What};
+use crate::sim::history::{Event, Told, What};
 
 /// I10: while nothing is in the way, who is neither next nor the one after asks each server once a
 /// second at most, so that the cost of a hand-over does not grow with the queue.
@@ -15,7 +15,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut latest = BTreeMap::<(Owner, usize), Duration>::new();
     // Since when a waiter is far from its turn wherever it is queued.
     let mut behind = BTreeMap::<Owner, Duration>::new();
-    let mut told = BTreeSet::new();
+    // Until when what a waiter was told may have it ask.
+    let mut told = BTreeMap::<Owner, Duration>::new();
+    let mut rejected = BTreeSet::new();
     let mut cleared = false;
     let mut violations = Vec::new();
     for event in events {
@@ -33,7 +35,13 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
                     }
                 }
             }
-            What::Told { waiter, .. } => {
+            What::Told { waiter, word, .. } => {
+                let span = match word {
+                    Told::YourTurn => Duration::ZERO,
+                    Told::Soon(remaining) => *remaining,
+                };
+                let until = told.entry(*waiter).or_default();
+                *until = (*until).max(event.at + span + ON_ITS_WAY);
                 behind.remove(waiter);
             }
             What::Executed(Execution {
@@ -47,7 +55,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
                 };
                 let was_behind = behind.get(waiter).is_some_and(|since| *since <= before);
                 let too_soon = event.at - before < PAUSE_MIN;
-                if queues.is_calm() && was_behind && too_soon && told.insert(*waiter) {
+                let unasked = told.get(waiter).is_none_or(|until| *until < event.at);
+                let is_rude = queues.is_calm() && was_behind && too_soon && unasked;
+                if is_rude && rejected.insert(*waiter) {
                     let pause = event.at - before;
                     let text = format!(
                         "{waiter} asked server {server} again after {pause:?}, far from its turn"
@@ -64,6 +74,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     }
     violations
 }
+
+/// How long after a word of the server somebody asks that goes by it.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 /// A second, less what messages take longer at one time than at another.
 const PAUSE_MIN: Duration = Duration::from_millis(900);
@@ -99,5 +112,23 @@ mod tests {
             ],
         ];
         assert!(check(&events.concat()).is_empty());
+    }
+
+    #[test]
+    fn who_is_told_when_to_ask_may_ask_then() {
+        let asks_at = |millis| {
+            let word = Told::Soon(Duration::from_millis(400));
+            let mut soon = told(1_000, 3);
+            if let What::Told { word: said, .. } = &mut soon.what {
+                *said = word;
+            }
+            let events = [
+                vec![event(500, What::Calm), soon],
+                queues(1_000, &[1, 2, 3]),
+                vec![asks_in_turn(1_200, 0, 3), asks_in_turn(millis, 0, 3)],
+            ];
+            check(&events.concat()).len()
+        };
+        assert_eq!((asks_at(1_500), asks_at(1_501)), (0, 1));
     }
 }

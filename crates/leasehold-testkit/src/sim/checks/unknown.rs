@@ -17,6 +17,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         latest: BTreeMap::new(),
         owners: BTreeMap::new(),
         granted: BTreeMap::new(),
+        of_sets: BTreeSet::new(),
         refused: BTreeSet::new(),
         stands: BTreeMap::new(),
         freed: BTreeMap::new(),
@@ -37,6 +38,8 @@ struct Watch {
     /// The latest owner that was drawn for a hold.
     owners: BTreeMap<Hold, Owner>,
     granted: BTreeMap<Hold, Owner>,
+    /// Those of a set: what was had of it is freed behind its caller's back.
+    of_sets: BTreeSet<Hold>,
     /// Holds that were refused for certain.
     refused: BTreeSet<Hold>,
     stands: BTreeMap<(usize, usize), Vec<(Stand, Placed)>>,
@@ -62,8 +65,10 @@ impl Watch {
                 client,
                 key,
                 ttl,
+                set,
                 ..
             } => {
+                self.of_sets.extend(set.map(|_| *hold));
                 self.latest.insert((*client, *key, *ttl), *hold);
                 self.clients.insert(*hold, *client);
             }
@@ -84,7 +89,7 @@ impl Watch {
             What::Denied {
                 hold,
                 named: Named::NoEffect(_),
-            } => {
+            } if !self.of_sets.contains(hold) => {
                 self.refused.insert(*hold);
                 if let Some(owner) = self.owners.get(hold) {
                     self.must_not_hold(at, *owner);

@@ -3,9 +3,11 @@ use std::time::Duration;
 
 use leasehold::{Mode, Owner};
 
+use super::gathering::gathered;
 use crate::sim::history::{Event, Hold, Manner, What};
 
-/// One `acquire`, from asking to its outcome.
+/// One `acquire`, from asking to its outcome. Of a set each lock is one, and each time that it is waited
+/// for: until a majority of the servers holds it.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) hold: Hold,
@@ -13,6 +15,7 @@ pub(super) struct Asking {
     pub(super) key: usize,
     pub(super) mode: Mode,
     pub(super) manner: Manner,
+    pub(super) of_set: bool,
     pub(super) asked: Duration,
     /// By what the servers know it, once it waits.
     pub(super) waiter: Option<Owner>,
@@ -35,6 +38,21 @@ impl Asking {
         self.asked < at && at < self.over
     }
 
+    /// Whether it is this lock that is waited for: those of a set are, one after the other.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.of_set || self.waiter.is_some()
+    }
+
+    /// The same, waited for anew.
+    fn again(&self) -> Self {
+        Self {
+            waiter: None,
+            over: Duration::MAX,
+            outcome: None,
+            ..self.clone()
+        }
+    }
+
     fn end(&mut self, at: Duration, outcome: Outcome) {
         if self.outcome.is_none() {
             (self.over, self.outcome) = (at, Some(outcome));
@@ -48,7 +66,15 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
     // Of a program that asks several times, the last is meant.
     let mut latest = BTreeMap::new();
     let mut known = BTreeSet::new();
+    let mut done = Vec::new();
+    let gathered = gathered(events);
+    let mut gathered = gathered.iter().peekable();
     for Event { at, what } in events {
+        while let Some(had) = gathered.next_if(|had| had.from <= *at) {
+            if let Some(asking) = all.get_mut(&had.hold) {
+                asking.end(had.from, Outcome::Granted);
+            }
+        }
         let mut end = |hold, outcome| {
             if let Some(asking) = all.get_mut(hold) {
                 asking.end(*at, outcome);
@@ -69,6 +95,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                 mode,
                 ttl,
                 manner,
+                set,
             } => {
                 latest.insert((*client, *key, *ttl), *hold);
                 let asking = Asking {
@@ -77,6 +104,7 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                     key: *key,
                     mode: *mode,
                     manner: *manner,
+                    of_set: set.is_some(),
                     asked: *at,
                     waiter: None,
                     over: Duration::MAX,
@@ -92,16 +120,60 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                 ..
             } if known.insert(*waiter) => {
                 let hold = latest.get(&(*client, *key, *ttl));
-                if let Some(asking) = hold.and_then(|hold| all.get_mut(hold)) {
-                    asking.waiter.get_or_insert(*waiter);
+                let Some(asking) = hold.and_then(|hold| all.get_mut(hold)) else {
+                    continue;
+                };
+                if asking.of_set {
+                    let before = asking.waiter.is_some() || asking.outcome.is_some();
+                    if before {
+                        let again = asking.again();
+                        asking.end(*at, Outcome::GivenUp);
+                        done.push(std::mem::replace(asking, again));
+                    }
+                    asking.asked = *at;
                 }
+                asking.waiter.get_or_insert(*waiter);
             }
             // Who asks from then on is no program.
             What::Quiet => latest.clear(),
             _ => {}
         }
     }
-    let mut all: Vec<_> = all.into_values().collect();
+    let mut all: Vec<_> = done.into_iter().chain(all.into_values()).collect();
     all.sort_by_key(|asking| (asking.asked, asking.hold));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::checks::invented::*;
+    use crate::sim::execution::Kind;
+
+    #[test]
+    fn a_lock_of_a_set_is_waited_for_until_a_majority_holds_it() {
+        let place =
+            |millis, server| executed(millis, server, Kind::Acquire, 1, None, Some((1, 9_000)));
+        let mut events = [
+            of_a_set(waits(1_000, 1, 0, Manner::Patient)),
+            vec![place(1_100, 0), place(1_200, 1), granted(5_000, 1, 9_000)],
+        ]
+        .concat();
+        let over = |events: &[Event]| {
+            let all = askings(events).into_iter();
+            all.map(|it| (it.over.as_millis(), it.outcome))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(over(&events), [(1_200, Some(Outcome::Granted))]);
+        let mut again = sent(3_000, 0, 1);
+        if let What::Sent { waiter, .. } = &mut again.what {
+            let What::Sent { owner, .. } = sent(0, 0, 7).what else {
+                unreachable!("it is what was sent")
+            };
+            *waiter = Some(owner);
+        }
+        events.insert(5, again);
+        let (first, second) = (Some(Outcome::Granted), Some(Outcome::Granted));
+        assert_eq!(over(&events), [(1_200, first), (5_000, second)]);
+    }
 }

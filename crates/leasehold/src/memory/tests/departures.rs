@@ -77,6 +77,16 @@ fn a_lock_that_is_left_free_is_for_those_who_poll() {
 }
 
 #[test]
+fn a_reader_that_comes_first_in_a_gap_calls_those_who_wait() {
+    let mut bench = Bench::held(writer(1), &[reader(2), writer(3), reader(4)]);
+    bench.depart(writer(1), &Departure::LeaveFree(MOMENT));
+    bench.heard();
+    assert!(is_granted(&bench.try_once(reader(9))));
+    assert_eq!(bench.heard(), [turn(reader(2))]);
+    bench.gets(reader(2));
+}
+
+#[test]
 fn a_failed_attempt_puts_its_waiter_back_whether_or_not_it_held() {
     let mut bench = Bench::held(writer(2), &[writer(3)]);
     let back = Departure::Requeue(writer(2).ticket());

@@ -149,7 +149,7 @@ impl Bench {
     }
 
     fn try_plainly(&mut self, person: Person) -> Result<Attempt, Error> {
-        self.step(|slot, step| slot.acquire(&person.claim(), step.now))
+        self.step(|slot, step| slot.acquire(&person.claim(), step))
     }
 
     fn ask(&mut self, person: Person) -> Attempt {

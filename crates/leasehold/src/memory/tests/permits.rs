@@ -119,7 +119,7 @@ fn another_number_is_an_error_while_one_is_held_and_queues_nobody() {
 fn a_permit_that_does_not_exist_is_refused() {
     let mut bench = Bench::new();
     let claim = of_number(1, 2).claim().with_slot(slot(2));
-    let error = bench.step(|slot, step| slot.acquire(&claim, step.now));
+    let error = bench.step(|slot, step| slot.acquire(&claim, step));
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("permit 2 of 2"), "{error}");
@@ -363,7 +363,7 @@ fn who_has_no_turn_takes_a_permit_only_while_nobody_waits_and_barging_any() {
     let mut bench = Bench::held(worker(1), &[]);
     assert!(is_granted(&bench.try_once(worker(2))));
     let claim = worker(3).claim().with_slot(slot(0));
-    let taken = bench.step(|slot, step| slot.acquire(&claim, step.now));
+    let taken = bench.step(|slot, step| slot.acquire(&claim, step));
     assert_eq!(free(&busy(taken.unwrap())), [2]);
     bench.gets(worker(3));
     bench.waits(worker(4));
