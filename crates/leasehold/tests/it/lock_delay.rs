@@ -147,6 +147,22 @@ async fn a_delay_leaves_no_more_time_to_a_slow_store() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delay_leaves_no_more_time_to_a_slow_renewal() {
+    let ttl = Duration::from_millis(2_700);
+    for (members, limit) in [(1, ttl / 3), (3, ttl / 20)] {
+        let scene = Scene::quorum(members);
+        let holder = Holder::new(&scene);
+        let lock = holder.client.lock("x").ttl(ttl).lock_delay(DELAY);
+        let guard = lock.acquire().await.unwrap();
+        for way in &holder.ways {
+            way.set(Fault::Frozen);
+        }
+        scene.pass(ttl / 3 + limit + STEP / 2).await;
+        assert!(guard.is_in_doubt(), "{members} members");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_valid_guard_that_is_released_or_dropped_opens_the_lock_at_once() {
     for members in [1, 3, 5] {
         let scene = Scene::quorum(members);
