@@ -212,6 +212,35 @@ async fn a_crowd_that_comes_at_once_is_served_and_never_too_many() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn members_that_hear_each_claim_in_another_order_let_no_more_in() {
+    const JITTER: Duration = Duration::from_millis(8);
+    for luck in 0..6 {
+        let (members, permits) = [(3, 2), (5, 2), (5, 4)][luck as usize % 3];
+        let scene = with_luck(members, luck);
+        let clients = clients(&scene, 6);
+        for member in &scene.members {
+            member.set(Fault::Jittery(JITTER));
+        }
+        let book = Book::default();
+        let began = scene.now();
+        let mut waiting = Vec::new();
+        for (number, client) in clients.iter().cycle().take(24).enumerate() {
+            let semaphore = client.semaphore(NAME, permits);
+            let works = book
+                .clone()
+                .works(number, scene.ambient.clone(), semaphore, JITTER * 3);
+            waiting.push(leasehold::background::spawn(works));
+        }
+        all(waiting).await;
+        let took = scene.now().since(began);
+        let entries = book.entries();
+        assert_eq!(entries.order.len(), 24);
+        assert!(entries.most <= permits, "{} of {permits}", entries.most);
+        assert!(took < Duration::from_secs(20), "{took:?}");
+    }
+}
+
 /// Takes all permits as nobody's client: nobody renews them.
 async fn held_by_the_dead(scene: &Scene, permits: u32) -> Vec<Claim> {
     let count = Permits::new(permits).expect("a number of permits");
