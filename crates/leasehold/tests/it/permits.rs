@@ -241,6 +241,34 @@ async fn members_that_hear_each_claim_in_another_order_let_no_more_in() {
     }
 }
 
+/// Tries to take a permit of two while these members cannot be reached.
+async fn tried_without(scene: &Scene, client: &Client, missing: &[usize]) -> Option<Guard> {
+    for (number, member) in scene.members.iter().enumerate() {
+        member.set(match missing.contains(&number) {
+            true => Fault::Unreachable,
+            false => Fault::None,
+        });
+    }
+    let tried = client.semaphore(NAME, 2).try_acquire().await;
+    tried.expect("a majority answers")
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_holders_of_two_permits_cannot_each_have_another_majority() {
+    for luck in 0..8 {
+        let scene = with_luck(5, luck);
+        let [one, two, three] = [(); 3].map(|()| scene.other_client());
+        let first = tried_without(&scene, &one, &[3, 4]).await;
+        let second = tried_without(&scene, &two, &[0, 1]).await;
+        assert!(first.is_some() && second.is_some());
+        // Each member that it reaches but the third one would have room for it.
+        for missing in [4, 3] {
+            let third = tried_without(&scene, &three, &[missing]).await;
+            assert!(third.is_none(), "three have one of two: {third:?}");
+        }
+    }
+}
+
 /// Takes all permits as nobody's client: nobody renews them.
 async fn held_by_the_dead(scene: &Scene, permits: u32) -> Vec<Claim> {
     let count = Permits::new(permits).expect("a number of permits");
