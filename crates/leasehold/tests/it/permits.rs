@@ -18,7 +18,7 @@ const NAME: &str = "workers";
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<Entries>>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Entries {
     inside: u32,
     most: u32,
@@ -29,6 +29,10 @@ struct Entries {
 impl Book {
     fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
         self.0.lock().expect("no panic")
+    }
+
+    fn so_far(&self) -> Entries {
+        self.entries().clone()
     }
 
     /// Has the permit for a while, and gives it back.
@@ -176,12 +180,11 @@ async fn waiters_are_served_in_order_and_never_too_many() {
         }
         all(waiting).await;
         let took = scene.now().since(freed);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order, (0..10).collect::<Vec<_>>(), "{members}");
         assert!(entries.fences.is_sorted(), "{:?}", entries.fences);
         assert_eq!(entries.most, 2);
         assert!(took < SPAN * 5 + Duration::from_millis(100), "{took:?}");
-        drop(entries);
         assert_nothing_left(&scene).await;
     }
 }
@@ -203,11 +206,10 @@ async fn a_crowd_that_comes_at_once_is_served_and_never_too_many() {
         }
         all(waiting).await;
         let took = scene.now().since(began);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order.len(), 40);
         assert_eq!(entries.most, permits, "of {members} members");
         assert!(took < Duration::from_secs(20), "{took:?}");
-        drop(entries);
         assert_nothing_left(&scene).await;
     }
 }
@@ -234,7 +236,7 @@ async fn members_that_hear_each_claim_in_another_order_let_no_more_in() {
         }
         all(waiting).await;
         let took = scene.now().since(began);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order.len(), 24);
         assert!(entries.most <= permits, "{} of {permits}", entries.most);
         assert!(took < Duration::from_secs(20), "{took:?}");
@@ -320,7 +322,7 @@ async fn two_members_that_die_while_permits_are_contended_cost_nobody_a_permit()
         }
         all(waiting).await;
         let took = scene.now().since(died);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order.len(), 24);
         assert_eq!(entries.most, 3);
         // Seven rounds of three, and what the silence of the dead ones costs each client once.
