@@ -4,13 +4,16 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod also;
 mod bad_input;
 mod documents;
 mod ending;
 mod exit_codes;
 mod harness;
 mod messages;
+mod nested;
 mod nesting;
+mod permits;
 mod processes;
 mod pty;
 mod redis;
