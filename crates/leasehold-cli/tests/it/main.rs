@@ -20,6 +20,7 @@ mod redis;
 mod redis_members;
 mod redis_py;
 mod redis_queue;
+mod redis_together;
 mod signals;
 mod stores;
 mod terminal;
