@@ -274,3 +274,45 @@ impl Deref for Guard {
         &self.0
     }
 }
+
+/// A blocking [`crate::Guarded`].
+#[derive(Debug)]
+#[must_use = "if unused the lock is freed at once"]
+#[clippy::has_significant_drop]
+pub struct Guarded<T>(crate::Guarded<T>);
+
+impl<T> Guarded<T> {
+    /// Puts `value` behind `guard`.
+    pub fn new(guard: Guard, value: T) -> Self {
+        Self(crate::Guarded::new(guard.0, value))
+    }
+
+    /// As [`crate::Guarded::ensure`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::ensure`].
+    pub fn ensure(&mut self, span: Duration) -> Result<&mut T, Error> {
+        self.0.ensure(span)
+    }
+
+    /// The guard.
+    pub fn guard(&self) -> &crate::Guard {
+        self.0.guard()
+    }
+
+    /// The guard and the value, apart again.
+    pub fn into_inner(self) -> (Guard, T) {
+        let (guard, value) = self.0.into_inner();
+        (Guard(guard), value)
+    }
+
+    /// Drops the value, then frees the lock and says how that ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::release`].
+    pub fn release(self) -> Result<Ended, Error> {
+        pollster::block_on(self.0.release())
+    }
+}

@@ -85,6 +85,7 @@ mod fenced;
 mod guarantees;
 mod guard;
 mod guard_set;
+mod guarded;
 mod health;
 mod holder;
 mod keeper;
@@ -118,6 +119,7 @@ pub use guarantees::{
 };
 pub use guard::{Ended, Guard, GuardState};
 pub use guard_set::GuardSet;
+pub use guarded::Guarded;
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;

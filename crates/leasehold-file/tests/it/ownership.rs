@@ -1,8 +1,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use leasehold::{LostReason, Mode, Permits, Release, Renewal, Store};
+use leasehold::{Client, ErrorKind, LostReason, Mode, Permits, Release, Renewal, Store};
 
 use crate::world::{World, fence, held, is_busy, wait_for};
 
@@ -156,4 +157,18 @@ async fn a_release_waits_for_the_attempt_before_it() {
 fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> bool {
     let polled = future.poll(&mut Context::from_waker(Waker::noop()));
     matches!(polled, Poll::Ready(_))
+}
+
+#[tokio::test]
+async fn a_delay_is_refused_where_no_lease_stands_beyond_its_process() {
+    let world = World::new();
+    let client = Client::new(world.another_store());
+    let lock = client.lock("deploy").lock_delay(Duration::from_secs(5));
+    let error = lock.try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let text = error.to_string();
+    assert!(text.contains("lock_delay 5s"), "{text}");
+    assert!(text.contains("ends with its process"), "{text}");
+    let guard = client.lock("deploy").lock_delay(Duration::ZERO);
+    assert!(guard.try_acquire().await.unwrap().is_some(), "none at all");
 }

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
-use leasehold::{Client, Ended, ErrorKind, Mode, Order, Renewal, Sharing, Store};
+use leasehold::{Client, Ended, ErrorKind, Mode, Renewal, Sharing, Store};
 
-use super::scene::{LONG, PATIENCE, Scene, busy, granted, held, released};
+use super::crowd::Crowd;
+use super::scene::{LONG, Scene, busy, granted, held, released};
 
 fn shares(store: &Arc<dyn Store>) -> bool {
     store.guarantees().sharing != Sharing::ExclusiveOnly
@@ -128,29 +129,42 @@ pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(scene: &Scen
     }
 }
 
-pub(crate) async fn r4_a_reader_that_waits_enters_beside_a_guard_that_became_shared(scene: &Scene) {
-    let (holder, reader) = (Client::new(scene.open()), Client::new(scene.open()));
+/// What is refused, where there is no shared mode.
+pub(crate) async fn r4_a_guard_becomes_shared_or_says_that_it_cannot(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
-    let lock = holder.lock(&key).ttl(LONG.min(store.terms().ttl_max));
+    let client = Client::new(scene.open());
+    let lock = client.lock(&key).ttl(LONG);
     let guard = lock.acquire().await.expect("the lock");
-    if !shares(&store) {
+    if shares(&store) {
+        guard.downgrade().await.expect("a shared lock");
+        assert_eq!(guard.mode(), Mode::Shared);
+        let reader = scene.shared(&key, LONG);
+        granted(&store, &reader).await;
+        released(&store, &reader).await;
+    } else {
         let refusal = guard.downgrade().await.expect_err("a refusal");
         assert_eq!(refusal.kind(), ErrorKind::Unsupported, "{refusal}");
         assert_eq!(guard.mode(), Mode::Exclusive);
+    }
+    assert_eq!(guard.release().await.expect("a release"), Ended::Released);
+}
+
+pub(crate) async fn r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared(scene: &Scene) {
+    if !shares(&scene.open()) {
         return;
     }
-    let lock = reader.lock(&key).mode(Mode::Shared).wait(PATIENCE);
+    let Some(crowd) = Crowd::new(scene, 2) else {
+        return;
+    };
+    let key = scene.key();
+    let guard = crowd.lock(0, &key).acquire().await.expect("the lock");
+    let reading = crowd.lock(1, &key).mode(Mode::Shared);
     let downgrading = async {
-        while store.guarantees().order == Order::Fifo
-            && store.waiters(&key).await.expect("an answer").is_empty()
-        {
-            scene.pause().await;
-        }
+        crowd.until_waiting(&key, 1).await;
         guard.downgrade().await.expect("a shared lock");
     };
-    let (entered, ()) = tokio::join!(lock.acquire(), downgrading);
+    let (entered, ()) = tokio::join!(reading.acquire(), downgrading);
     let entered = entered.expect("a grant while the other one holds");
-    assert!(guard.is_valid() && guard.mode() == Mode::Shared);
     for guard in [guard, entered] {
         assert_eq!(guard.release().await.expect("a release"), Ended::Released);
     }

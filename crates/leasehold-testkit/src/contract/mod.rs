@@ -136,7 +136,8 @@ const CHECKS: &[Check] = checks! {
         r4_a_release_of_the_shared_claim_frees_either,
         r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others,
         r4_no_writer_enters_while_a_lock_becomes_shared,
-        r4_a_reader_that_waits_enters_beside_a_guard_that_became_shared,
+        r4_a_guard_becomes_shared_or_says_that_it_cannot,
+        r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared,
     }
     release, Nothing::{
         f1_a_released_lock_is_granted_at_once,

@@ -16,5 +16,6 @@
 //! | gap for clients that poll | 150 ms, every 5 s, or every second once one was seen | they ask about every 100 ms |
 //! | wait | no limit | a lock that gives up by itself surprises; the caller knows how long is too long |
 //! | a store that does not answer, while waiting without a limit | one TTL | long enough for a restart, short enough to be told |
+//! | lock delay | none | it costs whenever a holder dies; a resource that checks fences needs none |
 //! | hold | no limit | the work decides; `max_hold` bounds it |
 //! | dropping a client | waits 500 ms for releases | else every short program would leave its locks to their TTL |

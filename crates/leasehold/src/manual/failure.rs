@@ -2,7 +2,7 @@
 //!
 //! | what | what happens |
 //! |---|---|
-//! | the holder dies | file: freed at once. Leases: freed after one TTL |
+//! | the holder dies | file: freed at once. Leases: freed after one TTL, and the [delay](crate::Lock::lock_delay) if one was set |
 //! | the holder is paused past its TTL | the first look at its guard after waking says lost, before any renewal; work past its check needs the [fence](super::fencing) |
 //! | the machine sleeps | the same: deadlines count the sleep |
 //! | the store does not answer | the guard is in doubt, renewals are repeated, and at the deadline it is lost; it never comes back |

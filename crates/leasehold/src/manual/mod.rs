@@ -4,4 +4,5 @@ pub mod choosing;
 pub mod defaults;
 pub mod failure;
 pub mod fencing;
+pub mod modes;
 pub mod waiting;

@@ -235,6 +235,23 @@ async fn an_attempt_that_nobody_got_is_freed_as_always() {
     }
 }
 
+/// Its late request may take effect for as long as the lease it would make.
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_attempt_is_freed_once_more_before_the_whole_is_over() {
+    let scene = Scene::quorum(3);
+    let holder = Holder::new(&scene);
+    drop(holder.hold().await);
+    scene.settle().await;
+    holder.ways[0].set(Fault::Frozen);
+    holder.hold().await.release().await.unwrap();
+    scene.pass(Duration::from_secs(2)).await;
+    holder.ways[0].set(Fault::None);
+    scene.pass(TTL).await;
+    let early = holder.releases();
+    scene.pass(DELAY).await;
+    assert_eq!(holder.releases(), early + 1, "once more, late");
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_who_waits_gets_the_lock_when_the_delay_is_over() {
     for members in [1, 3] {

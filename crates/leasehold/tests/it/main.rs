@@ -14,4 +14,5 @@ mod quorum;
 mod scene;
 mod sending;
 mod sets;
+mod sharing;
 mod trust;

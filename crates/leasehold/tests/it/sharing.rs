@@ -1,0 +1,167 @@
+//! Shares of one guard: explicit reentrancy. And a guard with the value it protects.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use leasehold::{Client, Ended, Guard, Guarded, LostReason, blocking};
+use leasehold_testkit::{Call, Fault};
+
+use crate::scene::{Scene, TTL};
+
+async fn hold(client: &Client) -> Guard {
+    let taken = client.lock("x").try_acquire().await.expect("an answer");
+    taken.expect("a free lock")
+}
+
+async fn is_free(client: &Client) -> bool {
+    let taken = client.lock("x").try_acquire().await;
+    taken.expect("an answer").is_some()
+}
+
+fn releases(scene: &Scene) -> usize {
+    scene.count(0, |call| matches!(call, Call::Release(_)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whichever_share_is_the_last_one_frees_the_lock_once() {
+    let scene = Scene::single();
+    let other = crate::scene::client(scene.members[0].clone(), &scene.ambient);
+    // The order of the ends, and which of them are drops.
+    for ends in [
+        [(0, true), (1, false), (2, false)],
+        [(2, false), (0, true), (1, true)],
+        [(1, true), (2, true), (0, false)],
+        [(2, true), (1, false), (0, true)],
+    ] {
+        let before = releases(&scene);
+        let guard = hold(&scene.client).await;
+        let (share, nested) = (guard.share(), guard.share().share());
+        let mut shares = [Some(guard), Some(share), Some(nested)];
+        for (step, (index, drops)) in ends.into_iter().enumerate() {
+            assert!(!is_free(&other).await);
+            let ending = shares[index].take().expect("one that is still there");
+            if drops {
+                drop(ending);
+                scene.settle().await;
+                continue;
+            }
+            let expected = [Ended::StillShared, Ended::StillShared, Ended::Released][step];
+            assert_eq!(ending.release().await.unwrap(), expected);
+        }
+        assert_eq!(releases(&scene), before + 1);
+        assert!(is_free(&other).await);
+        scene.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_that_end_at_once_in_many_tasks_free_the_lock_once() {
+    let scene = Scene::quorum(3);
+    let guard = hold(&scene.client).await;
+    let ending: Vec<_> = (0..50)
+        .map(|_| leasehold::background::spawn(guard.share().release()))
+        .collect();
+    let mut ended = vec![guard.release().await.unwrap()];
+    for task in ending {
+        ended.push(task.await.unwrap().unwrap());
+    }
+    let released = ended.iter().filter(|it| **it == Ended::Released).count();
+    let shared = ended.iter().filter(|it| **it == Ended::StillShared).count();
+    assert_eq!((released, shared), (1, 50));
+    assert_eq!(releases(&scene), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_is_renewed_and_lost_as_the_guard_it_was_made_of() {
+    let scene = Scene::single();
+    let guard = hold(&scene.client).await;
+    let share = guard.share();
+    assert_eq!(
+        (guard.fence(), guard.owner()),
+        (share.fence(), share.owner())
+    );
+    guard.release().await.unwrap();
+    scene.pass(TTL * 3).await;
+    assert!(share.is_valid(), "renewed without the first one");
+    let second = share.share();
+    scene.members[0].set(Fault::Unreachable);
+    assert_eq!(share.lost().await, LostReason::Unreachable);
+    assert!(!second.is_valid());
+    assert!(!second.share().is_valid(), "of what is lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_runs_on_a_share_frees_nothing_while_others_hold() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let guard = hold(&scene.client).await;
+    guard.share().run(async {}).await.unwrap();
+    assert!(guard.is_valid() && !is_free(&other).await);
+    guard.run(async {}).await.unwrap();
+    assert!(is_free(&other).await);
+}
+
+/// Gives its share back when it is dropped, and notes whether the lock was still held by another one.
+struct Flushes(Option<Guard>, Rc<Cell<bool>>);
+
+impl Drop for Flushes {
+    fn drop(&mut self) {
+        let share = self.0.take().expect("it is dropped once");
+        let ended = share.release().now_or_never();
+        self.1.set(matches!(ended, Some(Ok(Ended::StillShared))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_value_is_given_out_only_while_the_lock_is_held() {
+    let scene = Scene::single();
+    let mut numbers = Guarded::new(hold(&scene.client).await, vec![1]);
+    numbers.ensure(Duration::from_secs(20)).unwrap().push(2);
+    let error = numbers.ensure(Duration::from_secs(28)).unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    scene.members[0].set(Fault::Unreachable);
+    numbers.guard().lost().await;
+    let error = numbers.ensure(Duration::ZERO).unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    let (guard, numbers) = numbers.into_inner();
+    assert_eq!(numbers, [1, 2]);
+    assert!(!guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_value_ends_before_the_lock_is_freed() {
+    for releases_it in [true, false] {
+        let scene = Scene::quorum(3);
+        let guard = hold(&scene.client).await;
+        let held = Rc::new(Cell::new(false));
+        let value = Flushes(Some(guard.share()), Rc::clone(&held));
+        let guarded = Guarded::new(guard, value);
+        if releases_it {
+            assert_eq!(guarded.release().await.unwrap(), Ended::Released);
+        } else {
+            drop(guarded);
+        }
+        assert!(held.get());
+        scene.settle().await;
+        assert!(is_free(&scene.other_client()).await);
+    }
+}
+
+#[test]
+fn without_async_a_guarded_value_and_a_downgrade_are_the_same() {
+    let locks = blocking::Client::new(leasehold::MemoryStore::new());
+    let guard = locks.lock("x").try_acquire().unwrap().unwrap();
+    guard.downgrade().unwrap();
+    let reader = locks.lock("x").mode(leasehold::Mode::Shared);
+    let mut text = blocking::Guarded::new(guard, String::new());
+    text.ensure(Duration::from_secs(1)).unwrap().push('a');
+    let joined = reader.try_acquire().unwrap().expect("it is shared");
+    assert_eq!(text.guard().mode(), leasehold::Mode::Shared);
+    let (guard, text) = text.into_inner();
+    assert_eq!(text, "a");
+    let text = blocking::Guarded::new(guard, text);
+    assert_eq!(text.release().unwrap(), Ended::Released);
+    assert_eq!(joined.release().unwrap(), Ended::Released);
+}
