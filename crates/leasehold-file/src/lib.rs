@@ -24,6 +24,11 @@
 //! | 0 and 512 | two slots with the fence counter, written in turn, each with a checksum |
 //! | 1024 | the key as text |
 //! | 2048 + 1024 × *n* | who holds it: one record for each holder, true while a lock on the record's first byte is held (`F_OFD_SETLK`) |
+//! | 1050624 + *n* | nothing: who holds one of *n* permits shares the lock on this byte with the others, and shared holders theirs where *n* is 0 |
+//!
+//! All who are not alone share the `flock`, which keeps out whoever wants to be; from each other they are
+//! kept by that last byte, and a permit is the lock on the record of its holder. So the kernel alone
+//! knows who is there, and what is written serves people.
 //!
 //! Lock files are never removed: a file keeps the counter of its key. Removing one that nobody
 //! holds is harmless, for the client's wall clock carries the fences on; so is an empty file of
@@ -38,6 +43,8 @@
 //! and that would take the lock for a waiter that is gone. So **waiters are served in no order**:
 //! all are told at once, and the first one to try wins.
 //!
+//! - Whoever holds a lock alone and [lets others share it](leasehold::Store::renew) closes the file once
+//!   for them.
 //! - A lock that is given back without a close (`LOCK_UN` alone, or a descriptor that a child
 //!   keeps open) is found within two seconds, by a try that every waiter makes at random every one
 //!   to two seconds. The same goes for a lock directory that is moved away with its files.
@@ -49,6 +56,11 @@
 //!   random beyond 256 waiters of one store, so that a process does not run out of descriptors.
 //!
 //! # Limits
+//!
+//! - To permits, `flock -s` is nothing, and both stand side by side: the kernel tells nobody what
+//!   kind of shared holder it sees. It keeps out who wants to be alone, as always. A script that is to keep
+//!   out holders of permits takes the lock alone (`flock` without `-s`).
+//! - Before Linux 4.0 the kernel may let somebody in while a lock that was held alone is made shared.
 //!
 //! Linux alone. The directory must lie on a local file system, since over a network `flock`
 //! excludes nobody reliably. A child process that inherits the descriptor (across `fork` without

@@ -25,7 +25,9 @@ use crate::waits::Waits;
 /// A lock is free as soon as its holder ends, however it ends; it never expires before. The kernel
 /// then tells all who wait, and the first one to try wins: they are served in no order, for the
 /// kernel's own queue could not be left again (see [the crate](crate#waiting)). A steady stream of
-/// shared holders can keep an exclusive one waiting. `flock(1)` on [`FileStore::lock_file`] excludes the same locks, both ways.
+/// shared holders, or of permits, can keep an exclusive one waiting. `flock(1)` on
+/// [`FileStore::lock_file`] excludes the same locks, both ways, but for `flock -s` and
+/// [permits](crate#limits).
 ///
 /// Fences come from a counter in the lock file, on the disk before a grant is returned. In a
 /// directory in memory (`/run/lock` is one on most systems) they are carried over a restart by

@@ -1,6 +1,7 @@
 //! From alone to shared, without a moment in which a writer could get in.
 
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Waker};
@@ -234,4 +235,47 @@ async fn a_downgrade_dropped_at_any_point_is_made_or_not() {
             break;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_beside_a_downgrade_leaves_nothing() {
+    let world = World::new();
+    for round in 0..400 {
+        let (alone, fence_alone) = world.take("deploy", 0).await;
+        let (store, lease) = (world.store.clone(), held(&shared(&alone), fence_alone));
+        let downgrade = tokio::spawn(async move { store.renew(&[lease]).await });
+        // A little later each time.
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        let released = world.store.release(&alone).await.unwrap();
+        downgrade.await.unwrap();
+        assert_eq!(released, Release::Released);
+        world.pass("deploy", 0).await;
+    }
+}
+
+/// A limit on the size of files, set from outside, lets the write fail.
+#[tokio::test]
+async fn a_downgrade_whose_record_cannot_be_written_is_not_made_and_can_be_repeated() {
+    let world = World::new();
+    let mut helper = Helper::start_under(&["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+    helper.take(world.dir.path(), "deploy", Mode::Exclusive);
+    let pid = helper.pid().to_string();
+    let limit = |size: &str| {
+        let limit = format!("--fsize={size}:unlimited");
+        let set = Command::new("prlimit")
+            .args(["--pid", &pid, &limit])
+            .status();
+        assert!(set.unwrap().success());
+    };
+    limit("0");
+    let answer = helper.ask(&["downgrade"]);
+    assert!(answer.starts_with("Unknown("), "{answer}");
+    assert!(answer.contains("could not share"), "{answer}");
+    let reader = world.shared("deploy", 0);
+    assert!(is_busy(world.store.acquire(&reader).await));
+    limit("unlimited");
+    assert_eq!(helper.ask(&["downgrade"]), "Renewed");
+    fence(world.store.acquire(&reader).await);
 }

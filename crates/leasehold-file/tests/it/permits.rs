@@ -299,15 +299,13 @@ async fn a_freed_permit_wakes_a_waiter() {
         helper.take(world.dir.path(), "deploy", of(3));
     }
     let _child = Child::new(helpers[0].ask(&["hand down"]));
-    let ends: [&mut dyn FnMut(&mut [Helper; 2]); 2] = [
-        &mut |helpers| assert_eq!(helpers[0].ask(&["release"]), "Released"),
-        &mut |helpers| helpers[1].kill(),
-    ];
-    for end in ends {
-        let waiting = Waiting::start_until_quiet(&store, &in_turn(&world.permit(3)));
-        end(&mut helpers);
-        waiting.granted().await;
-    }
+    let [mut released, mut killed] = helpers;
+    let waiting = Waiting::start_until_quiet(&store, &in_turn(&world.permit(3)));
+    assert_eq!(released.ask(&["release"]), "Released");
+    waiting.granted().await;
+    let waiting = Waiting::start_until_quiet(&store, &in_turn(&world.permit(3)));
+    killed.kill();
+    waiting.granted().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
