@@ -50,8 +50,9 @@
 //! An exclusive lock is a string under the lock's own name (behind `?prefix=`), written by
 //! `SET NX PX` and deleted by comparison, as redis-py, redsync, node-redlock, rslock, aioredlock,
 //! redlock-py and bsm/redislock do it: all of these and this library exclude each other. Where a
-//! lock of another type is found (Redisson's is a hash), the error says so. Readers of this library
-//! keep out writers of all of them.
+//! lock of another type is found (Redisson's is a hash), the error says so. Readers of this library,
+//! and those who have one of its permits, keep out writers of all of them: `leasehold:shared` or
+//! `leasehold:permits:<n>` is under the lock's name until the last of their leases ends.
 //!
 //! # What a user of the server must be allowed
 //!
@@ -65,7 +66,7 @@
 //! - `+scan` and `+mget` are for listing locks alone, `+type` for naming the type of a foreign lock.
 //! - `+hget`, `+hset` and `+hgetall` are for the card, on which a set's members remember who belongs
 //!   to it, and for saying who holds a lock. Without them the server serves as a store of its own;
-//!   as a member of a quorum it does not count.
+//!   as a member of a quorum it does not count. `+hset` and `+hgetall` are for permits, too.
 //! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for telling waiters that it
 //!   is their turn. Without them they find out by asking, within seconds.
 //! - Without `+config|get` a member never passes for durable: after every restart it waits until

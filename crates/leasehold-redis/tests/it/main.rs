@@ -23,5 +23,6 @@ mod presence;
 mod proxy;
 mod queue;
 mod readers;
+mod semaphore;
 mod support;
 mod trips;

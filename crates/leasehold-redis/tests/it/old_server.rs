@@ -8,7 +8,7 @@ use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::proxy::proxy;
-use crate::support::{busy, claim, granted, refused, released};
+use crate::support::{busy, claim, granted, one_of, refused, released, shared};
 
 /// Writes `version` over the one that INFO tells, without changing its length.
 async fn of_version(server: &RedisServer, version: &'static str) -> RedisMember {
@@ -47,6 +47,19 @@ async fn redis_6_2_takes_locks_by_script() {
     released(&store, &mine).await;
     assert!(granted(&store, &other).await.fence > first.fence);
     assert_eq!(store.release(&mine).await.unwrap(), Release::WasLost);
+}
+
+#[tokio::test]
+async fn redis_6_2_has_permits_and_readers() {
+    let server = RedisServer::start();
+    let store = of_version(&server, "6.2.").await;
+    let (first, second) = (one_of("workers", 1), one_of("workers", 1));
+    granted(&store, &first).await;
+    busy(&store, &second).await;
+    released(&store, &first).await;
+    granted(&store, &second).await;
+    granted(&store, &shared("doc")).await;
+    busy(&store, &claim("doc")).await;
 }
 
 #[tokio::test]

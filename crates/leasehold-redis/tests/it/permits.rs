@@ -9,8 +9,8 @@ use leasehold::{
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{
-    busy, claim, claim_for, eventually, granted, held, key, member, queued, refused, released,
-    shared, value,
+    self, busy, claim, claim_for, eventually, granted, held, key, member, queued, refused,
+    released, shared, value,
 };
 
 const READERS: &str = "leasehold:readers:{workers}:workers";
@@ -22,7 +22,7 @@ fn permits(count: u32) -> Permits {
 
 /// A claim of a new owner on one of so many permits of `workers`.
 fn one_of(count: u32) -> Claim {
-    claim("workers").with_mode(Mode::Permit(permits(count)))
+    support::one_of("workers", count)
 }
 
 fn permit(number: u32, count: u32) -> Claim {

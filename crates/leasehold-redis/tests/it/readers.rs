@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use leasehold::{LostReason, Member, Mode, Release, Renewal, Seal, Store};
+use leasehold::{Held, LostReason, Member, Mode, Release, Renewal, Seal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{
-    busy, claim, claim_for, eventually, granted, held, key, member, released, shared, value,
+    busy, claim, claim_for, eventually, granted, held, key, member, one_of, released, shared, value,
 };
 
 #[tokio::test]
@@ -128,4 +128,113 @@ async fn a_reader_does_not_rise_again_after_a_writer() {
         Reply::Bulk("leasehold:shared".into())
     );
     released(&store, &young).await;
+}
+
+/// When this record ends, and when the last of the leases does, in milliseconds of the server's clock.
+fn ends(server: &RedisServer, name: &str) -> (i64, i64, i64) {
+    let readers = format!("leasehold:readers:{{{name}}}:{name}");
+    let expires = |record: &str| match server.command(&["PEXPIRETIME", record]) {
+        Reply::Integer(at) => at,
+        other => panic!("{other:?}"),
+    };
+    let last = server.command(&["ZRANGE", &readers, "-1", "-1", "WITHSCORES"]);
+    let Reply::Array(last) = last else {
+        panic!("{last:?}")
+    };
+    let last = match last.get(1) {
+        Some(Reply::Bulk(score)) => score.parse().unwrap(),
+        other => panic!("{other:?}"),
+    };
+    (expires(name), expires(&readers), last)
+}
+
+/// Whatever readers do, none of them outlives the sentinel, none that comes or renews shortens it, and so
+/// nobody who knows nothing of them gets in.
+#[tokio::test]
+async fn the_sentinel_ends_with_the_last_lease_whatever_they_do() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    for mode in [Mode::Shared, one_of("x", 5).mode] {
+        for seed in 1..=4_u64 {
+            let name = format!("doc{seed} {mode}");
+            let mut numbers = Numbers(seed);
+            let mut here: Vec<Held> = Vec::new();
+            let mut before = 0;
+            for _ in 0..60 {
+                let ttl = Duration::from_secs(20 + numbers.below(40));
+                let which = numbers.below(5) as usize;
+                let mut leaves = false;
+                match (numbers.below(6), here.get(which).cloned()) {
+                    (0, Some(lease)) => {
+                        here.remove(which);
+                        leaves = true;
+                        released(&store, &lease.claim).await;
+                    }
+                    (1, Some(lease)) => drop(granted(&store, &with_ttl(&lease, ttl).claim).await),
+                    (2 | 3, Some(lease)) => {
+                        let answers = store.renew(&[with_ttl(&lease, ttl)]).await;
+                        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+                    }
+                    _ if here.len() < 5 => {
+                        let claim = claim_for(&name, ttl).with_mode(mode);
+                        here.push(held(&claim, &granted(&store, &claim).await));
+                    }
+                    _ => {}
+                }
+                if here.is_empty() {
+                    assert_eq!(value(&server, &name), Reply::Nil);
+                    before = 0;
+                    continue;
+                }
+                let (sentinel, records, last) = ends(&server, &name);
+                assert_eq!((sentinel, records), (last, last), "seed {seed}");
+                assert!(leaves || sentinel >= before, "seed {seed}");
+                before = sentinel;
+                let foreign = server.command(&["SET", &name, "token", "NX", "PX", "1000"]);
+                assert_eq!(foreign, Reply::Nil, "seed {seed}");
+            }
+            for lease in here {
+                released(&store, &lease.claim).await;
+            }
+        }
+    }
+}
+
+fn with_ttl(lease: &Held, ttl: Duration) -> Held {
+    let mut claim = (*lease.claim).clone();
+    claim.ttl = ttl;
+    Held {
+        claim: claim.into(),
+        fence: lease.fence,
+    }
+}
+
+/// Numbers that follow from a seed (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+#[tokio::test]
+async fn every_renewal_of_a_reader_sets_both_ends_again() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let mine = shared("doc");
+    let lease = held(&mine, &granted(&store, &mine).await);
+    let readers = "leasehold:readers:{doc}:doc";
+    for record in ["doc", readers] {
+        for damage in [&["PEXPIRE", record, "5000"][..], &["PERSIST", record]] {
+            server.command(damage);
+            let answers = store.renew(std::slice::from_ref(&lease)).await;
+            assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+            let (sentinel, records, last) = ends(&server, "doc");
+            assert_eq!((sentinel, records), (last, last), "{damage:?}");
+        }
+    }
 }

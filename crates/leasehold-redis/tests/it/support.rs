@@ -5,7 +5,7 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
     Attempt, Busy, Card, CardEdit, Claim, ClientInfo, Error, Grant, Held, Key, Life, MemberId,
-    MemberSet, Mode, Owner, Presence, Release, Store, Ticket, Turn,
+    MemberSet, Mode, Owner, Permits, Presence, Release, Store, Ticket, Turn,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
@@ -36,6 +36,11 @@ pub(crate) fn claim_for(name: &str, ttl: Duration) -> Claim {
 
 pub(crate) fn shared(name: &str) -> Claim {
     claim(name).with_mode(Mode::Shared)
+}
+
+/// A claim of a new owner on one of so many permits.
+pub(crate) fn one_of(name: &str, count: u32) -> Claim {
+    claim(name).with_mode(Mode::Permit(Permits::new(count).unwrap()))
 }
 
 pub(crate) fn key(name: &str) -> Key {

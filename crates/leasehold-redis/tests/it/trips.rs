@@ -3,7 +3,7 @@
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Member, Quorum};
 use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet};
+use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
 
 use crate::proxy::Turns;
 use crate::support::{card_edit, claim, granted, held, released, shared};
@@ -94,6 +94,76 @@ fn assert_read_last(written: Vec<String>, work: &str, trips: usize) {
     let (work, mark) = (place(work).unwrap(), place("HGET").unwrap());
     assert!(work < mark, "{last}");
     assert!(mark < place("TIME").unwrap(), "{last}");
+}
+
+/// What there is for permits is not paid for where there are none.
+#[tokio::test]
+async fn a_mutex_runs_the_same_commands_as_if_there_were_no_permits() {
+    let server = RedisServer::start();
+    let (turns, port) = Turns::through_proxy_to(server.port()).await;
+    let store = at(port, "", "");
+    let (mut calls, mut written) = (Vec::new(), String::new());
+    // Twice, since the server does not know the scripts at first.
+    for _ in 0..2 {
+        let writer = claim("deploy");
+        turns.take();
+        server.command(&["CONFIG", "RESETSTAT"]);
+        let grant = granted(&store, &writer).await;
+        // For longer: a lease that ends late enough is left as it is.
+        let mut longer = writer.clone();
+        longer.ttl *= 2;
+        let lease = [held(&longer, &grant)];
+        store.renew_sampled(&lease).await.unwrap();
+        released(&store, &writer).await;
+        calls = commands(&server);
+        written = turns.take().concat();
+    }
+    for word in ["slots", "permits"] {
+        assert!(!written.contains(word), "{word}: {written}");
+    }
+    let expected = [
+        // The attempt: one write, no script.
+        ("set", 1),
+        ("zadd", 1),
+        ("zincrby", 1),
+        // Two scripts, each of which asks whose the lock is.
+        ("evalsha", 2),
+        ("get", 2),
+        ("pttl", 1),
+        ("del", 1),
+        ("exists", 1),
+        // The counter's rest in each of the three; the lease in the renewal.
+        ("pexpire", 4),
+        // The attempt and the renewal are sampled.
+        ("hget", 2),
+        ("time", 2),
+    ];
+    for (command, count) in expected {
+        let found = calls.iter().find(|(name, _)| name == command);
+        assert_eq!(
+            found.map(|(_, count)| *count),
+            Some(count),
+            "{command}: {calls:?}"
+        );
+    }
+    let known = |name: &str| expected.iter().any(|(known, _)| *known == name);
+    let others = calls
+        .iter()
+        .filter(|(name, _)| !known(name) && !name.starts_with("config"));
+    assert_eq!(others.count(), 0, "{calls:?}");
+}
+
+/// How often the server ran each command since its figures began.
+fn commands(server: &RedisServer) -> Vec<(String, u64)> {
+    let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
+        panic!("INFO")
+    };
+    let lines = stats.lines().filter_map(|line| {
+        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let (calls, _) = figures.split_once(',')?;
+        Some((name.to_owned(), calls.parse().ok()?))
+    });
+    lines.collect()
 }
 
 /// Several runs of the script, one look at the mark: it is that of all of them.
