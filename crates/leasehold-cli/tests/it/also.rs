@@ -130,6 +130,27 @@ fn runs_that_want_the_same_in_opposite_orders_all_come_to_an_end() {
 }
 
 #[test]
+fn the_one_that_is_in_the_way_is_named_and_not_one_that_could_be_shared() {
+    let sandbox = Sandbox::new();
+    let reader = "echo $$ > reading; while [ ! -e go ]; do sleep 0.02; done";
+    let reader = sandbox.start(&["run", "-s", "a", "--", "sh", "-c", reader]);
+    sandbox.pid_in("reading");
+    let holder = hold(&sandbox, &["b"]);
+    let busy = sandbox.run(&["run", "-n", "-s", "a", "--also", "b", "true"]);
+    busy.fails(
+        75,
+        &[&format!(
+            "lock \"b\" is held by leasehold (pid {}",
+            holder.pid()
+        )],
+    );
+    fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!((reader.wait().code(), holder.wait().code()), (0, 5));
+    let free = sandbox.run(&["run", "-n", "-s", "a", "--also", "b", "true"]);
+    assert_eq!(free.code(), 0, "{free:?}");
+}
+
+#[test]
 fn one_that_is_held_around_is_named() {
     let sandbox = Sandbox::new();
     let script = r#""$LEASEHOLD" run z --also outer --also a -- touch ran; echo code-$?"#;
