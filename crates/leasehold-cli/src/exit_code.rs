@@ -116,7 +116,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "64",
-        "usage error, or a value that breaks a rule, or not the one the lock or set is in use with",
+        "usage error, or a value that breaks a rule or differs from the one in use",
     ),
     (
         "65",

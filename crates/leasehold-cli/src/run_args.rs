@@ -50,6 +50,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) max_hold: Option<Duration>,
 
+    /// Keep the lock shut for so long after an unclean end: it was lost, or leasehold was killed. For
+    /// what cannot compare fencing tokens: late writes then arrive before the next holder begins. With
+    /// the TTL at most the longest TTL of the store; not for files, whose locks end with their holder.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) lock_delay: Option<Duration>,
+
     /// The exit code if the lock was not acquired in time.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
     pub(crate) busy_code: u8,

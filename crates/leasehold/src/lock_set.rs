@@ -77,6 +77,12 @@ impl LockSet {
         self.each(|lock| lock.max_hold(max_hold))
     }
 
+    /// As [`Lock::lock_delay`], for each lock. Of a set that is lost, the locks that are not are freed at
+    /// once when it is released or dropped.
+    pub fn lock_delay(self, span: Duration) -> Self {
+        self.each(|lock| lock.lock_delay(span))
+    }
+
     /// As [`Lock::mode`], for each lock.
     pub fn mode(self, mode: Mode) -> Self {
         self.each(|lock| lock.mode(mode))

@@ -103,5 +103,8 @@ fn locks(args: &RunArgs, client: &Client) -> LockSet {
     if let Some(max_hold) = args.max_hold {
         locks = locks.max_hold(max_hold);
     }
+    if let Some(delay) = args.lock_delay {
+        locks = locks.lock_delay(delay);
+    }
     locks
 }

@@ -251,15 +251,22 @@ impl Request<'_> {
         Shortage::of(&health.unwrap_or_default())
     }
 
-    /// The first of the locks that is not free.
+    /// The first of the locks that others hold so that it cannot be had, as far as can be seen.
     async fn held_by_others(&self) -> Option<(&str, Vec<Holder>)> {
+        let mut held = Vec::new();
         for name in self.args.names() {
             let holders = self.client.holders(name).await.unwrap_or_default();
             if !holders.is_empty() {
-                return Some((name, holders));
+                held.push((name, holders));
             }
         }
-        None
+        let wanted = self.args.mode();
+        // One that could be shared may still be refused, to let somebody in who waits for it.
+        let in_the_way = held.iter().position(|(_, holders)| {
+            let together = |holder: &Holder| (holder.mode, wanted) == (Mode::Shared, Mode::Shared);
+            !holders.iter().all(together)
+        });
+        (!held.is_empty()).then(|| held.swap_remove(in_the_way.unwrap_or(0)))
     }
 
     async fn waiters(&self, name: &str) -> Vec<Waiter> {

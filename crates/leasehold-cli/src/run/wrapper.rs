@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -149,6 +149,11 @@ impl<'a> Wrapper<'a> {
             .is_some_and(|group| self.job_control.take_back_from(group));
         if let Outcome::GuardianGone = outcome {
             self.end_the_orphans().await?;
+        }
+        if self.lost && self.args.lock_delay.is_some() {
+            // A lock that is freed while its guard is valid opens at once.
+            let deadline = self.hold.deadline().unwrap_or_else(|| SystemClock.now());
+            within(&SystemClock, deadline, self.hold.lost()).await;
         }
         if let Some(loss) = self.hold.end(self.output).await
             && !self.lost

@@ -48,6 +48,50 @@ fn spans() {
 }
 
 #[test]
+fn permits() {
+    for number in ["0", "129", "-1", "many", "1.5", ""] {
+        let option = format!("--permits={number}");
+        refused(
+            &["run", &option, "x"],
+            &["--permits", "a lock has 1 to 128 permits"],
+        );
+    }
+    refused(
+        &["run", "--permits", "2", "-s", "x"],
+        &["--permits", "--shared", "cannot be used with"],
+    );
+    refused(
+        &["run", "--permits", "2", "--also", "y", "x"],
+        &["--permits", "--also", "cannot be used with"],
+    );
+}
+
+#[test]
+fn further_names() {
+    refused(&["run", "x", "--also", ""], &["lock name is empty"]);
+    refused(
+        &["run", "x", "--also", "leasehold:y"],
+        &["leasehold:y", "reserved"],
+    );
+    refused(
+        &["run", "--nested", "--also", "y", "x"],
+        &["--nested", "--also", "cannot be used with"],
+    );
+}
+
+#[test]
+fn lock_delay() {
+    refused(&["run", "--lock-delay", "5", "x"], &["'5'", "needs a unit"]);
+    refused(
+        &["run", "--lock-delay", "5s", "x"],
+        &["lock_delay 5s", "the lock ends with its process"],
+    );
+    let one = "redis://127.0.0.1:1";
+    let args = ["run", "--store", one, "--lock-delay", "45s", "x"];
+    refused(&args, &["TTL 30s", "lock_delay 45s", "at most 60s"]);
+}
+
+#[test]
 fn time_to_live_of_a_lease() {
     let one = "redis://127.0.0.1:1";
     let three = "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3";

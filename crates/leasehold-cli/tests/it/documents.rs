@@ -36,6 +36,10 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
         page.contains(r"\-\-max\-hold") && page.contains("76"),
         "{page}"
     );
+    for option in ["shared", "permits", "also", "nested", r"lock\-delay"] {
+        assert!(page.contains(&format!(r"\-\-{option}")), "{option}: {page}");
+    }
+    assert!(page.contains("LEASEHOLD_FENCES"), "{page}");
     let page = sandbox.run(&["man", "members"]).stdout;
     assert!(
         page.contains(r"\-\-clock\-tolerance") && page.contains("remove"),

@@ -4,19 +4,23 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod also;
 mod bad_input;
 mod documents;
 mod ending;
 mod exit_codes;
 mod harness;
 mod messages;
+mod nested;
 mod nesting;
+mod permits;
 mod processes;
 mod pty;
 mod redis;
 mod redis_members;
 mod redis_py;
 mod redis_queue;
+mod redis_together;
 mod signals;
 mod stores;
 mod terminal;

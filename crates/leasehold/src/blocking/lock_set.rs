@@ -40,6 +40,11 @@ impl LockSet {
         Self(self.0.max_hold(max_hold))
     }
 
+    /// As [`crate::LockSet::lock_delay`].
+    pub fn lock_delay(self, span: Duration) -> Self {
+        Self(self.0.lock_delay(span))
+    }
+
     /// As [`crate::LockSet::mode`].
     pub fn mode(self, mode: Mode) -> Self {
         Self(self.0.mode(mode))

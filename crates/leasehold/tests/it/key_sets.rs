@@ -17,7 +17,7 @@ use crate::scene::{QUORUM_MARGIN, Scene, TTL, take};
 const BUSY_FOR: Duration = Duration::from_millis(30);
 
 async fn hold(client: &Client, name: &str) -> Guard {
-    let guard = client.lock(name).try_acquire().await.unwrap();
+    let guard = client.lock(name).try_acquire().await.expect("an answer");
     guard.expect("a free lock")
 }
 
@@ -27,7 +27,12 @@ fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> J
 
 async fn is_free(scene: &Scene, name: &str) -> bool {
     let client = scene.other_client();
-    client.lock(name).try_acquire().await.unwrap().is_some()
+    client
+        .lock(name)
+        .try_acquire()
+        .await
+        .expect("an answer")
+        .is_some()
 }
 
 /// That no member knows of a holder or a waiter of these locks.
@@ -35,9 +40,9 @@ async fn assert_nothing_left(scene: &Scene, names: &[&str]) {
     scene.pass(Duration::from_millis(20)).await;
     for store in &scene.stores {
         for name in names {
-            let key = Key::new(name).unwrap();
-            assert_eq!(store.holders(&key).await.unwrap(), [], "{name}");
-            assert_eq!(store.waiters(&key).await.unwrap(), [], "{name}");
+            let key = Key::new(name).expect("a valid name");
+            assert_eq!(store.holders(&key).await.expect("an answer"), [], "{name}");
+            assert_eq!(store.waiters(&key).await.expect("an answer"), [], "{name}");
         }
     }
 }
@@ -328,7 +333,8 @@ async fn delete(scene: &Scene, name: &str) {
                 }
                 _ => None,
             });
-        member.release(&claims.expect("a claim")).await.unwrap();
+        let claim = claims.expect("a claim");
+        member.release(&claim).await.expect("an answer");
     }
 }
 

@@ -385,18 +385,13 @@ async fn an_older_ticket_takes_over_what_is_reserved_for_a_younger_one() {
     let server = RedisServer::start();
     let [a, b] = parties(&server);
     let [older, younger] = [a.since(1), b.since(2)].map(|it| it.for_one_of(2));
-    b.busy(older_at(&b, &server).await).await;
-    server.command(&["DEL", "deploy", QUEUE]);
+    server.command(&["SET", "deploy", "token"]);
+    b.busy(younger).await;
+    server.command(&["DEL", QUEUE]);
     younger.is_next_at(&server);
     a.granted(older).await;
     assert_eq!(b.hears_its_permit(younger).await, 1);
     b.granted(younger).await;
-}
-
-/// Has `party` listen: a wait that stands behind a lock of another library.
-async fn older_at(party: &Party, server: &RedisServer) -> Waiting {
-    server.command(&["SET", "deploy", "token"]);
-    party.since(9).for_one_of(2)
 }
 
 #[tokio::test]

@@ -1,0 +1,223 @@
+//! Several locks as one, shared ones, permits, and the lease of the run around: on one server and on
+//! five.
+
+use std::fs;
+
+use leasehold_testkit::servers::{RedisSet, until};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{Ended, Running, Sandbox};
+use crate::processes::until_gone;
+use crate::redis::{formed_set, run, start};
+
+/// Servers of their own for each test, one and five.
+fn stores(test: impl Fn(&Sandbox, &RedisSet)) {
+    for count in [1, 5] {
+        let sandbox = Sandbox::new();
+        let servers = match count {
+            1 => RedisSet::start(1),
+            several => formed_set(&sandbox, several),
+        };
+        test(&sandbox, &servers);
+    }
+}
+
+/// Runs with `args` until the file `go` is there; its process id stands in the file `name` before.
+fn hold(sandbox: &Sandbox, servers: &RedisSet, args: &[&str], name: &str) -> Running {
+    let script = format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done");
+    let command = ["--", "sh", "-c", &script];
+    let holder = start(
+        sandbox,
+        &servers.urls(),
+        &[&["run"], args, &command].concat(),
+    );
+    sandbox.pid_in(name);
+    holder
+}
+
+fn ask(sandbox: &Sandbox, servers: &RedisSet, args: &[&str]) -> Ended {
+    run(sandbox, &servers.urls(), args)
+}
+
+fn let_go(sandbox: &Sandbox) {
+    fs::write(sandbox.path("go"), "").unwrap();
+}
+
+fn status(sandbox: &Sandbox, servers: &RedisSet, name: &str) -> Value {
+    let ended = ask(sandbox, servers, &["status", "--json", name]);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+fn delete(servers: &RedisSet, name: &str) {
+    for server in servers.iter() {
+        server.command(&["DEL", name]);
+    }
+}
+
+#[test]
+fn runs_that_want_the_same_locks_in_opposite_orders_all_come_to_an_end() {
+    stores(|sandbox, servers| {
+        fs::write(sandbox.path("count"), "0\n").unwrap();
+        let add = "n=$(cat count); sleep 0.01; echo $((n + 1)) > count";
+        let orders = [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]];
+        let runs: Vec<Running> = orders
+            .iter()
+            .cycle()
+            .take(9)
+            .map(|[name, one, two]| {
+                let args = [
+                    "run", name, "--also", one, "--also", two, "--", "sh", "-c", add,
+                ];
+                start(sandbox, &servers.urls(), &args)
+            })
+            .collect();
+        for run in runs {
+            assert_eq!(run.wait().code(), 0);
+        }
+        assert_eq!(sandbox.line_in("count"), "9");
+    });
+}
+
+#[test]
+fn one_lost_lock_of_several_ends_the_command_and_frees_the_others() {
+    stores(|sandbox, servers| {
+        let args = ["--ttl", "4s", "b", "--also", "a", "--also", "c"];
+        let holder = hold(sandbox, servers, &args, "pid");
+        delete(servers, "c");
+        until_gone(sandbox.pid_in("pid"));
+        let ended = holder.wait();
+        ended.fails(76, &[r#"lost lock "c": the lease vanished"#]);
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        let next = ask(sandbox, servers, &["run", "-n", "a", "--also", "b", "true"]);
+        assert_eq!(next.code(), 0, "{next:?}");
+    });
+}
+
+#[test]
+fn those_who_share_run_together_and_keep_others_out() {
+    stores(|sandbox, servers| {
+        let first = hold(sandbox, servers, &["-s", "deploy"], "pid");
+        assert_eq!(
+            ask(sandbox, servers, &["run", "-n", "-s", "deploy", "true"]).code(),
+            0
+        );
+        ask(sandbox, servers, &["run", "-n", "deploy", "true"]).fails(75, &["shared"]);
+        assert_eq!(
+            status(sandbox, servers, "deploy")["holders"][0]["mode"],
+            "shared"
+        );
+        let_go(sandbox);
+        assert_eq!(first.wait().code(), 0);
+        assert_eq!(
+            ask(sandbox, servers, &["run", "-n", "deploy", "true"]).code(),
+            0
+        );
+    });
+}
+
+#[test]
+fn as_many_as_there_are_permits_run_together_and_the_status_counts_them() {
+    stores(|sandbox, servers| {
+        let permits = ["--permits", "2", "workers"];
+        let holders = ["one", "two"].map(|name| hold(sandbox, servers, &permits, name));
+        let third = ["run", "--permits", "2", "workers", "touch", "ran"];
+        let third = start(sandbox, &servers.urls(), &third);
+        third.says("waiting for lock \"workers\"");
+        let mut text = String::new();
+        // Who a client is may be written a moment after its lock.
+        until("the status names them all", || {
+            text = ask(sandbox, servers, &["status", "workers"]).stdout;
+            let known = |pid: i32| text.contains(&format!("(pid {pid} on "));
+            holders.iter().all(|holder| known(holder.pid())) && known(third.pid())
+        });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "workers: 2 of 2 permits are held");
+        assert!(lines[1].contains(", one of 2 permits"), "{text}");
+        assert!(lines[3].contains("1st in the queue") && lines[3].contains("one of 2 permits"));
+        let shown = status(sandbox, servers, "workers");
+        assert_eq!(shown["permits"], json!({"total": 2, "held": 2}));
+        assert_eq!(shown["waiters"][0]["permits"], 2);
+        assert!(!sandbox.path("ran").exists());
+        let_go(sandbox);
+        assert_eq!(third.wait().code(), 0);
+        assert!(holders.into_iter().all(|holder| holder.wait().code() == 0));
+        assert!(sandbox.path("ran").exists());
+    });
+}
+
+#[test]
+fn another_number_of_permits_than_the_one_in_use_is_64() {
+    stores(|sandbox, servers| {
+        let _holder = hold(sandbox, servers, &["--permits", "2", "workers"], "one");
+        for options in [&["-n"][..], &[]] {
+            let args = [
+                &["run"],
+                options,
+                &["--permits", "3", "workers", "touch", "ran"],
+            ]
+            .concat();
+            ask(sandbox, servers, &args).fails(64, &["workers", "with 2 permits, not 3"]);
+        }
+        assert!(!sandbox.path("ran").exists());
+        ask(sandbox, servers, &["run", "-n", "workers", "true"]).fails(75, &["one of 2 permits"]);
+    });
+}
+
+#[test]
+fn a_nested_run_stands_under_the_lease_as_it_is_now() {
+    stores(|sandbox, servers| {
+        let script = r#"echo $LEASEHOLD_FENCE
+            "$LEASEHOLD" run --nested x -- sh -c 'echo $LEASEHOLD_FENCE; exit 3'; echo $?
+            "$LEASEHOLD" run x -- true; echo $?"#;
+        let ended = ask(sandbox, servers, &["run", "x", "--", "sh", "-c", script]);
+        let lines: Vec<&str> = ended.stdout.lines().collect();
+        assert_eq!(lines, [lines[0], lines[0], "3", "64"], "{ended:?}");
+        let args = ["run", "-s", "x", "--", "sh", "-c", script];
+        let ended = ask(sandbox, servers, &args);
+        ended.fails(0, &["others may share it", "held around this command"]);
+    });
+}
+
+#[test]
+fn a_nested_run_under_a_lease_that_is_gone_is_76() {
+    stores(|sandbox, servers| {
+        // The next renewal, which would tell the outer run, is far away.
+        let script = r#"echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done
+            "$LEASEHOLD" run --nested x -- touch ran; echo code-$?"#;
+        let outer = ["run", "--ttl", "60s", "x", "--", "sh", "-c", script];
+        let outer = start(sandbox, &servers.urls(), &outer);
+        sandbox.pid_in("pid");
+        delete(servers, "x");
+        let_go(sandbox);
+        let ended = outer.wait();
+        assert_eq!(ended.stdout, "code-76\n", "{ended:?}");
+        ended.fails(76, &["the run around this one does not hold it any more"]);
+        assert!(!sandbox.path("ran").exists());
+    });
+}
+
+#[test]
+fn a_lock_with_a_delay_stays_shut_after_an_unclean_end_alone() {
+    stores(|sandbox, servers| {
+        let delay = ["--ttl", "5s", "--lock-delay", "50s"];
+        let clean = ask(
+            sandbox,
+            servers,
+            &[&["run"], &delay[..], &["x", "true"]].concat(),
+        );
+        assert_eq!(clean.code(), 0);
+        let too_long = ["--max-hold", "3s", "x", "sleep", "1000"];
+        let lost = ask(
+            sandbox,
+            servers,
+            &[&["run"], &delay[..], &too_long].concat(),
+        );
+        lost.fails(76, &["the longest time"]);
+        ask(sandbox, servers, &["run", "-n", "x", "true"]).fails(75, &["is held by leasehold"]);
+        let holder = hold(sandbox, servers, &[&delay[..], &["y"]].concat(), "pid");
+        holder.signal(Signal::SIGKILL);
+        until_gone(sandbox.pid_in("pid"));
+        ask(sandbox, servers, &["run", "-w", "7s", "y", "true"]).fails(75, &["is held by"]);
+    });
+}
