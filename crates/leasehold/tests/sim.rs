@@ -8,7 +8,12 @@ fn a_thousand_worlds_keep_every_invariant() {
     let summary = run_all(0..WORLDS, Faults::all(), threads);
     assert!(summary.is_clean(), "{summary}");
     // Else nothing was contended for, and nothing shown.
-    assert!(summary.grants > WORLDS * 5, "{summary}");
+    let grants = summary.grants;
+    assert!(grants.all > WORLDS * 5, "{summary}");
+    for some in [grants.shared, grants.permits, grants.of_sets] {
+        assert!(some > WORLDS / 2, "{summary}");
+    }
+    assert!(grants.downgraded > WORLDS / 20, "{summary}");
 }
 
 const WORLDS: u64 = 1_000;
@@ -25,5 +30,5 @@ fn a_seed_is_one_history() {
 fn worlds_without_faults_grant_and_free_at_once() {
     let summary = run_all(0..20, Faults::NONE, 1);
     assert!(summary.is_clean(), "{summary}");
-    assert!(summary.grants > 100, "{summary}");
+    assert!(summary.grants.all > 100, "{summary}");
 }

@@ -70,6 +70,10 @@ pub(crate) enum What {
         hold: Hold,
         how: Ending,
     },
+    /// The caller has made the guard shared, or is about to: from now on it counts on no more.
+    Downgraded {
+        hold: Hold,
+    },
     Released {
         hold: Hold,
         outcome: Freed,

@@ -9,6 +9,8 @@ pub(crate) struct Mix {
     uses: Vec<Use>,
     /// In how many of a hundred cases several locks are taken as one.
     sets: usize,
+    /// How often in a hundred moments a writer goes on as a reader.
+    downgrades: usize,
 }
 
 /// What one key is for.
@@ -26,8 +28,13 @@ impl Mix {
     pub(crate) fn draw(chance: &Chance, keys: usize) -> Self {
         if !chance.percent(40) {
             let uses = vec![Use::Alone; keys];
-            return Self { uses, sets: 0 };
+            return Self {
+                uses,
+                sets: 0,
+                downgrades: 0,
+            };
         }
+        let downgrades = *chance.pick(&[0, 0, 20, 50]);
         // Where all are alike, sets may overlap in every way.
         if chance.percent(25) {
             let reading = Use::Reading(*chance.pick(&[30, 60]));
@@ -35,6 +42,7 @@ impl Mix {
             return Self {
                 uses: vec![of_all; keys.max(3)],
                 sets: *chance.pick(&[30, 60, 90]),
+                downgrades,
             };
         }
         let of_key = |_| match chance.below(6) {
@@ -45,6 +53,7 @@ impl Mix {
         Self {
             uses: (0..keys).map(of_key).collect(),
             sets: 0,
+            downgrades,
         }
     }
 
@@ -64,6 +73,12 @@ impl Mix {
                 _ => Mode::Exclusive,
             },
         }
+    }
+
+    /// Whether whoever writes goes on as a reader, others beside it.
+    pub(crate) fn downgrades(&self, key: usize, chance: &Chance) -> bool {
+        let reading = matches!(self.uses[key], Use::Reading(_));
+        reading && self.downgrades > 0 && chance.percent(self.downgrades)
     }
 
     /// The locks that are taken together with this one: mostly none.

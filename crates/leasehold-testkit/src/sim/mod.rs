@@ -10,6 +10,7 @@ mod connection;
 mod execution;
 mod faults;
 mod gate;
+mod grants;
 mod grip;
 mod hearing;
 mod history;
@@ -33,5 +34,6 @@ mod world;
 
 pub use checks::Violation;
 pub use faults::{FaultClass, Faults};
+pub use grants::Grants;
 pub use run::{Outcome, run};
 pub use seeds::{Summary, run_all};

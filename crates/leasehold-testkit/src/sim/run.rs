@@ -7,6 +7,7 @@ use leasehold::background;
 use super::chance::Chance;
 use super::checks::{self, Violation};
 use super::faults::{FaultClass, Faults};
+use super::grants::Grants;
 use super::history::{Event, What, fingerprint};
 use super::plan::Plan;
 use super::weather::Weather;
@@ -26,8 +27,8 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// The same for the same history.
     pub fingerprint: u64,
-    /// How many locks were granted.
-    pub grants: usize,
+    /// The locks that were granted.
+    pub grants: Grants,
     events: Vec<Event>,
 }
 
@@ -73,14 +74,13 @@ pub fn run(seed: u64, allowed: Faults) -> Outcome {
     let chance = Chance::new(seed, 0);
     let plan = Plan::draw(&chance, &Chance::new(seed, MIXING), allowed);
     let events = runtime.block_on(live(seed, plan.clone(), chance));
-    let granted = |event: &&Event| matches!(event.what, What::Granted { .. });
     Outcome {
         seed,
         faults: plan.faults,
         allowed,
         violations: checks::all(&events),
         fingerprint: fingerprint(&events),
-        grants: events.iter().filter(granted).count(),
+        grants: Grants::of(&events),
         events,
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock};
 
 use super::faults::Faults;
+use super::grants::Grants;
 use super::run::{Outcome, run};
 use crate::virtual_time::lock;
 
@@ -15,8 +16,8 @@ use crate::virtual_time::lock;
 pub struct Summary {
     /// How many ran.
     pub seeds: u64,
-    /// How many locks were granted in all of them.
-    pub grants: u64,
+    /// The locks that were granted in all of them.
+    pub grants: Grants,
     /// Those that broke an invariant, by seed.
     pub broken: Vec<Outcome>,
     /// How long they took in all.
@@ -44,8 +45,7 @@ impl fmt::Display for Summary {
         let took = self.took.as_secs_f64();
         write!(
             f,
-            "{seeds} worlds in {took:.0} s ({:.0} a second), {grants} locks granted; {broken} worlds \
-             broke an invariant",
+            "{seeds} worlds in {took:.0} s ({:.0} a second), {grants}; {broken} worlds broke an invariant",
             seeds as f64 / took
         )
     }
@@ -69,7 +69,7 @@ pub fn run_all(seeds: Range<u64>, faults: Faults, threads: usize) -> Summary {
                 summary.panicked.push(seed);
                 continue;
             };
-            summary.grants += outcome.grants as u64;
+            summary.grants += outcome.grants;
             if !outcome.violations.is_empty() {
                 summary.broken.push(outcome);
             }

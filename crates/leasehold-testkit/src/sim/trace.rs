@@ -55,6 +55,7 @@ impl fmt::Display for What {
             Self::Answered { hold, valid: false } => write!(f, "h{hold}  says lost"),
             Self::Lost { hold } => write!(f, "h{hold}  LOST"),
             Self::Ended { hold, how } => write!(f, "h{hold}  ends: {how:?}"),
+            Self::Downgraded { hold } => write!(f, "h{hold}  is made shared"),
             Self::Released { hold, outcome } => write!(f, "h{hold}  release: {outcome:?}"),
             Self::Wrote {
                 hold,

@@ -45,6 +45,10 @@ struct Wish {
 }
 
 impl Wish {
+    fn key(&self) -> usize {
+        self.holds[0].1
+    }
+
     fn each(&self, tell: impl Fn(Hold)) {
         self.holds.iter().for_each(|(hold, _)| tell(*hold));
     }
@@ -206,7 +210,8 @@ impl Program {
         }
         let history = &self.work.history;
         let valid = self.answers(wish, &grip);
-        if !valid && self.chance.percent(50) {
+        // Of a lost set nobody follows those that are still held.
+        if !valid && !wish.is_set && self.chance.percent(50) {
             for _ in 0..2 {
                 self.pause(0, 1_500).await;
                 self.answers(wish, &grip);
@@ -275,6 +280,7 @@ impl Program {
     async fn use_it(&self, wish: &Wish, grip: &Grip) {
         let longest = *self.chance.pick(&[20, 20, 400, 400, 4_000, 12_000]);
         let end = self.machine.on_timeline(self.now()) + self.chance.millis(0, longest);
+        let mut mode = wish.mode;
         loop {
             let valid = self.answers(wish, grip);
             if valid && self.chance.percent(60) {
@@ -282,16 +288,32 @@ impl Program {
                 self.pause(0, 15).await;
                 for ((hold, key), guard) in wish.holds.iter().zip(grip.guards()) {
                     let fence = guard.fence().get();
-                    match wish.mode {
+                    match mode {
                         Mode::Exclusive => self.work.write(*hold, *key, fence),
                         Mode::Shared | Mode::Permit(_) => self.work.read(*hold, *key, fence),
                     }
                 }
             }
             self.pause(1, 700).await;
+            if mode == Mode::Exclusive && self.work.plan.mix.downgrades(wish.key(), &self.choice) {
+                mode = Mode::Shared;
+                self.downgrade(wish, grip).await;
+            }
             if self.machine.on_timeline(self.now()) >= end || self.work.is_over() {
                 return;
             }
+        }
+    }
+
+    /// Goes on reading what it wrote. Of a set each lock is made shared.
+    async fn downgrade(&self, wish: &Wish, grip: &Grip) {
+        let history = &self.work.history;
+        for ((hold, _), guard) in wish.holds.iter().zip(grip.guards()) {
+            let hold = *hold;
+            history.add(What::Downgraded { hold });
+            let outcome = guard.downgrade().await;
+            let outcome = outcome.as_ref().map_err(named);
+            history.note(format!("h{hold}  is shared now: {outcome:?}"));
         }
     }
 

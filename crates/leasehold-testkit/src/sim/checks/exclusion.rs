@@ -13,10 +13,11 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let earlier = spans[..index].iter();
         let valid = earlier.filter(|it| it.key == later.key && later.granted < it.end);
         let valid: Vec<&Span> = valid.collect();
-        let clashes = |it: &&&Span| !may_stand_together(&[it.mode, later.mode]);
+        let mode_of = |it: &Span| it.mode_at(later.granted);
+        let clashes = |it: &&&Span| !may_stand_together(&[mode_of(it), later.mode]);
         let clashing: Vec<_> = valid.iter().filter(clashes).collect();
         violations.extend(clashing.iter().map(|earlier| overlap(earlier, later)));
-        let modes = valid.iter().map(|it| it.mode).chain([later.mode]);
+        let modes = valid.iter().map(|it| mode_of(it)).chain([later.mode]);
         if clashing.is_empty() && !may_stand_together(&modes.collect::<Vec<_>>()) {
             violations.push(too_many(&valid, later));
         }
@@ -62,6 +63,7 @@ mod tests {
 
     use super::*;
     use crate::sim::checks::invented::*;
+    use crate::sim::history::What;
 
     #[test]
     fn two_valid_guards_of_one_key_are_rejected() {
@@ -99,6 +101,26 @@ mod tests {
         assert_eq!(together(&[shared, shared, shared]), 0);
         assert_eq!(together(&[shared, shared, alone]), 2);
         assert_eq!(together(&[alone, shared]), 1);
+    }
+
+    #[test]
+    fn who_goes_on_as_a_reader_lets_readers_in_and_no_writer() {
+        let joins = |mode, millis| {
+            let events = [
+                grant(1, 0, 0, 1_000, 5_000),
+                vec![event(2_000, What::Downgraded { hold: 1 })],
+                in_mode(mode, grant(2, 1, 0, millis, 9_000)),
+            ];
+            let mut events = events.concat();
+            events.sort_by_key(|event| event.at);
+            check(&events).len()
+        };
+        assert_eq!(
+            (joins(Mode::Shared, 1_999), joins(Mode::Shared, 2_000)),
+            (1, 0)
+        );
+        assert_eq!(joins(Mode::Exclusive, 2_000), 1);
+        assert_eq!(joins(Mode::Exclusive, 5_000), 0);
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let (hold, what) = match event.what {
             What::Ended { hold, .. } => (hold, "gave it back"),
             What::Granted { hold, .. } => (hold, "shares it"),
+            What::Downgraded { hold } => (hold, "made it shared"),
             _ => continue,
         };
         let Some(span) = held.get(&hold) else {
@@ -35,6 +36,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         };
         let opens = match event.what {
             What::Ended { .. } => span.end == event.at,
+            What::Downgraded { .. } => event.at < span.end,
             _ => span.mode != Mode::Exclusive && !span.is_stillborn(),
         };
         let late = event.at + free_max(events, event.at);
@@ -82,6 +84,8 @@ struct Company {
     stands: BTreeMap<(usize, usize), Vec<Stand>>,
     /// They may still stand, but are as good as freed.
     given_back: BTreeSet<Owner>,
+    /// They are shared, or about to be.
+    downgraded: BTreeSet<Owner>,
 }
 
 impl Company {
@@ -100,6 +104,10 @@ impl Company {
             } => {
                 self.stands.insert((*server, *key), stands.clone());
             }
+            What::Downgraded { hold } => {
+                self.downgraded
+                    .extend(held.get(hold).map(|span| span.owner));
+            }
             What::Ended { hold, .. } => {
                 self.given_back
                     .extend(held.get(hold).map(|span| span.owner));
@@ -113,10 +121,14 @@ impl Company {
     fn modes(&self, key: usize, at: Duration) -> impl Iterator<Item = Vec<Mode>> {
         let of_key = self.stands.iter().filter(move |((_, it), _)| *it == key);
         of_key.map(move |(_, stands)| {
-            let standing = stands.iter().filter(|it| {
-                at < it.until && it.mode != Mode::Exclusive && !self.given_back.contains(&it.owner)
+            let standing = stands
+                .iter()
+                .filter(|it| at < it.until && !self.given_back.contains(&it.owner));
+            let modes = standing.map(|it| {
+                let is_shared = self.downgraded.contains(&it.owner);
+                if is_shared { Mode::Shared } else { it.mode }
             });
-            standing.map(|it| it.mode).collect()
+            modes.filter(|mode| *mode != Mode::Exclusive).collect()
         })
     }
 
@@ -236,6 +248,28 @@ mod tests {
         );
         let joined = in_mode(Mode::Shared, grant(8, 3, 0, 3_000, 9_000));
         assert_eq!(among_readers(Mode::Shared, joined), 1, "another one came");
+    }
+
+    #[test]
+    fn readers_that_are_not_let_in_by_a_downgrade_are_rejected() {
+        let waiting = |mode, next| {
+            let both = (0..3).map(|server| holds(1_000, server, 0, 1, 9_000));
+            let events = [
+                vec![event(500, What::Calm)],
+                grant(1, 0, 0, 1_000, 9_000),
+                both.collect(),
+                in_mode(mode, waits(2_000, 2, 1, Manner::Patient)),
+                queues(2_100, &[2]),
+                vec![event(3_000, What::Downgraded { hold: 1 })],
+                vec![granted(next, 2, 9_000), event(20_000, What::Quiet)],
+            ];
+            check(&events.concat()).len()
+        };
+        assert_eq!(
+            (waiting(Mode::Shared, 3_500), waiting(Mode::Shared, 3_501)),
+            (0, 1)
+        );
+        assert_eq!(waiting(Mode::Exclusive, 6_000), 0);
     }
 
     #[test]

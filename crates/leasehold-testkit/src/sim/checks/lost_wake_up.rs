@@ -54,11 +54,23 @@ struct Held {
 }
 
 fn held(events: &[Event]) -> Vec<Held> {
-    let guards = spans(events).into_iter().map(|it| Held {
-        key: it.key,
-        mode: it.mode,
-        from: it.granted,
-        to: it.end,
+    let spans = spans(events);
+    let guards = spans.iter().flat_map(|it| {
+        let downgraded = it
+            .downgraded
+            .unwrap_or(it.end)
+            .clamp(it.granted, it.end.max(it.granted));
+        let pieces = [
+            (it.mode, it.granted, downgraded),
+            (Mode::Shared, downgraded, it.end),
+        ];
+        let key = it.key;
+        pieces.map(|(mode, from, to)| Held {
+            key,
+            mode,
+            from,
+            to,
+        })
     });
     let of_sets = gathered(events).into_iter().map(|it| Held {
         key: it.key,

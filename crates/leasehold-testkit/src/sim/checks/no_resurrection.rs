@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use leasehold::Mode;
+
 use super::Violation;
 use super::company::may_stand_together;
 use super::spans::spans;
-use crate::sim::execution::{Execution, Kind};
+use crate::sim::execution::{Execution, Kind, Stand};
 use crate::sim::history::{Event, Hold, What};
 
 /// I6: neither a guard nor a lease comes back by being renewed.
@@ -38,6 +40,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             What::Lost { hold } => {
                 until.insert(*hold, Duration::ZERO);
             }
+            What::Executed(execution) if upgraded(execution) => {
+                reject(format!("a shared lease is exclusive again: {execution}"));
+            }
             What::Executed(execution) if revived(execution) => {
                 reject(format!("a lease came back: {execution}"));
             }
@@ -45,6 +50,13 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Whether a request made a lease exclusive that was shared.
+fn upgraded(execution: &Execution) -> bool {
+    let mode = |stand: Option<&Stand>| stand.map(|stand| stand.mode);
+    mode(execution.own_before()) == Some(Mode::Shared)
+        && mode(execution.own_after()) == Some(Mode::Exclusive)
 }
 
 /// Whether a request put a lease in place that may only confirm one, fill an empty place, or join
@@ -65,8 +77,6 @@ fn revived(execution: &Execution) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use leasehold::Mode;
-
     use super::*;
     use crate::sim::checks::invented::*;
 
@@ -88,6 +98,21 @@ mod tests {
         assert!(check(&[execution(Kind::Renew, Some((1, 5_000)))]).is_empty());
         assert_eq!(check(&[execution(Kind::Renew, None)]).len(), 1);
         assert_eq!(check(&[execution(Kind::Heal, Some((2, 5_000)))]).len(), 1);
+    }
+
+    #[test]
+    fn a_shared_lease_that_becomes_exclusive_is_rejected() {
+        let changes = |before: Mode, after: Mode| {
+            let lease = Some((1, 9_000));
+            let mut event = executed(2_000, 0, Kind::Renew, 1, lease, lease);
+            if let What::Executed(execution) = &mut event.what {
+                execution.before[0].mode = before;
+                execution.after[0].mode = after;
+            }
+            check(&[event]).len()
+        };
+        assert_eq!(changes(Mode::Exclusive, Mode::Shared), 0);
+        assert_eq!(changes(Mode::Shared, Mode::Exclusive), 1);
     }
 
     #[test]

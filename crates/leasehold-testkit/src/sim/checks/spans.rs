@@ -18,6 +18,8 @@ pub(super) struct Span {
     /// When the attempt began that was granted.
     pub(super) sent: Duration,
     pub(super) granted: Duration,
+    /// From when on it counts on shared mode alone.
+    pub(super) downgraded: Option<Duration>,
     /// The end of its validity.
     pub(super) end: Duration,
     /// The client's clocks stood still between asking and giving the guard away: no clock tells it
@@ -26,6 +28,14 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// In which mode it is held at an instant.
+    pub(super) fn mode_at(&self, at: Duration) -> Mode {
+        match self.downgraded {
+            Some(since) if since <= at => Mode::Shared,
+            _ => self.mode,
+        }
+    }
+
     /// Whether it was over before its holder heard of it.
     pub(super) fn is_stillborn(&self) -> bool {
         self.end <= self.granted
@@ -105,6 +115,11 @@ impl Watch {
                     open.until = *until;
                 }
             }
+            What::Downgraded { hold } => {
+                if let Some(open) = self.guards.get_mut(hold) {
+                    open.span.downgraded.get_or_insert(at);
+                }
+            }
             What::Lost { hold } => {
                 if let Some(open) = self.guards.get_mut(hold) {
                     open.close(at);
@@ -148,6 +163,7 @@ impl Watch {
             asked: asked.at,
             sent: self.sent.get(&owner).copied().unwrap_or(asked.at),
             granted: at,
+            downgraded: None,
             end: until,
             excused: false,
         };
