@@ -4,6 +4,8 @@
 //! wait that it concerns.
 
 mod board;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod vigil;
 
@@ -329,23 +331,3 @@ const BUSY_MAX: usize = 4096;
 const GAP_EVERY: Duration = Duration::from_secs(5);
 const GAP_EVERY_SEEN: Duration = Duration::from_secs(1);
 const OTHERS_LATELY: Duration = Duration::from_secs(10 * 60);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_that_is_remembered_is_brought_up_to_date_however_many_there_are() {
-        let (waits, _errands) = Waits::new(1, None, Ambient::default());
-        let key = |number: usize| Key::new(format!("lock {number}")).unwrap();
-        let mut busy = Busy::default();
-        for number in 0..BUSY_MAX {
-            waits.note_busy(&key(number), &busy);
-        }
-        busy.silent = true;
-        waits.note_busy(&key(7), &busy);
-        let state = waits.state();
-        assert!(state.busy_lately[&key(7)].silent.is_some());
-        assert!(state.busy_lately.len() <= BUSY_MAX);
-    }
-}
