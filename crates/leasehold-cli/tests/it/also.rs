@@ -177,9 +177,10 @@ fn a_killed_wrapper_frees_none_before_the_command_is_gone() {
     let run = sandbox.start(&args);
     let command = sandbox.pid_in("held");
     run.signal(Signal::SIGKILL);
-    for name in ["a", "b"] {
-        let next = "kill -0 $(cat held) 2>/dev/null && echo overlap";
-        let next = sandbox.run(&["run", "-w", "25s", name, "--", "sh", "-c", next]);
+    let next = "kill -0 $(cat held) 2>/dev/null && echo overlap";
+    let waiting =
+        ["a", "b"].map(|name| sandbox.start(&["run", "-w", "25s", name, "--", "sh", "-c", next]));
+    for next in waiting.map(Running::wait) {
         assert_eq!((next.code(), &*next.stdout), (1, ""), "{next:?}");
     }
     until_gone(command);
