@@ -111,7 +111,8 @@ fn read(answer: &Answer, claim: &Claim, link: &Link) -> Verdict {
                 place,
                 free @ ..,
             ] => {
-                let busy = busy_in_turn(value, left, place);
+                let mut busy = busy_in_turn(value, left, place);
+                busy.untold = link.listener().has_complained();
                 let busy = permit::with_free(busy, claim, value, free.first());
                 (denied(busy), seen)
             }

@@ -55,6 +55,9 @@ pub struct Busy {
     pub place: Option<u64>,
     /// What holds the lock tells nobody when it ends: a lock of another library.
     pub silent: bool,
+    /// The waiter cannot be told here when its turn comes: the server, or what the user may do, does not
+    /// allow it.
+    pub untold: bool,
     /// The permits that would have been granted instead of the one that was wanted: nobody holds
     /// them, and nobody waits for them who came before.
     pub free: Slots,

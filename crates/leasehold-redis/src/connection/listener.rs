@@ -44,6 +44,11 @@ impl Listener {
         }
     }
 
+    /// Whether waiters of this member are not told, as far as is known.
+    pub(crate) fn has_complained(&self) -> bool {
+        self.complained.load(Ordering::Relaxed)
+    }
+
     /// What takes the pushed messages from a connection's driver.
     pub(super) fn takes_pushes(
         self: &Arc<Self>,

@@ -35,6 +35,9 @@ async fn who_may_not_use_the_channels_still_locks_in_turn() {
         other.busy(waiting).await;
         let busy = other.busy(waiting).await;
         assert_eq!(busy.place, Some(1), "{without:?}");
+        // Who may not tell others learns of it when it has something to tell.
+        let may_hear = without == ["-publish"];
+        assert_eq!(busy.untold, !may_hear, "{without:?}");
         mine.releases(&held).await;
         // Where nobody can be told anything everybody counts as alive; where nobody hears, as dead.
         let offered = server.command(&["EXISTS", OFFERED]) == Reply::Integer(1);
@@ -43,6 +46,10 @@ async fn who_may_not_use_the_channels_still_locks_in_turn() {
         let reader = mine.since(3).shared();
         mine.busy(reader).await;
         mine.leaves(reader).await;
+        let waiting = mine.since(4);
+        mine.busy(waiting).await;
+        assert!(mine.busy(waiting).await.untold, "{without:?}");
+        mine.leaves(waiting).await;
         other.releases(&held).await;
         assert_eq!(value(&server, "deploy"), Reply::Nil);
     }
@@ -70,7 +77,9 @@ async fn a_server_that_knows_only_the_old_protocol_is_a_member() {
     let (mine, other) = (Party::at(&server), Party::at(&server));
     let held = mine.takes(Mode::Exclusive).await;
     let waiting = other.since(1);
-    assert_eq!(other.busy(waiting).await.place, Some(1));
+    let busy = other.busy(waiting).await;
+    assert_eq!(busy.place, Some(1));
+    assert!(busy.untold);
     assert_eq!(other.queue().await, [waiting.ticket]);
     let reader = mine.claim(Mode::Shared);
     mine.releases(&held).await;

@@ -47,6 +47,8 @@ struct Seat {
     until: Option<BootInstant>,
     /// Whoever holds it there will tell nobody.
     silent: bool,
+    /// The waiter cannot be told anything there.
+    untold: bool,
 }
 
 impl Board {
@@ -98,6 +100,7 @@ impl Board {
         seat.place = busy.place;
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
+        seat.untold = busy.untold;
         seat.free = busy.free;
         if !busy.free.is_empty() {
             // It need not be told that it is its turn.
@@ -158,6 +161,7 @@ impl Board {
         let other = [
             self.turn_comes(),
             self.turn_is_near(asked),
+            self.nobody_will_tell(asked),
             self.word_is_due(asked),
             self.nobody_came(asked),
             self.hearing_is_lost(asked),
@@ -209,6 +213,17 @@ impl Board {
             2 => Some(free? + SLACK_OF_NEXT),
             _ => None,
         }
+    }
+
+    /// Where too few members can tell this waiter that it is its turn, it looks: the nearer its turn, the
+    /// more often, so that all of them together do not ask more than a few times as often as the
+    /// first.
+    fn nobody_will_tell(&self, asked: BootInstant) -> Option<BootInstant> {
+        let tell = self.seats.iter().filter(|seat| !seat.untold).count();
+        let place = u32::try_from(self.place()?).unwrap_or(u32::MAX);
+        let pause = SILENT_POLL.saturating_mul(place);
+        (tell < majority(self.seats.len()))
+            .then(|| asked + pause.min(FLOOR_FAR) + self.spread(SILENT_POLL / 4))
     }
 
     /// Members said that it would be worth asking by now.
@@ -270,7 +285,8 @@ const SLACK_OF_NEXT: Duration = Duration::from_millis(50);
 /// How much later than a member said it is asked.
 const SLACK_OF_WORD: Duration = Duration::from_millis(10);
 
-/// How often the head looks whether another library has freed its lock.
+/// How often the head looks whether another library has freed its lock, or whether it is its turn where
+/// nobody can tell it.
 const SILENT_POLL: Duration = Duration::from_millis(90);
 
 /// So many at the front ask at least every two seconds, unheard; those behind, every eight.

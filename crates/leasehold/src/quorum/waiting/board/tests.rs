@@ -209,3 +209,21 @@ fn whoever_saw_the_lock_kept_for_somebody_looks_once_that_is_over() {
     }
     assert_eq!(board.due(), soon(2_010), "no sooner than a second after");
 }
+
+#[test]
+fn who_cannot_be_told_looks_the_oftener_the_nearer_its_turn_is() {
+    let untold_at = |members: &[usize], place: u64| {
+        let mut board = waiting(3, place, 30_000);
+        let mut busy = Busy::by(Some(owner()));
+        busy.place = Some(place);
+        busy.untold = true;
+        for member in members {
+            board.busy(*member, &busy, at(1_000));
+        }
+        board.due()
+    };
+    assert_eq!(untold_at(&[0, 1], 1), soon(1_090));
+    assert_eq!(untold_at(&[0, 1, 2], 4), soon(1_360));
+    assert_eq!(untold_at(&[0, 1, 2], 40), soon(4_600));
+    assert_eq!(untold_at(&[1], 1), soon(2_000), "two can tell it");
+}
