@@ -195,9 +195,14 @@ async fn two_waiters_of_one_client_are_both_told_and_again_once_that_lapsed() {
     party.busy(first).await;
     party.busy(second).await;
     holder.releases(&held[0]).await;
-    holder.releases(&held[1]).await;
     assert_eq!(party.hears_its_permit(first).await, 0);
+    // What it does not answer counts from the first offer on.
+    let (client, then) = (party.client.id.to_string(), "9000000000000");
+    server.command(&["ZADD", OFFERED, "XX", then, &client]);
+    holder.releases(&held[1]).await;
     assert_eq!(party.hears_its_permit(second).await, 1);
+    let lapses_at = server.command(&["ZSCORE", OFFERED, &client]);
+    assert_eq!(lapses_at, Reply::Bulk(then.into()));
     let third = other.since(3).for_one_of(3);
     other.busy(third).await;
     party.has_heard_nothing().await;
