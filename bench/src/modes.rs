@@ -160,10 +160,8 @@ fn cycle(name: &'static str, servers: &RedisSet) -> Result<Cycle, String> {
             let locks = client.lock_all(["a", "b", "c"]);
             return Ok(Box::new(move || {
                 let guards = locks.acquire().map_err(text)?;
-                let ended = guards.release().into_iter();
-                ended
-                    .map(|(_, ended)| ended.map(drop).map_err(text))
-                    .collect()
+                let mut ended = guards.release().into_iter();
+                ended.try_for_each(|(_, ended)| ended.map(drop).map_err(text))
             }));
         }
         _ => lock,
