@@ -181,7 +181,7 @@ fn a_reservation_and_a_gap_are_no_lease_and_nothing_is_put_back_over_them() {
         let mut bench = Bench::held(writer(1), &[writer(2)]);
         bench.depart(writer(1), &departure);
         let claim = writer(1).claim();
-        let renewal = bench.step(|slot, step| slot.renew(&claim, step.now));
+        let renewal = bench.step(|slot, step| slot.renew(&claim, step));
         assert!(matches!(renewal, Renewal::Lost(LostReason::Gone)));
         let held = Held {
             claim: Arc::new(claim),
