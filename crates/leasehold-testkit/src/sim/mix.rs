@@ -57,6 +57,11 @@ impl Mix {
         }
     }
 
+    /// Whether it is more than a world of mutexes.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.sets > 0 || self.uses.iter().any(|it| !matches!(it, Use::Alone))
+    }
+
     pub(crate) fn keys(&self) -> usize {
         self.uses.len()
     }

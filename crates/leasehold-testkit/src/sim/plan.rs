@@ -95,6 +95,10 @@ impl Plan {
             },
             faults,
         };
+        // What is offered, and to whom, is judged only while nothing is in the way.
+        if plan.mix.is_mixed() && plan.peace.is_zero() && mixing.percent(60) {
+            plan.peace = mixing.millis(4_000, 10_000);
+        }
         // Where no member may ever count again, nobody may have to wait until one does.
         plan.patient &= plan.is_live();
         plan.barges &= plan.is_live();
