@@ -26,6 +26,9 @@ pub enum Fault {
     Slow(Duration),
     /// What it is sent reaches it so much later.
     Late(Duration),
+    /// Requests and answers take random times, at most so long each: what is sent to several members
+    /// reaches each of them in another order.
+    Jittery(Duration),
     /// It breaks off whatever asks it.
     Panics,
 }
@@ -96,7 +99,7 @@ impl FaultyMember {
         request: impl FnOnce(Arc<dyn Member>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
-        let (clock, current) = (Arc::clone(&self.ambient.clock), *fault.borrow());
+        let (ambient, current) = (self.ambient.clone(), *fault.borrow());
         let id = inner.id().to_string();
         Box::pin(async move {
             match current {
@@ -118,11 +121,21 @@ impl FaultyMember {
                 Fault::Unreachable => Err(unreachable_member(&id)),
                 Fault::Slow(span) => {
                     let answer = request(inner).await;
-                    clock.sleep_until(clock.now() + span).await;
+                    ambient.clock.sleep_until(ambient.clock.now() + span).await;
+                    Ok(answer)
+                }
+                Fault::Jittery(most) => {
+                    let travels = || {
+                        let span = ambient.random_span(Duration::ZERO, most);
+                        ambient.clock.sleep_until(ambient.clock.now() + span)
+                    };
+                    travels().await;
+                    let answer = request(inner).await;
+                    travels().await;
                     Ok(answer)
                 }
                 Fault::Late(span) => {
-                    clock.sleep_until(clock.now() + span).await;
+                    ambient.clock.sleep_until(ambient.clock.now() + span).await;
                     Ok(request(inner).await)
                 }
                 Fault::Panics => panic!("{id} was told to panic"),

@@ -13,7 +13,9 @@ use crate::permits::Permits;
 /// A lock that a number of holders may have at once: a name, how many permits it has, and how to hold
 /// one. Taking one makes a [`Guard`].
 ///
-/// Each permit has a lease and a fence of its own. The number is stored with the lock while any permit
+/// Each permit has a lease and a fence of its own. Its holders work side by side: a resource that
+/// refuses lesser fences than the greatest it has seen would refuse those who came first, so it is for what
+/// each permit has to itself. The number is stored with the lock while any permit
 /// is held: whoever comes with another number is refused
 /// ([`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)), so it can change only when nobody holds one.
 /// A name is the same lock here and in [`Client::lock`](crate::Client::lock): exclusive holders and holders

@@ -26,6 +26,7 @@ mod member;
 mod offers;
 mod party;
 mod permits;
+mod precedence;
 mod queue;
 mod release;
 mod renew;
@@ -212,10 +213,12 @@ const CHECKS: &[Check] = checks! {
         m11_leases_that_end_let_the_next_ones_in,
         m11_who_wants_a_taken_one_in_its_turn_learns_of_the_others,
         m11_who_does_not_come_is_passed_over,
-        m11_nobody_overtakes_a_waiter_of_another_mode,
-        m11_no_reader_overtakes_one_that_waits_for_a_permit,
         m11_the_first_permit_has_the_others_offered,
         m11_what_was_offered_to_one_that_leaves_is_offered_on,
+    }
+    precedence, Member::{
+        m11_nobody_overtakes_a_waiter_of_another_mode,
+        m11_no_reader_overtakes_one_that_waits_for_a_permit,
         m11_barging_takes_any_and_who_does_not_wait_what_nobody_waits_for,
         m12_another_number_is_refused_and_queued_nowhere,
     }

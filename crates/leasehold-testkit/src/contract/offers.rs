@@ -1,14 +1,12 @@
-use leasehold::{
-    Attempt, Counting, Departure, ErrorKind, Key, Member, Mode, Release, Slot, Turn, Word,
-};
+use leasehold::{Counting, Departure, ErrorKind, Key, Member, Mode, Release, Slot, Turn, Word};
 
-use super::party::{Party, SOON, Wish, busy, in_time, is_granted, line, until, waiters};
+use super::party::{Party, SOON, Wish, in_time, is_granted, line, until, waiters};
 use super::permits::{THREE, permits, slot, slots};
 use super::scene::{LONG, Scene, short_ttl};
 
 /// Some parties, where the member offers permits. Where it does not, makes sure that it says so to
 /// those who would wait for one.
-async fn parties<'a, const N: usize>(scene: &'a Scene) -> Option<[Party<'a>; N]> {
+pub(super) async fn parties<'a, const N: usize>(scene: &'a Scene) -> Option<[Party<'a>; N]> {
     let parties = [(); N].map(|()| Party::new(scene));
     let member: &dyn Member = &*parties[0].member;
     if member.guarantees().counting == Counting::Permits {
@@ -25,7 +23,7 @@ async fn parties<'a, const N: usize>(scene: &'a Scene) -> Option<[Party<'a>; N]>
 }
 
 /// The holders of all three permits, 0 to 2.
-async fn full<'a>(holder: &'a Party<'a>, key: &Key) -> [Wish<'a>; 3] {
+pub(super) async fn full<'a>(holder: &'a Party<'a>, key: &Key) -> [Wish<'a>; 3] {
     let holds = [0, 1, 2].map(|number| holder.wants(key, 0).permit().of_slot(number));
     for holds in &holds {
         holds.is_granted().await;
@@ -35,21 +33,21 @@ async fn full<'a>(holder: &'a Party<'a>, key: &Key) -> [Wish<'a>; 3] {
 
 impl Wish<'_> {
     /// One of three permits.
-    fn permit(self) -> Self {
+    pub(super) fn permit(self) -> Self {
         self.permit_of(THREE)
     }
 
-    fn permit_of(mut self, count: u32) -> Self {
+    pub(super) fn permit_of(mut self, count: u32) -> Self {
         self.claim.mode = Mode::Permit(permits(count));
         self
     }
 
-    fn of_slot(mut self, number: u32) -> Self {
+    pub(super) fn of_slot(mut self, number: u32) -> Self {
         self.claim.slot = Some(slot(number));
         self
     }
 
-    async fn has_turn(&self) {
+    pub(super) async fn has_turn(&self) {
         let what = format!("the turn for {}", self.claim.key);
         let told = async || self.words().contains(&Word::YourTurn);
         until(self.party.scene, &what, told).await;
@@ -235,53 +233,6 @@ pub(crate) async fn m11_who_does_not_come_is_passed_over(scene: &Scene) {
     sibling.is_granted().await;
 }
 
-pub(crate) async fn m11_nobody_overtakes_a_waiter_of_another_mode(scene: &Scene) {
-    let Some(parties) = parties::<4>(scene).await else {
-        return;
-    };
-    let [holder, one, two, three] = &parties;
-    let key = scene.key();
-    let holds = full(holder, &key).await;
-    let first = one.wants(&key, 1).permit();
-    let (writer, late) = (two.wants(&key, 2), three.wants(&key, 3).permit());
-    for waits in [&first, &writer, &late] {
-        waits.is_refused().await;
-    }
-    for holds in &holds[..2] {
-        holds.hands_over().await;
-    }
-    first.is_granted().await;
-    let refused = late.is_refused().await;
-    assert_eq!(refused.place, Some(2));
-    assert!(refused.free.is_empty(), "{refused:?}");
-    let plain = three.wants(&key, 9).permit().try_once().await;
-    assert!(busy(plain).free.is_empty());
-    holds[2].hands_over().await;
-    first.hands_over().await;
-    writer.has_turn().await;
-    writer.is_granted().await;
-    assert_eq!(line(holder, &key).await, waiters([&late]));
-    writer.hands_over().await;
-    late.is_granted().await;
-}
-
-pub(crate) async fn m11_no_reader_overtakes_one_that_waits_for_a_permit(scene: &Scene) {
-    let Some(parties) = parties::<2>(scene).await else {
-        return;
-    };
-    let [one, two] = &parties;
-    let key = scene.key();
-    let reads = one.wants(&key, 0).shared();
-    let (waits, late) = (two.wants(&key, 1).permit(), one.wants(&key, 2).shared());
-    reads.is_granted().await;
-    waits.is_refused().await;
-    assert_eq!(late.is_refused().await.place, Some(2));
-    reads.hands_over().await;
-    waits.is_granted().await;
-    waits.hands_over().await;
-    late.is_granted().await;
-}
-
 pub(crate) async fn m11_the_first_permit_has_the_others_offered(scene: &Scene) {
     let Some(parties) = parties::<4>(scene).await else {
         return;
@@ -327,64 +278,5 @@ pub(crate) async fn m11_what_was_offered_to_one_that_leaves_is_offered_on(scene:
     let again = async || second.named().len() == 2;
     until(scene, "it is its turn once more", again).await;
     second.is_granted().await;
-    assert_eq!(line(holder, &key).await, []);
-}
-
-pub(crate) async fn m11_barging_takes_any_and_who_does_not_wait_what_nobody_waits_for(
-    scene: &Scene,
-) {
-    let Some(parties) = parties::<4>(scene).await else {
-        return;
-    };
-    let [holder, one, two, three] = &parties;
-    let (answers, wishes) = in_time(scene, async |key| {
-        let holds = full(holder, &key).await;
-        let waits = one.wants(&key, 1).permit();
-        waits.is_refused().await;
-        holds[1].hands_over().await;
-        let (plain, barges) = (two.wants(&key, 2).permit(), three.wants(&key, 3).permit());
-        let answers = [plain.try_once().await, barges.barge().await];
-        (answers, [waits, plain, barges])
-    })
-    .await;
-    let [plain, barged] = answers;
-    assert!(busy(plain).free.is_empty());
-    assert!(is_granted(&barged), "{barged:?}");
-    let [waits, plain, barges] = wishes;
-    assert_eq!(line(holder, &waits.claim.key).await, waiters([&waits]));
-    assert!(busy(plain.barge().await).free.is_empty());
-    barges.hands_over().await;
-    waits.is_granted().await;
-    waits.hands_over().await;
-    let taken = two.wants(&waits.claim.key, 4).permit().of_slot(0);
-    let refused = busy(taken.try_once().await);
-    assert_eq!(refused.free, slots(&[1]));
-    assert!(matches!(plain.try_once().await, Attempt::Granted(_)));
-}
-
-pub(crate) async fn m12_another_number_is_refused_and_queued_nowhere(scene: &Scene) {
-    let Some(parties) = parties::<3>(scene).await else {
-        return;
-    };
-    let [holder, one, two] = &parties;
-    let key = scene.key();
-    let holds = holder.wants(&key, 0);
-    holds.is_granted().await;
-    // Who waits since the time before is not refused while another mode is held.
-    let (first, other) = (one.wants(&key, 1).permit(), one.wants(&key, 2).permit_of(2));
-    let behind = two.wants(&key, 3).permit();
-    for waits in [&first, &other, &behind] {
-        waits.is_refused().await;
-    }
-    holds.hands_over().await;
-    first.is_granted().await;
-    behind.has_turn().await;
-    behind.is_granted().await;
-    other.leaves().await;
-    for turn in [Turn::Queued(other.ticket), Turn::Barging] {
-        let error = one.member.acquire_in_turn(&other.claim, &turn).await;
-        let error = error.expect_err("a refusal");
-        assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
-    }
     assert_eq!(line(holder, &key).await, []);
 }

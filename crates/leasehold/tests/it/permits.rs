@@ -18,7 +18,7 @@ const NAME: &str = "workers";
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<Entries>>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Entries {
     inside: u32,
     most: u32,
@@ -29,6 +29,10 @@ struct Entries {
 impl Book {
     fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
         self.0.lock().expect("no panic")
+    }
+
+    fn so_far(&self) -> Entries {
+        self.entries().clone()
     }
 
     /// Has the permit for a while, and gives it back.
@@ -176,12 +180,11 @@ async fn waiters_are_served_in_order_and_never_too_many() {
         }
         all(waiting).await;
         let took = scene.now().since(freed);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order, (0..10).collect::<Vec<_>>(), "{members}");
         assert!(entries.fences.is_sorted(), "{:?}", entries.fences);
         assert_eq!(entries.most, 2);
         assert!(took < SPAN * 5 + Duration::from_millis(100), "{took:?}");
-        drop(entries);
         assert_nothing_left(&scene).await;
     }
 }
@@ -203,12 +206,68 @@ async fn a_crowd_that_comes_at_once_is_served_and_never_too_many() {
         }
         all(waiting).await;
         let took = scene.now().since(began);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order.len(), 40);
         assert_eq!(entries.most, permits, "of {members} members");
         assert!(took < Duration::from_secs(20), "{took:?}");
-        drop(entries);
         assert_nothing_left(&scene).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_hear_each_claim_in_another_order_let_no_more_in() {
+    const JITTER: Duration = Duration::from_millis(8);
+    for luck in 0..6 {
+        let (members, permits) = [(3, 2), (5, 2), (5, 4)][luck as usize % 3];
+        let scene = with_luck(members, luck);
+        let clients = clients(&scene, 6);
+        for member in &scene.members {
+            member.set(Fault::Jittery(JITTER));
+        }
+        let book = Book::default();
+        let began = scene.now();
+        let mut waiting = Vec::new();
+        for (number, client) in clients.iter().cycle().take(24).enumerate() {
+            let semaphore = client.semaphore(NAME, permits);
+            let works = book
+                .clone()
+                .works(number, scene.ambient.clone(), semaphore, JITTER * 3);
+            waiting.push(leasehold::background::spawn(works));
+        }
+        all(waiting).await;
+        let took = scene.now().since(began);
+        let entries = book.so_far();
+        assert_eq!(entries.order.len(), 24);
+        assert!(entries.most <= permits, "{} of {permits}", entries.most);
+        assert!(took < Duration::from_secs(20), "{took:?}");
+    }
+}
+
+/// Tries to take a permit of two while these members cannot be reached.
+async fn tried_without(scene: &Scene, client: &Client, missing: &[usize]) -> Option<Guard> {
+    for (number, member) in scene.members.iter().enumerate() {
+        member.set(match missing.contains(&number) {
+            true => Fault::Unreachable,
+            false => Fault::None,
+        });
+    }
+    let tried = client.semaphore(NAME, 2).try_acquire().await;
+    tried.expect("a majority answers")
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_holders_of_two_permits_cannot_each_have_another_majority() {
+    for luck in 0..8 {
+        let scene = with_luck(5, luck);
+        let [one, two, three] = [(); 3].map(|()| scene.other_client());
+        let first = tried_without(&scene, &one, &[3, 4]).await;
+        let second = tried_without(&scene, &two, &[0, 1]).await;
+        assert!(first.is_some() && second.is_some());
+        // Each member that it reaches but the third one would have room for it.
+        for missing in [4, 3] {
+            let third = tried_without(&scene, &three, &[missing]).await;
+            assert!(third.is_none(), "three have one of two: {third:?}");
+        }
     }
 }
 
@@ -263,7 +322,7 @@ async fn two_members_that_die_while_permits_are_contended_cost_nobody_a_permit()
         }
         all(waiting).await;
         let took = scene.now().since(died);
-        let entries = book.entries();
+        let entries = book.so_far();
         assert_eq!(entries.order.len(), 24);
         assert_eq!(entries.most, 3);
         // Seven rounds of three, and what the silence of the dead ones costs each client once.
