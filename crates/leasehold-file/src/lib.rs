@@ -68,6 +68,7 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod courtesy;
 mod directory;
 mod failure;
 mod file_name;

@@ -135,6 +135,22 @@ fn obey() {
                     Err(error) => format!("error {:?} {error}", error.kind()),
                 }
             }
+            // To have it alone; it is refused, and waits until it is killed or told to leave.
+            ["wait", dir, name] => {
+                let claim = world::in_turn(&world::claim(&client, name, 0));
+                let store = FileStore::open(dir).unwrap();
+                let attempt = runtime.block_on(store.acquire(&claim)).unwrap();
+                taken.push((store, claim));
+                format!("{}", matches!(attempt, Attempt::Busy(_)))
+            }
+            ["leave"] => {
+                let (store, claim) = taken.pop().unwrap();
+                runtime.block_on(async {
+                    store.leave(&claim);
+                    store.settle().await;
+                });
+                "left".into()
+            }
             ["increment", dir, name, file, times] => {
                 let store = FileStore::open(dir).unwrap();
                 let times = times.parse().unwrap();
