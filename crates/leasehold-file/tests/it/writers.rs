@@ -4,7 +4,7 @@ use leasehold::{Claim, ErrorKind, Mode, Permits, Renewal, Store, Wait};
 
 use crate::helper::Helper;
 use crate::waiting::{Waiting, by_words_alone};
-use crate::world::{World, fence, held, in_turn, is_busy, key, wait_for};
+use crate::world::{World, fence, held, in_turn, is_busy, key, leave, wait_for};
 
 fn of(permits: u32) -> Mode {
     Mode::Permit(Permits::new(permits).unwrap())
@@ -29,16 +29,11 @@ impl World {
         writer
     }
 
-    async fn leaves(&self, claim: &Claim) {
-        self.store.leave(claim);
-        self.store.settle().await;
-    }
-
     /// A writer of another process that waits for the lock.
     fn waiting_writer(&self) -> Helper {
         let mut helper = Helper::start();
         let order = ["wait", self.dir.path().to_str().unwrap(), "deploy"];
-        assert_eq!(helper.ask(&order), "true");
+        assert_eq!(helper.ask(&order), "waiting");
         helper
     }
 }
@@ -54,8 +49,7 @@ async fn who_would_share_the_lock_stands_back_for_a_writer_that_waits() {
             assert!(is_busy(store.acquire(&world.wants(mode)).await));
             let waiter = in_turn(&world.wants(mode));
             assert!(is_busy(store.acquire(&waiter).await));
-            store.leave(&waiter);
-            store.settle().await;
+            leave(store, &waiter).await;
             // Who goes ahead of those who wait does so here too.
             let ahead = world.wants(mode).with_wait(Wait::Barging);
             fence(store.acquire(&ahead).await);
@@ -81,7 +75,7 @@ async fn a_writer_that_does_not_wait_keeps_nobody_out() {
         world.shared_by(Mode::Shared).await;
     }
     let writer = world.writer_that_waits().await;
-    world.leaves(&writer).await;
+    leave(&world.store, &writer).await;
     world.shared_by(Mode::Shared).await;
 }
 
@@ -105,7 +99,7 @@ async fn the_end_of_a_writer_that_never_got_the_lock_wakes_those_who_stood_back(
         }
         let writer = world.writer_that_waits().await;
         let waiting = Waiting::start_until_quiet(&store, &in_turn(&world.wants(mode)));
-        world.leaves(&writer).await;
+        leave(&world.store, &writer).await;
         waiting.granted().await;
     }
 }
@@ -178,7 +172,7 @@ async fn who_waits_while_a_writer_has_its_turn_comes_in_beside_the_next_that_wai
             world.store.release(&holder).await.unwrap();
             assert!(is_busy(world.store.acquire(&world.wants(mode)).await));
             fence(world.store.acquire(&waiter).await);
-            world.leaves(&waiter).await;
+            leave(&world.store, &waiter).await;
             assert!(is_busy(world.store.acquire(&writer).await));
             world.store.release(&waiter).await.unwrap();
             fence(world.store.acquire(&writer).await);
