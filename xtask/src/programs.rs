@@ -19,7 +19,7 @@ pub(crate) struct Program {
     unless: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 8] = [
     Program {
         name: "redis-server",
         // Not the package `redis-server`: that one starts a service of the system when it is
@@ -57,6 +57,12 @@ const PROGRAMS: [Program; 7] = [
         name: "setpriv",
         package: "util-linux",
         purpose: "a test runs as another user, or loses its parent",
+        unless: &[],
+    },
+    Program {
+        name: "prlimit",
+        package: "util-linux",
+        purpose: "a test has writes of another process fail",
         unless: &[],
     },
     Program {
@@ -147,10 +153,11 @@ mod tests {
                 "cc",
                 "flock",
                 "setpriv",
+                "prlimit",
                 "script"
             ]
         );
-        let always = ["cc", "flock", "setpriv", "script"];
+        let always = ["cc", "flock", "setpriv", "prlimit", "script"];
         assert_eq!(names(&["redis", "postgres"]), always);
         let without_redis_py = names(&["redis-py"]);
         assert_eq!(without_redis_py[..2], ["redis-server", "postgres"]);

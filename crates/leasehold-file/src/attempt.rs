@@ -7,8 +7,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot, Slots};
+use leasehold::clock::BootInstant;
+use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot, Slots, Wait};
 
+use crate::courtesy::Courtesy;
 use crate::directory::Directory;
 use crate::failure::failed;
 use crate::header::{self, Counter, Damage};
@@ -49,7 +51,7 @@ pub(crate) struct Won {
     told: Option<Watch>,
 }
 
-/// Goes on with the attempt of `claim`.
+/// Goes on with the attempt of `claim`, at `now`.
 ///
 /// `watch` is asked to watch a file that is locked, on behalf of a waiter. The file is then tried
 /// once more: of what happened before, nobody was told.
@@ -57,6 +59,7 @@ pub(crate) fn go_on(
     directory: &Directory,
     claim: &Claim,
     stage: Stage,
+    now: BootInstant,
     watch: impl Fn(&Path) -> Option<Watch>,
 ) -> Result<Step, Error> {
     let mut kept = match stage {
@@ -71,7 +74,7 @@ pub(crate) fn go_on(
         let open = match kept.take().filter(|kept| kept.is_at(&path)) {
             Some(open) => open,
             None => match lock_file::open(&path, directory.mode_of_files()) {
-                Ok(file) => KeptOpen { file, watch: None },
+                Ok(file) => KeptOpen::new(file),
                 // Somebody else made the file in the same moment.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -81,7 +84,7 @@ pub(crate) fn go_on(
                 Err(error) => return Err(failed("open the lock file", &path, error)),
             },
         };
-        let (busy, open) = match take(directory, claim, &path, open)? {
+        let (busy, open) = match take(directory, claim, &path, open, now)? {
             None => continue,
             Some(Step::Busy(busy, open)) => (busy, open),
             Some(step) => return Ok(step),
@@ -107,28 +110,64 @@ fn take(
     directory: &Directory,
     claim: &Claim,
     path: &Path,
-    open: KeptOpen,
+    mut open: KeptOpen,
+    now: BootInstant,
 ) -> Result<Option<Step>, Error> {
-    let KeptOpen { file, watch } = open;
     // Before the try: whatever is heard from now on it may not have seen.
-    let told = watch.map(Watch::forgetful);
+    open.watch = open.watch.map(Watch::forgetful);
     // And before the `flock`, which others would see for a moment.
-    if let Room::Taken(free) = room::look(&file, path, claim)? {
-        return Ok(Some(busy(file, told, free)));
+    let room = room::look(&open.file, path, claim)?;
+    let stands_back = stands_back(&mut open, claim, now);
+    if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
+        return Ok(Some(busy(open, Slots::default())));
     }
-    let locking =
-        lock_file::lock(file, path, claim.mode).map_err(|error| failed("lock", path, error))?;
-    Ok(match locking {
-        Locking::Won(lock) => Some(draw(directory, claim, Won { lock, told })?),
-        Locking::Busy(file) => Some(busy(file, told, Slots::default())),
-        Locking::Replaced => None,
-    })
+    if let Room::Taken(free) = room {
+        return Ok(Some(busy(open, free)));
+    }
+    let failed = |error| failed("lock", path, error);
+    match lock_file::lock(open.file, path, claim.mode).map_err(failed)? {
+        Locking::Won(lock) => {
+            let told = open.watch;
+            draw(directory, claim, Won { lock, told }).map(Some)
+        }
+        Locking::Busy(file) => {
+            // Nobody but a writer keeps out who would share it.
+            let courtesy = Courtesy::paid();
+            let mut open = KeptOpen {
+                file,
+                courtesy,
+                ..open
+            };
+            announce(&mut open, claim).map_err(failed)?;
+            Ok(Some(busy(open, Slots::default())))
+        }
+        Locking::Replaced => Ok(None),
+    }
 }
 
-fn busy(file: File, watch: Option<Watch>, free: Slots) -> Step {
-    let mut busy = Busy::by(survey::first_owner(&file));
+/// Whether `claim`, if it is to share the lock, stands back for a writer that waits.
+fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
+    if claim.mode == Mode::Exclusive || claim.wait == Wait::Barging {
+        return Ok(false);
+    }
+    Ok(room::is_writer_waiting(&open.file)?
+        && open.courtesy.stands_back(room::present(&open.file)?, now))
+}
+
+/// Keeps out those who come to share the lock, for as long as `claim` waits to have it alone.
+fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
+    let waits = matches!(claim.wait, Wait::InTurn(_));
+    if claim.mode == Mode::Exclusive && waits && !open.is_announced {
+        room::announce_writer(&open.file)?;
+        open.is_announced = true;
+    }
+    Ok(())
+}
+
+fn busy(open: KeptOpen, free: Slots) -> Step {
+    let mut busy = Busy::by(survey::first_owner(&open.file));
     busy.free = free;
-    Step::Busy(busy, KeptOpen { file, watch })
+    Step::Busy(busy, open)
 }
 
 /// Goes on with a file whose `flock` is won: sees whether there is room, draws the fence, and puts it
@@ -145,11 +184,15 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
     let seats = match room::look(lock.file(), lock.path(), claim)? {
         Room::In(seats) => seats,
         // Its `flock` may have been in the way of a writer, who waits for a word from whoever is
-        // there. So it may not leave before it saw, without it, that somebody is: it tries again.
+        // there. So it may not leave before it saw, without it, that somebody is: it tries again, and
+        // stands back for nobody.
         Room::Taken(_) => {
-            let file = lock.back_off().map_err(failed)?;
-            let watch = won.told;
-            return Ok(Step::Later(Stage::Try(Some(KeptOpen { file, watch }))));
+            let open = KeptOpen {
+                watch: won.told,
+                courtesy: Courtesy::paid(),
+                ..KeptOpen::new(lock.back_off().map_err(failed)?)
+            };
+            return Ok(Step::Later(Stage::Try(Some(open))));
         }
     };
     let (fence, seat) = next_fence(directory, claim, lock, seats)?;

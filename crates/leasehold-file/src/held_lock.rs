@@ -58,6 +58,7 @@ impl HeldLock {
             }
         };
         let downgraded = room::enter(file, claim.mode)
+            .and_then(|()| room::withdraw_writer(file))
             .and_then(|()| record())
             .and_then(|()| self.lock.downgrade())
             .map_err(|error| failed("share", self.lock.path(), error))?;

@@ -25,9 +25,10 @@
 //! | 1024 | the key as text |
 //! | 2048 + 1024 × *n* | who holds it: one record for each holder, true while a lock on the record's first byte is held (`F_OFD_SETLK`) |
 //! | 1050624 + *n* | nothing: who holds one of *n* permits shares the lock on this byte with the others, and shared holders theirs where *n* is 0 |
+//! | 1050753 | nothing: writers that wait share the lock on this byte |
 //!
 //! All who are not alone share the `flock`, which keeps out whoever wants to be; from each other they are
-//! kept by that last byte, and a permit is the lock on the record of its holder. So the kernel alone
+//! kept by the byte of their kind, and a permit is the lock on the record of its holder. So the kernel alone
 //! knows who is there, and what is written serves people.
 //!
 //! Lock files are never removed: a file keeps the counter of its key. Removing one that nobody
@@ -41,7 +42,11 @@
 //! it: a release, the death of a holder and the end of `flock(1)` all do. It then tries, without
 //! ever queueing for `flock` in the kernel: such a wait blocks a thread that nobody could call back,
 //! and that would take the lock for a waiter that is gone. So **waiters are served in no order**:
-//! all are told at once, and the first one to try wins.
+//! all are told at once, and the first one to try wins. But whoever would share the lock, or have a permit,
+//! stands back for a writer that waits to have it alone: it lets one writer by, and is then served
+//! like the others. So neither keeps the other waiting for ever. Claims that do not wait, and are not
+//! [barging](leasehold::Lock::barging), are busy meanwhile. Readers and those who want a permit have no
+//! such order among them.
 //!
 //! - Whoever holds a lock alone and [lets others share it](leasehold::Store::renew) closes the file once
 //!   for them.
@@ -53,13 +58,18 @@
 //! - Where the kernel has no room for another inotify instance or watch
 //!   (`fs.inotify.max_user_instances`, `max_user_watches`), waiters ask at random every 10 to 50 ms,
 //!   and a warning is logged once. They are told again as soon as there is room. They also ask at
-//!   random beyond 256 waiters of one store, so that a process does not run out of descriptors.
+//!   random beyond 256 waiters of one store, so that a process does not run out of descriptors; there
+//!   writers come before those who stand back for them.
+//! - A writer that waits but does not come, since its process is stopped, is passed over by those who wait
+//!   once the lock was free for a second. For those who do not wait the lock is busy until
+//!   the writer goes on or ends.
 //!
 //! # Limits
 //!
 //! - To permits, `flock -s` is nothing, and both stand side by side: the kernel tells nobody what
 //!   kind of shared holder it sees. It keeps out who wants to be alone, as always. A script that is to keep
 //!   out holders of permits takes the lock alone (`flock` without `-s`).
+//! - `flock -s` stands back for nobody, and nobody for a `flock` that waits.
 //! - Before Linux 4.0 the kernel may let somebody in while a lock that was held alone is made shared.
 //!
 //! Linux alone. The directory must lie on a local file system, since over a network `flock`
@@ -68,6 +78,7 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod courtesy;
 mod directory;
 mod failure;
 mod file_name;

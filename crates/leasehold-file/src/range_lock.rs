@@ -53,11 +53,6 @@ pub(crate) fn is_locked(file: &File, offset: u64) -> io::Result<bool> {
     Ok(locked(file, offset, 1)?.is_some())
 }
 
-/// Whether another description has any byte from `offset` on.
-pub(crate) fn is_locked_from(file: &File, offset: u64) -> io::Result<bool> {
-    Ok(locked(file, offset, TO_THE_END)?.is_some())
-}
-
 /// One of `bytes` that another description has.
 pub(crate) fn first_locked(file: &File, bytes: Range<u64>) -> io::Result<Option<u64>> {
     if bytes.is_empty() {
@@ -102,9 +97,9 @@ mod tests {
         assert!(!try_lock(&two, 2048).unwrap());
         assert!(try_lock(&two, 3072).unwrap());
         assert!(is_locked(&two, 2048).unwrap() && !is_locked(&one, 2048).unwrap());
-        assert!(is_locked_from(&one, 0).unwrap());
+        assert_eq!(first_locked(&one, 0..4096).unwrap(), Some(3072));
         unlock(&two, 3072).unwrap();
-        assert!(!is_locked_from(&one, 0).unwrap());
+        assert_eq!(first_locked(&one, 0..4096).unwrap(), None);
         unlock_all(&one).unwrap();
         assert!(!is_locked(&two, 2048).unwrap());
     }
@@ -130,7 +125,7 @@ mod tests {
         let place = tempfile::NamedTempFile::new().unwrap();
         let (one, two) = (place.reopen().unwrap(), place.reopen().unwrap());
         one.try_lock().unwrap();
-        assert!(!is_locked_from(&two, 0).unwrap());
+        assert!(!is_locked(&two, 0).unwrap());
         assert!(try_lock(&two, 0).unwrap());
         one.unlock().unwrap();
         two.try_lock().unwrap();

@@ -6,6 +6,10 @@
 //! record is the lock on the permit. So the kernel says who is there, and not what the file says;
 //! and all of it ends with the holder, however that ends.
 //!
+//! A writer that waits shares one more byte with the others that do, and keeps it until it is done, or
+//! shares the lock itself. Who comes meanwhile to share it stands back; without it, readers that come
+//! one after the other would keep a writer waiting for ever.
+//!
 //! Nobody takes a kind or a seat but under the lock on the counter. What is seen under it can only
 //! become freer; what is seen without it is a hint.
 
@@ -27,6 +31,44 @@ pub(crate) enum Room {
     In(Range<u64>),
     /// There is none. Nobody holds these of the permits that were asked for.
     Taken(Slots),
+}
+
+/// How the lock is held by others, as far as their locks on bytes say; of `flock(1)` they say nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Present {
+    Nobody,
+    /// One that holds it alone.
+    Writer,
+    Sharers,
+}
+
+/// Looks who holds the lock, without touching one.
+pub(crate) fn present(file: &File) -> io::Result<Present> {
+    // Who shares the lock has its kind before its seat.
+    let sharers = range_lock::first_locked(file, READERS..WAITING_WRITERS)?;
+    if sharers.is_some() {
+        return Ok(Present::Sharers);
+    }
+    let seats = range_lock::first_locked(file, holder_record::offset(0)..READERS)?;
+    Ok(seats.map_or(Present::Nobody, |_| Present::Writer))
+}
+
+/// Says that a writer waits, to all who will come to share the lock.
+pub(crate) fn announce_writer(file: &File) -> io::Result<()> {
+    if range_lock::share(file, WAITING_WRITERS)? {
+        return Ok(());
+    }
+    Err(locked_by_a_stranger())
+}
+
+/// Takes back what [`announce_writer`] said.
+pub(crate) fn withdraw_writer(file: &File) -> io::Result<()> {
+    range_lock::unlock(file, WAITING_WRITERS)
+}
+
+/// Whether another writer waits.
+pub(crate) fn is_writer_waiting(file: &File) -> io::Result<bool> {
+    range_lock::is_locked(file, WAITING_WRITERS)
 }
 
 /// Looks whether there is room for `claim`, without touching a lock.
@@ -114,4 +156,5 @@ fn kind(permits: Permits) -> u64 {
 
 /// Behind the last record.
 const READERS: u64 = holder_record::offset(SEATS);
-const KINDS_OF_PERMITS: Range<u64> = READERS + 1..READERS + 1 + Permits::MAX as u64;
+const KINDS_OF_PERMITS: Range<u64> = READERS + 1..WAITING_WRITERS;
+const WAITING_WRITERS: u64 = READERS + 1 + Permits::MAX as u64;

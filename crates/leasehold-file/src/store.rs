@@ -24,8 +24,8 @@ use crate::waits::Waits;
 ///
 /// A lock is free as soon as its holder ends, however it ends; it never expires before. The kernel
 /// then tells all who wait, and the first one to try wins: they are served in no order, for the
-/// kernel's own queue could not be left again (see [the crate](crate#waiting)). A steady stream of
-/// shared holders, or of permits, can keep an exclusive one waiting. `flock(1)` on
+/// kernel's own queue could not be left again (see [the crate](crate#waiting)). Those who would
+/// share the lock stand back for one that waits to have it alone. `flock(1)` on
 /// [`FileStore::lock_file`] excludes the same locks, both ways, but for `flock -s` and
 /// [permits](crate#limits).
 ///
@@ -140,9 +140,10 @@ impl FileStore {
         loop {
             let (directory, wanted) = (directory.clone(), claim.clone());
             let waits = waiter.is_some().then(|| waits.clone());
+            let now = ambient.clock.now();
             let work = move || {
                 let watch = |path: &Path| waits.as_ref()?.watch(path);
-                attempt::go_on(&directory, &wanted, stage, watch)
+                attempt::go_on(&directory, &wanted, stage, now, watch)
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
@@ -226,7 +227,7 @@ impl Store for FileStore {
             Expiry::WithProcess,
             self.0.directory.file_system().waiting(),
             Order::Unordered,
-            Sharing::ReadersPreferred,
+            Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)
     }

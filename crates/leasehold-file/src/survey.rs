@@ -16,6 +16,7 @@ use crate::holder_record;
 use crate::kernel_locks::{Holding, KernelLocks};
 use crate::lock_file;
 use crate::range_lock;
+use crate::room::{self, Present};
 
 /// Who holds `key`.
 pub(crate) fn holders(directory: &Directory, key: &Key) -> Result<Vec<Holder>, Error> {
@@ -116,8 +117,7 @@ fn held_key(
         }
         Err(error) => return Err(error),
     };
-    let held = range_lock::is_locked_from(&file, holder_record::offset(0))?
-        || kernel.on(&file)? != Holding::default();
+    let held = room::present(&file)? != Present::Nobody || kernel.on(&file)? != Holding::default();
     if !held {
         return Ok(None);
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::within;
 
+use crate::courtesy::Courtesy;
 use crate::listener::{Listener, Watch};
 use crate::lock_file;
 use crate::table::ClaimId;
@@ -21,6 +22,10 @@ pub(crate) struct KeptOpen {
     pub(crate) file: File,
     /// `None` if nobody waits, or the kernel does not tell.
     pub(crate) watch: Option<Watch>,
+    /// How long it stands back for writers, if it is none.
+    pub(crate) courtesy: Courtesy,
+    /// Those who come to share the lock are told by the file that a writer waits.
+    pub(crate) is_announced: bool,
 }
 
 /// The waiters of one store.
@@ -34,6 +39,15 @@ pub(crate) struct Waits {
 }
 
 impl KeptOpen {
+    pub(crate) fn new(file: File) -> Self {
+        Self {
+            file,
+            watch: None,
+            courtesy: Courtesy::default(),
+            is_announced: false,
+        }
+    }
+
     /// Whether the lock at `path` is still the one on this file.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         // Where it cannot be looked up it is opened again, which says why.
@@ -77,12 +91,19 @@ impl Waits {
     }
 
     /// Keeps a file open for `waiter`. Beyond [`MOST`] waiters it is closed instead: a process may
-    /// have only so many files open, and the others do not need it to take turns.
+    /// have only so many files open, and the others do not need it to take turns. A writer does, to be
+    /// known to wait: its file is kept in the place of another's.
     pub(crate) fn keep(&self, waiter: ClaimId, open: KeptOpen) {
         let mut kept = locked(&self.kept);
-        if kept.len() < MOST {
-            kept.insert(waiter, open);
+        if kept.len() >= MOST {
+            let mut others = kept.iter().filter(|(_, it)| !it.is_announced);
+            let other = others.next().map(|(other, _)| other.clone());
+            match other.filter(|_| open.is_announced) {
+                Some(other) => drop(kept.remove(&other)),
+                None => return,
+            }
         }
+        kept.insert(waiter, open);
     }
 
     /// Resolves when another attempt of `waiter` is worth making.
@@ -149,7 +170,7 @@ const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 mod tests {
     use leasehold::ambient::SystemEntropy;
     use leasehold::clock::WallTime;
-    use leasehold::{Attempt, Claim, ClientId, ClientInfo, Key, Owner, Store, Wait};
+    use leasehold::{Attempt, Claim, ClientId, ClientInfo, Key, Mode, Owner, Store, Wait};
 
     use super::*;
     use crate::directory::{Directory, Rules};
@@ -247,8 +268,28 @@ mod tests {
             ));
         }
         assert_eq!(locked(&store.waits().kept).len(), MOST);
+        // These keep readers out, and one of those that they keep out makes room for another.
+        let readers = [
+            waiter().with_mode(Mode::Shared),
+            waiter().with_mode(Mode::Shared),
+        ];
+        let is_kept = |claim: &Claim| {
+            let id = ClaimId::of_wait(claim).unwrap();
+            locked(&store.waits().kept).contains_key(&id)
+        };
+        assert!(waiters[..MOST].iter().all(is_kept) && !is_kept(&waiters[MOST]));
+        store.acquire(&readers[0]).await.unwrap();
+        assert!(!is_kept(&readers[0]));
+        store.leave(&waiters[0]);
+        store.settle().await;
+        for reader in &readers {
+            store.acquire(reader).await.unwrap();
+        }
+        assert!(is_kept(&readers[0]) && !is_kept(&readers[1]));
+        store.acquire(&waiters[MOST]).await.unwrap();
+        assert!(is_kept(&waiters[MOST]) && !is_kept(&readers[0]));
         takes_turns(&store, &holder, &waiters[MOST]).await;
-        for waiter in &waiters {
+        for waiter in waiters.iter().chain(&readers) {
             store.leave(waiter);
             store.settle().await;
         }

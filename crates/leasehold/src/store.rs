@@ -128,6 +128,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - **W3** Where `guarantees` says first come, first served: after a release, the lock is granted
     ///   to those in the queue in the order in which they began to wait, and to nobody else before.
     ///   Who ended meanwhile is passed over.
+    /// - **W5** Where `guarantees` prefers writers, an exclusive claim that waits keeps out those that come
+    ///   later to share the lock, or for a permit. Before it come at most those that waited already
+    ///   while another writer held the lock, and those that go ahead of all who wait. Neither readers nor
+    ///   writers that come without end keep the others waiting without end.
     ///
     /// # Cancel safety
     ///

@@ -115,7 +115,7 @@ fn the_store_says_what_it_is() {
     assert_eq!(guarantees.expiry, Expiry::WithProcess);
     assert_eq!(guarantees.waiting, Waiting::Notified);
     assert_eq!(guarantees.order, Order::Unordered);
-    assert_eq!(guarantees.sharing, Sharing::ReadersPreferred);
+    assert_eq!(guarantees.sharing, Sharing::WritersPreferred);
     assert_eq!(world.store.terms(), LeaseTerms::single());
     let dir = world.dir.path().canonicalize().unwrap();
     assert_eq!(world.store.describe(), format!("file:{}", dir.display()));

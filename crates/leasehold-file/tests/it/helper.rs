@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
-use leasehold::{Attempt, Claim, Fence, Mode, Permits, Store};
+use leasehold::{Attempt, Claim, Error, Fence, Mode, Permits, Store};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 
@@ -125,15 +125,24 @@ fn obey() {
             ["take", dir, name, mode] => {
                 let claim = world::claim(&client, name, 0).with_mode(read_mode(mode));
                 let opened = FileStore::open(dir);
-                match opened.and_then(|store| {
+                answer_to(opened.and_then(|store| {
                     let attempt = runtime.block_on(store.acquire(&claim))?;
                     taken.push((store, claim));
                     Ok(attempt)
-                }) {
-                    Ok(Attempt::Granted(grant)) => format!("granted {}", grant.fence),
-                    Ok(Attempt::Busy(_)) => "busy".into(),
-                    Err(error) => format!("error {:?} {error}", error.kind()),
-                }
+                }))
+            }
+            // To have it alone; it is refused, and waits until it is killed or told to leave.
+            ["wait", dir, name] => {
+                let claim = world::in_turn(&world::claim(&client, name, 0));
+                taken.push((FileStore::open(dir).unwrap(), claim.clone()));
+                let (store, _) = taken.last().unwrap();
+                assert!(world::is_busy(runtime.block_on(store.acquire(&claim))));
+                "waiting".into()
+            }
+            ["leave"] => {
+                let (store, claim) = taken.pop().unwrap();
+                runtime.block_on(world::leave(&store, &claim));
+                "left".into()
             }
             ["increment", dir, name, file, times] => {
                 let store = FileStore::open(dir).unwrap();
@@ -173,6 +182,14 @@ fn obey() {
     }
 }
 
+fn answer_to(attempt: Result<Attempt, Error>) -> String {
+    match attempt {
+        Ok(Attempt::Granted(grant)) => format!("granted {}", grant.fence),
+        Ok(Attempt::Busy(_)) => "busy".into(),
+        Err(error) => format!("error {:?} {error}", error.kind()),
+    }
+}
+
 /// Adds one to the number in `file`, `times` times, each under the lock; answers the fences.
 async fn increment(
     store: &FileStore,
@@ -185,8 +202,7 @@ async fn increment(
     for _ in 0..times {
         let claim = world::in_turn(&world::claim(client, name, 0));
         fences.push(world::wait_for(store, &claim).await.to_string());
-        store.leave(&claim);
-        store.settle().await;
+        world::leave(store, &claim).await;
         let number: u64 = std::fs::read_to_string(file).unwrap().parse().unwrap();
         std::fs::write(file, (number + 1).to_string()).unwrap();
         store.release(&claim).await.unwrap();
@@ -207,8 +223,7 @@ async fn go_in_and_out(
     for _ in 0..times {
         let claim = world::in_turn(&claim());
         fences.push(world::wait_for(store, &claim).await.to_string());
-        store.leave(&claim);
-        store.settle().await;
+        world::leave(store, &claim).await;
         let [inside, ..] = tally(file, 1);
         assert!(inside <= permits.get().into(), "{inside} are inside");
         until("all permits in use", || {

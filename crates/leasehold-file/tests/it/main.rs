@@ -19,3 +19,4 @@ mod permits;
 mod room;
 mod waiting;
 mod world;
+mod writers;

@@ -102,6 +102,7 @@ impl Stopped {
 /// As the documentation of the crate says.
 const COUNTER: u64 = 0;
 const KIND_OF_READERS: u64 = 2048 + 1024 * 1024;
+const WAITING_WRITERS: u64 = KIND_OF_READERS + 129;
 
 fn in_background(store: &FileStore, claim: Claim) -> JoinHandle<Result<Attempt, Error>> {
     let store = store.clone();
@@ -160,6 +161,8 @@ async fn who_finds_its_room_taken_leaves_only_if_it_stays_so() {
         gate.until_paused(1);
         assert!(!flock_gets(&path, "-x"));
         stopped.lock(libc::F_RDLCK, KIND_OF_READERS);
+        // It waits for the one that it found there, and may wait for no other.
+        stopped.lock(libc::F_RDLCK, WAITING_WRITERS);
         stopped.lock(libc::F_UNLCK, COUNTER);
         gate.let_go.add_permits(1);
         gate.until_paused(2);

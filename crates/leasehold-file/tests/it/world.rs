@@ -118,6 +118,12 @@ pub(crate) async fn wait_for(store: &dyn Store, claim: &Claim) -> Fence {
     }
 }
 
+/// Ends the wait of `claim`.
+pub(crate) async fn leave(store: &dyn Store, claim: &Claim) {
+    store.leave(claim);
+    store.settle().await;
+}
+
 pub(crate) fn wall() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     u64::try_from(since.as_micros()).unwrap()

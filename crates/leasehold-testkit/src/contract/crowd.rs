@@ -8,28 +8,14 @@ use leasehold::{Client, Key, Lock, Order, Quorum, RESERVATION, Store};
 use super::party::until;
 use super::scene::{LONG, PATIENCE, Scene, now};
 
-/// A way to the store in which waiters are served in turn. A member alone only keeps the queue: it
-/// takes a quorum, if only of one, to wait in it. `None`, and a line that says so, where the store
-/// promises no order.
-fn queueing(scene: &Scene) -> Option<Arc<dyn Store>> {
-    let store = if scene.suite.is_member {
+/// A way to the store in which one can wait. A member alone only keeps the queue: it takes a quorum,
+/// if only of one, to wait in it.
+fn waitable(scene: &Scene) -> Arc<dyn Store> {
+    if scene.suite.is_member {
         Quorum::of_one(scene.harness.member()).into()
     } else {
         scene.open()
-    };
-    let order = store.guarantees().order;
-    if order != Order::Fifo {
-        #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]
-        {
-            eprintln!(
-                "{} is {order:?}: {} is left out",
-                store.describe(),
-                scene.name()
-            );
-        }
-        return None;
     }
-    Some(store)
 }
 
 /// Some clients, each with a way of its own to the store.
@@ -41,15 +27,28 @@ pub(super) struct Crowd<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    pub(super) fn new(scene: &'a Scene, clients: usize) -> Option<Self> {
-        let store = queueing(scene)?;
-        let client = |_| Client::new(queueing(scene).expect("the same as before"));
-        let clients = (0..clients).map(client).collect();
-        Some(Self {
+    pub(super) fn new(scene: &'a Scene, clients: usize) -> Self {
+        let client = |_| Client::new(waitable(scene));
+        Self {
             scene,
-            store,
-            clients,
-        })
+            store: waitable(scene),
+            clients: (0..clients).map(client).collect(),
+        }
+    }
+
+    /// One that is served in turn. `None`, and a line that says so, where the store promises no order.
+    pub(super) fn in_turn(scene: &'a Scene, clients: usize) -> Option<Self> {
+        let crowd = Self::new(scene, clients);
+        let order = crowd.store.guarantees().order;
+        if order == Order::Fifo {
+            return Some(crowd);
+        }
+        #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]
+        {
+            let store = crowd.store.describe();
+            eprintln!("{store} is {order:?}: {} is left out", scene.name());
+        }
+        None
     }
 
     pub(super) fn lock(&self, client: usize, key: &Key) -> Lock {
@@ -57,6 +56,7 @@ impl<'a> Crowd<'a> {
         client.lock(key).ttl(LONG).wait(PATIENCE * 2)
     }
 
+    /// How many wait in the queue; none where there is no queue.
     async fn waiting(&self, key: &Key) -> usize {
         let waiters = self.store.waiters(key).await;
         waiters.expect("an answer").len()

@@ -153,7 +153,7 @@ pub(crate) async fn r4_a_reader_that_waits_enters_beside_a_lock_that_became_shar
     if !shares(&scene.open()) {
         return;
     }
-    let Some(crowd) = Crowd::new(scene, 2) else {
+    let Some(crowd) = Crowd::in_turn(scene, 2) else {
         return;
     };
     let key = scene.key();

@@ -34,6 +34,7 @@ mod scene;
 mod store;
 mod turns;
 mod wait;
+mod writers;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -156,10 +157,15 @@ const CHECKS: &[Check] = checks! {
         w3_nobody_else_gets_the_lock_before,
         w3_who_is_refused_is_in_the_queue_at_once,
         w3_a_wait_that_ended_is_passed_over,
-        w3_a_waiting_writer_keeps_later_readers_out,
         w4_whoever_stops_waiting_leaves_nothing_in_the_queue,
         w4_what_was_reserved_for_one_that_leaves_is_handed_on,
         h3_waiters_are_named_in_order,
+    }
+    writers, Nothing::{
+        w5_a_waiting_writer_keeps_later_readers_out,
+        w5_a_writer_that_stops_waiting_lets_readers_in,
+        w5_a_steady_stream_of_readers_starves_no_writer,
+        w5_a_steady_stream_of_writers_starves_no_reader,
     }
     looking, Nothing::{
         h1_holders_are_named_while_they_hold,

@@ -1,4 +1,5 @@
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -251,24 +252,30 @@ pub(crate) async fn a8_leases_that_end_let_as_many_in(scene: &Scene) {
 
 pub(crate) async fn a8_contenders_never_hold_more_than_there_are(scene: &Scene) {
     const CONTENDERS: usize = 24;
+    const SECTIONS: usize = 3;
     if !offers(scene, &scene.open()).await {
         return;
     }
-    let Some(crowd) = Crowd::new(scene, 4) else {
-        return;
-    };
-    let key = scene.key();
+    let (crowd, key) = (Crowd::new(scene, 4), scene.key());
     let (inside, most) = (Cell::new(0), Cell::new(0));
     let contend = async |number| {
         let lock = crowd.lock(number, &key).mode(Mode::Permit(permits(THREE)));
-        let guard = lock.acquire().await.expect("a permit");
-        inside.set(inside.get() + 1);
-        most.set(most.get().max(inside.get()));
-        scene.pause().await;
-        inside.set(inside.get() - 1);
-        guard.release().await.expect("a release");
+        let mut fences = Vec::new();
+        for _ in 0..SECTIONS {
+            let guard = lock.acquire().await.expect("a permit");
+            inside.set(inside.get() + 1);
+            assert!(inside.get() <= THREE, "{} are inside", inside.get());
+            most.set(most.get().max(inside.get()));
+            fences.push(guard.fence());
+            scene.pause().await;
+            inside.set(inside.get() - 1);
+            guard.release().await.expect("a release");
+        }
+        fences
     };
-    join_all((0..CONTENDERS).map(contend)).await;
-    assert!((2..=THREE).contains(&most.get()), "{}", most.get());
+    let fences = join_all((0..CONTENDERS).map(contend)).await.concat();
+    assert!(most.get() > 1, "never two at once");
+    let distinct: HashSet<Fence> = fences.into_iter().collect();
+    assert_eq!(distinct.len(), CONTENDERS * SECTIONS);
     crowd.until_waiting(&key, 0).await;
 }

@@ -9,7 +9,7 @@ use super::scene::{Scene, now};
 
 pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(scene: &Scene) {
     const WAITERS: usize = 9;
-    let Some(crowd) = Crowd::new(scene, 4) else {
+    let Some(crowd) = Crowd::in_turn(scene, 4) else {
         return;
     };
     let order = in_time(async |served| {
@@ -46,7 +46,7 @@ pub(crate) async fn w3_nobody_else_gets_the_lock_before(scene: &Scene) {
     /// Now and then a lock is left free for a moment, for those who poll: not every round counts.
     const ROUNDS: usize = 12;
     const KEPT_OUT: usize = 3;
-    let Some(crowd) = Crowd::new(scene, 3) else {
+    let Some(crowd) = Crowd::in_turn(scene, 3) else {
         return;
     };
     let mut kept_out = 0;
@@ -88,7 +88,7 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
 pub(crate) async fn w3_who_is_refused_is_in_the_queue_at_once(scene: &Scene) {
     const TRIES: usize = 10;
     const AT_ONCE: Duration = Duration::from_millis(500);
-    let Some(crowd) = Crowd::new(scene, 2) else {
+    let Some(crowd) = Crowd::in_turn(scene, 2) else {
         return;
     };
     let mut spans = Vec::new();
@@ -109,7 +109,7 @@ pub(crate) async fn w3_who_is_refused_is_in_the_queue_at_once(scene: &Scene) {
 }
 
 pub(crate) async fn w3_a_wait_that_ended_is_passed_over(scene: &Scene) {
-    let Some(crowd) = Crowd::new(scene, 3) else {
+    let Some(crowd) = Crowd::in_turn(scene, 3) else {
         return;
     };
     let order = in_time(async |served| {
@@ -132,35 +132,8 @@ pub(crate) async fn w3_a_wait_that_ended_is_passed_over(scene: &Scene) {
     assert_eq!(order, [1, 3]);
 }
 
-pub(crate) async fn w3_a_waiting_writer_keeps_later_readers_out(scene: &Scene) {
-    let Some(crowd) = Crowd::new(scene, 3) else {
-        return;
-    };
-    if crowd.store.guarantees().sharing != Sharing::WritersPreferred {
-        return;
-    }
-    let order = in_time(async |served| {
-        let key = scene.key();
-        let reader = crowd.lock(0, &key).mode(Mode::Shared);
-        let first = reader.acquire().await.expect("the lock");
-        let second = reader.acquire().await.expect("readers share");
-        let writes = Box::pin(served.serve(1, crowd.lock(1, &key)));
-        let writes = alongside(writes, crowd.until_waiting(&key, 1)).await;
-        let reads = Box::pin(served.serve(2, crowd.lock(2, &key).mode(Mode::Shared)));
-        let reads = alongside(reads, crowd.until_waiting(&key, 2)).await;
-        let free = async {
-            first.release().await.expect("a release");
-            served.freed.set(Some(now()));
-            second.release().await.expect("a release");
-        };
-        futures_util::join!(writes, reads, free);
-    })
-    .await;
-    assert_eq!(order, [1, 2]);
-}
-
 pub(crate) async fn w4_whoever_stops_waiting_leaves_nothing_in_the_queue(scene: &Scene) {
-    let Some(crowd) = Crowd::new(scene, 3) else {
+    let Some(crowd) = Crowd::in_turn(scene, 3) else {
         return;
     };
     let key = scene.key();
@@ -180,7 +153,7 @@ pub(crate) async fn w4_whoever_stops_waiting_leaves_nothing_in_the_queue(scene: 
 }
 
 pub(crate) async fn w4_what_was_reserved_for_one_that_leaves_is_handed_on(scene: &Scene) {
-    let Some(crowd) = Crowd::new(scene, 3) else {
+    let Some(crowd) = Crowd::in_turn(scene, 3) else {
         return;
     };
     for _ in 0..10 {
@@ -201,7 +174,7 @@ pub(crate) async fn w4_what_was_reserved_for_one_that_leaves_is_handed_on(scene:
 }
 
 pub(crate) async fn h3_waiters_are_named_in_order(scene: &Scene) {
-    let Some(crowd) = Crowd::new(scene, 3) else {
+    let Some(crowd) = Crowd::in_turn(scene, 3) else {
         return;
     };
     let key = scene.key();

@@ -16,8 +16,8 @@
 //!
 //! # Shared, and from exclusive to shared
 //!
-//! Readers hold a lock together, each with a lease and a fence of its own. Where there is a queue, a
-//! writer that waits keeps later readers out. A holder that has written may go on as a reader, and at
+//! Readers hold a lock together, each with a lease and a fence of its own. On every store of this
+//! project a writer that waits keeps later readers out. A holder that has written may go on as a reader, and at
 //! no moment could another writer enter. The way back is to release and to ask again: two readers
 //! that both waited to become writers would wait for each other for ever.
 //!

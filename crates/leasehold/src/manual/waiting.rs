@@ -18,7 +18,8 @@
 //! times a second, and nobody else does.
 //!
 //! The file store has no queue. The kernel tells its waiters that a lock file was closed, and the
-//! first to try wins; `order` says `Unordered`.
+//! first to try wins; `order` says `Unordered`. But there too a reader, or one who wants a permit, that comes while a
+//! writer waits lets one writer by.
 //!
 //! # Seeing it
 //!

@@ -1,0 +1,77 @@
+//! How long somebody who would share the lock stands back for a writer that waits: pure.
+
+use leasehold::RESERVATION;
+use leasehold::clock::BootInstant;
+
+use crate::room::Present;
+
+/// Of one waiter. Writers that come without end would otherwise keep it waiting without end; and one
+/// that waits, but does not come although it may (a process can be stopped), would keep everybody out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Courtesy {
+    /// A writer had its turn meanwhile, or could have had it.
+    is_paid: bool,
+    /// Since when nobody was seen to hold the lock.
+    unused_since: Option<BootInstant>,
+}
+
+impl Courtesy {
+    /// Of one that met a writer already, or came before every one that it will meet.
+    pub(crate) fn paid() -> Self {
+        Self {
+            is_paid: true,
+            unused_since: None,
+        }
+    }
+
+    /// Whether it stands back, where a writer waits and the lock is held as `present` says.
+    pub(crate) fn stands_back(&mut self, present: Present, now: BootInstant) -> bool {
+        match present {
+            Present::Writer => self.is_paid = true,
+            Present::Sharers => self.unused_since = None,
+            Present::Nobody => {
+                let since = *self.unused_since.get_or_insert(now);
+                self.is_paid |= now.since(since) >= RESERVATION;
+            }
+        }
+        !self.is_paid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Whether it still stands back after it found this, at these milliseconds.
+    fn stands_back(found: &[(u64, Present)]) -> bool {
+        let mut courtesy = Courtesy::default();
+        let mut stands_back = true;
+        for (millis, present) in found {
+            let now = BootInstant::from_nanos(0) + Duration::from_millis(*millis);
+            stands_back = courtesy.stands_back(*present, now);
+        }
+        stands_back
+    }
+
+    #[test]
+    fn it_stands_back_until_a_writer_had_its_turn() {
+        use Present::{Nobody, Sharers, Writer};
+        assert!(stands_back(&[(0, Sharers), (90_000, Sharers)]));
+        assert!(stands_back(&[(0, Nobody), (900, Nobody)]));
+        assert!(!stands_back(&[(0, Sharers), (10, Writer)]));
+        assert!(!stands_back(&[(0, Sharers), (10, Writer), (20, Sharers)]));
+    }
+
+    #[test]
+    fn it_stands_back_for_no_writer_that_does_not_come() {
+        use Present::{Nobody, Sharers};
+        assert!(!stands_back(&[(0, Nobody), (1000, Nobody)]));
+        assert!(!stands_back(&[(0, Nobody), (500, Nobody), (1500, Nobody)]));
+        // Whoever comes and goes meanwhile is no reason for a writer not to have come.
+        let between = [(0, Nobody), (600, Sharers), (700, Nobody), (1600, Nobody)];
+        assert!(stands_back(&between));
+        assert!(!stands_back(&[&between[..], &[(1700, Nobody)]].concat()));
+    }
+}
