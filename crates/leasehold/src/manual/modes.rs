@@ -4,8 +4,8 @@
 //! |---|---|
 //! | one at a time | a lock as it is: [`Mode::Exclusive`](crate::Mode::Exclusive) |
 //! | many readers or one writer | [`Mode::Shared`](crate::Mode::Shared) for the readers |
-//! | at most n at a time | `client.semaphore(name, n)`, or [`Mode::Permit`](crate::Mode::Permit) |
-//! | several names at once, or none | `client.lock_all(names)` |
+//! | at most n at a time | [`Client::semaphore`](crate::Client::semaphore), or [`Mode::Permit`](crate::Mode::Permit) |
+//! | several names at once, or none | [`Client::lock_all`](crate::Client::lock_all) |
 //! | a pause after a holder that died | [`Lock::lock_delay`](crate::Lock::lock_delay) |
 //! | to write first, and then to read with others | [`Guard::downgrade`](crate::Guard::downgrade) |
 //! | one hold for several parts of a program | [`Guard::share`](crate::Guard::share) |
