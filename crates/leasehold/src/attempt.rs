@@ -120,6 +120,8 @@ pub enum LostReason {
     Broken,
     /// The longest time the caller allowed it to be held (`max_hold`) is over.
     MaxHold,
+    /// Its holder [gave it up](crate::Guard::give_up).
+    GivenUp,
     /// The caller is a forked child of the process that holds the guard.
     Forked,
 }
@@ -134,6 +136,7 @@ impl fmt::Display for LostReason {
             Self::Gone => "the lease vanished from the store",
             Self::Broken => "an operator broke the lock",
             Self::MaxHold => "the longest time it may be held is over",
+            Self::GivenUp => "its holder gave it up",
             Self::Forked => "this process is a forked child of the one that holds it",
         })
     }

@@ -316,7 +316,7 @@ impl Guard {
         Error::new(ErrorKind::Lost, format!("lost: {reason}")).with_key(self.key())
     }
 
-    fn tenure(&self) -> &Tenure {
+    pub(crate) fn tenure(&self) -> &Tenure {
         &self.hold.tenure
     }
 }

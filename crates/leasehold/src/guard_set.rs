@@ -65,7 +65,8 @@ impl GuardSet {
         set
     }
 
-    /// Adds a guard whose key sorts behind those of the others.
+    /// Adds a guard whose key sorts behind those of the others. Nobody has the set yet: what is lost of
+    /// it until it is handed out leaves no work behind.
     pub(crate) fn add(&mut self, guard: Guard) {
         let mut watch = Box::pin(guard.lost_token().cancelled_owned());
         let waker = Waker::from(Arc::clone(&self.alarm));
@@ -73,6 +74,7 @@ impl GuardSet {
             self.alarm.0.cancel();
         }
         self.watches.push(watch);
+        guard.tenure().hand_out(false);
         self.guards.push(guard);
     }
 
@@ -190,6 +192,18 @@ impl GuardSet {
             (key, guard.release().await)
         });
         join_all(releases).await
+    }
+
+    /// As [`Guard::give_up`], for all locks.
+    pub fn give_up(&self) {
+        self.guards.iter().for_each(Guard::give_up);
+    }
+
+    /// The set as its caller gets it.
+    pub(crate) fn handed_out(self) -> Self {
+        let tenures = self.guards.iter().map(Guard::tenure);
+        tenures.for_each(|tenure| tenure.hand_out(true));
+        self
     }
 
     /// Runs `body` while the locks are held: cancels it (drops it) as soon as one is lost, and frees

@@ -120,7 +120,7 @@ impl LockSet {
             let answers = ask_for_all(&set.locks?).await;
             let answers: Vec<Option<Guard>> = answers.into_iter().collect::<Result<_, _>>()?;
             let guards: Option<Vec<Guard>> = answers.into_iter().collect();
-            Ok(guards.map(GuardSet::of))
+            Ok(guards.map(|guards| GuardSet::of(guards).handed_out()))
         }
     }
 
@@ -156,7 +156,7 @@ impl LockSet {
                     several => free_ones(several).await?,
                 };
                 match wait_for_the_rest(&mut held, &locks, limited).await? {
-                    None => return Ok(held),
+                    None => return Ok(held.handed_out()),
                     Some((key, LostReason::MaxHold)) => {
                         let text = "held for the longest time while others were waited for";
                         return Err(Error::new(ErrorKind::Lost, text).with_key(&key));

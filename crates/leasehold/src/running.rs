@@ -1,4 +1,4 @@
-//! Work that runs while a guard is held.
+//! Work that runs while a guard is held, and what becomes of it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -76,5 +76,13 @@ impl Guard {
     ) -> Result<F::Output, Error> {
         let output = body(self.lost_token()).await;
         self.end(Ok(output)).await
+    }
+
+    /// Counts the guard, and all its [shares](Self::share), as lost from now on: for work of which
+    /// nobody can say that it has ended. It is renewed no more. With a
+    /// [delay](crate::Lock::lock_delay) the lock stays shut until the lease has ended by itself;
+    /// without one it is freed with the guard, as ever.
+    pub fn give_up(&self) {
+        self.tenure().lose(LostReason::GivenUp);
     }
 }

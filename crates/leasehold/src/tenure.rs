@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ pub(crate) struct Tenure {
     /// it is never taken back.
     downgraded: OnceLock<Arc<Claim>>,
     pub(crate) fence: Fence,
+    handed_out: AtomicBool,
     lease: Mutex<Lease>,
     lost: CancellationToken,
     deadline: watch::Sender<Option<BootInstant>>,
@@ -35,6 +37,7 @@ impl Tenure {
             granted,
             downgraded: OnceLock::new(),
             fence,
+            handed_out: AtomicBool::new(true),
             lease: Mutex::new(lease),
             lost: CancellationToken::new(),
             deadline,
@@ -72,10 +75,16 @@ impl Tenure {
         self.announce(verdict)
     }
 
-    /// Whether the lock is to stay shut although its guard is given up: the guard was lost, so that
+    /// Whether the lock is to stay shut although its guard is given back: the guard was lost, so that
     /// work for it may still be under way.
     pub(crate) fn stays_shut(&self, now: BootInstant) -> bool {
-        !self.granted.delay.is_zero() && self.check(now).is_err()
+        let was_used = self.handed_out.load(Ordering::Relaxed);
+        !self.granted.delay.is_zero() && was_used && self.check(now).is_err()
+    }
+
+    /// Says whether a caller has the guard: until then there is no work for it.
+    pub(crate) fn hand_out(&self, handed_out: bool) {
+        self.handed_out.store(handed_out, Ordering::Relaxed);
     }
 
     pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {

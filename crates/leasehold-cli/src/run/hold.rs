@@ -112,6 +112,13 @@ impl Hold {
         }
     }
 
+    /// Has the locks stay shut until their leases have ended.
+    pub(super) fn give_up(&self) {
+        if let Self::Own(guards) = self {
+            guards.give_up();
+        }
+    }
+
     /// Ends the hold once the command has ended; says if a lock was lost before.
     pub(super) async fn end(self, output: &Output) -> Option<Loss> {
         match self {

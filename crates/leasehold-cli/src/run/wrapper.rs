@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -150,13 +150,15 @@ impl<'a> Wrapper<'a> {
         if let Outcome::GuardianGone = outcome {
             self.end_the_orphans().await?;
         }
-        if self.lost && self.args.lock_delay.is_some() {
-            // A lock that is freed while its guard is valid opens at once.
-            let deadline = self.hold.deadline().unwrap_or_else(|| SystemClock.now());
-            within(&SystemClock, deadline, self.hold.lost()).await;
+        let is_unclean = self.lost || matches!(outcome, Outcome::GuardianGone);
+        let stays_shut = is_unclean && self.args.lock_delay.is_some();
+        if stays_shut {
+            // Also where renewals have recovered meanwhile: what the command sent may be on its way.
+            self.hold.give_up();
         }
         if let Some(loss) = self.hold.end(self.output).await
             && !self.lost
+            && !stays_shut
         {
             note_loss(self.output, &loss);
             self.lost = true;

@@ -361,3 +361,55 @@ async fn a_delay_out_of_bounds_is_refused_with_its_bound_and_sends_nothing() {
     let lock = asked(40, Duration::from_secs(20));
     assert!(lock.try_acquire().await.unwrap().is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_given_up_is_lost_at_once_and_leaves_the_lock_shut() {
+    for members in [1, 3] {
+        let scene = Scene::quorum(members);
+        let holder = Holder::new(&scene);
+        let taken = scene.now();
+        let guard = holder.hold().await;
+        let share = guard.share();
+        scene.pass(STEP).await;
+        guard.give_up();
+        assert_eq!(share.lost().await, LostReason::GivenUp);
+        scene.pass(TTL).await;
+        assert_eq!(holder.renewed().len(), 0);
+        drop(share);
+        assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+        assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_delay_a_guard_that_is_given_up_is_freed_with_its_end() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    guard.give_up();
+    guard.release().await.unwrap();
+    assert_eq!(open_again(&scene).await, scene.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_of_a_set_that_nobody_got_does_not_stay_shut() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let b = other.lock("b").acquire().await.unwrap();
+    let set = scene.client.lock_all(["b", "x"]).lock_delay(DELAY);
+    let second = scene.client.lock_all(["x", "y"]).lock_delay(DELAY);
+    drop(b);
+    scene.settle().await;
+    let held = set.acquire().await.unwrap();
+    held.give_up();
+    drop(held);
+    scene.settle().await;
+    assert!(second.try_acquire().await.unwrap().is_none(), "it was had");
+    let y = other.lock("y").acquire().await.unwrap();
+    let set = scene.client.lock_all(["a", "y"]);
+    let set = set.max_hold(TTL / 30).lock_delay(DELAY);
+    assert!(set.acquire().await.unwrap_err().is_lost());
+    scene.settle().await;
+    let a = other.lock("a").try_acquire().await.unwrap();
+    assert!(a.is_some(), "nobody has worked under it");
+    drop(y);
+}

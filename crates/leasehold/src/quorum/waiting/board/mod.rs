@@ -190,8 +190,10 @@ impl Board {
         told.sort_unstable();
         if let Some(decisive) = told.get(majority(self.seats.len()) - 1) {
             let collided = self.wanted_another() && self.fruitless > 0;
-            let apart = OTHERS_MAY_FOLLOW * 2_u32.saturating_pow(self.fruitless.min(4));
+            let apart = OTHERS_MAY_FOLLOW * 2_u32.saturating_pow(self.fruitless.min(6));
             return Some(match collided {
+                // Members that each miss another lease never agree: they are asked once a second.
+                true if apart > FLOOR_NEAR => *decisive + FLOOR_NEAR,
                 true => *decisive + self.spread(apart),
                 false => *decisive,
             });

@@ -227,3 +227,31 @@ fn who_cannot_be_told_looks_the_oftener_the_nearer_its_turn_is() {
     assert_eq!(untold_at(&[0, 1, 2], 40), soon(4_600));
     assert_eq!(untold_at(&[1], 1), soon(2_000), "two can tell it");
 }
+
+#[test]
+fn members_that_never_agree_on_a_permit_are_asked_once_a_second_in_the_end() {
+    let permits = crate::permits::Permits::new(2).unwrap();
+    let mut board = waiting(3, 1, 30_000);
+    let mut now = at(1_000);
+    for _ in 0..8 {
+        for (member, slot) in permits.slots().enumerate() {
+            let mut busy = Busy::by(Some(owner()));
+            busy.place = Some(1);
+            busy.free.insert(slot);
+            board.busy(member, &busy, now);
+        }
+        let due = board.turn_comes().unwrap();
+        assert!(due.since(now) <= FLOOR_NEAR);
+        now = due;
+        board.begin(now, 0);
+    }
+    board.busy(0, &with_a_free_permit(permits), now);
+    board.busy(1, &with_a_free_permit(permits), now);
+    assert_eq!(board.turn_comes(), Some(now + FLOOR_NEAR));
+}
+
+fn with_a_free_permit(permits: crate::permits::Permits) -> Busy {
+    let mut busy = Busy::by(None);
+    busy.free = permits.slots().take(1).collect();
+    busy
+}
