@@ -1,7 +1,9 @@
 //! Waiting in turn: attempts with a ticket, and what becomes of a lock that is freed.
 
 use leasehold::clock::BootInstant;
-use leasehold::{Attempt, Busy, Claim, Departure, Error, Mode, Owner, Release, Ticket, Turn};
+use leasehold::{
+    Attempt, Busy, Claim, Departure, Error, ErrorKind, Mode, Owner, Release, Ticket, Turn,
+};
 
 use crate::attempt::{
     Verdict, busy, check, duration, foreign_lock, garbled, granted, milliseconds,
@@ -112,7 +114,7 @@ fn read(answer: &Answer, claim: &Claim, link: &Link) -> Verdict {
                 free @ ..,
             ] => {
                 let mut busy = busy_in_turn(value, left, place);
-                busy.untold = link.listener().has_complained();
+                busy.untold = !link.tells(claim.client.id);
                 let busy = permit::with_free(busy, claim, value, free.first());
                 (denied(busy), seen)
             }
@@ -211,6 +213,10 @@ async fn call(
 fn complain(link: &Link, failure: &Answer) {
     if let Some(refusal) = own_refusal(failure) {
         let error = refusal.to_error(link.user(), RIGHTS);
+        // Any other error is of one lock, or will pass.
+        if error.kind() == ErrorKind::Refused {
+            link.note_mute();
+        }
         link.listener().complain(error.reason());
     }
 }

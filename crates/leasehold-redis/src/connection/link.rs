@@ -190,6 +190,16 @@ impl Link {
         self.inboxes.note_subscribed(client, answer, &self.user);
     }
 
+    /// Whether `client` is told when it is its turn, as far as is known.
+    pub(crate) fn tells(&self, client: ClientId) -> bool {
+        self.inboxes.tells(client)
+    }
+
+    /// Notes that the user may tell nobody that it is its turn.
+    pub(crate) fn note_mute(&self) {
+        self.inboxes.note_mute();
+    }
+
     /// Who is told what the server says unasked.
     pub(crate) fn listener(&self) -> &Listener {
         self.inboxes.listener()

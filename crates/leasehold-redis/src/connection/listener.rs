@@ -44,11 +44,6 @@ impl Listener {
         }
     }
 
-    /// Whether waiters of this member are not told, as far as is known.
-    pub(crate) fn has_complained(&self) -> bool {
-        self.complained.load(Ordering::Relaxed)
-    }
-
     /// What takes the pushed messages from a connection's driver.
     pub(super) fn takes_pushes(
         self: &Arc<Self>,
@@ -87,6 +82,8 @@ pub(super) struct Inboxes {
     /// Whether the server speaks the protocol in which it tells something unasked.
     pushes: bool,
     of: Mutex<HashMap<ClientId, Inbox>>,
+    /// The user may tell nobody anything.
+    mute: AtomicBool,
 }
 
 /// How far the server has got with a subscription.
@@ -104,6 +101,7 @@ impl Inboxes {
             listener,
             pushes,
             of: Mutex::default(),
+            mute: AtomicBool::new(false),
         }
     }
 
@@ -134,6 +132,17 @@ impl Inboxes {
             _ => Inbox::Open,
         };
         self.of().insert(client, inbox);
+    }
+
+    /// The user may not tell others that it is their turn: nor can others who are let in as this user.
+    pub(super) fn note_mute(&self) {
+        self.mute.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `client` is told when it is its turn, as far as is known.
+    pub(super) fn tells(&self, client: ClientId) -> bool {
+        let is_open = self.of().get(&client) == Some(&Inbox::Open);
+        is_open && !self.mute.load(Ordering::Relaxed)
     }
 
     /// The connection is gone.
