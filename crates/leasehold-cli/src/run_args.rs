@@ -25,7 +25,13 @@ pub(crate) struct RunArgs {
 
     /// Hold the lock together with others, N at most: take one of its N permits (1 to 128). N is the
     /// same for all who use the lock at a time.
-    #[arg(long, value_name = "N", value_parser = permits, conflicts_with_all = ["shared", "also"])]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = permits,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["shared", "also"]
+    )]
     pub(crate) permits: Option<Permits>,
 
     /// Hold this lock as well, in the same mode; may be given again.
