@@ -39,7 +39,8 @@ pub(crate) struct RunArgs {
     pub(crate) also: Vec<String>,
 
     /// Where a run around this one holds the lock, run CMD under that one's lease, instead of
-    /// refusing to wait for it. Exits with 76 if it does not hold the lock any more.
+    /// refusing to wait for it; TTL, longest hold and delay are then those of that run. Exits with 76
+    /// if it does not hold the lock any more.
     #[arg(long, conflicts_with = "also")]
     pub(crate) nested: bool,
 
