@@ -181,6 +181,11 @@ impl Semaphore {
         Self(self.0.max_hold(max_hold))
     }
 
+    /// As [`crate::Semaphore::lock_delay`].
+    pub fn lock_delay(self, span: Duration) -> Self {
+        Self(self.0.lock_delay(span))
+    }
+
     /// As [`crate::Semaphore::barging`].
     pub fn barging(self, barging: bool) -> Self {
         Self(self.0.barging(barging))
