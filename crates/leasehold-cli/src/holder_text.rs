@@ -46,11 +46,18 @@ pub(crate) fn permits(mode: Mode) -> Option<u32> {
     }
 }
 
-/// All holders in one phrase.
+/// The holders in one phrase, for people: of many, the first ones.
 pub(crate) fn phrases(holders: &[Holder]) -> String {
-    let phrases: Vec<String> = holders.iter().map(phrase).collect();
+    let named = holders.iter().take(NAMED_MAX);
+    let mut phrases: Vec<String> = named.map(phrase).collect();
+    if holders.len() > NAMED_MAX {
+        phrases.push(format!("{} more", holders.len() - NAMED_MAX));
+    }
     phrases.join(" and ")
 }
+
+/// So many holders are named in one phrase.
+const NAMED_MAX: usize = 3;
 
 /// A holder for programs; what is not known is null.
 pub(crate) fn json(holder: &Holder) -> Value {
@@ -115,6 +122,11 @@ mod tests {
             phrases(&[unknown.clone(), unknown]),
             "a client of another library and a client of another library"
         );
+        let many = vec![Holder::unknown(Mode::Shared); 128];
+        assert_eq!(phrases(&many[..3]).matches("another library").count(), 3);
+        let text = phrases(&many);
+        assert_eq!(text.matches("another library").count(), 3);
+        assert!(text.ends_with(" and 125 more"), "{text}");
     }
 
     #[test]

@@ -25,7 +25,13 @@ pub(crate) struct RunArgs {
 
     /// Hold the lock together with others, N at most: take one of its N permits (1 to 128). N is the
     /// same for all who use the lock at a time.
-    #[arg(long, value_name = "N", value_parser = permits, conflicts_with_all = ["shared", "also"])]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = permits,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["shared", "also"]
+    )]
     pub(crate) permits: Option<Permits>,
 
     /// Hold this lock as well, in the same mode; may be given again.
@@ -33,7 +39,8 @@ pub(crate) struct RunArgs {
     pub(crate) also: Vec<String>,
 
     /// Where a run around this one holds the lock, run CMD under that one's lease, instead of
-    /// refusing to wait for it. Exits with 76 if it does not hold the lock any more.
+    /// refusing to wait for it; TTL, longest hold and delay are then those of that run. Exits with 76
+    /// if it does not hold the lock any more.
     #[arg(long, conflicts_with = "also")]
     pub(crate) nested: bool,
 

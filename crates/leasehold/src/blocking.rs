@@ -16,8 +16,10 @@
 //! # Ok::<(), leasehold::Error>(())
 //! ```
 
+mod guarded;
 mod lock_set;
 
+pub use guarded::Guarded;
 pub use lock_set::{GuardSet, LockSet};
 
 use std::ops::Deref;
@@ -181,6 +183,11 @@ impl Semaphore {
         Self(self.0.max_hold(max_hold))
     }
 
+    /// As [`crate::Semaphore::lock_delay`].
+    pub fn lock_delay(self, span: Duration) -> Self {
+        Self(self.0.lock_delay(span))
+    }
+
     /// As [`crate::Semaphore::barging`].
     pub fn barging(self, barging: bool) -> Self {
         Self(self.0.barging(barging))
@@ -267,52 +274,31 @@ impl Guard {
     }
 }
 
+/// For a guard of a set, by a [`share`](crate::Guard::share) of it: to announce or to downgrade it.
+///
+/// # Examples
+///
+/// ```
+/// use leasehold::{MemoryStore, blocking};
+///
+/// let locks = blocking::Client::new(MemoryStore::new());
+/// let guards = locks.lock_all(["stock", "orders"]).acquire()?;
+/// for guard in guards.guards() {
+///     blocking::Guard::from(guard.share()).downgrade()?;
+/// }
+/// # guards.release();
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+impl From<crate::Guard> for Guard {
+    fn from(guard: crate::Guard) -> Self {
+        Self(guard)
+    }
+}
+
 impl Deref for Guard {
     type Target = crate::Guard;
 
     fn deref(&self) -> &crate::Guard {
         &self.0
-    }
-}
-
-/// A blocking [`crate::Guarded`].
-#[derive(Debug)]
-#[must_use = "if unused the lock is freed at once"]
-#[clippy::has_significant_drop]
-pub struct Guarded<T>(crate::Guarded<T>);
-
-impl<T> Guarded<T> {
-    /// Puts `value` behind `guard`.
-    pub fn new(guard: Guard, value: T) -> Self {
-        Self(crate::Guarded::new(guard.0, value))
-    }
-
-    /// As [`crate::Guarded::ensure`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Guard::ensure`].
-    pub fn ensure(&mut self, span: Duration) -> Result<&mut T, Error> {
-        self.0.ensure(span)
-    }
-
-    /// The guard.
-    pub fn guard(&self) -> &crate::Guard {
-        self.0.guard()
-    }
-
-    /// The guard and the value, apart again.
-    pub fn into_inner(self) -> (Guard, T) {
-        let (guard, value) = self.0.into_inner();
-        (Guard(guard), value)
-    }
-
-    /// Drops the value, then frees the lock and says how that ended.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Guard::release`].
-    pub fn release(self) -> Result<Ended, Error> {
-        pollster::block_on(self.0.release())
     }
 }

@@ -74,6 +74,13 @@ impl Semaphore {
         self
     }
 
+    /// As [`Lock::lock_delay`]: for how much longer a permit stays taken after an unclean end of its
+    /// holder. Default: no longer.
+    pub fn lock_delay(mut self, span: Duration) -> Self {
+        self.lock = self.lock.lock_delay(span);
+        self
+    }
+
     /// As [`Lock::barging`]: ahead of those who wait. Default: no.
     pub fn barging(mut self, barging: bool) -> Self {
         self.lock = self.lock.barging(barging);

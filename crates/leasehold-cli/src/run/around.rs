@@ -93,7 +93,7 @@ impl Around {
 }
 
 /// Why who holds a lock in mode `held` cannot lend it in mode `wanted`, if so.
-fn refusal(held: Mode, wanted: Mode) -> Option<&'static str> {
+pub(super) fn refusal(held: Mode, wanted: Mode) -> Option<&'static str> {
     match (held, wanted) {
         (_, Mode::Permit(_)) => Some("--nested gives no permit of a lock that is held already"),
         (Mode::Permit(_), _) => Some("who holds a permit has not the whole lock to lend"),

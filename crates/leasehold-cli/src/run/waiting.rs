@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::holder_text;
 use crate::message::Message;
 use crate::output::Output;
-use crate::run::around::Around;
+use crate::run::around::{self, Around};
 use crate::run::hold::Hold;
 use crate::run::nesting::{LockAround, Nesting};
 use crate::run::signals::Signals;
@@ -133,15 +133,24 @@ impl Request<'_> {
                 let holders = self.client.holders(name).await.unwrap_or_default();
                 if let Some(holder) = self.nesting.deadlock(&holders, self.args.mode()) {
                     return Err(Failure::usage(format!(
-                        "lock {name:?} is held around this command, by {}: waiting for it {}",
+                        "lock {name:?} is held around this command, by {}: waiting for it {}{}",
                         holder_text::phrase(holder),
                         without_end(holder.mode, self.args.mode()),
+                        self.way_out(holder.mode),
                     )));
                 }
                 is_shared |= self.nesting.shares(&holders);
             }
         }
         Ok(self.locks.clone().barging(is_shared))
+    }
+
+    /// The option that would let the command run under a lock held around it, where one would.
+    fn way_out(&self, held: Mode) -> &'static str {
+        match around::refusal(held, self.args.mode()) {
+            None if self.args.also.is_empty() => " (--nested runs the command under its lease)",
+            _ => "",
+        }
     }
 
     /// The lock that is waited for, and who holds it: the first one that this run does not hold
@@ -297,7 +306,7 @@ impl Request<'_> {
 fn without_end(held: Mode, wanted: Mode) -> &'static str {
     match (held, wanted) {
         (Mode::Permit(_), Mode::Permit(_)) => "might never end",
-        _ => "would never end (--nested runs the command under its lease)",
+        _ => "would never end",
     }
 }
 

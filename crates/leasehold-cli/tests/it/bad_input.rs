@@ -67,6 +67,14 @@ fn permits() {
 }
 
 #[test]
+fn a_negative_number_of_permits() {
+    refused(
+        &["run", "--permits", "-1", "x"],
+        &["'-1'", "1 to 128 permits"],
+    );
+}
+
+#[test]
 fn further_names() {
     refused(&["run", "x", "--also", ""], &["lock name is empty"]);
     refused(

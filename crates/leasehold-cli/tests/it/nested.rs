@@ -88,6 +88,22 @@ fn nobody_lends_more_than_it_has() {
 }
 
 #[test]
+fn nested_is_advised_only_where_it_would_be_accepted() {
+    let sandbox = Sandbox::new();
+    let advised = |outer: &[&str], inner: &str| {
+        let ended = within(&sandbox, outer, &format!("-n {inner} -- touch ran"));
+        ended.fails(0, &["is held around this command"]);
+        assert_eq!(ended.stdout, "code-64\n");
+        ended.stderr.contains("--nested")
+    };
+    assert!(advised(&["x"], "x") && advised(&["x"], "-s x"));
+    assert!(!advised(&["-s", "x"], "x"), "it cannot be had alone");
+    assert!(!advised(&["x"], "--permits 2 x"), "it has no permits");
+    assert!(!advised(&["--permits", "2", "x"], "x"), "not all of it");
+    assert!(!advised(&["x"], "y --also x"), "not with --also");
+}
+
+#[test]
 fn a_holder_that_is_none_any_more_is_76() {
     let sandbox = Sandbox::new();
     // Left behind by a run that ended: it has the run's environment, and the lock is free.

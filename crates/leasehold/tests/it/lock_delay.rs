@@ -338,6 +338,20 @@ async fn readers_keep_a_writer_out_for_the_delay_of_the_one_that_died() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_permit_stays_taken_for_the_delay_of_its_holder_that_died() {
+    let scene = Scene::quorum(3);
+    let holder = Holder::new(&scene);
+    let taken = scene.now();
+    let permits = holder.client.semaphore("x", 1).lock_delay(DELAY);
+    let _dead = permits.acquire().await.unwrap();
+    holder.cut_off();
+    let waiting = scene.client.semaphore("x", 1).acquire();
+    drop(waiting.await.unwrap());
+    let waited = scene.now().since(taken);
+    assert!(waited >= TTL + DELAY, "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delay_out_of_bounds_is_refused_with_its_bound_and_sends_nothing() {
     let scene = Scene::quorum(3);
     let asked = |ttl: u64, delay: Duration| {

@@ -153,9 +153,9 @@ async fn a_guarded_value_ends_before_the_lock_is_freed() {
 fn without_async_a_guarded_value_and_a_downgrade_are_the_same() {
     let locks = blocking::Client::new(leasehold::MemoryStore::new());
     let guard = locks.lock("x").try_acquire().unwrap().unwrap();
-    guard.downgrade().unwrap();
-    let reader = locks.lock("x").mode(leasehold::Mode::Shared);
     let mut text = blocking::Guarded::new(guard, String::new());
+    text.guard().downgrade().unwrap();
+    let reader = locks.lock("x").mode(leasehold::Mode::Shared);
     text.ensure(Duration::from_secs(1)).unwrap().push('a');
     let joined = reader.try_acquire().unwrap().expect("it is shared");
     assert_eq!(text.guard().mode(), leasehold::Mode::Shared);

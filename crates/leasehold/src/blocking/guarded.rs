@@ -1,0 +1,61 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::blocking::Guard;
+use crate::error::Error;
+use crate::guard::Ended;
+
+/// A blocking [`crate::Guarded`].
+#[must_use = "if unused the lock is freed at once"]
+#[clippy::has_significant_drop]
+pub struct Guarded<T> {
+    // First: dropped before the guard.
+    value: T,
+    guard: Guard,
+}
+
+impl<T> Guarded<T> {
+    /// Puts `value` behind `guard`.
+    pub fn new(guard: Guard, value: T) -> Self {
+        Self { value, guard }
+    }
+
+    /// As [`crate::Guarded::ensure`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::ensure`].
+    pub fn ensure(&mut self, span: Duration) -> Result<&mut T, Error> {
+        self.guard.ensure(span)?;
+        Ok(&mut self.value)
+    }
+
+    /// The guard.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// The guard and the value, apart again.
+    pub fn into_inner(self) -> (Guard, T) {
+        (self.guard, self.value)
+    }
+
+    /// Drops the value, then frees the lock and says how that ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::release`].
+    pub fn release(self) -> Result<Ended, Error> {
+        let Self { value, guard } = self;
+        drop(value);
+        guard.release()
+    }
+}
+
+impl<T> fmt::Debug for Guarded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
+    }
+}
