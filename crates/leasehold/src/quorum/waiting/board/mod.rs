@@ -95,11 +95,14 @@ impl Board {
     pub(super) fn granted(&mut self, member: usize) {
         let seat = &mut self.seats[member];
         seat.queued = false;
+        seat.wanted = None;
         seat.until = None;
     }
 
     pub(super) fn busy(&mut self, member: usize, busy: &Busy, now: BootInstant) {
         let seat = &mut self.seats[member];
+        // It answers in the order in which it tells: it has heard of the waiter since.
+        seat.wanted = None;
         seat.place = busy.place;
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
@@ -233,9 +236,11 @@ impl Board {
             .then(|| asked + pause.min(FLOOR_FAR) + self.spread(SILENT_POLL / 4))
     }
 
-    /// A single member drops whoever does not show itself. It asks for that once a second at most.
+    /// A single member drops whoever does not show itself. It asks for that once a second at most, and
+    /// the others may follow: one attempt shows it to all.
     fn is_wanted(&self) -> Option<BootInstant> {
-        self.seats.iter().filter_map(|seat| seat.wanted).min()
+        let first = self.seats.iter().filter_map(|seat| seat.wanted).min()?;
+        Some(first + OTHERS_MAY_FOLLOW)
     }
 
     /// Members said that it would be worth asking by now.
@@ -286,7 +291,8 @@ fn decisive<T: Ord>(values: impl Iterator<Item = T>, seats: &[Seat]) -> Option<T
     values.pop()
 }
 
-/// After the first member said that it is a waiter's turn, the others may have as long as this.
+/// After the first member said that it is a waiter's turn, or wanted to hear of it, the others may have
+/// as long as this.
 const OTHERS_MAY_FOLLOW: Duration = Duration::from_millis(20);
 
 /// How much later than the end of a lease the head tries, since servers count in milliseconds; and
