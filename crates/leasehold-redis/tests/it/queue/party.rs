@@ -166,6 +166,12 @@ impl Party {
         }
     }
 
+    /// That it is to ask at once, which it does: it waits on.
+    pub(super) async fn is_to_show_itself(&self, waiting: Waiting) {
+        assert_eq!(self.hears_soon(waiting).await, Duration::ZERO);
+        self.busy(waiting).await;
+    }
+
     /// Nothing was said to it by what has been answered until now: its server says things to one
     /// connection in order.
     pub(super) async fn has_heard_nothing(&self) {
@@ -187,6 +193,13 @@ impl Party {
         let waiters = self.member.waiters(&key).await.unwrap();
         waiters.iter().map(|waiter| waiter.ticket).collect()
     }
+}
+
+/// As if the last one had been asked to only a moment ago, however slow the test is.
+pub(super) fn nobody_else_is_to_show_itself(server: &RedisServer) {
+    let (until, shows) = ("9000000000000", "shows");
+    let set = server.command(&["ZADD", OFFERED, "XX", "CH", until, shows]);
+    assert_eq!(set, Reply::Integer(1));
 }
 
 impl Waiting {

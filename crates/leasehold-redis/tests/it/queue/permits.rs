@@ -3,7 +3,7 @@
 use leasehold::{Attempt, Busy, Claim, Departure, ErrorKind, Mode, Permits, RESERVATION, Slot};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use super::party::{OFFERED, Party, QUEUE, Waiting, is_granted};
+use super::party::{OFFERED, Party, QUEUE, Waiting, is_granted, nobody_else_is_to_show_itself};
 use crate::support::{busy, eventually, value};
 
 fn one_of(count: u32) -> Mode {
@@ -114,22 +114,15 @@ async fn nobody_passes_one_who_wants_the_lock_in_another_way() {
         holder.releases(&held[0]).await;
         holder.releases(&held[1]).await;
         a.hears_its_permit(first).await;
-        writer.hears_soon(second).await;
+        writer.is_to_show_itself(second).await;
+        nobody_else_is_to_show_itself(&server);
         let (mine, _) = a.granted(first).await;
         let refused = b.busy(third).await;
         assert_eq!(free(&refused), []);
         assert!(!is_granted(&b.asks_for(third, 1).await.1));
-        // It hears when it is worth asking, and is told of a lock that nobody holds any more.
-        let rest = writer.hears_soon(second).await;
-        assert!(rest <= mine.ttl, "{rest:?}");
         a.releases(&mine).await;
         holder.releases(&held[2]).await;
-        loop {
-            match writer.hears().await {
-                leasehold::Heard::Hint(hint) if hint.word == leasehold::Word::YourTurn => break,
-                _ => {}
-            }
-        }
+        writer.hears_its_turn(second).await;
         assert_eq!(value(&server, "deploy"), Reply::Bulk(second.reservation()));
         let (alone, _) = writer.granted(second).await;
         writer.releases(&alone).await;

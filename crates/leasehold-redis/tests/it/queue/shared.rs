@@ -3,7 +3,7 @@
 use leasehold::{Attempt, Mode, RESERVATION};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use super::party::{Party, QUEUE, Waiting, is_granted};
+use super::party::{Party, QUEUE, Waiting, is_granted, nobody_else_is_to_show_itself};
 use crate::support::{busy, granted, value};
 
 #[tokio::test]
@@ -27,16 +27,18 @@ async fn the_first_of_many_readers_calls_those_behind_it_up_to_the_next_writer()
     let (one, _) = a.granted(readers[0]).await;
     b.hears_its_turn(readers[1]).await;
     c.hears_its_turn(readers[2]).await;
-    writer.has_heard_nothing().await;
-    late.has_heard_nothing().await;
+    // It keeps one out that could join, who is to look should it not come.
+    writer.is_to_show_itself(fourth).await;
+    assert_eq!(late.hears_soon(fifth).await, RESERVATION);
     assert_eq!(a.queue().await.len(), 4, "they stay until they come");
+    nobody_else_is_to_show_itself(&server);
 
     let (two, _) = b.granted(readers[1]).await;
     c.has_heard_nothing().await;
-    // A reader behind the writer does not pass it, which learns how long it may take.
+    // A reader behind the writer does not pass it, and learns how long it may take.
     let refused = late.busy(fifth).await;
     assert_eq!((refused.holder, refused.place), (None, Some(3)));
-    let rest = writer.hears_soon(fourth).await;
+    let rest = refused.remaining.unwrap();
     assert!(rest > RESERVATION && rest <= one.ttl, "{rest:?}");
     let (three, _) = c.granted(readers[2]).await;
     a.releases(&one).await;
@@ -91,7 +93,7 @@ async fn a_dead_writer_keeps_no_reader_out() {
     let waiting = reader.since(4).shared();
     let answer = reader.busy(waiting).await;
     assert_eq!(answer.place, Some(2));
-    other.hears_soon(writer).await;
+    other.is_to_show_itself(writer).await;
     assert_eq!(other.queue().await, [writer.ticket, waiting.ticket]);
     other.leaves(writer).await;
     reader.granted(waiting).await;

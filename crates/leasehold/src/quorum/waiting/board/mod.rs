@@ -38,6 +38,8 @@ struct Seat {
     free: Slots,
     /// Since when nothing is heard from there.
     deaf: Option<BootInstant>,
+    /// Since when it wants to know whether the waiter is still there.
+    wanted: Option<BootInstant>,
     /// When it is worth asking there, should nothing be heard by then, as the member once said.
     soon: Option<BootInstant>,
     /// When what is kept for somebody else there lapses, should that one never come.
@@ -74,6 +76,7 @@ impl Board {
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
+            seat.wanted = None;
             seat.named = None;
             seat.free = Slots::default();
             // Before, it is an attempt for another reason.
@@ -92,11 +95,14 @@ impl Board {
     pub(super) fn granted(&mut self, member: usize) {
         let seat = &mut self.seats[member];
         seat.queued = false;
+        seat.wanted = None;
         seat.until = None;
     }
 
     pub(super) fn busy(&mut self, member: usize, busy: &Busy, now: BootInstant) {
         let seat = &mut self.seats[member];
+        // It answers in the order in which it tells: it has heard of the waiter since.
+        seat.wanted = None;
         seat.place = busy.place;
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
@@ -125,6 +131,9 @@ impl Board {
             Word::YourTurn => {
                 seat.told.get_or_insert(now);
                 seat.named = slot;
+            }
+            Word::Soon { remaining } if remaining.is_zero() => {
+                seat.wanted.get_or_insert(now);
             }
             Word::Soon { remaining } => seat.soon = Some(now + remaining),
         }
@@ -161,6 +170,7 @@ impl Board {
         let other = [
             self.turn_comes(),
             self.turn_is_near(asked),
+            self.is_wanted(),
             self.nobody_will_tell(asked),
             self.word_is_due(asked),
             self.nobody_came(asked),
@@ -228,6 +238,13 @@ impl Board {
             .then(|| asked + pause.min(FLOOR_FAR) + self.spread(SILENT_POLL / 4))
     }
 
+    /// A single member drops whoever does not show itself. It asks for that once a second at most, and
+    /// the others may follow: one attempt shows it to all.
+    fn is_wanted(&self) -> Option<BootInstant> {
+        let first = self.seats.iter().filter_map(|seat| seat.wanted).min()?;
+        Some(first + OTHERS_MAY_FOLLOW)
+    }
+
     /// Members said that it would be worth asking by now.
     fn word_is_due(&self, asked: BootInstant) -> Option<BootInstant> {
         let soon = decisive(self.seats.iter().filter_map(|seat| seat.soon), &self.seats)?;
@@ -276,7 +293,8 @@ fn decisive<T: Ord>(values: impl Iterator<Item = T>, seats: &[Seat]) -> Option<T
     values.pop()
 }
 
-/// After the first member said that it is a waiter's turn, the others may have as long as this.
+/// After the first member said that it is a waiter's turn, or wanted to hear of it, the others may have
+/// as long as this.
 const OTHERS_MAY_FOLLOW: Duration = Duration::from_millis(20);
 
 /// How much later than the end of a lease the head tries, since servers count in milliseconds; and

@@ -254,4 +254,19 @@ fn with_a_free_permit(permits: crate::permits::Permits) -> Busy {
     let mut busy = Busy::by(None);
     busy.free = permits.slots().take(1).collect();
     busy
+
+fn who_is_to_show_itself_asks_soon_whatever_other_members_said_and_once() {
+    let mut board = waiting(5, 3, 30_000);
+    for (member, remaining) in [(0, 4), (1, 4), (2, 0)] {
+        let remaining = Duration::from_secs(remaining);
+        board.hint(member, Word::Soon { remaining }, None, at(1_100));
+    }
+    assert_eq!(board.due(), soon(1_120));
+    board.begin(at(1_120), 0);
+    assert_eq!(board.due(), soon(2_120));
+    let remaining = Duration::ZERO;
+    board.hint(3, Word::Soon { remaining }, None, at(1_121));
+    assert_eq!(board.due(), soon(1_141));
+    board.busy(3, &Busy::by(Some(owner())), at(1_122));
+    assert_eq!(board.due(), soon(2_120), "it came before the answer");
 }
