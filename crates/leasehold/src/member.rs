@@ -35,12 +35,18 @@ use crate::store::Store;
 /// - **M7** `acquire_in_turn` grants what is free if nobody older waits, and what is reserved for this
 ///   waiter or for a younger one. Else the waiter is in the queue afterwards, by its ticket; a free
 ///   lock is reserved for the oldest. Barging takes what is free or reserved, and queues nowhere.
+///   Readers join unless an older waiter wants no share. Those whom nobody like that keeps out any
+///   more, since it left the queue or since a reader came in turn or ahead of it, are told that it is
+///   their turn.
 /// - **M8** A lock that is freed by `depart` or `leave_queue` is reserved for the oldest waiter that
 ///   hears of it, for [`RESERVATION`]: it is told that it is its turn, and one behind it that belongs
 ///   to another client, that it is worth asking should the reservation lapse. Who does not hear is
 ///   dropped.
 /// - **M9** A reservation that lapsed costs its client's other waiters their places, until one of them
-///   asks again.
+///   asks again. One that keeps others out of what they could share is told to ask at once
+///   ([`Word::Soon`](crate::Word::Soon) with nothing remaining), once in a [`RESERVATION`] at most: if its client has not
+///   been heard when that is over, the same becomes of it. Whoever it keeps out learns when that is,
+///   from its refusal or as one that stands in.
 /// - **M10** While somebody waits, [`Store::acquire`] takes nothing that is reserved.
 /// - **M11** While permits are held, the free ones are for as many waiters, the oldest of those who hear:
 ///   each is told that it is its turn, and of which permit, once in a [`RESERVATION`]; who has not

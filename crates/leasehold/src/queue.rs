@@ -72,7 +72,8 @@ pub enum Word {
     /// The waiter is one of the next here: should nothing be heard, it is worth trying once the
     /// one before it has had its time.
     Soon {
-        /// How long that is at most.
+        /// How long that is at most. Nothing: the member wants to know at once whether the waiter is
+        /// still there, since it keeps others out of what they could share.
         remaining: Duration,
     },
 }

@@ -10,16 +10,6 @@
 --         the server if it refused to tell somebody something
 -- Source  Leasehold's wire v1, "the queue"
 
--- All who want to share the lock, and wait in front of everybody who does not, come with the first.
-local function call_readers()
-  from_the_oldest(function(entry)
-    if not is_shared(entry) then
-      return 'stop'
-    end
-    return not hears(entry, 'turn') and 'drop'
-  end)
-end
-
 local function grant(value)
   if queued then
     redis.call('ZREM', queue, mine)
@@ -27,7 +17,7 @@ local function grant(value)
   if mode == 'shared' then
     share(lock, readers, SHARED, value == SHARED, owner, ttl, now)
     if value ~= SHARED then
-      call_readers()
+      call_readers(now)
     end
   elseif value ~= owner then
     redis.call('SET', lock, owner, 'PX', ttl)
@@ -36,20 +26,26 @@ local function grant(value)
   return {1, seen(), drawn}
 end
 
--- Whether a writer waits for longer than this reader, and hears that it is next.
-local function is_behind_a_writer()
-  local behind = false
+-- Whether one who wants no share, and is there, waits for longer than this reader; and how long it takes
+-- until that one is late.
+local function is_kept_out()
+  local behind, left, somebody_is_gone = false, nil, false
   from_the_oldest(function(entry)
     if entry == mine then
       return 'stop'
-    end
-    if is_shared(entry) then
+    elseif is_shared(entry) then
       return
+    elseif show(entry, now) == 'gone' then
+      somebody_is_gone = true
+      return 'drop'
     end
-    behind = hears(entry, soon(rest()))
-    return behind and 'stop' or 'drop'
+    behind, left = true, sooner(nil, client_of(entry), now)
+    return 'stop'
   end)
-  return behind
+  if somebody_is_gone and not behind then
+    call_readers(now, mine)
+  end
+  return behind, left
 end
 
 if queued then
@@ -68,8 +64,10 @@ if value == SHARED and mode == 'shared' then
     return grant(value)
   end
   enqueue(mine, since)
-  if not is_behind_a_writer() then
+  local behind, left = is_kept_out()
+  if not behind then
     return grant(value)
   end
+  return busy(value, left and math.min(left, rest()))
 end
 return busy(value)

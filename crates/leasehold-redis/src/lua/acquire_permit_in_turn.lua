@@ -53,16 +53,20 @@ if not joins then
     return granted()
   end)
 end
-local slot, its_turn = choose(wish, free), true
+local slot, its_turn, left = choose(wish, free), true, soonest(now, readers)
 if queued then
   enqueue(mine, since)
-  its_turn = offer(now, count, free, mine, slot)
+  local turn, _, late_in = offer(now, count, free, mine, slot)
+  its_turn = turn
+  if not turn then
+    left = math.min(left, late_in or left)
+  end
 end
 if its_turn and slot then
   give(slot)
   return granted()
 end
-local answer = busy(value, soonest(now, readers))
+local answer = busy(value, left)
 answer[6] = its_turn and free or {}
 if queued and its_turn then
   -- It knows of the others, and is expected to take one.

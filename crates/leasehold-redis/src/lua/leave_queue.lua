@@ -1,5 +1,5 @@
 -- Takes a waiter out of the queue; what is kept for it is handed over to the next, and so are permits
--- that are free.
+-- that are free. Readers that it kept out are called.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered  6 slots
 -- ARGV  1 waiter
@@ -43,6 +43,9 @@ else
   if not told and rank and rank < 2 then
     -- Who was behind it keeps a timer of its own from now on.
     tell_next(2, left or value and rest() or gap, now)
+  end
+  if value == SHARED and entry and not is_shared(entry) then
+    call_readers(now)
   end
 end
 return unsaid and {1, unsaid} or 1

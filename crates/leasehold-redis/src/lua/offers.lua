@@ -15,10 +15,8 @@ local NO_SLOT = 999
 local slots = KEYS[#KEYS]
 
 local function note_offer(entry, slot, now)
-  local lapses_at = now + RESERVATION_MS
-  -- Of several offers the first one that a client does not answer tells that it is late.
-  redis.call('ZADD', offered, 'NX', digits(lapses_at), client_of(entry))
-  note(entry, lapses_at * OFFER_UNIT + slot)
+  await(client_of(entry), now)
+  note(entry, (now + RESERVATION_MS) * OFFER_UNIT + slot)
 end
 
 -- The offers that stand, {entry → slot}. Whatever else is in "offered" is a smaller number.
@@ -52,14 +50,15 @@ local function in_order(free, standing, wanted)
 end
 
 -- Tells those whose turn it is, each of a free permit, but nobody twice while that stands. Answers
--- whether it is the turn of mine, who wants the permit wanted if it is free; and whether anybody was told.
+-- whether it is the turn of mine, who wants the permit wanted if it is free; whether anybody was told; and
+-- how long it takes until the first is late of those who come before mine.
 local function offer(now, count, free, mine, wanted)
   if #free == 0 then
     return false, false
   end
   local standing = offers_at(now)
   local order = in_order(free, standing, wanted)
-  local turns, told, its_turn, called = 0, 0, false, {}
+  local turns, told, asked, its_turn, called, left = 0, 0, false, false, {}, nil
   from_the_oldest(function(entry)
     local client = client_of(entry)
     if turns == #free then
@@ -67,7 +66,13 @@ local function offer(now, count, free, mine, wanted)
     elseif is_late(client, now) then
       return 'drop'
     elseif not wants_permit(entry) then
-      return hears(entry, soon(rest())) and 'stop' or 'drop'
+      local sight = show(entry, now)
+      if sight == 'gone' then
+        return 'drop'
+      end
+      asked = sight == 'asked'
+      called[client], left = true, sooner(left, client, now)
+      return 'stop'
     elseif mark_of(entry) ~= PERMIT_MARK .. count then
       -- It can have none of these, and learns so when it asks.
       hears(entry, 'turn')
@@ -83,16 +88,17 @@ local function offer(now, count, free, mine, wanted)
         note_offer(entry, slot, now)
         told = told + 1
       end
-      called[client] = true
+      called[client], left = true, sooner(left, client, now)
     end
     turns = turns + 1
   end)
-  if told > 0 then
+  -- One that is refused in this step knows from the answer when to look again.
+  if told > 0 or asked and (its_turn or not mine) then
     tell_a_stand_in(function(entry)
-      return called[client_of(entry)] or entry == mine and its_turn
+      return called[client_of(entry)] or entry == mine or not wants_permit(entry)
     end, RESERVATION_MS, now)
   end
-  return its_turn, told > 0
+  return its_turn, told > 0, left
 end
 
 -- Offers the permits that are free, if the lock key holds such a value. Answers whether anybody was told,

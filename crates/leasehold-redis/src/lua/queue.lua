@@ -10,7 +10,7 @@
 -- the queue. "offered" says of a client when what was kept for it lapses. Past that instant, without
 -- having been heard since, it is late: it may be dead, and its entries are dropped. Under GAP
 -- "offered" says until when a free lock is left free; and with a score of 0, which marks of permits
--- may be found in the queue.
+-- may be found in the queue. Under SHOWS it says until when nobody else is asked to show itself.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- Source  Leasehold's wire v1, "the queue"
@@ -21,6 +21,7 @@ local WAITER_LENGTH = 49
 local INBOX = 'leasehold:inbox:'
 local RESERVATION_MS = 1000
 local RECORD_MS = 30 * 1000
+local SHOWS = 'shows'
 
 -- So many entries are looked at at once.
 local FEW = 4
@@ -100,6 +101,18 @@ end
 local function note(name, lapses_at)
   redis.call('ZADD', offered, digits(lapses_at), name)
   redis.call('PEXPIRE', offered, RECORD_MS)
+end
+
+-- From now on it counts against the client if it is not heard in time. Of several things that it does
+-- not answer the first one tells that it is late.
+local function await(client, now)
+  redis.call('ZADD', offered, 'NX', digits(now + RESERVATION_MS), client)
+end
+
+-- How long it takes until the first is late, of a client and those of whom that is left.
+local function sooner(left, client, now)
+  local own = lapses(client) - now
+  return own > 0 and math.min(left or own, own) or left
 end
 
 -- The client was heard.
@@ -187,11 +200,55 @@ local function tell_a_stand_in(is_fellow, ms, now)
   end
 end
 
--- Whether an entry is of this client.
-local function is_of(client)
+-- Whether an entry is of this client, or mine, which asks itself.
+local function is_of(client, mine)
   return function(entry)
-    return client_of(entry) == client
+    return client_of(entry) == client or entry == mine
   end
+end
+
+-- Whether one is there that keeps others out of what they could share: 'seen', just 'asked' to show
+-- itself, or 'gone'. Hearing is not enough: the connection of one whose machine lost power stands.
+local function show(entry, now)
+  local client = client_of(entry)
+  if is_late(client, now) then
+    return 'gone'
+  elseif lapses(SHOWS) > now then
+    return 'seen'
+  elseif not hears(entry, soon(0)) then
+    return 'gone'
+  end
+  note(SHOWS, now + RESERVATION_MS)
+  await(client, now)
+  return 'asked'
+end
+
+-- Whether the next few behind an entry, as far as they want to share the lock, have to wait for it. One
+-- of them learns when it is late, if it is.
+local function keeps_others_out(keeper, now, mine)
+  local at, behind = redis.call('ZRANK', queue, keeper), {}
+  for _, entry in ipairs(redis.call('ZRANGE', queue, at + 1, at + FEW)) do
+    if is_shared(entry) and entry ~= mine and client_of(entry) ~= client_of(keeper) then
+      behind[#behind + 1] = entry
+    end
+  end
+  local sight = #behind == 0 and 'seen' or show(keeper, now)
+  for _, entry in ipairs(sight == 'asked' and behind or {}) do
+    if hears(entry, soon(RESERVATION_MS)) then
+      break
+    end
+  end
+  return sight ~= 'gone'
+end
+
+-- All who want to share the lock, and wait in front of everybody who does not, may come; mine does.
+local function call_readers(now, mine)
+  from_the_oldest(function(entry)
+    if not is_shared(entry) then
+      return keeps_others_out(entry, now, mine) and 'stop' or 'drop'
+    end
+    return entry ~= mine and not hears(entry, 'turn') and 'drop'
+  end)
 end
 
 local function reserve(entry, since)
@@ -226,7 +283,7 @@ local function hand_over(now, mine)
       if hears(entry, 'turn') then
         reserve(entry, digits(tonumber(head[2])))
         note(client, now + RESERVATION_MS)
-        tell_a_stand_in(is_of(client), RESERVATION_MS, now)
+        tell_a_stand_in(is_of(client, mine), RESERVATION_MS, now)
         return false
       end
     end

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::{Departure, Heard, Release, Store, Word};
 
-use super::party::{Party, SOON, in_time, is_granted, line, until, waiters};
+use super::party::{AT_ONCE, Party, SOON, in_time, is_granted, line, until, waiters};
 use super::scene::{LONG, Scene};
 
 pub(crate) async fn m8_the_first_is_told_that_it_is_its_turn_and_the_next_that_it_is_next(
@@ -199,14 +199,17 @@ pub(crate) async fn m8_the_first_reader_calls_those_behind_it(scene: &Scene) {
         until(scene, "readers are called", turn).await;
         called.is_granted().await;
     }
-    assert_eq!((writer.words(), late.words()), (vec![], vec![]));
+    // It keeps a reader out, who is to look should it not come.
+    writer.is_told(AT_ONCE).await;
+    late.is_told(SOON).await;
     assert_eq!(line(holder, &key).await, waiters([&writer, &late]));
+    writer.is_refused().await;
     for reader in [&first, &second] {
         reader.hands_over().await;
     }
-    assert_eq!(writer.words(), [], "the last reader hands over");
+    assert_eq!(writer.words(), [AT_ONCE], "the last reader hands over");
     third.hands_over().await;
-    writer.is_told(Word::YourTurn).await;
+    writer.has_turn().await;
 }
 
 pub(crate) async fn m8_who_listens_learns_that_nobody_is_told_any_more(scene: &Scene) {

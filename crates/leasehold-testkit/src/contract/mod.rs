@@ -31,6 +31,7 @@ mod queue;
 mod release;
 mod renew;
 mod scene;
+mod standing;
 mod store;
 mod turns;
 mod wait;
@@ -193,6 +194,7 @@ const CHECKS: &[Check] = checks! {
         m7_what_is_reserved_is_granted_to_its_waiter_and_to_an_older_one,
         m7_barging_takes_what_is_free_or_reserved_and_queues_nowhere,
         m7_readers_join_unless_an_older_writer_waits,
+        m8_who_asks_is_not_told_to_stand_in,
         m9_a_reservation_that_lapsed_costs_its_client_its_places,
         m9_a_client_that_asks_again_keeps_its_places,
         m10_who_does_not_wait_takes_nothing_that_is_reserved,
@@ -216,10 +218,18 @@ const CHECKS: &[Check] = checks! {
         m11_the_first_permit_has_the_others_offered,
         m11_what_was_offered_to_one_that_leaves_is_offered_on,
     }
+    standing, Member::{
+        m7_readers_behind_a_writer_that_leaves_are_called,
+        m7_a_reader_that_goes_ahead_calls_those_that_wait,
+        m9_a_writer_that_does_not_show_itself_keeps_nobody_out,
+        m9_a_writer_that_shows_itself_keeps_its_place,
+        m11_who_wants_another_mode_and_does_not_show_itself_is_passed_over,
+    }
     precedence, Member::{
         m11_nobody_overtakes_a_waiter_of_another_mode,
         m11_no_reader_overtakes_one_that_waits_for_a_permit,
         m11_barging_takes_any_and_who_does_not_wait_what_nobody_waits_for,
+        m11_who_asks_is_not_told_to_stand_in,
         m12_another_number_is_refused_and_queued_nowhere,
     }
 };

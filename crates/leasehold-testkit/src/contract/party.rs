@@ -1,4 +1,5 @@
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::{
@@ -134,6 +135,12 @@ impl Wish<'_> {
         self.hints().iter().map(|hint| hint.word).collect()
     }
 
+    /// Waits until it was told to show itself.
+    pub(super) async fn is_wanted(&self) {
+        let wanted = async || self.words().contains(&AT_ONCE);
+        until(self.party.scene, "it is told to ask at once", wanted).await;
+    }
+
     pub(super) fn hints(&self) -> Vec<Hint> {
         let ours = |heard| match heard {
             Heard::Hint(hint) => Some(hint)
@@ -200,4 +207,9 @@ pub(super) fn busy(answer: Attempt) -> Busy {
 
 pub(super) const SOON: Word = Word::Soon {
     remaining: RESERVATION,
+};
+
+/// What one is told that keeps others out of what they could share.
+pub(super) const AT_ONCE: Word = Word::Soon {
+    remaining: Duration::ZERO,
 };

@@ -1,9 +1,9 @@
-use leasehold::{Attempt, ErrorKind, Turn};
+use leasehold::{Attempt, ErrorKind, Turn, Word};
 
 use super::offers::{full, parties};
-use super::party::{busy, in_time, is_granted, line, waiters};
+use super::party::{busy, in_time, is_granted, line, until, waiters};
 use super::permits::slots;
-use super::scene::Scene;
+use super::scene::{Scene, short_ttl};
 
 pub(crate) async fn m11_nobody_overtakes_a_waiter_of_another_mode(scene: &Scene) {
     let Some(parties) = parties::<4>(scene).await else {
@@ -27,6 +27,8 @@ pub(crate) async fn m11_nobody_overtakes_a_waiter_of_another_mode(scene: &Scene)
     let plain = three.wants(&key, 9).permit().try_once().await;
     assert!(busy(plain).free.is_empty());
     holds[2].hands_over().await;
+    writer.is_wanted().await;
+    writer.is_refused().await;
     first.hands_over().await;
     writer.has_turn().await;
     writer.is_granted().await;
@@ -109,4 +111,28 @@ pub(crate) async fn m12_another_number_is_refused_and_queued_nowhere(scene: &Sce
         assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
     }
     assert_eq!(line(holder, &key).await, []);
+}
+
+pub(crate) async fn m11_who_asks_is_not_told_to_stand_in(scene: &Scene) {
+    let Some(parties) = parties::<3>(scene).await else {
+        return;
+    };
+    let [holder, one, two] = &parties;
+    let key = scene.key();
+    let [stays, mut ends] = [0, 1].map(|slot| holder.wants(&key, 0).permit_of(2).of_slot(slot));
+    ends.claim.ttl = short_ttl(&scene.open());
+    for holds in [&stays, &ends] {
+        holds.is_granted().await;
+    }
+    let (first, asks) = (
+        one.wants(&key, 1).permit_of(2),
+        two.wants(&key, 2).permit_of(2),
+    );
+    first.is_refused().await;
+    let told = async || {
+        asks.is_refused().await;
+        first.words().contains(&Word::YourTurn)
+    };
+    until(scene, "a lease ends", told).await;
+    assert_eq!(asks.words(), []);
 }

@@ -1,7 +1,7 @@
 use leasehold::{Departure, Held, LostReason, RESERVATION, Renewal, Word};
 
 use super::party::{Party, SOON, busy, in_time, is_granted, line, until, waiters};
-use super::scene::{LONG, Scene, held};
+use super::scene::{LONG, Scene, held, short_ttl};
 
 pub(crate) async fn m7_who_is_refused_is_queued_by_its_ticket(scene: &Scene) {
     let (holder, one, two) = (Party::new(scene), Party::new(scene), Party::new(scene));
@@ -135,19 +135,34 @@ pub(crate) async fn m7_readers_join_unless_an_older_writer_waits(scene: &Scene) 
     assert_eq!(writer.is_refused().await.place, Some(1));
     joins.is_granted().await;
     assert_eq!(late.is_refused().await.place, Some(2));
-    let told = async || !writer.words().is_empty();
-    until(scene, "the writer is told that it is next", told).await;
-    let words = writer.words();
-    assert!(
-        matches!(words[..], [Word::Soon { remaining }] if remaining <= LONG && remaining > LONG / 2),
-        "{words:?}"
-    );
+    writer.is_wanted().await;
+    writer.is_refused().await;
     let plain = one.wants(&key, 9).shared();
     busy(plain.try_once().await);
     assert_eq!(line(&one, &key).await, waiters([&writer, &late]));
     holds.hands_over().await;
     joins.hands_over().await;
     writer.is_granted().await;
+}
+
+pub(crate) async fn m8_who_asks_is_not_told_to_stand_in(scene: &Scene) {
+    let parties = [(); 3].map(|()| Party::new(scene));
+    let [holder, one, two] = &parties;
+    let key = scene.key();
+    let (mut holds, first, asks) = (
+        holder.wants(&key, 0),
+        one.wants(&key, 1),
+        two.wants(&key, 2),
+    );
+    holds.claim.ttl = short_ttl(&scene.open());
+    holds.is_granted().await;
+    first.is_refused().await;
+    let told = async || {
+        asks.is_refused().await;
+        first.words().contains(&Word::YourTurn)
+    };
+    until(scene, "the lease ends", told).await;
+    assert_eq!(asks.words(), []);
 }
 
 pub(crate) async fn m9_a_reservation_that_lapsed_costs_its_client_its_places(scene: &Scene) {

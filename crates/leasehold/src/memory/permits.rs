@@ -73,9 +73,7 @@ impl Slot {
         if its_turn {
             self.queue.expect(ticket, step.now);
         }
-        let mut busy = self.refusal(claim, its_turn, step.now);
-        busy.place = self.queue.place(ticket.waiter);
-        Ok(Attempt::Busy(busy))
+        Ok(self.refuse(claim, ticket, its_turn, step.now))
     }
 
     /// Offers free permits to those whose turn it is, while one is held.
@@ -105,7 +103,6 @@ impl Slot {
             mode: Mode::Permit(permits),
             free: self.free_permits(permits),
             soonest: self.first_lease()?.end.since(step.now),
-            rest: self.rest(step.now)?,
             asking,
         })
     }

@@ -70,18 +70,13 @@ impl Slot {
         let its_turn = if self.is_free() {
             self.falls_to(claim, ticket, step)
         } else {
-            self.lets_in(claim) && {
-                let rest = self.rest(step.now).unwrap_or_default();
-                !self.queue.keeps_reader_out(ticket, rest, step)
-            }
+            self.lets_in(claim) && !self.queue.keeps_reader_out(ticket, step)
         };
         if its_turn {
             return self.admit(claim, Some(ticket.waiter), step);
         }
         self.queue.enqueue(ticket, Entry::of(claim), step.now);
-        let mut busy = self.refusal(claim, false, step.now);
-        busy.place = self.queue.place(ticket.waiter);
-        Ok(Attempt::Busy(busy))
+        Ok(self.refuse(claim, ticket, false, step.now))
     }
 
     /// Ends the lease of `claim`, and does with a lock that is free then what `departure` says.
@@ -124,7 +119,7 @@ impl Slot {
             self.queue.leave(waiter, self.rest(step.now), step);
         }
         if kept_readers_out && self.is_shared() {
-            self.queue.call_readers(step);
+            self.queue.call_readers(None, step);
         }
     }
 
@@ -144,7 +139,7 @@ impl Slot {
         lease.claim.mode = claim.mode;
         lease.end = lease.end.max(step.now + claim.ttl);
         if downgrades {
-            self.queue.call_readers(step);
+            self.queue.call_readers(None, step);
         }
         Renewal::Renewed
     }
@@ -183,9 +178,17 @@ impl Slot {
     /// Whether no lease keeps `claim` out.
     fn lets_in(&self, claim: &Claim) -> bool {
         match claim.mode {
+            Mode::Permit(_) => self.permit_for(claim).is_some(),
+            mode => self.has_room(mode),
+        }
+    }
+
+    /// Whether no lease keeps everybody out who wants it in this mode.
+    fn has_room(&self, mode: Mode) -> bool {
+        match mode {
             Mode::Exclusive => self.is_free(),
             Mode::Shared => self.is_free() || self.is_shared(),
-            Mode::Permit(_) => self.permit_for(claim).is_some(),
+            Mode::Permit(permits) => !self.free_permits(permits).is_empty(),
         }
     }
 
@@ -216,7 +219,7 @@ impl Slot {
         let granted = self.grant(claim, step.now)?;
         self.queue.make_way(waiter, step.now);
         match claim.mode {
-            Mode::Shared if is_first => self.queue.call_readers(step),
+            Mode::Shared if is_first => self.queue.call_readers(None, step),
             Mode::Permit(_) if is_first => self.offer_permits(step),
             _ => {}
         }
@@ -237,6 +240,25 @@ impl Slot {
             fence,
             end: now + ttl,
         });
+    }
+
+    /// The answer to one that is in the queue. Where it could join those who hold the lock, only those
+    /// before it keep it out: of these none for longer than until it is late.
+    pub(super) fn refuse(
+        &self,
+        claim: &Claim,
+        ticket: Ticket,
+        its_turn: bool,
+        now: BootInstant,
+    ) -> Attempt {
+        let mut busy = self.refusal(claim, its_turn, now);
+        busy.place = self.queue.place(ticket.waiter);
+        let may_join = !its_turn && !self.is_free() && self.has_room(claim.mode);
+        if let Some(left) = self.queue.awaited(ticket, now).filter(|_| may_join) {
+            busy.holder = None;
+            busy.remaining = busy.remaining.map(|remaining| remaining.min(left));
+        }
+        Attempt::Busy(busy)
     }
 
     /// What `claim` is told, and which permits it could have where it is its turn.

@@ -1,3 +1,4 @@
+mod joining;
 mod offers;
 
 use std::collections::BTreeMap;
@@ -23,9 +24,11 @@ pub(super) struct Queue {
     /// The waiter of the reservation is not among them.
     entries: BTreeMap<Ticket, Entry>,
     reserved: Option<Reservation>,
-    /// When the reservation that was made for a client lapses; until the client is heard of.
+    /// When that lapses which was kept for a client, or asked of it; until the client is heard of.
     offered: BTreeMap<ClientId, BootInstant>,
     gap: Option<BootInstant>,
+    /// Until when nobody else is asked to show itself.
+    shows: Option<BootInstant>,
     /// When the entries and offers are forgotten unless somebody asks.
     kept_until: Option<BootInstant>,
 }
@@ -89,6 +92,7 @@ impl Queue {
     pub(super) fn expire(&mut self, now: BootInstant) {
         self.reserved.take_if(|reserved| reserved.end <= now);
         self.gap.take_if(|end| *end <= now);
+        self.shows.take_if(|end| *end <= now);
         if self.kept_until.take_if(|end| *end <= now).is_some() {
             self.entries.clear();
             self.offered.clear();
@@ -187,7 +191,8 @@ impl Queue {
                 self.reserved = Some(Reservation { ticket, entry, end });
                 self.offered.insert(client, end);
                 self.kept_until = Some(step.now + Self::KEPT);
-                let other = |it: Owner| it.client() != client;
+                let other =
+                    |it: &Ticket, _: &Entry| it.waiter.client() != client && asking != Some(*it);
                 self.tell_soon(1, RESERVATION, other, step);
                 return false;
             }
@@ -201,9 +206,9 @@ impl Queue {
             return;
         };
         self.gap = Some(step.now + span);
-        self.tell_soon(1, span, |it| it.client() == head, step);
+        self.tell_soon(1, span, |it, _| it.waiter.client() == head, step);
         // The head may be dead, and nobody else would know when the time is over.
-        self.tell_soon(1, span, |it| it.client() != head, step);
+        self.tell_soon(1, span, |it, _| it.waiter.client() != head, step);
     }
 
     /// Takes a waiter out; what was reserved for it, or is free, is handed over, and those who moved
@@ -228,44 +233,7 @@ impl Queue {
     /// One that stood at `place` is gone: whoever is at the front now learns when to try.
     fn move_up(&mut self, place: Option<u64>, rest: Duration, step: &mut Step<'_>) {
         if place.is_some_and(|place| place <= 2) {
-            self.tell_soon(2, rest, |_| true, step);
-        }
-    }
-
-    /// Whether this waiter, as long as it hears, keeps later readers out.
-    pub(super) fn keeps_readers_out(&self, waiter: Owner) -> bool {
-        let mut entries = self.entries.iter();
-        entries.any(|(it, entry)| it.waiter == waiter && entry.mode != Mode::Shared)
-    }
-
-    /// Whether one who wants no share, and hears, stands before `ticket`: later readers do not
-    /// overtake it.
-    pub(super) fn keeps_reader_out(
-        &mut self,
-        ticket: Ticket,
-        remaining: Duration,
-        step: &mut Step<'_>,
-    ) -> bool {
-        let is_other = |(_, entry): &(&Ticket, &Entry)| entry.mode != Mode::Shared;
-        while let Some((&other, _)) = self.entries.range(..ticket).find(is_other) {
-            if step.tell(other.waiter, Word::Soon { remaining }) {
-                return true;
-            }
-            self.entries.remove(&other);
-        }
-        false
-    }
-
-    /// Tells the readers up to the first writer that they may join. They keep their places until
-    /// they come.
-    pub(super) fn call_readers(&mut self, step: &mut Step<'_>) {
-        let is_reader = |(_, entry): &(&Ticket, &Entry)| entry.mode == Mode::Shared;
-        let readers: Vec<_> = self.entries.iter().take_while(is_reader).collect();
-        let readers: Vec<Ticket> = readers.into_iter().map(|(ticket, _)| *ticket).collect();
-        for ticket in readers {
-            if !step.tell(ticket.waiter, Word::YourTurn) {
-                self.entries.remove(&ticket);
-            }
+            self.tell_soon(2, rest, |_, _| true, step);
         }
     }
 
@@ -275,17 +243,20 @@ impl Queue {
         &mut self,
         count: usize,
         remaining: Duration,
-        concerns: impl Fn(Owner) -> bool,
+        concerns: impl Fn(&Ticket, &Entry) -> bool,
         step: &mut Step<'_>,
     ) {
         let mut told = 0;
-        let tickets: Vec<Ticket> = self.entries.keys().copied().collect();
+        let concerned = self
+            .entries
+            .iter()
+            .filter(|(it, entry)| concerns(it, entry));
+        let tickets: Vec<Ticket> = concerned.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
-            let client = ticket.waiter.client();
             if told == count {
                 return;
             }
-            if !concerns(ticket.waiter) || self.is_late(client, step.now) {
+            if self.is_late(ticket.waiter.client(), step.now) {
                 continue;
             }
             if step.tell(ticket.waiter, Word::Soon { remaining }) {
@@ -301,7 +272,7 @@ impl Queue {
         reserved.is_some_and(|reserved| reserved.ticket.waiter == waiter)
     }
 
-    /// Whether a client was offered the lock and has not been heard of since.
+    /// Whether a client was offered the lock, or asked to show itself, and has not been heard of since.
     fn is_late(&self, client: ClientId, now: BootInstant) -> bool {
         self.offered.get(&client).is_some_and(|end| *end <= now)
     }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::joining::Sight;
 use super::{Entry, Queue, Step};
 use crate::claim::Mode;
 use crate::clock::BootInstant;
@@ -21,9 +22,8 @@ pub(super) struct Offer {
 pub(in crate::memory) struct Offering {
     pub(in crate::memory) mode: Mode,
     pub(in crate::memory) free: Slots,
-    /// How long it is until the first of its leases ends, and the last.
+    /// How long it is until the first of its leases ends.
     pub(in crate::memory) soonest: Duration,
-    pub(in crate::memory) rest: Duration,
     /// Who asks meanwhile, and the permit that it would get.
     pub(in crate::memory) asking: Option<(Ticket, Option<Slot>)>,
 }
@@ -60,7 +60,7 @@ impl Queue {
     fn make_offers(&mut self, offering: &Offering, step: &mut Step<'_>) -> (bool, bool) {
         let asking = offering.asking.map(|(ticket, _)| ticket);
         let mut open = self.open_slots(offering, step.now).into_iter();
-        let (mut told, mut its_turn) = (false, false);
+        let (mut told, mut asked, mut its_turn) = (false, false, false);
         let mut called: BTreeSet<ClientId> = BTreeSet::new();
         let tickets: Vec<Ticket> = self.entries.keys().copied().collect();
         let mut turns = offering.free.len();
@@ -76,11 +76,19 @@ impl Queue {
                 continue;
             };
             if entry.mode != offering.mode {
-                if entry.mode.permits().is_none() && self.stops_at(ticket, offering.rest, step) {
-                    break;
-                }
                 // Permits of another number: it is told so when it asks.
-                continue;
+                if entry.mode.permits().is_some() {
+                    continue;
+                }
+                match self.show(ticket, step) {
+                    Sight::Gone => continue,
+                    Sight::Seen => {}
+                    Sight::Asked => {
+                        called.insert(client);
+                        asked = true;
+                    }
+                }
+                break;
             }
             if asking == Some(ticket) {
                 its_turn = true;
@@ -98,22 +106,16 @@ impl Queue {
             }
             turns -= 1;
         }
-        if told {
-            let asking = asking.filter(|_| its_turn).map(|ticket| ticket.waiter);
-            let stands_in = |it: Owner| !called.contains(&it.client()) && asking != Some(it);
+        // One that is refused in this step knows from the answer when to look again.
+        let is_refused = asking.is_some() && !its_turn;
+        if told || asked && !is_refused {
+            let stands_in = |it: &Ticket, entry: &Entry| {
+                let is_fellow = called.contains(&it.waiter.client()) || asking == Some(*it);
+                entry.mode == offering.mode && !is_fellow
+            };
             self.tell_soon(1, RESERVATION, stands_in, step);
         }
         (told, its_turn)
-    }
-
-    /// Whether one who wants the lock in another mode hears that it is to wait for so long, and so
-    /// keeps those behind it out.
-    fn stops_at(&mut self, ticket: Ticket, remaining: Duration, step: &mut Step<'_>) -> bool {
-        let hears = step.tell(ticket.waiter, Word::Soon { remaining });
-        if !hears {
-            self.entries.remove(&ticket);
-        }
-        hears
     }
 
     /// The free permits in the order in which they are offered: first what nobody was told of, last

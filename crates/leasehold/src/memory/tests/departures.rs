@@ -82,7 +82,14 @@ fn a_reader_that_comes_first_in_a_gap_calls_those_who_wait() {
     bench.depart(writer(1), &Departure::LeaveFree(MOMENT));
     bench.heard();
     assert!(is_granted(&bench.try_once(reader(9))));
-    assert_eq!(bench.heard(), [turn(reader(2))]);
+    assert_eq!(
+        bench.heard(),
+        [
+            turn(reader(2)),
+            at_once(writer(3)),
+            soon(reader(4), RESERVATION)
+        ]
+    );
     bench.gets(reader(2));
 }
 

@@ -222,3 +222,8 @@ fn turn(person: Person) -> (u64, Word) {
 fn soon(person: Person, remaining: Duration) -> (u64, Word) {
     (person.since, Word::Soon { remaining })
 }
+
+/// Is to show itself.
+fn at_once(person: Person) -> (u64, Word) {
+    soon(person, Duration::ZERO)
+}

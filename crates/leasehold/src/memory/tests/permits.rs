@@ -211,10 +211,7 @@ fn one_lease_that_ends_goes_to_the_head_though_a_younger_one_asks_first() {
     bench.pass(TTL - MOMENT);
     let answer = bench.waits(worker(5));
     assert_eq!(answer.remaining, Some(MOMENT), "the next lease to end");
-    assert_eq!(
-        bench.heard(),
-        [turn(worker(4)), soon(worker(5), RESERVATION)]
-    );
+    assert_eq!(bench.heard(), [turn(worker(4))], "who asks knows");
     bench.gets(worker(4));
 }
 
@@ -263,13 +260,18 @@ fn nobody_overtakes_a_waiter_of_another_mode_that_hears() {
         bench.heard(),
         [
             turn(worker(4)),
-            soon(writer(5), RESERVATION),
-            soon(writer(5), TTL - MOMENT)
+            soon(worker(6), RESERVATION),
+            at_once(writer(5)),
+            soon(worker(6), RESERVATION)
         ]
     );
     bench.gets(worker(4));
     let answer = bench.waits(worker(6));
     assert_eq!((answer.place, free(&answer)), (Some(2), vec![]));
+    assert_eq!((answer.holder, answer.remaining), (None, Some(RESERVATION)));
+    bench.waits(writer(5));
+    assert_eq!(bench.waits(worker(6)).holder, Some(worker(3).claim().owner));
+    bench.pass(RESERVATION);
     bench.deaf.insert(5);
     bench.gets(worker(6));
     assert_eq!(bench.line(), []);
@@ -301,7 +303,7 @@ fn the_first_permit_has_the_others_offered() {
         [
             turn(worker(4)),
             turn(worker(5)),
-            soon(of_number(3, 2), RESERVATION)
+            soon(worker(6), RESERVATION)
         ]
     );
     bench.refuses(of_number(3, 2));

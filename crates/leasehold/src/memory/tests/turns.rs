@@ -38,10 +38,7 @@ fn what_is_free_goes_to_the_oldest_that_hears() {
     bench.deaf.insert(2);
     bench.pass(TTL);
     let answer = bench.waits(writer(4));
-    assert_eq!(
-        bench.heard(),
-        [turn(writer(3)), soon(writer(4), RESERVATION)]
-    );
+    assert_eq!(bench.heard(), [turn(writer(3))], "who asks knows");
     assert_eq!((answer.place, answer.holder), (Some(1), None));
     assert_eq!(answer.remaining, Some(RESERVATION));
     assert_eq!(bench.line(), [3, 4]);
@@ -129,16 +126,48 @@ fn a_reader_without_a_turn_joins_only_while_nobody_waits() {
 }
 
 #[test]
-fn readers_join_unless_an_older_writer_hears_that_it_is_next() {
+fn readers_join_unless_an_older_writer_is_there() {
     let mut bench = Bench::held(reader(1), &[writer(3)]);
     bench.gets(reader(2));
     assert_eq!(bench.heard(), []);
     bench.pass(MOMENT);
     assert_eq!(bench.waits(reader(4)).place, Some(2));
-    assert_eq!(bench.heard(), [soon(writer(3), TTL - MOMENT)]);
+    assert_eq!(bench.heard(), [at_once(writer(3))]);
     bench.deaf.insert(3);
+    bench.waits(reader(4));
+    bench.waits(writer(3));
+    bench.pass(RESERVATION);
     bench.gets(reader(4));
     assert_eq!((bench.heard(), bench.line()), (vec![], vec![]));
+}
+
+#[test]
+fn a_writer_is_asked_once_a_second_whether_it_is_there_and_readers_learn_when_it_is_late() {
+    let mut bench = Bench::held(reader(1), &[writer(2), writer(3).of_client(2), writer(4)]);
+    let answer = bench.waits(reader(5));
+    assert_eq!((answer.holder, answer.remaining), (None, Some(RESERVATION)));
+    bench.pass(MOMENT);
+    bench.waits(writer(2));
+    let answer = bench.waits(reader(6));
+    assert_eq!(answer.remaining, Some(TTL - MOMENT), "it was heard");
+    assert_eq!(bench.heard(), [at_once(writer(2))]);
+    bench.pass(RESERVATION - MOMENT);
+    bench.waits(reader(5));
+    bench.pass(MOMENT);
+    let answer = bench.waits(reader(6));
+    assert_eq!(answer.remaining, Some(RESERVATION - MOMENT));
+    bench.pass(RESERVATION - MOMENT);
+    bench.waits(reader(6));
+    assert_eq!(bench.heard(), [at_once(writer(2)), at_once(writer(4))]);
+    assert_eq!(
+        bench.line(),
+        [4, 5, 6],
+        "with it went what else was its client's"
+    );
+    bench.pass(RESERVATION);
+    bench.gets(reader(5));
+    assert_eq!(bench.heard(), [turn(reader(6))]);
+    assert_eq!(bench.line(), [6]);
 }
 
 #[test]
@@ -154,7 +183,14 @@ fn the_first_reader_calls_those_up_to_the_next_writer() {
     );
     bench.deaf.insert(3);
     bench.gets(reader(2));
-    assert_eq!(bench.heard(), [turn(reader(4))]);
+    assert_eq!(
+        bench.heard(),
+        [
+            turn(reader(4)),
+            at_once(writer(5)),
+            soon(reader(6), RESERVATION)
+        ]
+    );
     assert_eq!(bench.line(), [4, 5, 6]);
     bench.gets(reader(4));
     assert_eq!(bench.heard(), [], "it is not the first");

@@ -38,6 +38,8 @@ struct Seat {
     free: Slots,
     /// Since when nothing is heard from there.
     deaf: Option<BootInstant>,
+    /// Since when it wants to know whether the waiter is still there.
+    wanted: Option<BootInstant>,
     /// When it is worth asking there, should nothing be heard by then, as the member once said.
     soon: Option<BootInstant>,
     /// When what is kept for somebody else there lapses, should that one never come.
@@ -74,6 +76,7 @@ impl Board {
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
+            seat.wanted = None;
             seat.named = None;
             seat.free = Slots::default();
             // Before, it is an attempt for another reason.
@@ -126,6 +129,9 @@ impl Board {
                 seat.told.get_or_insert(now);
                 seat.named = slot;
             }
+            Word::Soon { remaining } if remaining.is_zero() => {
+                seat.wanted.get_or_insert(now);
+            }
             Word::Soon { remaining } => seat.soon = Some(now + remaining),
         }
     }
@@ -161,6 +167,7 @@ impl Board {
         let other = [
             self.turn_comes(),
             self.turn_is_near(asked),
+            self.is_wanted(),
             self.nobody_will_tell(asked),
             self.word_is_due(asked),
             self.nobody_came(asked),
@@ -224,6 +231,11 @@ impl Board {
         let pause = SILENT_POLL.saturating_mul(place);
         (tell < majority(self.seats.len()))
             .then(|| asked + pause.min(FLOOR_FAR) + self.spread(SILENT_POLL / 4))
+    }
+
+    /// A single member drops whoever does not show itself. It asks for that once a second at most.
+    fn is_wanted(&self) -> Option<BootInstant> {
+        self.seats.iter().filter_map(|seat| seat.wanted).min()
     }
 
     /// Members said that it would be worth asking by now.

@@ -227,3 +227,15 @@ fn who_cannot_be_told_looks_the_oftener_the_nearer_its_turn_is() {
     assert_eq!(untold_at(&[0, 1, 2], 40), soon(4_600));
     assert_eq!(untold_at(&[1], 1), soon(2_000), "two can tell it");
 }
+
+#[test]
+fn who_is_to_show_itself_asks_at_once_whatever_other_members_said() {
+    let mut board = waiting(5, 3, 30_000);
+    for (member, remaining) in [(0, 4), (1, 4), (2, 0)] {
+        let remaining = Duration::from_secs(remaining);
+        board.hint(member, Word::Soon { remaining }, None, at(1_100));
+    }
+    assert_eq!(board.due(), soon(1_100));
+    board.begin(at(1_100), 0);
+    assert_eq!(board.due(), soon(2_100));
+}
