@@ -32,7 +32,10 @@ pub(crate) enum What {
         client: usize,
         key: usize,
         mode: Mode,
+        /// Together with the delay.
         ttl: Duration,
+        /// For so long it is to stay shut after an unclean end.
+        delay: Duration,
         manner: Manner,
         /// The first hold of the set that it is one of.
         set: Option<Hold>,

@@ -17,6 +17,7 @@ mod history;
 mod ledger;
 mod machine;
 mod mix;
+mod pace;
 mod parcel;
 mod plan;
 mod remote_member;
@@ -29,6 +30,7 @@ mod timeline;
 mod trace;
 mod weather;
 mod wire;
+mod work;
 mod workload;
 mod world;
 

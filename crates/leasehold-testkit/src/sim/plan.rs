@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::chance::Chance;
 use super::faults::{FaultClass, Faults};
 use super::mix::Mix;
+use super::pace::Pace;
 
 /// What a world is like: all of it follows from the seed and from the faults that are allowed.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ impl Plan {
         Self::MAX_TTL,
     ];
 
-    pub(crate) fn draw(chance: &Chance, mixing: &Chance, allowed: Faults) -> Self {
+    pub(crate) fn draw(chance: &Chance, mixing: &Chance, pacing: &Chance, allowed: Faults) -> Self {
         let mut faults: Faults = allowed.iter().filter(|_| chance.percent(35)).collect();
         // Those that shape the whole world hide others: they are rarer.
         for class in [
@@ -74,12 +75,12 @@ impl Plan {
             servers,
             clients,
             programs,
-            mix: Mix::draw(mixing, keys),
+            mix: Mix::draw(mixing, pacing, keys),
             span: chance.millis(15_000, 30_000),
             drift: if faults.has(FaultClass::Drift) {
-                40_000
+                DRIFT_MAX
             } else {
-                100
+                DRIFT_MIN
             },
             calm: chance.millis(500, 3_000),
             kills_old: chance.percent(50),
@@ -99,6 +100,7 @@ impl Plan {
         if plan.mix.is_mixed() && plan.peace.is_zero() && mixing.percent(60) {
             plan.peace = mixing.millis(4_000, 10_000);
         }
+        plan.keep_pace(pacing, allowed);
         // Where no member may ever count again, nobody may have to wait until one does.
         plan.patient &= plan.is_live();
         plan.barges &= plan.is_live();
@@ -107,6 +109,33 @@ impl Plan {
             plan.programs = 1;
         }
         plan
+    }
+
+    /// Makes room for what its pace is about.
+    fn keep_pace(&mut self, pacing: &Chance, allowed: Faults) {
+        match self.mix.pace {
+            Pace::Usual => {}
+            Pace::Rushes => {
+                self.servers = *pacing.pick(&[3, 5, 5]);
+                self.clients = 4;
+                self.span = pacing.millis(9_000, 18_000);
+            }
+            Pace::Perils => {
+                self.clients = 4;
+                self.calm = pacing.millis(400, 1_000);
+                let perils = [FaultClass::ClientCrash, FaultClass::Pause];
+                let perils = perils.into_iter().filter(|class| allowed.has(*class));
+                self.faults = perils.collect();
+                (self.drift, self.durable) = (DRIFT_MIN, true);
+            }
+            Pace::Leisure => {
+                self.clients = 4;
+                self.programs = 2;
+                self.patient = true;
+                self.span = pacing.millis(4_000, 8_000);
+                self.peace = pacing.millis(12_000, 20_000);
+            }
+        }
     }
 
     /// Whether a free lock must be granted once all is set right: not where the members' clocks keep
@@ -128,3 +157,7 @@ impl Plan {
         self.faults.has(class)
     }
 }
+
+/// In millionths, as those of good clocks, and of bad ones.
+const DRIFT_MIN: i64 = 100;
+const DRIFT_MAX: i64 = 40_000;

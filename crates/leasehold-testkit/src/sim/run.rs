@@ -72,7 +72,12 @@ pub fn run(seed: u64, allowed: Faults) -> Outcome {
         .build()
         .expect("a runtime");
     let chance = Chance::new(seed, 0);
-    let plan = Plan::draw(&chance, &Chance::new(seed, MIXING), allowed);
+    let plan = Plan::draw(
+        &chance,
+        &Chance::new(seed, MIXING),
+        &Chance::new(seed, PACING),
+        allowed,
+    );
     let events = runtime.block_on(live(seed, plan.clone(), chance));
     Outcome {
         seed,
@@ -275,6 +280,9 @@ async fn try_one(world: &World, peer: &Peer, key: usize, allowed: Duration) {
 
 /// The stream from which it is drawn what locks are used for.
 const MIXING: u64 = 0x5_0000;
+
+/// And the one for when they are asked for, and how long they are held.
+const PACING: u64 = 0x7_0000;
 
 /// Enough for some attempts, one of them with silent members.
 const AT_ONCE: Duration = Duration::from_millis(1_500);

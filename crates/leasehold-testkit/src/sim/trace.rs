@@ -18,25 +18,7 @@ impl fmt::Display for What {
             Self::Joined { client, members } => {
                 write!(f, "client {client} begins, with {members} members")
             }
-            Self::Asked {
-                hold,
-                client,
-                key,
-                mode,
-                ttl,
-                manner,
-                set,
-            } => {
-                write!(
-                    f,
-                    "h{hold}  client {client} asks for key {key}{}, ttl {ttl:?}, {manner:?}",
-                    unless_alone(*mode)
-                )?;
-                match set {
-                    Some(first) => write!(f, ", one of the set of h{first}"),
-                    None => Ok(()),
-                }
-            }
+            Self::Asked { .. } => asked(self, f),
             Self::Granted {
                 hold,
                 owner,
@@ -88,6 +70,36 @@ impl fmt::Display for What {
     }
 }
 
+/// What a program wants.
+fn asked(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let What::Asked {
+        hold,
+        client,
+        key,
+        mode,
+        ttl,
+        delay,
+        manner,
+        set,
+    } = what
+    else {
+        return Ok(());
+    };
+    let mode = unless_alone(*mode);
+    write!(
+        f,
+        "h{hold}  client {client} asks for key {key}{mode}, ttl {ttl:?}"
+    )?;
+    if !delay.is_zero() {
+        write!(f, " with a delay of {delay:?}")?;
+    }
+    write!(f, ", {manner:?}")?;
+    match set {
+        Some(first) => write!(f, ", one of the set of h{first}"),
+        None => Ok(()),
+    }
+}
+
 /// What happens at servers.
 fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match what {
@@ -118,6 +130,19 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 stood(stands)
             )
         }
+        What::Forgot { server } => write!(f, "server {server} FORGETS"),
+        What::Restarted { server } => write!(f, "server {server} RESTARTS"),
+        What::Stepped { server, micros } => {
+            write!(f, "server {server} clock STEPS by {} ms", micros / 1_000)
+        }
+        What::Note(text) => f.write_str(text),
+        other => of_queues(other, f),
+    }
+}
+
+/// Who waits at servers, and what they are told.
+fn of_queues(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match what {
         What::Queue {
             server,
             key,
@@ -154,12 +179,6 @@ fn of_servers(what: &What, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 "        server {server} key {key} tells {waiter} {word:?}{lost}"
             )
         }
-        What::Forgot { server } => write!(f, "server {server} FORGETS"),
-        What::Restarted { server } => write!(f, "server {server} RESTARTS"),
-        What::Stepped { server, micros } => {
-            write!(f, "server {server} clock STEPS by {} ms", micros / 1_000)
-        }
-        What::Note(text) => f.write_str(text),
         other => of_the_end(other, f),
     }
 }

@@ -1,5 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -7,21 +6,10 @@ use leasehold::{Client, Effect, Error, ErrorKind, Guard, Mode};
 
 use super::chance::Chance;
 use super::grip::{Grip, Wanted};
-use super::history::{Ending, History, Hold, Manner, Named, What};
+use super::history::{Ending, Hold, Manner, Named, What};
 use super::machine::Machine;
 use super::plan::Plan;
-use crate::virtual_time::lock;
-
-/// What the programs of all clients share.
-#[derive(Debug)]
-pub(crate) struct Work {
-    pub(crate) history: History,
-    pub(crate) plan: Plan,
-    over: AtomicBool,
-    holds: AtomicUsize,
-    /// A record per key that takes no write with a fence below the greatest so far.
-    records: Mutex<Vec<u64>>,
-}
+use super::work::Work;
 
 /// A program that takes locks: at random, for a random time, and sometimes carelessly.
 pub(crate) struct Program {
@@ -54,64 +42,22 @@ impl Wish {
     }
 }
 
-impl Work {
-    pub(crate) fn new(history: History, plan: Plan) -> Self {
-        Self {
-            history,
-            over: AtomicBool::new(false),
-            holds: AtomicUsize::new(0),
-            records: Mutex::new(vec![0; plan.mix.keys()]),
-            plan,
-        }
-    }
-
-    /// Lets every program end as soon as it has given back what it holds.
-    pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn next_hold(&self) -> Hold {
-        self.holds.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn read(&self, hold: Hold, key: usize, fence: u64) {
-        let accepted = fence >= lock(&self.records)[key];
-        self.history.add(What::Read {
-            hold,
-            key,
-            fence,
-            accepted,
-        });
-    }
-
-    fn write(&self, hold: Hold, key: usize, fence: u64) {
-        let accepted = {
-            let mut records = lock(&self.records);
-            let accepted = fence >= records[key];
-            records[key] = records[key].max(fence);
-            accepted
-        };
-        self.history.add(What::Wrote {
-            hold,
-            key,
-            fence,
-            accepted,
-        });
-    }
-}
-
 impl Program {
     pub(crate) async fn run(self) {
         while !self.work.is_over() {
-            self.pause(0, 800).await;
+            self.idle().await;
             let wish = self.wish();
             if let Some(grip) = self.take(&wish).await {
                 self.hold(&wish, grip).await;
             }
+        }
+    }
+
+    async fn idle(&self) {
+        let now = self.machine.on_timeline(self.now());
+        match self.work.plan.mix.pace.pause(now, &self.choice) {
+            Some(span) => self.machine.sleep(span).await,
+            None => self.pause(0, 800).await,
         }
     }
 
@@ -135,6 +81,7 @@ impl Program {
     async fn take(&self, wish: &Wish) -> Option<Grip> {
         // By its TTL a history knows which program an attempt belongs to.
         let ttl = *self.chance.pick(&Plan::TTLS) - Duration::from_millis(self.number as u64);
+        let delay = self.work.plan.mix.delay(ttl, Plan::MAX_TTL, &self.choice);
         let history = &self.work.history;
         let manner = self.manner();
         for (hold, key) in &wish.holds {
@@ -143,7 +90,8 @@ impl Program {
                 client: self.client_number,
                 key: *key,
                 mode: wish.mode,
-                ttl,
+                ttl: ttl + delay,
+                delay,
                 manner,
                 set: wish.is_set.then_some(wish.holds[0].0),
             });
@@ -152,14 +100,15 @@ impl Program {
         let wanted = if wish.is_set {
             // In whatever order they are named.
             let set = self.client.lock_all(names.rev());
-            Wanted::All(set.ttl(ttl).mode(wish.mode))
+            Wanted::All(set.ttl(ttl).mode(wish.mode).lock_delay(delay))
         } else {
             let lock = self.client.lock(key_name(wish.holds[0].1));
-            Wanted::One(lock.ttl(ttl).mode(wish.mode))
+            Wanted::One(lock.ttl(ttl).mode(wish.mode).lock_delay(delay))
         };
         let asking = wanted.ask(manner, self.chance.millis(50, 2_500));
         let waits = matches!(manner, Manner::Patient | Manner::Barging);
         let cancels = self.chance.percent(if waits { 15 } else { 8 });
+        let cancels = cancels || wish.is_set && self.work.plan.mix.aborts(&self.choice);
         let longest = if waits { 3_000 } else { 60 };
         let answer = tokio::select! {
             biased;
@@ -191,6 +140,15 @@ impl Program {
 
     fn manner(&self) -> Manner {
         let plan = &self.work.plan;
+        if let Some(manner) = plan.mix.pace.manner(&self.choice) {
+            // Where no member may ever count again, nobody may have to wait until one does.
+            let endless = matches!(manner, Manner::Patient | Manner::Barging);
+            return if endless && !plan.is_live() {
+                Manner::Limited
+            } else {
+                manner
+            };
+        }
         if !plan.waits || self.chance.percent(30) {
             Manner::Once
         } else if plan.barges && self.chance.percent(10) {
@@ -279,7 +237,10 @@ impl Program {
     /// Holds for up to three TTLs, asking and writing now and then.
     async fn use_it(&self, wish: &Wish, grip: &Grip) {
         let longest = *self.chance.pick(&[20, 20, 400, 400, 4_000, 12_000]);
-        let end = self.machine.on_timeline(self.now()) + self.chance.millis(0, longest);
+        let pace = self.work.plan.mix.pace;
+        let span = pace.span(&self.choice);
+        let span = span.unwrap_or_else(|| self.chance.millis(0, longest));
+        let mut end = self.machine.on_timeline(self.now()) + span;
         let mut mode = wish.mode;
         loop {
             let valid = self.answers(wish, grip);
@@ -298,6 +259,8 @@ impl Program {
             if mode == Mode::Exclusive && self.work.plan.mix.downgrades(wish.key(), &self.choice) {
                 mode = Mode::Shared;
                 self.downgrade(wish, grip).await;
+                let more = pace.span(&self.choice).unwrap_or_default();
+                end = end.max(self.machine.on_timeline(self.now()) + more);
             }
             if self.machine.on_timeline(self.now()) >= end || self.work.is_over() {
                 return;

@@ -16,7 +16,8 @@ use super::remote_member::RemoteMember;
 use super::server::{Comeback, Condition, Server};
 use super::timeline::Timeline;
 use super::wire::Wire;
-use super::workload::{Program, Work, key_name};
+use super::work::Work;
+use super::workload::{Program, key_name};
 use crate::virtual_time::lock;
 
 /// Servers, clients and the network between them, all of one seed.

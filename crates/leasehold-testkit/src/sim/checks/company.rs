@@ -1,5 +1,7 @@
 use leasehold::Mode;
 
+use crate::sim::execution::Stand;
+
 /// Whether leases, or guards, of these modes may stand together: any one alone, any number of shared
 /// ones, and permits of one number, as many as that.
 pub(super) fn may_stand_together(modes: &[Mode]) -> bool {
@@ -12,6 +14,14 @@ pub(super) fn may_stand_together(modes: &[Mode]) -> bool {
         Mode::Shared => alike,
         Mode::Permit(permits) => alike && modes.len() <= permits.get() as usize,
     }
+}
+
+/// Whether permits of another number than `wanted` are held.
+pub(super) fn permits_differ(wanted: Mode, stands: &[Stand]) -> bool {
+    let held = stands.iter().filter_map(|stand| stand.mode.permits());
+    wanted
+        .permits()
+        .is_some_and(|wanted| held.into_iter().any(|it| it != wanted))
 }
 
 #[cfg(test)]

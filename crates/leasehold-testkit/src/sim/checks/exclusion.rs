@@ -4,14 +4,15 @@ use super::spans::{Span, spans};
 use crate::sim::history::Event;
 
 /// I1: at no instant are two guards of one key valid, unless both are shared, or both permits of one
-/// number; nor more permits than that number.
+/// number; nor more permits than that number. Nor is one granted before the delay of another is over
+/// that was lost, or whose client died.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut spans = spans(events);
     spans.retain(|span| !span.excused && !span.is_stillborn());
     let mut violations = Vec::new();
     for (index, later) in spans.iter().enumerate() {
         let earlier = spans[..index].iter();
-        let valid = earlier.filter(|it| it.key == later.key && later.granted < it.end);
+        let valid = earlier.filter(|it| it.key == later.key && later.granted < it.shut_until);
         let valid: Vec<&Span> = valid.collect();
         let mode_of = |it: &Span| it.mode_at(later.granted);
         let clashes = |it: &&&Span| !may_stand_together(&[mode_of(it), later.mode]);
@@ -46,13 +47,15 @@ fn overlap(earlier: &Span, later: &Span) -> Violation {
         invariant: "I1",
         at: later.granted,
         text: format!(
-            "key {}: h{} of client {} was granted while h{} of client {} was valid until {:.3}",
+            "key {}: h{} of client {} was granted while h{} of client {} was valid until {:.3}, and the \
+             lock shut until {:.3}",
             later.key,
             later.hold,
             later.client,
             earlier.hold,
             earlier.client,
-            earlier.end.as_secs_f64()
+            earlier.end.as_secs_f64(),
+            earlier.shut_until.as_secs_f64()
         ),
     }
 }
@@ -137,6 +140,24 @@ mod tests {
         assert_eq!((third(permit(2), 2_900), third(permit(2), 3_000)), (1, 0));
         assert_eq!(third(permit(3), 3_000), 1);
         assert_eq!(third(Mode::Shared, 3_000), 1);
+    }
+
+    #[test]
+    fn a_lock_with_a_delay_is_shut_after_an_unclean_end_alone() {
+        let delayed = |end: Event, millis| {
+            let events = [
+                with_delay(grant(1, 0, 0, 1_000, 3_000)),
+                vec![end],
+                grant(2, 1, 0, millis, 9_000),
+            ];
+            check(&events.concat()).len()
+        };
+        let unclean = [lost(1_500, 1), crashed(1_500, 0, true), ended(3_000, 1)];
+        for end in unclean {
+            let shut = (delayed(end.clone(), 3_999), delayed(end.clone(), 4_000));
+            assert_eq!(shut, (1, 0), "{end}");
+        }
+        assert_eq!(delayed(ended(1_500, 1), 1_500), 0);
     }
 
     #[test]

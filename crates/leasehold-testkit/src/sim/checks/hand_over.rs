@@ -10,7 +10,7 @@ use super::queues::Queues;
 use super::spans::{Span, spans};
 use super::waits::{Asking, askings};
 use crate::sim::execution::{Execution, Stand};
-use crate::sim::history::{Event, Hold, What};
+use crate::sim::history::{Event, Hold, Manner, What};
 
 /// I8: a lock that is given back while nothing is in the way, and somebody is queued for it on a
 /// majority of the servers, is granted again at once, or within the time of a reservation for each
@@ -39,18 +39,25 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             What::Downgraded { .. } => event.at < span.end,
             _ => span.mode != Mode::Exclusive && !span.is_stillborn(),
         };
-        let late = event.at + free_max(events, event.at);
-        let next = spans.iter().filter(|it| it.key == span.key);
-        let next = next.map(|it| it.granted);
-        let of_sets = gathered.iter().filter(|it| it.key == span.key);
-        let mut next = next.chain(of_sets.map(|it| it.from));
-        let granted = next.any(|granted| event.at < granted && granted <= late);
-        if !opens || !queues.is_calm() || granted {
+        if !opens || !queues.is_calm() {
             continue;
         }
+        let late = event.at + free_max(events, event.at);
+        let next = spans.iter().filter(|it| it.key == span.key);
+        let next = next.map(|it| (it.mode, it.granted));
+        let of_sets = gathered.iter().filter(|it| it.key == span.key);
+        let next = next.chain(of_sets.map(|it| (it.mode, it.from)));
+        let next = next.filter(|(_, granted)| event.at < *granted && *granted <= late);
+        let granted: Vec<Mode> = next.map(|(mode, _)| mode).collect();
         let waits = |it: &&Asking| {
             let open = it.key == span.key && it.is_open(event.at) && it.is_open(late);
-            open && company.lets_in(it, event.at) && !must_wait(it, &company, &askings, event.at)
+            // Readers are in nobody's way who reads.
+            let free = granted
+                .iter()
+                .all(|mode| (*mode, it.mode) == (Mode::Shared, Mode::Shared));
+            let is_held = company.stands(span.key, event.at) || !granted.is_empty();
+            let open = open && free && company.lets_in(it, event.at);
+            open && !(is_held && must_wait(it, &askings, event.at))
         };
         let mut waiting = askings.iter().filter(waits);
         if let Some(first) = waiting.find(|asking| queues.on_majority(asking)) {
@@ -70,12 +77,17 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     violations
 }
 
-/// Whether somebody may be before it who cannot join those who hold the lock.
-fn must_wait(asking: &Asking, company: &Company, askings: &[Asking], at: Duration) -> bool {
+/// Whether somebody may be before it who cannot join those who hold the lock, if anybody does: in the
+/// queue, or for a moment ahead of it.
+fn must_wait(asking: &Asking, askings: &[Asking], at: Duration) -> bool {
     let others = askings.iter().filter(|it| it.key == asking.key);
     let mut open = others.filter(|it| it.asked <= at + AT_ONCE && at < it.over);
     let other_mode = |it: &Asking| !may_stand_together(&[it.mode, asking.mode]);
-    company.stands(asking.key, at) && open.any(other_mode)
+    let is_before = |it: &Asking| match it.manner {
+        Manner::Once | Manner::Barging => true,
+        Manner::Limited | Manner::Patient => it.asked <= asking.asked + CLOCKS_PART,
+    };
+    open.any(|it| other_mode(it) && is_before(it))
 }
 
 /// The leases at each server beside which others may come to stand.
@@ -161,6 +173,9 @@ fn free_max(events: &[Event], at: Duration) -> Duration {
 /// What messages take, a moment for those who poll, and a second attempt.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
+/// By so much two clients may take the members' clocks differently, and the clocks themselves part.
+const CLOCKS_PART: Duration = Duration::from_millis(200);
+
 /// By then a server knows that a client was killed.
 const NOTICED: Duration = Duration::from_millis(200);
 
@@ -168,7 +183,6 @@ const NOTICED: Duration = Duration::from_millis(200);
 mod tests {
     use super::*;
     use crate::sim::checks::invented::*;
-    use crate::sim::history::Manner;
 
     fn given_back(queue: Vec<Event>, then: Vec<Event>) -> usize {
         let events = [
@@ -240,12 +254,21 @@ mod tests {
         assert_eq!(among_readers(Mode::Shared, vec![first.clone()]), 1);
         let in_time = vec![first.clone(), granted(3_500, 2, 9_000)];
         assert_eq!(among_readers(Mode::Shared, in_time), 0);
-        let writer = asked_with(2_500, 7, 3, 0, Manner::Patient);
+        let writer = asked_with(2_200, 7, 3, 0, Manner::Patient);
         assert_eq!(
-            among_readers(Mode::Shared, vec![writer, first]),
+            among_readers(Mode::Shared, vec![writer, first.clone()]),
             0,
             "it must not pass the writer"
         );
+        let later = asked_with(2_500, 7, 3, 0, Manner::Patient);
+        assert_eq!(
+            among_readers(Mode::Shared, vec![later, first.clone()]),
+            1,
+            "the writer came after it"
+        );
+        let another = in_mode(Mode::Shared, grant(8, 3, 0, 3_200, 9_000));
+        let without_it = [vec![first.clone()], another].concat();
+        assert_ne!(among_readers(Mode::Shared, without_it), 0, "not it alone");
         let joined = in_mode(Mode::Shared, grant(8, 3, 0, 3_000, 9_000));
         assert_eq!(among_readers(Mode::Shared, joined), 1, "another one came");
     }

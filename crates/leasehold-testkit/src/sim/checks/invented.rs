@@ -45,6 +45,16 @@ pub(super) fn in_mode(wanted: Mode, mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
+/// The same events, in which each lock is to stay shut for a second after an unclean end.
+pub(super) fn with_delay(mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        if let What::Asked { delay, .. } = &mut event.what {
+            *delay = Duration::from_secs(1);
+        }
+    }
+    events
+}
+
 pub(super) fn joined(client: usize, members: usize) -> Event {
     event(0, What::Joined { client, members })
 }
@@ -68,6 +78,7 @@ pub(super) fn asked_with(
             key,
             mode: Mode::Exclusive,
             ttl: TTL,
+            delay: Duration::ZERO,
             manner,
             set: None,
         },

@@ -4,12 +4,14 @@ use std::time::Duration;
 use leasehold::Owner;
 
 use super::Violation;
+use super::company::permits_differ;
 use super::queues::Queues;
 use super::waits::{Asking, askings};
 use crate::sim::execution::{Execution, Kind};
 use crate::sim::history::{Event, What};
 
-/// I9: who goes on waiting keeps its place at every server: where its attempt was refused, and, while
+/// I9: who goes on waiting keeps its place at every server: where its attempt was refused, but not
+/// because permits of another number are held, and, while
 /// nothing is in the way, where an attempt that failed elsewhere is taken back.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let askings = askings(events);
@@ -33,7 +35,11 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         };
         if let Some(waiter) = execution.waiter {
             waiters.insert(execution.owner, waiter);
-            if execution.kind == Kind::Acquire && execution.own_after().is_none() {
+            let differs = |asking: &&Asking| permits_differ(asking.mode, &execution.before);
+            if execution.kind == Kind::Acquire
+                && execution.own_after().is_none()
+                && !by_waiter.get(&waiter).is_some_and(differs)
+            {
                 due = Some(Due {
                     at: event.at,
                     execution,

@@ -29,7 +29,10 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let patient =
         |it: &&Asking| it.manner == Manner::Patient && it.asked < quiet && it.is_waited_for();
     for asking in askings.iter().filter(patient) {
-        if asking.over > calm && asking.outcome == Some(Outcome::Denied) {
+        if asking.over > calm
+            && matches!(asking.outcome, Some(Outcome::Denied(_)))
+            && !asking.is_told_of_others()
+        {
             violations.push(reject(asking, asking.over, "was refused"));
         }
         let (from, to) = (asking.asked.max(calm), asking.over.min(quiet));

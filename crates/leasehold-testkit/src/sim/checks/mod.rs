@@ -2,6 +2,7 @@
 
 mod bounded;
 mod company;
+mod differing;
 mod exclusion;
 mod fence_order;
 mod foreign_release;
@@ -64,6 +65,7 @@ pub(crate) fn all(events: &[Event]) -> Vec<Violation> {
     violations.extend(let_go::check(events));
     violations.extend(no_resurrection::check(events));
     violations.extend(unknown::check(events));
+    violations.extend(differing::check(events));
     violations.extend(liveness::check(events));
     violations.extend(bounded::check(events));
     violations.extend(turn_order::check(events));

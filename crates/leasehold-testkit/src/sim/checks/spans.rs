@@ -22,6 +22,8 @@ pub(super) struct Span {
     pub(super) downgraded: Option<Duration>,
     /// The end of its validity.
     pub(super) end: Duration,
+    /// Until when nobody else may be granted, as it was not given back while it was valid.
+    pub(super) shut_until: Duration,
     /// The client's clocks stood still between asking and giving the guard away: no clock tells it
     /// what it missed.
     pub(super) excused: bool,
@@ -46,13 +48,17 @@ struct Asked {
     client: usize,
     key: usize,
     mode: Mode,
+    delay: Duration,
     at: Duration,
 }
 
 struct Open {
     span: Span,
     until: Duration,
+    delay: Duration,
     closed: bool,
+    /// It was given back while it was valid.
+    freed: bool,
     /// Nobody will ask the guard again.
     gone: Option<Duration>,
 }
@@ -87,12 +93,14 @@ impl Watch {
                 client,
                 key,
                 mode,
+                delay,
                 ..
             } => {
                 let asked = Asked {
                     client: *client,
                     key: *key,
                     mode: *mode,
+                    delay: *delay,
                     at,
                 };
                 self.asked.insert(*hold, asked);
@@ -127,6 +135,7 @@ impl Watch {
             }
             What::Ended { hold, .. } => {
                 if let Some(open) = self.guards.get_mut(hold) {
+                    open.freed = !open.closed && at < open.until;
                     open.give_away(at);
                 }
             }
@@ -165,12 +174,15 @@ impl Watch {
             granted: at,
             downgraded: None,
             end: until,
+            shut_until: until,
             excused: false,
         };
         let open = Open {
             span,
             until,
+            delay: asked.delay,
             closed: false,
+            freed: false,
             gone: None,
         };
         self.order.push(hold);
@@ -184,6 +196,11 @@ impl Watch {
                 continue;
             };
             open.close(open.until);
+            open.span.shut_until = if open.freed || open.delay.is_zero() {
+                open.span.end
+            } else {
+                open.until + open.delay
+            };
             let (from, to) = (open.span.asked, open.gone.unwrap_or(Duration::MAX));
             open.span.excused = self.frozen.iter().any(|(client, began, ended)| {
                 *client == open.span.client && *began <= to && from <= *ended

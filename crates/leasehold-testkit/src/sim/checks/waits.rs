@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold::{Mode, Owner};
+use leasehold::{ErrorKind, Mode, Owner};
 
 use super::gathering::gathered;
-use crate::sim::history::{Event, Hold, Manner, What};
+use crate::sim::history::{Event, Hold, Manner, Named, What};
 
 /// One `acquire`, from asking to its outcome. Of a set each lock is one, and each time that it is waited
 /// for: until a majority of the servers holds it.
@@ -27,7 +27,7 @@ pub(super) struct Asking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Granted,
-    Denied,
+    Denied(Named),
     /// The caller cancelled it, or crashed.
     GivenUp,
 }
@@ -41,6 +41,13 @@ impl Asking {
     /// Whether it is this lock that is waited for: those of a set are, one after the other.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.of_set || self.waiter.is_some()
+    }
+
+    /// Whether it was refused as permits of another number are held, as far as it says.
+    pub(super) fn is_told_of_others(&self) -> bool {
+        let differ = ErrorKind::PermitsDiffer;
+        let told = [Named::NoEffect(differ), Named::Unknown(differ)];
+        matches!(self.outcome, Some(Outcome::Denied(named)) if told.contains(&named))
     }
 
     /// The same, waited for anew.
@@ -62,31 +69,45 @@ impl Asking {
 
 /// All of them, in the order in which they were asked.
 pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
-    let mut all = BTreeMap::<Hold, Asking>::new();
-    // Of a program that asks several times, the last is meant.
-    let mut latest = BTreeMap::new();
-    let mut known = BTreeSet::new();
-    let mut done = Vec::new();
+    let mut watch = Watch::default();
     let gathered = gathered(events);
     let mut gathered = gathered.iter().peekable();
-    for Event { at, what } in events {
-        while let Some(had) = gathered.next_if(|had| had.from <= *at) {
-            if let Some(asking) = all.get_mut(&had.hold) {
-                asking.end(had.from, Outcome::Granted);
-            }
+    for event in events {
+        while let Some(had) = gathered.next_if(|had| had.from <= event.at) {
+            watch.end(had.hold, had.from, Outcome::Granted);
         }
-        let mut end = |hold, outcome| {
-            if let Some(asking) = all.get_mut(hold) {
-                asking.end(*at, outcome);
-            }
-        };
+        watch.see(event);
+    }
+    let mut all: Vec<_> = watch
+        .done
+        .into_iter()
+        .chain(watch.all.into_values())
+        .collect();
+    all.sort_by_key(|asking| (asking.asked, asking.hold));
+    all
+}
+
+#[derive(Default)]
+struct Watch {
+    all: BTreeMap<Hold, Asking>,
+    /// Of a program that asks several times, the last is meant: by client, key and TTL.
+    latest: BTreeMap<(usize, usize, Duration), Hold>,
+    known: BTreeSet<Owner>,
+    /// Waits for locks of sets that were waited for once more.
+    done: Vec<Asking>,
+}
+
+impl Watch {
+    fn see(&mut self, Event { at, what }: &Event) {
+        let at = *at;
         match what {
-            What::Granted { hold, .. } => end(hold, Outcome::Granted),
-            What::Denied { hold, .. } => end(hold, Outcome::Denied),
-            What::Cancelled { hold } => end(hold, Outcome::GivenUp),
+            What::Granted { hold, .. } => self.end(*hold, at, Outcome::Granted),
+            What::Denied { hold, named } => self.end(*hold, at, Outcome::Denied(*named)),
+            What::Cancelled { hold } => self.end(*hold, at, Outcome::GivenUp),
             What::Crashed { client, .. } => {
-                let theirs = all.values_mut().filter(|asking| asking.client == *client);
-                theirs.for_each(|asking| asking.end(*at, Outcome::GivenUp));
+                let all = self.all.values_mut();
+                let theirs = all.filter(|asking| asking.client == *client);
+                theirs.for_each(|asking| asking.end(at, Outcome::GivenUp));
             }
             What::Asked {
                 hold,
@@ -96,8 +117,9 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                 ttl,
                 manner,
                 set,
+                ..
             } => {
-                latest.insert((*client, *key, *ttl), *hold);
+                self.latest.insert((*client, *key, *ttl), *hold);
                 let asking = Asking {
                     hold: *hold,
                     client: *client,
@@ -105,12 +127,12 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                     mode: *mode,
                     manner: *manner,
                     of_set: set.is_some(),
-                    asked: *at,
+                    asked: at,
                     waiter: None,
                     over: Duration::MAX,
                     outcome: None,
                 };
-                all.insert(*hold, asking);
+                self.all.insert(*hold, asking);
             }
             What::Sent {
                 client,
@@ -118,30 +140,36 @@ pub(super) fn askings(events: &[Event]) -> Vec<Asking> {
                 ttl,
                 waiter: Some(waiter),
                 ..
-            } if known.insert(*waiter) => {
-                let hold = latest.get(&(*client, *key, *ttl));
-                let Some(asking) = hold.and_then(|hold| all.get_mut(hold)) else {
-                    continue;
-                };
-                if asking.of_set {
-                    let before = asking.waiter.is_some() || asking.outcome.is_some();
-                    if before {
-                        let again = asking.again();
-                        asking.end(*at, Outcome::GivenUp);
-                        done.push(std::mem::replace(asking, again));
-                    }
-                    asking.asked = *at;
-                }
-                asking.waiter.get_or_insert(*waiter);
-            }
+            } if self.known.insert(*waiter) => self.waits((*client, *key, *ttl), *waiter, at),
             // Who asks from then on is no program.
-            What::Quiet => latest.clear(),
+            What::Quiet => self.latest.clear(),
             _ => {}
         }
     }
-    let mut all: Vec<_> = done.into_iter().chain(all.into_values()).collect();
-    all.sort_by_key(|asking| (asking.asked, asking.hold));
-    all
+
+    /// A program sent the first attempt of a wait.
+    fn waits(&mut self, program: (usize, usize, Duration), waiter: Owner, at: Duration) {
+        let hold = self.latest.get(&program);
+        let Some(asking) = hold.and_then(|hold| self.all.get_mut(hold)) else {
+            return;
+        };
+        if asking.of_set {
+            let before = asking.waiter.is_some() || asking.outcome.is_some();
+            if before {
+                let again = asking.again();
+                asking.end(at, Outcome::GivenUp);
+                self.done.push(std::mem::replace(asking, again));
+            }
+            asking.asked = at;
+        }
+        asking.waiter.get_or_insert(waiter);
+    }
+
+    fn end(&mut self, hold: Hold, at: Duration, outcome: Outcome) {
+        if let Some(asking) = self.all.get_mut(&hold) {
+            asking.end(at, outcome);
+        }
+    }
 }
 
 #[cfg(test)]
