@@ -229,7 +229,7 @@ pub(crate) fn busy(value: &[u8]) -> Busy {
 }
 
 /// Scores are doubles, which servers may write with an exponent: exact up to [`Fence::MAX`].
-fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
+pub(crate) fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
     let score = drawn.as_score().ok_or_else(|| garbled("ZINCRBY"))?;
     let exact = score.fract() == 0.0 && (1.0..=Fence::MAX.get() as f64).contains(&score);
     let fence = exact.then(|| Fence::new(score as u64)).flatten();

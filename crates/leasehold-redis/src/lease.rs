@@ -3,7 +3,7 @@
 use leasehold::clock::BootInstant;
 use leasehold::{Claim, Error, Fence, Held, LostReason, Mode, Renewal, Sampled, Seal};
 
-use crate::attempt::{garbled, milliseconds};
+use crate::attempt::{garbled, milliseconds, read_fence};
 use crate::connection::{Answer, Command, Link, Refusal, Unanswered};
 use crate::sample;
 use crate::scripts::{HEAL, RENEW, RIGHTS, SEAL};
@@ -145,7 +145,8 @@ fn healing(prefix: &str, leases: &[&Held]) -> Command {
     HEAL.call(&keys, &arguments)
 }
 
-/// Raises the counter to `fence` where `claim` holds the lock.
+/// Raises the counter to `fence` where `claim` holds the lock; where it may hold it with others, only
+/// from below.
 pub(crate) async fn seal(
     link: &Link,
     records: &Records,
@@ -160,6 +161,7 @@ pub(crate) async fn seal(
     let answer = match &answers[0] {
         Answer::Integer(1) => Seal::Sealed,
         Answer::Integer(_) => Seal::NotHeld,
+        Answer::List(taken) if taken.len() == 1 => Seal::Taken(read_fence(&taken[0])?),
         Answer::Refused(refusal) => return Err(refused(refusal, link)),
         _ => return Err(garbled("a seal")),
     };

@@ -23,6 +23,9 @@ use crate::store::Store;
 ///
 /// - **M1** `seal` raises the counter to at least the fence if, and only if, the claim holds there.
 /// - **M2** A sealed fence is never granted again: every later grant of the key is greater.
+/// - **M13** A claim that is not exclusive seals a fence only where that raises the counter; elsewhere it
+///   is [`Seal::Taken`]. So of all claims that are held together one alone has each number there,
+///   whether it drew or sealed it.
 /// - **M3** A sample's incarnation is that of the data that gave the answer: it changes whenever
 ///   the member restarted, lost its card, or had its life or its set written anew, and at no other
 ///   time. `presence` has the same incarnation while nothing of that happened.
@@ -60,7 +63,8 @@ pub trait Member: Store {
     /// The name under which the set knows this member; without credentials.
     fn id(&self) -> &MemberId;
 
-    /// "If the claim still holds here, let the counter be at least `fence`."
+    /// "If the claim still holds here, let the counter be at least `fence`." Where claims are held
+    /// together: "and let nobody have had it first."
     ///
     /// # Errors
     ///
@@ -191,8 +195,12 @@ pub const RESERVATION: Duration = Duration::from_secs(1);
 /// What a member answers to [`Member::seal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// The claim holds, and the counter is at least the fence.
+    /// The claim holds, and the counter is at least the fence; for a claim that is not exclusive, it
+    /// was less before.
     Sealed,
+    /// The claim holds together with others, and the counter had come to this number already, the
+    /// fence or a greater one; nothing was changed.
+    Taken(Fence),
     /// The claim does not hold here; nothing was changed.
     NotHeld,
 }

@@ -61,6 +61,11 @@ impl Owner {
     pub fn client(self) -> ClientId {
         self.client
     }
+
+    /// Random bits of the attempt's own.
+    pub(crate) fn luck(self) -> u64 {
+        (self.nonce >> 64) as u64
+    }
 }
 
 impl fmt::Display for Owner {

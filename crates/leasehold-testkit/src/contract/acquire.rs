@@ -1,5 +1,9 @@
-use leasehold::{Attempt, ErrorKind, Mode, Sharing};
+use std::collections::HashSet;
 
+use futures_util::future::join_all;
+use leasehold::{Attempt, ErrorKind, Fence, Guard, Mode, Sharing};
+
+use super::crowd::Crowd;
 use super::scene::{LONG, PATIENCE, Scene, busy, granted, now, released};
 
 pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(scene: &Scene) {
@@ -64,6 +68,29 @@ pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(scene: &Scene) {
     granted(&store, &reader).await;
     busy(&store, &scene.claim(&key, LONG).with_mode(Mode::Exclusive)).await;
     released(&store, &reader).await;
+}
+
+pub(crate) async fn a2_readers_that_come_at_once_have_fences_of_their_own(scene: &Scene) {
+    const READERS: usize = 12;
+    if scene.open().guarantees().sharing == Sharing::ExclusiveOnly {
+        let reader = scene.shared(&scene.key(), LONG);
+        assert!(scene.open().acquire(&reader).await.is_err());
+        return;
+    }
+    let (crowd, key) = (Crowd::new(scene, 4), scene.key());
+    let read = async |number| {
+        let lock = crowd.lock(number, &key).mode(Mode::Shared);
+        lock.acquire().await.expect("the lock, with the others")
+    };
+    let guards = join_all((0..READERS).map(read)).await;
+    let fences: HashSet<Fence> = guards.iter().map(Guard::fence).collect();
+    assert_eq!(fences.len(), READERS, "{fences:?}");
+    for guard in guards {
+        guard.release().await.expect("a release");
+    }
+    let writer = crowd.lock(0, &key).acquire().await.expect("the lock");
+    assert!(Some(&writer.fence()) > fences.iter().max());
+    writer.release().await.expect("a release");
 }
 
 pub(crate) async fn a3_the_same_owner_is_granted_again(scene: &Scene) {

@@ -89,6 +89,7 @@ const CHECKS: &[Check] = checks! {
         a1_different_keys_do_not_touch_each_other,
         a2_shared_claims_hold_together_or_are_refused,
         a2_a_shared_claim_excludes_exclusive_ones,
+        a2_readers_that_come_at_once_have_fences_of_their_own,
         a3_the_same_owner_is_granted_again,
         a5_busy_is_answered_at_once_and_leaves_nothing,
     }
@@ -175,6 +176,7 @@ const CHECKS: &[Check] = checks! {
     member, Member::{
         m1_a_seal_needs_the_claim,
         m2_a_sealed_fence_is_never_granted_again,
+        m13_of_claims_that_hold_together_one_has_a_fence,
     }
     incarnation, Member::{
         m3_every_answer_shows_the_incarnation_of_its_data,

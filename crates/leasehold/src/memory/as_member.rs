@@ -54,13 +54,7 @@ impl Member for MemoryStore {
         fence: Fence,
     ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>> {
         Box::pin(async move {
-            let answer = self.with_slot(&claim.key, |slot, _| {
-                if slot.lease_of(claim).is_none() {
-                    return Seal::NotHeld;
-                }
-                slot.counter = slot.counter.max(fence.get());
-                Seal::Sealed
-            });
+            let answer = self.with_slot(&claim.key, |slot, _| slot.seal(claim, fence));
             Ok(self.sampled(answer))
         })
     }

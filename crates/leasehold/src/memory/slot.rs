@@ -7,6 +7,7 @@ use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::holder::Holder;
+use crate::member::Seal;
 use crate::owner::Owner;
 use crate::queue::{Departure, Ticket, Turn};
 
@@ -142,6 +143,21 @@ impl Slot {
             self.queue.call_readers(None, step);
         }
         Renewal::Renewed
+    }
+
+    pub(super) fn seal(&mut self, claim: &Claim, fence: Fence) -> Seal {
+        if self.lease_of(claim).is_none() {
+            return Seal::NotHeld;
+        }
+        match Fence::new(self.counter) {
+            Some(counter) if claim.mode != Mode::Exclusive && counter >= fence => {
+                Seal::Taken(counter)
+            }
+            _ => {
+                self.counter = self.counter.max(fence.get());
+                Seal::Sealed
+            }
+        }
     }
 
     pub(super) fn heal(&mut self, held: &Held, now: BootInstant) {

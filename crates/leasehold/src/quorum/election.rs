@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use crate::attempt::{Attempt, Busy, Grant};
 use crate::background;
-use crate::claim::Claim;
+use crate::claim::{Claim, Mode};
 use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::member::{MemberFailure, Seal};
@@ -32,7 +32,7 @@ pub(crate) struct Election<'a> {
 /// What a member answered.
 enum News {
     Voted(usize, Result<Dated<Attempt>, Error>),
-    Sealed(usize, Result<Dated<Seal>, Error>),
+    Sealed(usize, Fence, Result<Dated<Seal>, Error>),
 }
 
 impl<'a> Election<'a> {
@@ -48,7 +48,12 @@ impl<'a> Election<'a> {
             claim: Arc::new(claim.clone()),
             asking,
             limit,
-            ballot: Ballot::new(links.len()),
+            ballot: match claim.mode {
+                Mode::Exclusive => Ballot::new(links.len()),
+                Mode::Shared | Mode::Permit(_) => {
+                    Ballot::held_together(links.len(), claim.owner.luck())
+                }
+            },
             votes: links.iter().map(|_| None).collect(),
             inbox,
             outbox,
@@ -125,10 +130,11 @@ impl<'a> Election<'a> {
                 self.votes[index] = Some(answer);
                 self.ballot.vote(index, vote);
             }
-            News::Sealed(index, answer) => {
-                let failure = self.seal_failure(index, answer);
-                self.ballot.seal(index, failure.is_none());
-                if let Some(error) = failure {
+            News::Sealed(index, fence, answer) => {
+                let sealed = self.sealed(index, answer);
+                self.ballot
+                    .seal(index, fence, sealed.as_ref().ok().copied());
+                if let Err(error) = sealed {
                     self.votes[index] = Some(Err(error.with_unknown_effect()));
                 }
             }
@@ -140,18 +146,18 @@ impl<'a> Election<'a> {
         })
     }
 
-    fn seal_failure(&self, index: usize, answer: Result<Dated<Seal>, Error>) -> Option<Error> {
-        match answer {
-            Ok(dated) if dated.answer == Seal::Sealed => {
-                let counts = self.links[index].counts(&dated);
-                counts.err().map(|distrust| distrust.error())
-            }
-            Ok(_) => Some(Error::new(
+    /// What a member that was asked to seal a fence answered, if that counts.
+    fn sealed(&self, index: usize, answer: Result<Dated<Seal>, Error>) -> Result<Seal, Error> {
+        let dated = answer?;
+        if dated.answer == Seal::NotHeld {
+            return Err(Error::new(
                 ErrorKind::Unreachable,
                 "the claim was gone before its fence was sealed",
-            )),
-            Err(error) => Some(error),
+            ));
         }
+        let counts = self.links[index].counts(&dated);
+        counts.map_err(|distrust| distrust.error())?;
+        Ok(dated.answer)
     }
 
     fn seal(&self, fence: Fence, members: Vec<usize>) {
@@ -160,7 +166,7 @@ impl<'a> Election<'a> {
             let (outbox, limit) = (self.outbox.clone(), self.limit);
             background::spawn(async move {
                 let sealed = link.seal(&claim, fence, limit).await;
-                let _ = outbox.send(News::Sealed(index, sealed));
+                let _ = outbox.send(News::Sealed(index, fence, sealed));
             });
         }
     }

@@ -3,9 +3,16 @@
 //! Redlock (Redis documentation, "Distributed Locks with Redis", the Redlock algorithm), with a
 //! fence in one round where a majority answers the same number, and in a second round, `seal`,
 //! where it does not. Both rounds ask for a majority, so any two of them share a member: it
-//! remembers the older fence, and the newer one is greater.
+//! remembers the older fence, and the newer one is greater. Claims that are held together may be
+//! granted at one moment: these have a [`Contest`] for the fence.
+
+mod contest;
+
+use std::cmp::Ordering;
 
 use crate::fence::Fence;
+use crate::member::Seal;
+use contest::Contest;
 
 /// One member's word on the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +47,22 @@ pub(crate) struct Ballot {
     seals: Vec<SealState>,
     /// Whose grants count, at the last step.
     counting: Vec<bool>,
-    /// Fixed once a majority has granted the claim: the greatest fence among that majority.
+    /// Fixed once a majority has granted the claim: the greatest fence among that majority, or one
+    /// that nobody has if others had that one first.
     fence: Option<Fence>,
+    /// `None` for a claim that holds alone.
+    contest: Option<Contest>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SealState {
     NotAsked,
     Asked,
-    /// The member's counter is at least the fence while the claim holds there.
+    /// The member's counter is at least the fence while the claim holds there; in a contest, this
+    /// claim and no other brought it to the fence.
     Stands,
+    /// Its counter had come so far for others.
+    Taken,
     Failed,
 }
 
@@ -59,30 +72,53 @@ pub(crate) fn majority(members: usize) -> usize {
 }
 
 impl Ballot {
+    /// For a claim that holds alone, so that no other is granted before it is over.
     pub(crate) fn new(members: usize) -> Self {
         Self {
             votes: vec![None; members],
             seals: vec![SealState::NotAsked; members],
             counting: vec![false; members],
             fence: None,
+            contest: None,
+        }
+    }
+
+    /// For a claim beside which others are granted. Each draws its own `luck`.
+    pub(crate) fn held_together(members: usize, luck: u64) -> Self {
+        Self {
+            contest: Some(Contest::new(luck)),
+            ..Self::new(members)
         }
     }
 
     /// Takes in one member's vote. The first one stays.
     pub(crate) fn vote(&mut self, member: usize, vote: Vote) {
         let place = &mut self.votes[member];
-        if place.is_none() {
-            *place = Some(vote);
+        if place.is_some() {
+            return;
+        }
+        *place = Some(vote);
+        if let (Some(contest), Vote::Granted(fence)) = (&mut self.contest, vote) {
+            contest.hear(fence);
         }
     }
 
-    /// Takes in whether a member, asked to, sealed the fence, and counts with that answer.
-    pub(crate) fn seal(&mut self, member: usize, sealed: bool) {
-        self.seals[member] = if sealed {
-            SealState::Stands
-        } else {
-            SealState::Failed
+    /// Takes in what a member said that was asked to seal this fence; `None` if it said nothing that
+    /// counts. A member that failed once is not asked again.
+    pub(crate) fn seal(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
+        let state = match answer {
+            Some(Seal::Sealed) => SealState::Stands,
+            Some(Seal::Taken(counter)) => {
+                if let Some(contest) = &mut self.contest {
+                    contest.hear(counter);
+                }
+                SealState::Taken
+            }
+            Some(Seal::NotHeld) | None => SealState::Failed,
         };
+        if state == SealState::Failed || self.fence == Some(fence) {
+            self.seals[member] = state;
+        }
     }
 
     /// What follows, where only the grants of members count that `counts` says yes to: as of now,
@@ -107,6 +143,37 @@ impl Ballot {
     }
 
     fn second_round(&mut self, fence: Fence, needed: usize) -> Step {
+        let to_ask = self.not_sealed_yet(fence);
+        let count = |state| {
+            let seals = self.counted().map(|member| self.seals[member]);
+            seals.filter(|seal| *seal == state).count()
+        };
+        let (standing, asked) = (count(SealState::Stands), count(SealState::Asked));
+        let taken = count(SealState::Taken);
+        if standing >= needed {
+            return Step::Won(fence);
+        }
+        // As many answer as are needed: whoever did not answer yet need not be waited for.
+        if standing + taken >= needed
+            && let Some(next) = self.contest.as_mut().and_then(Contest::next)
+        {
+            self.fence = Some(next);
+            let answered = |seal: &&mut SealState| **seal != SealState::Failed;
+            let again = self.seals.iter_mut().filter(answered);
+            again.for_each(|seal| *seal = SealState::NotAsked);
+            return self.second_round(next, needed);
+        }
+        if standing + asked + self.pending() < needed {
+            self.refusal(needed)
+        } else if to_ask.is_empty() {
+            Step::Wait
+        } else {
+            Step::Seal(fence, to_ask)
+        }
+    }
+
+    /// The members that are to be asked to seal the fence, and were not yet.
+    fn not_sealed_yet(&mut self, fence: Fence) -> Vec<usize> {
         let mut to_ask = Vec::new();
         for member in 0..self.votes.len() {
             let Some(answer) = granted(&self.votes[member]) else {
@@ -117,27 +184,15 @@ impl Ballot {
             }
             // A member that answered exactly the fence has sealed it without being asked.
             self.seals[member] = match answer.cmp(&fence) {
-                std::cmp::Ordering::Equal => SealState::Stands,
+                Ordering::Equal => SealState::Stands,
+                Ordering::Greater if self.contest.is_some() => SealState::Taken,
                 _ => SealState::Asked,
             };
             if self.seals[member] == SealState::Asked {
                 to_ask.push(member);
             }
         }
-        let count = |state| {
-            let seals = self.counted().map(|member| self.seals[member]);
-            seals.filter(|seal| *seal == state).count()
-        };
-        let standing = count(SealState::Stands);
-        if standing >= needed {
-            Step::Won(fence)
-        } else if standing + count(SealState::Asked) + self.pending() < needed {
-            self.refusal(needed)
-        } else if to_ask.is_empty() {
-            Step::Wait
-        } else {
-            Step::Seal(fence, to_ask)
-        }
+        to_ask
     }
 
     fn counted(&self) -> impl Iterator<Item = usize> {
@@ -180,3 +235,6 @@ fn granted(vote: &Option<Vote>) -> Option<Fence> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod contest_tests;

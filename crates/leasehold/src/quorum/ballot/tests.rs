@@ -26,7 +26,8 @@ impl Booth {
     }
 
     fn seal(&mut self, member: usize, sealed: bool) -> Step {
-        self.0.seal(member, sealed);
+        let asked = self.0.fence.expect("a fence that is being sealed");
+        self.0.seal(member, asked, sealed.then_some(Seal::Sealed));
         self.step()
     }
 

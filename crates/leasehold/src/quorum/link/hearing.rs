@@ -66,7 +66,8 @@ impl Link {
         let asking = Asking::InTurn(vigil);
         let taken = self.acquire(&claim, &asking, limit, announced).await;
         if taken.is_ok_and(|dated| matches!(dated.answer, Attempt::Granted(_))) {
-            // Where it fails, this member's lease counts as any that a straggler granted.
+            // Where it fails, this member's lease counts as any that a straggler granted. Where the
+            // number is taken the counter is as high as it must be.
             let _ = self.seal(&claim, fence, limit).await;
         }
     }

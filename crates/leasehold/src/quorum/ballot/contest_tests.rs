@@ -1,0 +1,268 @@
+//! Claims that are held together, over members that hear of them in any order.
+
+use std::collections::HashSet;
+
+use super::contest::ROUNDS;
+use super::*;
+
+fn fence(value: u64) -> Fence {
+    Fence::new(value).unwrap()
+}
+
+fn everybody(_: usize) -> bool {
+    true
+}
+
+/// The same numbers again for the same seed (Marsaglia, "Xorshift RNGs", 2003).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+/// A message on its way, of this claim and this member.
+enum Letter {
+    Ask(usize, usize),
+    Vote(usize, usize, Vote),
+    Seal(usize, usize, Fence),
+    Sealed(usize, usize, Fence, Option<Seal>),
+}
+
+/// Claims that are granted beside each other, and the members' counters.
+struct World {
+    chance: Chance,
+    counters: Vec<u64>,
+    /// Whether members seal only what raises their counters.
+    strict: bool,
+    /// Whether members may fail to answer.
+    fails: bool,
+    ballots: Vec<Ballot>,
+    /// How each claim ended, and what had been granted when it began.
+    ends: Vec<Option<Step>>,
+    floors: Vec<Option<Fence>>,
+    letters: Vec<Letter>,
+}
+
+impl World {
+    fn new(members: usize, seed: u64) -> Self {
+        let mut chance = Chance(seed * 2 + 1);
+        chance.0 = (0..20).fold(0, |_, _| chance.next());
+        let counters = (0..members).map(|_| chance.next() % 3).collect();
+        Self {
+            chance,
+            counters,
+            strict: true,
+            fails: false,
+            ballots: Vec::new(),
+            ends: Vec::new(),
+            floors: Vec::new(),
+            letters: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self) {
+        let (claim, members) = (self.ballots.len(), self.counters.len());
+        let ballot = match self.strict {
+            true => Ballot::held_together(members, self.chance.next()),
+            false => Ballot::new(members),
+        };
+        self.ballots.push(ballot);
+        self.ends.push(None);
+        self.floors.push(self.fences().into_iter().max());
+        let asked = (0..members).map(|member| Letter::Ask(claim, member));
+        self.letters.extend(asked);
+    }
+
+    /// Runs so many claims to their ends.
+    fn run(&mut self, claims: usize) {
+        while self.ballots.len() < claims || !self.letters.is_empty() {
+            let begins = self.letters.is_empty() || self.chance.below(6) == 0;
+            if begins && self.ballots.len() < claims {
+                self.begin();
+            }
+            let next = self.chance.below(self.letters.len());
+            let letter = self.letters.swap_remove(next);
+            self.deliver(letter);
+        }
+    }
+
+    fn deliver(&mut self, letter: Letter) {
+        let fails = self.fails && self.chance.below(12) == 0;
+        let answer = match letter {
+            Letter::Ask(claim, member) => {
+                self.counters[member] += 1;
+                let drawn = Vote::Granted(fence(self.counters[member]));
+                Letter::Vote(claim, member, if fails { Vote::Failed } else { drawn })
+            }
+            Letter::Seal(claim, member, fence) => {
+                let sealed = Some(self.seal(member, fence)).filter(|_| !fails);
+                Letter::Sealed(claim, member, fence, sealed)
+            }
+            Letter::Vote(claim, member, vote) => {
+                self.ballots[claim].vote(member, vote);
+                return self.step(claim);
+            }
+            Letter::Sealed(claim, member, fence, sealed) => {
+                self.ballots[claim].seal(member, fence, sealed);
+                return self.step(claim);
+            }
+        };
+        self.letters.push(answer);
+    }
+
+    fn seal(&mut self, member: usize, floor: Fence) -> Seal {
+        let counter = &mut self.counters[member];
+        if self.strict && *counter >= floor.get() {
+            return Seal::Taken(fence(*counter));
+        }
+        *counter = floor.get().max(*counter);
+        Seal::Sealed
+    }
+
+    fn step(&mut self, claim: usize) {
+        if self.ends[claim].is_some() {
+            return;
+        }
+        match self.ballots[claim].step(everybody) {
+            Step::Wait => {}
+            Step::Seal(fence, members) => {
+                let asked = members.into_iter();
+                let asked = asked.map(|member| Letter::Seal(claim, member, fence));
+                self.letters.extend(asked);
+            }
+            end => self.ends[claim] = Some(end),
+        }
+    }
+
+    fn fences(&self) -> Vec<Fence> {
+        let won = self.ends.iter().filter_map(|end| match end {
+            Some(Step::Won(fence)) => Some(*fence),
+            _ => None,
+        });
+        won.collect()
+    }
+
+    fn has_one_fence_twice(&self) -> bool {
+        let fences = self.fences();
+        let distinct: HashSet<Fence> = fences.iter().copied().collect();
+        distinct.len() < fences.len()
+    }
+}
+
+fn worlds() -> impl Iterator<Item = (usize, usize, u64)> {
+    let sizes = [3, 5]
+        .into_iter()
+        .flat_map(|m| (2..=4).map(move |c| (m, c)));
+    sizes.flat_map(|(members, claims)| (0..2_000).map(move |seed| (members, claims, seed)))
+}
+
+#[test]
+fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
+    let (mut all, mut granted) = (0, 0);
+    for (members, claims, seed) in worlds() {
+        let mut world = World::new(members, seed);
+        world.fails = seed % 2 == 1;
+        world.run(claims);
+        let what = format!(
+            "{claims} claims on {members} members, seed {seed}: {:?}",
+            world.ends
+        );
+        assert!(world.ends.iter().all(Option::is_some), "{what}");
+        assert!(!world.has_one_fence_twice(), "{what}");
+        for (end, floor) in world.ends.iter().zip(&world.floors) {
+            if let Some(Step::Won(fence)) = end {
+                assert!(Some(*fence) > *floor, "{what}");
+            }
+        }
+        if !world.fails {
+            all += claims;
+            granted += world.fences().len();
+        }
+    }
+    assert!(
+        granted * 100 > all * 99,
+        "{granted} of {all} that nothing kept out"
+    );
+}
+
+#[test]
+fn seals_that_others_may_have_made_give_two_one_fence() {
+    let twice = worlds().filter(|(members, claims, seed)| {
+        let mut world = World::new(*members, *seed);
+        world.strict = false;
+        world.run(*claims);
+        world.has_one_fence_twice()
+    });
+    assert!(twice.count() > 0, "what this is all for does not happen");
+}
+
+/// A ballot of three members, of which the first two gave it these numbers.
+fn torn(one: u64, two: u64) -> Ballot {
+    let mut ballot = Ballot::held_together(3, 0);
+    ballot.vote(0, Vote::Granted(fence(one)));
+    ballot.step(everybody);
+    ballot.vote(1, Vote::Granted(fence(two)));
+    ballot
+}
+
+#[test]
+fn a_number_that_another_has_at_a_member_is_left_to_it() {
+    // A comes first to the first and the third member, B to the second.
+    let mut b = torn(9, 8);
+    assert_eq!(b.step(everybody), Step::Seal(fence(9), vec![1]));
+    b.vote(2, Vote::Granted(fence(9)));
+    assert_eq!(b.step(everybody), Step::Won(fence(9)));
+
+    let mut a = torn(8, 9);
+    assert_eq!(a.step(everybody), Step::Seal(fence(9), vec![0]));
+    a.seal(0, fence(9), Some(Seal::Taken(fence(11))));
+    assert_eq!(a.step(everybody), Step::Seal(fence(12), vec![0, 1]));
+    a.seal(1, fence(12), Some(Seal::Sealed));
+    assert_eq!(a.step(everybody), Step::Wait);
+    a.seal(0, fence(12), Some(Seal::Sealed));
+    assert_eq!(a.step(everybody), Step::Won(fence(12)));
+}
+
+#[test]
+fn an_answer_to_an_earlier_seal_seals_nothing_but_a_failure_is_one() {
+    let mut ballot = torn(8, 9);
+    ballot.vote(2, Vote::Granted(fence(8)));
+    assert_eq!(ballot.step(everybody), Step::Seal(fence(9), vec![0, 2]));
+    ballot.seal(0, fence(9), Some(Seal::Taken(fence(9))));
+    assert_eq!(ballot.step(everybody), Step::Seal(fence(10), vec![0, 1, 2]));
+    ballot.seal(2, fence(9), Some(Seal::Sealed));
+    ballot.seal(0, fence(10), Some(Seal::Sealed));
+    assert_eq!(ballot.step(everybody), Step::Wait);
+    ballot.seal(1, fence(9), None);
+    assert_eq!(ballot.step(everybody), Step::Wait);
+    ballot.seal(2, fence(10), Some(Seal::NotHeld));
+    assert_eq!(ballot.step(everybody), Step::NoQuorum);
+}
+
+#[test]
+fn a_fence_that_is_taken_ever_again_is_given_up_in_the_end() {
+    let mut ballot = torn(8, 9);
+    ballot.vote(2, Vote::Busy);
+    let mut rounds = 0;
+    let end = loop {
+        match ballot.step(everybody) {
+            Step::Seal(asked, members) => {
+                rounds += 1;
+                let taken = Some(Seal::Taken(fence(asked.get() + 7)));
+                let each = members.into_iter();
+                each.for_each(|member| ballot.seal(member, asked, taken));
+            }
+            end => break end,
+        }
+    };
+    assert_eq!((rounds, end), (ROUNDS + 1, Step::Busy));
+}
