@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Attempt, Incarnation, Key, Member, MemberId, Renewal, Seal};
+use leasehold::{Attempt, Fence, Incarnation, Key, Member, MemberId, Renewal, Seal};
 
 use super::scene::{LONG, Scene, edit, held, present};
 
@@ -17,7 +17,8 @@ async fn shown(scene: &Scene, member: &Arc<dyn Member>) -> Incarnation {
             panic!("{} should be granted", claim.key)
         };
         samples.push(grant.sample.clone().expect("a sample beside a grant"));
-        let sealed = member.seal(claim, grant.fence).await.expect("an answer");
+        let next = Fence::new(grant.fence.get() + 1).expect("a fence");
+        let sealed = member.seal(claim, next).await.expect("an answer");
         assert_eq!(sealed.answer, Seal::Sealed);
         samples.push(sealed.sample);
         let leases = [held(claim, grant.fence)];
