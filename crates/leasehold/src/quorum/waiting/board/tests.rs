@@ -230,7 +230,7 @@ fn who_cannot_be_told_looks_the_oftener_the_nearer_its_turn_is() {
 
 #[test]
 fn members_that_never_agree_on_a_permit_are_asked_once_a_second_in_the_end() {
-    let permits = crate::permits::Permits::new(2).unwrap();
+    let permits = Permits::new(2).unwrap();
     let mut board = waiting(3, 1, 30_000);
     let mut now = at(1_000);
     for _ in 0..8 {
@@ -250,11 +250,13 @@ fn members_that_never_agree_on_a_permit_are_asked_once_a_second_in_the_end() {
     assert_eq!(board.turn_comes(), Some(now + FLOOR_NEAR));
 }
 
-fn with_a_free_permit(permits: crate::permits::Permits) -> Busy {
+fn with_a_free_permit(permits: Permits) -> Busy {
     let mut busy = Busy::by(None);
     busy.free = permits.slots().take(1).collect();
     busy
+}
 
+#[test]
 fn who_is_to_show_itself_asks_soon_whatever_other_members_said_and_once() {
     let mut board = waiting(5, 3, 30_000);
     for (member, remaining) in [(0, 4), (1, 4), (2, 0)] {
