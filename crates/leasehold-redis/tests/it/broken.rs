@@ -12,7 +12,7 @@ use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
 use crate::proxy::{End, SlowNetwork, parrot};
 use crate::support::{
-    claim, connections, eventually, freed, granted, held, member, refused, released, shared,
+    claim, connections, eventually, freed, granted, held, member, next, refused, released, shared,
     unread, value,
 };
 
@@ -228,7 +228,7 @@ async fn scripts_come_back_after_the_server_forgot_them() {
         assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
         flush();
         assert_eq!(
-            store.seal(&mine, grant.fence).await.unwrap().answer,
+            store.seal(&mine, next(&grant)).await.unwrap().answer,
             leasehold::Seal::Sealed
         );
         flush();

@@ -6,7 +6,7 @@ use leasehold::{Claim, LostReason, Member, Mode, Release, Renewal, Seal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{
-    busy, claim, claim_for, granted, held, key, member, queued, released, shared, value,
+    busy, claim, claim_for, granted, held, key, member, next, queued, released, shared, value,
 };
 
 const READERS: &str = "leasehold:readers:{doc}:doc";
@@ -41,7 +41,7 @@ async fn a_writer_that_renews_as_a_reader_lets_readers_in_and_no_writer() {
         (holders[0].owner, holders[0].mode),
         (Some(writer.owner), Mode::Shared)
     );
-    let sealed = store.seal(&reader, grant.fence).await.unwrap();
+    let sealed = store.seal(&reader, next(&grant)).await.unwrap();
     assert_eq!(sealed.answer, Seal::Sealed);
     let other = shared("doc");
     assert!(granted(&store, &other).await.fence > grant.fence);

@@ -6,7 +6,7 @@ use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 
 use crate::support::{
-    card_edit, claim, granted, held, key, member, one_of, queued, refused, released, shared,
+    card_edit, claim, granted, held, key, member, next, one_of, queued, refused, released, shared,
 };
 
 /// The text of the refusal, which has no effect, no password, and the member's name.
@@ -294,7 +294,7 @@ async fn without_the_rights_for_the_card_the_server_is_a_store_of_its_own() {
         for mine in [claim("deploy"), shared("deploy")] {
             let grant = granted(&store, &mine).await;
             assert!(grant.sample.is_some());
-            let sealed = store.seal(&mine, grant.fence).await.unwrap();
+            let sealed = store.seal(&mine, next(&grant)).await.unwrap();
             assert_eq!(sealed.answer, leasehold::Seal::Sealed);
             let answers = store.renew(&[held(&mine, &grant)]).await;
             assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");

@@ -4,7 +4,8 @@ use leasehold::{Held, LostReason, Member, Mode, Release, Renewal, Seal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{
-    busy, claim, claim_for, eventually, granted, held, key, member, one_of, released, shared, value,
+    busy, claim, claim_for, eventually, granted, held, key, member, next, one_of, released, shared,
+    value,
 };
 
 #[tokio::test]
@@ -37,7 +38,7 @@ async fn a_reader_is_sealed_and_renewed_as_long_as_it_stands() {
     let (mine, other) = (shared("doc"), shared("doc"));
     let grant = granted(&store, &mine).await;
     assert_eq!(
-        store.seal(&mine, grant.fence).await.unwrap().answer,
+        store.seal(&mine, next(&grant)).await.unwrap().answer,
         Seal::Sealed
     );
     assert_eq!(

@@ -4,8 +4,8 @@ use std::time::Duration;
 use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
-    Attempt, Busy, Card, CardEdit, Claim, ClientInfo, Error, Grant, Held, Key, Life, MemberId,
-    MemberSet, Mode, Owner, Permits, Presence, Release, Store, Ticket, Turn,
+    Attempt, Busy, Card, CardEdit, Claim, ClientInfo, Error, Fence, Grant, Held, Key, Life,
+    MemberId, MemberSet, Mode, Owner, Permits, Presence, Release, Store, Ticket, Turn,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
@@ -98,6 +98,11 @@ pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
         age: Some(Duration::ZERO),
         seen: vec![(other, Life::random(&SystemEntropy))],
     }
+}
+
+/// A fence that nobody has yet, as far as this grant tells.
+pub(crate) fn next(grant: &Grant) -> Fence {
+    Fence::new(grant.fence.get() + 1).expect("a fence")
 }
 
 pub(crate) fn held(claim: &Claim, grant: &Grant) -> Held {

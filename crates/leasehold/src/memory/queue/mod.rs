@@ -189,7 +189,8 @@ impl Queue {
             } else if step.tell(ticket.waiter, Word::YourTurn) {
                 let end = step.now + RESERVATION;
                 self.reserved = Some(Reservation { ticket, entry, end });
-                self.offered.insert(client, end);
+                // An earlier offer that it has not answered decides when it is late.
+                self.offered.entry(client).or_insert(end);
                 self.kept_until = Some(step.now + Self::KEPT);
                 let other =
                     |it: &Ticket, _: &Entry| it.waiter.client() != client && asking != Some(*it);
