@@ -5,11 +5,11 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Attempt, Busy, Claim, Error, ErrorKind, Fence, Grant, Mode, Sample};
 
-use crate::connection::{Answer, Command, Link, Refusal, Script, Unanswered};
+use crate::connection::{Answer, Command, Link, Refusal, Replies, Script, Unanswered};
 use crate::lease::word;
 use crate::scripts::{ACQUIRE_EXCLUSIVE, ACQUIRE_PERMIT, ACQUIRE_SHARED, RIGHTS};
-use crate::wire::{COUNTER, LockValue, REST_MS, Records};
-use crate::{permit, sample};
+use crate::wire::{LockValue, Records};
+use crate::{permit, plain, sample};
 
 /// What one attempt came to, before a foreign lock was looked at more closely.
 #[derive(Debug)]
@@ -57,34 +57,20 @@ pub(crate) async fn acquire(
     now: BootInstant,
 ) -> Result<Attempt, Error> {
     check(claim, link.server_clock(now))?;
-    let mut after = Vec::from(sample::questions());
-    after.extend(link.introduction(&claim.client, now));
     let unanswered = Unanswered::on(link);
-    let (verdict, sample) = if claim.mode == Mode::Exclusive && link.has_set_nx_get() {
-        let mut commands = plain_attempt(records, claim);
-        let count = commands.len();
-        commands.extend(after);
-        let answers = link.exchange(commands).await?;
-        let (answers, shown) = answers.split_at(count);
-        (
-            read_plain(answers, claim, link.user()),
-            sample::read(link, shown),
-        )
+    let (verdict, shown) = if claim.mode == Mode::Exclusive && link.has_set_nx_get() {
+        plain::attempt(link, records, claim, now).await?
     } else {
         let (script, call) = scripted_attempt(records, claim);
-        after.insert(0, call);
-        let answers = link.run(script, after).await?;
-        let (answer, shown) = answers.split_at(1);
-        (
-            read_script(&answer[0], claim, link.user()),
-            sample::read(link, shown),
-        )
+        let mut commands = vec![call];
+        commands.extend(link.introduction(&claim.client, now));
+        let Replies { answers, shown } = link.run_shown(script, commands).await?;
+        (read_script(&answers[0], claim, link.user()), shown)
     };
     unanswered.answered();
-    link.note_introduced(claim.client.id, now);
     match verdict {
         // There is none only where the server may not be asked for its time.
-        Verdict::Decided(attempt) => Ok(match sample {
+        Verdict::Decided(attempt) => Ok(match sample::read(link, &shown) {
             Ok(sample) => with_sample(attempt, sample),
             Err(_) => attempt,
         }),
@@ -100,43 +86,12 @@ pub(crate) fn with_sample(attempt: Attempt, sample: Sample) -> Attempt {
     }
 }
 
-/// The attempt that needs no script, and less than half of its time at the server. It need not be
-/// atomic: whoever is granted holds the lock until the counter has moved, and the counter of a
-/// failed attempt only leaves a gap (design, "PLAIN").
-fn plain_attempt(records: &Records, claim: &Claim) -> Vec<Command> {
-    let owner = claim.owner.to_string();
-    vec![
-        Command::new("SET")
-            .arg(&records.lock)
-            .arg(owner)
-            .arg("NX")
-            .arg("GET")
-            .arg("PX")
-            .number(milliseconds(claim.ttl)),
-        Command::new("ZADD")
-            .arg(&records.fence)
-            .arg("GT")
-            .number(claim.proposal.as_micros())
-            .arg(COUNTER),
-        Command::new("ZINCRBY")
-            .arg(&records.fence)
-            .arg("1")
-            .arg(COUNTER),
-        // A holder that crashes, and an attempt that is refused by another library's lock, reach no
-        // script that would set the rest time. NX: where it is set, this is nothing.
-        Command::new("PEXPIRE")
-            .arg(&records.fence)
-            .number(REST_MS)
-            .arg("NX"),
-    ]
-}
-
 fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Command) {
     let mut keys = vec![
-        &*records.lock,
-        &records.fence,
-        &records.readers,
-        &records.queue,
+        records.lock.clone(),
+        records.fence(),
+        records.readers(),
+        records.queue(),
     ];
     let mut arguments = vec![
         claim.owner.to_string(),
@@ -147,32 +102,12 @@ fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Comma
         Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
         Mode::Shared => &*ACQUIRE_SHARED,
         Mode::Permit(_) => {
-            keys.push(&records.slots);
+            keys.push(records.slots());
             arguments.extend([word(claim.mode), permit::wish(claim)]);
             &*ACQUIRE_PERMIT
         }
     };
     (script, script.call(&keys, &arguments))
-}
-
-fn read_plain(answers: &[Answer], claim: &Claim, user: &str) -> Verdict {
-    let [set, raised, drawn, _rest] = answers else {
-        return Verdict::Failed(garbled("an attempt"));
-    };
-    let mine = claim.owner.to_string();
-    match set {
-        Answer::Nil => {}
-        // The answer to an earlier sending of this same attempt was lost.
-        Answer::Text(value) if value == mine.as_bytes() => {}
-        Answer::Text(value) => return Verdict::Decided(Attempt::Busy(busy(value))),
-        Answer::Refused(refusal) if refusal.is_wrong_type() => return Verdict::WrongType,
-        Answer::Refused(refusal) => return Verdict::Failed(refusal.to_error(user, RIGHTS)),
-        _ => return Verdict::Failed(garbled("SET")),
-    }
-    if let Answer::Refused(refusal) = raised {
-        return Verdict::Failed(refusal.to_error(user, RIGHTS).with_unknown_effect());
-    }
-    granted(drawn, user)
 }
 
 fn read_script(answer: &Answer, claim: &Claim, user: &str) -> Verdict {
@@ -247,7 +182,7 @@ pub(crate) fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
 /// type of the lock key tells.
 pub(crate) async fn foreign_lock(link: &Link, records: &Records) -> Result<Attempt, Error> {
     let question = Command::new("TYPE").arg(&records.lock);
-    let answers = link.exchange(vec![question]).await?;
+    let answers = link.exchange(&[question]).await?;
     let kind = answers.first().and_then(Answer::as_text);
     if let Some("none" | "string") = kind {
         let record = Refusal::new("WRONGTYPE", "");

@@ -4,7 +4,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{Claim, Error, Fence, Held, LostReason, Mode, Renewal, Sampled, Seal};
 
 use crate::attempt::{garbled, milliseconds, read_fence};
-use crate::connection::{Answer, Command, Link, Refusal, Unanswered};
+use crate::connection::{Answer, Command, Link, Refusal, Replies, Unanswered};
 use crate::sample;
 use crate::scripts::{HEAL, RENEW, RIGHTS, SEAL};
 use crate::wire::Records;
@@ -31,17 +31,12 @@ pub(crate) async fn renew(
     let parts = leases.chunks(AT_ONCE);
     let mut commands: Vec<_> = parts.map(|part| renewal(prefix, part)).collect();
     let count = commands.len();
-    commands.extend(sample::questions());
     if let Some(first) = leases.first() {
         commands.extend(link.introduction(&first.claim.client, now));
     }
-    let answers = link.run(&RENEW, commands).await?;
-    if let Some(first) = leases.first() {
-        link.note_introduced(first.claim.client.id, now);
-    }
-    let (answers, shown) = answers.split_at(count);
-    let sample = sample::read(link, shown)?;
-    let parts = leases.chunks(AT_ONCE).zip(answers);
+    let Replies { answers, shown } = link.run_shown(&RENEW, commands).await?;
+    let sample = sample::read(link, &shown)?;
+    let parts = leases.chunks(AT_ONCE).zip(&answers[..count]);
     let answer = parts.flat_map(|(part, answer)| read_renewals(answer, part.len(), link));
     Ok(Sampled {
         answer: answer.collect(),
@@ -55,12 +50,12 @@ fn renewal(prefix: &str, leases: &[Held]) -> Command {
         .map(|held| (Records::of(prefix, &held.claim.key), held.claim.mode));
     let records: Vec<(Records, Mode)> = records.collect();
     let keys = records.iter().flat_map(|(records, mode)| {
-        let slots = matches!(mode, Mode::Permit(_)).then_some(&*records.slots);
-        [&*records.lock, &*records.fence, &*records.readers]
+        let slots = matches!(mode, Mode::Permit(_)).then(|| records.slots());
+        [records.lock.clone(), records.fence(), records.readers()]
             .into_iter()
             .chain(slots)
     });
-    let keys: Vec<&str> = keys.collect();
+    let keys: Vec<String> = keys.collect();
     let arguments = leases.iter().flat_map(|Held { claim, .. }| {
         let ttl = milliseconds(claim.ttl).to_string();
         [word(claim.mode), claim.owner.to_string(), ttl]
@@ -135,8 +130,8 @@ fn healing(prefix: &str, leases: &[&Held]) -> Command {
         .collect();
     let keys = records
         .iter()
-        .flat_map(|records| [&*records.lock, &*records.fence, &*records.offered]);
-    let keys: Vec<&str> = keys.collect();
+        .flat_map(|records| [records.lock.clone(), records.fence(), records.offered()]);
+    let keys: Vec<String> = keys.collect();
     let arguments = leases.iter().flat_map(|Held { claim, fence }| {
         let ttl = milliseconds(claim.ttl).to_string();
         [claim.owner.to_string(), ttl, fence.to_string()]
@@ -153,11 +148,10 @@ pub(crate) async fn seal(
     claim: &Claim,
     fence: Fence,
 ) -> Result<Sampled<Seal>, Error> {
-    let keys = [&*records.lock, &*records.fence, &*records.readers];
+    let keys = [records.lock.clone(), records.fence(), records.readers()];
     let arguments = [word(claim.mode), claim.owner.to_string(), fence.to_string()];
-    let mut commands = vec![SEAL.call(&keys, &arguments)];
-    commands.extend(sample::questions());
-    let answers = link.run(&SEAL, commands).await?;
+    let calls = vec![SEAL.call(&keys, &arguments)];
+    let Replies { answers, shown } = link.run_shown(&SEAL, calls).await?;
     let answer = match &answers[0] {
         Answer::Integer(1) => Seal::Sealed,
         Answer::Integer(_) => Seal::NotHeld,
@@ -165,7 +159,7 @@ pub(crate) async fn seal(
         Answer::Refused(refusal) => return Err(refused(refusal, link)),
         _ => return Err(garbled("a seal")),
     };
-    let sample = sample::read(link, &answers[1..])?;
+    let sample = sample::read(link, &shown)?;
     Ok(Sampled { answer, sample })
 }
 

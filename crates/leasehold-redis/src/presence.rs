@@ -31,7 +31,7 @@ pub(crate) async fn presence(link: &Link, asked: BootInstant) -> Result<Presence
         None => {
             // Behind a relay that acknowledges and delivers nothing, no timeout of TCP ends it.
             let unanswered = Unanswered::on(link);
-            let answers = link.exchange(questions()).await?;
+            let answers = link.exchange(&questions()).await?;
             unanswered.answered();
             read(&answers, link.user())
         }

@@ -40,7 +40,6 @@ pub(crate) async fn acquire(
     let unanswered = Unanswered::on(link);
     let answers = link.run(script, commands).await?;
     unanswered.answered();
-    link.note_introduced(claim.client.id, now);
     let mut answers = answers.iter();
     if let Some(client) = subscriber {
         let subscribed = answers.next().ok_or_else(|| garbled("SUBSCRIBE"))?;
@@ -56,7 +55,7 @@ pub(crate) async fn acquire(
 
 fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, Command) {
     let mut keys = Vec::from(keys(records));
-    keys.push(CARD);
+    keys.push(CARD.to_owned());
     let (waiter, since) = match turn {
         Turn::Queued(ticket) => named(ticket),
         Turn::Barging => Default::default(),
@@ -72,7 +71,7 @@ fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, C
     let script = match claim.mode {
         Mode::Exclusive | Mode::Shared => &*ACQUIRE_IN_TURN,
         Mode::Permit(_) => {
-            keys.push(&records.slots);
+            keys.push(records.slots());
             arguments.push(permit::wish(claim));
             &*ACQUIRE_PERMIT_IN_TURN
         }
@@ -80,13 +79,13 @@ fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, C
     (script, script.call(&keys, &arguments))
 }
 
-fn keys(records: &Records) -> [&str; 5] {
+fn keys(records: &Records) -> [String; 5] {
     [
-        &records.lock,
-        &records.fence,
-        &records.readers,
-        &records.queue,
-        &records.offered,
+        records.lock.clone(),
+        records.fence(),
+        records.readers(),
+        records.queue(),
+        records.offered(),
     ]
 }
 
@@ -152,50 +151,68 @@ pub(crate) async fn depart(
     records: &Records,
     claim: &Claim,
     departure: &Departure,
+    now: BootInstant,
 ) -> Result<Release, Error> {
-    let mut arguments = vec![word(claim.mode), claim.owner.to_string()];
-    match departure {
-        Departure::HandOver => arguments.push("hand over".to_owned()),
-        Departure::LeaveFree(span) => {
-            arguments.extend(["leave free".to_owned(), milliseconds(*span).to_string()]);
-        }
-        Departure::Requeue(ticket) => {
-            let (waiter, since) = named(ticket);
-            arguments.extend(["requeue".to_owned(), waiter, since]);
-        }
-    }
-    let mut keys = Vec::from(keys(records));
-    let script = match claim.mode {
-        Mode::Exclusive | Mode::Shared => &*DEPART,
-        Mode::Permit(_) => {
-            keys.push(&records.slots);
-            &*DEPART_WITH_PERMIT
-        }
-    };
-    match call(link, script, &keys, &arguments).await? {
+    let (script, call) = departing(records, claim, departure);
+    let mut commands = vec![call];
+    commands.extend(link.rests().renewal(&records.fence(), now));
+    let answers = link.run(script, commands).await?;
+    match read_number(link, answers.first())? {
         1 => Ok(Release::Released),
         _ => Ok(Release::WasLost),
     }
 }
 
+fn departing(
+    records: &Records,
+    claim: &Claim,
+    departure: &Departure,
+) -> (&'static Script, Command) {
+    let owner = claim.owner.to_string();
+    let mut arguments = match (claim.mode, departure) {
+        // Mostly so, and then the script needs to know no more.
+        (Mode::Exclusive, Departure::HandOver) => {
+            let keys = [
+                &records.lock,
+                &records.queue(),
+                &records.readers(),
+                &records.offered(),
+            ];
+            return (&DEPART, DEPART.call(&keys, &[owner]));
+        }
+        (_, Departure::HandOver) => vec!["hand over".to_owned()],
+        (_, Departure::LeaveFree(span)) => {
+            vec!["leave free".to_owned(), milliseconds(*span).to_string()]
+        }
+        (_, Departure::Requeue(ticket)) => {
+            let (waiter, since) = named(ticket);
+            vec!["requeue".to_owned(), waiter, since]
+        }
+    };
+    arguments.splice(0..0, [word(claim.mode), owner]);
+    let mut keys = Vec::from(keys(records));
+    let script = match claim.mode {
+        Mode::Exclusive | Mode::Shared => &*DEPART,
+        Mode::Permit(_) => {
+            keys.push(records.slots());
+            &*DEPART_WITH_PERMIT
+        }
+    };
+    (script, script.call(&keys, &arguments))
+}
+
 /// Takes `waiter` out of the queue.
 pub(crate) async fn leave(link: &Link, records: &Records, waiter: Owner) -> Result<(), Error> {
     let mut keys = Vec::from(keys(records));
-    keys.push(&records.slots);
-    let left = call(link, &LEAVE_QUEUE, &keys, &[waiter.to_string()]).await;
-    left.map(drop)
+    keys.push(records.slots());
+    let call = LEAVE_QUEUE.call(&keys, &[waiter.to_string()]);
+    let answers = link.run(&LEAVE_QUEUE, vec![call]).await?;
+    read_number(link, answers.first()).map(drop)
 }
 
-/// Calls a script that answers a number, or that and what it could not do besides.
-async fn call(
-    link: &Link,
-    script: &Script,
-    keys: &[&str],
-    arguments: &[String],
-) -> Result<i64, Error> {
-    let call = script.call(keys, arguments);
-    let answers = link.run(script, vec![call]).await?;
-    match answers.first() {
+/// The answer of a script: a number, or that and what it could not do besides.
+fn read_number(link: &Link, answer: Option<&Answer>) -> Result<i64, Error> {
+    match answer {
         Some(Answer::Integer(done)) => Ok(*done),
         Some(Answer::Refused(refusal)) => Err(refused(refusal, link)),
         Some(Answer::List(parts)) => match parts.as_slice() {

@@ -1,28 +1,29 @@
 //! What the server shows of itself beside every answer.
 
 use leasehold::clock::WallTime;
-use leasehold::{Error, Incarnation, Life, Mark, Sample};
+use leasehold::{Error, Life, Mark, Sample};
 
 use crate::attempt::garbled;
 use crate::card::MARK;
 use crate::connection::{Answer, Command, Link, Rights, read_time, wall_time};
 use crate::wire::CARD;
 
-/// Asked behind every request, in the same write.
+/// Asked in the same write as the requests that are sampled, once behind all of them.
 ///
-/// The mark is read after all else that the request does: a server that lost its data in the midst
-/// of it then shows no mark, or another one, since none ever comes back.
+/// The mark is read after all else that the requests do: a server that lost its data in the midst
+/// of one then shows no mark, or another one, since none ever comes back. What is true of the last
+/// request is true of each one before it.
 pub(crate) fn questions() -> [Command; 2] {
     let mark = Command::new("HGET").arg(CARD).arg(MARK);
     [mark, Command::new("TIME")]
 }
 
-/// Reads the answers to [`questions`] on `link`, whatever follows them.
+/// Reads the answers to [`questions`] on `link`.
 ///
 /// A mark that may not be read, or that is none, counts as no mark: it differs from the card's, and
 /// how the server is says why.
 pub(crate) fn read(link: &Link, answers: &[Answer]) -> Result<Sample, Error> {
-    let [mark, time, ..] = answers else {
+    let [mark, time] = answers else {
         return Err(garbled("TIME"));
     };
     if let Answer::Refused(refusal) = time {
@@ -41,10 +42,9 @@ pub(crate) fn read_seen(link: &Link, seen: &[Answer]) -> Option<Sample> {
 }
 
 fn sample(link: &Link, clock: WallTime, mark: &Answer) -> Sample {
-    let mark = mark.as_text().and_then(read_mark);
     Sample {
         clock,
-        incarnation: Incarnation::new(link.run_id(), mark.as_ref()),
+        incarnation: link.incarnation(mark, read_mark),
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) static ACQUIRE_PERMIT_IN_TURN: LazyLock<Script> = script!(
     "lua/acquire_permit_in_turn.lua"
 );
 pub(crate) static DEPART: LazyLock<Script> = script!(
+    "lua/release_alone.lua",
     "lua/lease.lua",
     "lua/release.lua",
     "lua/queue.lua",

@@ -33,25 +33,36 @@ pub(crate) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Records {
     pub(crate) lock: String,
-    pub(crate) fence: String,
-    pub(crate) readers: String,
-    pub(crate) slots: String,
-    pub(crate) queue: String,
-    pub(crate) offered: String,
 }
 
 impl Records {
     pub(crate) fn of(prefix: &str, key: &Key) -> Self {
-        let lock = format!("{prefix}{key}");
-        let tag = hash_tag(&lock);
-        Self {
-            fence: format!("leasehold:fence:0:{{{tag}}}:{lock}"),
-            readers: format!("leasehold:readers:{{{tag}}}:{lock}"),
-            slots: format!("leasehold:slots:{{{tag}}}:{lock}"),
-            queue: format!("leasehold:queue:{{{tag}}}:{lock}"),
-            offered: format!("leasehold:offered:{{{tag}}}:{lock}"),
-            lock,
-        }
+        let lock = [prefix, key.as_str()].concat();
+        Self { lock }
+    }
+
+    pub(crate) fn fence(&self) -> String {
+        self.record("leasehold:fence:0:{")
+    }
+
+    pub(crate) fn readers(&self) -> String {
+        self.record("leasehold:readers:{")
+    }
+
+    pub(crate) fn slots(&self) -> String {
+        self.record("leasehold:slots:{")
+    }
+
+    pub(crate) fn queue(&self) -> String {
+        self.record("leasehold:queue:{")
+    }
+
+    pub(crate) fn offered(&self) -> String {
+        self.record("leasehold:offered:{")
+    }
+
+    fn record(&self, kind: &str) -> String {
+        [kind, hash_tag(&self.lock), "}:", &self.lock].concat()
     }
 }
 
@@ -146,14 +157,14 @@ mod tests {
     fn the_records_of_a_lock_share_its_slot() {
         let plain = records("", "deploy");
         assert_eq!(plain.lock, "deploy");
-        assert_eq!(plain.fence, "leasehold:fence:0:{deploy}:deploy");
-        assert_eq!(plain.readers, "leasehold:readers:{deploy}:deploy");
-        assert_eq!(plain.slots, "leasehold:slots:{deploy}:deploy");
-        assert_eq!(plain.queue, "leasehold:queue:{deploy}:deploy");
-        assert_eq!(plain.offered, "leasehold:offered:{deploy}:deploy");
+        assert_eq!(plain.fence(), "leasehold:fence:0:{deploy}:deploy");
+        assert_eq!(plain.readers(), "leasehold:readers:{deploy}:deploy");
+        assert_eq!(plain.slots(), "leasehold:slots:{deploy}:deploy");
+        assert_eq!(plain.queue(), "leasehold:queue:{deploy}:deploy");
+        assert_eq!(plain.offered(), "leasehold:offered:{deploy}:deploy");
         let tagged = records("app:", "{user7}/cart");
         assert_eq!(tagged.lock, "app:{user7}/cart");
-        assert_eq!(tagged.fence, "leasehold:fence:0:{user7}:app:{user7}/cart");
+        assert_eq!(tagged.fence(), "leasehold:fence:0:{user7}:app:{user7}/cart");
         assert_eq!(hash_tag("a{}b{c}"), "a{}b{c}");
         assert_eq!(hash_tag("a{b"), "a{b");
     }

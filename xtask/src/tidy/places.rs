@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use super::Offence;
 use super::source::{Source, has_word};
 
@@ -11,7 +9,6 @@ pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
         offences.extend(opt_outs(source));
         offences.extend(misplaced(source));
     }
-    offences.extend(redis_client(tree));
     offences
 }
 
@@ -102,43 +99,6 @@ fn opt_outs(source: &Source) -> Vec<Offence> {
         .collect()
 }
 
-/// The `redis` crate is named in one module of leasehold-redis, so that it can be exchanged.
-fn redis_client(tree: &[Source]) -> Vec<Offence> {
-    let named: Vec<(&Source, usize)> = tree
-        .iter()
-        .filter(|source| source.crate_name() == "leasehold-redis" && source.is_library_code())
-        .filter_map(|source| {
-            let line = source.shipped().find(|(_, code)| names_redis(code))?.0;
-            Some((source, line))
-        })
-        .collect();
-    let modules: BTreeSet<&str> = named.iter().map(|(source, _)| module(source)).collect();
-    if modules.len() <= 1 {
-        return Vec::new();
-    }
-    let all = modules.into_iter().collect::<Vec<_>>().join(", ");
-    named
-        .into_iter()
-        .map(|(source, line)| {
-            let rule = format!("the redis crate is named in one module, not in {all}");
-            Offence::at(&source.path, line, rule)
-        })
-        .collect()
-}
-
-/// Whether the crate is meant, not a module of ours that is called so too.
-fn names_redis(code: &str) -> bool {
-    let uses = ["redis::", "use redis;", "use redis as"];
-    let own = ["crate::redis::", "self::redis::", "super::redis::"];
-    uses.iter().any(|word| has_word(code, word)) && !own.iter().any(|word| code.contains(word))
-}
-
-fn module(source: &Source) -> &str {
-    let below = source.below_src().unwrap_or_default();
-    let first = below.split('/').next().unwrap_or_default();
-    first.trim_end_matches(".rs")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,27 +151,5 @@ mod tests {
         assert!(offences(&[("crates/leasehold-cli/src/main.rs", text)]).is_empty());
         let comment = "/// Use `println!` at will.\nfn f() {}\n";
         assert!(offences(&[("crates/leasehold-redis/src/lib.rs", comment)]).is_empty());
-    }
-
-    #[test]
-    fn the_client_library_has_one_module() {
-        let client = (
-            "crates/leasehold-redis/src/client.rs",
-            "use redis::Client;\n",
-        );
-        let part = (
-            "crates/leasehold-redis/src/client/tls.rs",
-            "use redis::Tls;\n",
-        );
-        let other = (
-            "crates/leasehold-redis/src/member.rs",
-            "fn f(v: redis::Value) {}\n",
-        );
-        let ours = (
-            "crates/leasehold-redis/src/lib.rs",
-            "use leasehold_redis::x;\n",
-        );
-        assert!(offences(&[client, part, ours]).is_empty());
-        assert_eq!(offences(&[client, other]).len(), 2);
     }
 }

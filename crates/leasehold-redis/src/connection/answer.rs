@@ -1,7 +1,8 @@
 use leasehold::clock::WallTime;
-use redis::Value;
 
-/// What a server answered to one command, of what the commands of this crate can be answered.
+/// What a server answered to one command, of what the commands of this crate can be answered. The same
+/// whichever protocol it speaks, but for [`Double`](Self::Double): maps are lists of keys and values by
+/// turns, as the old protocol has them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     Nil,
@@ -44,34 +45,6 @@ impl Refusal {
 
     pub(super) fn is_unknown_script(&self) -> bool {
         self.code == "NOSCRIPT"
-    }
-}
-
-impl From<Value> for Answer {
-    /// The same whichever protocol the server speaks, but for [`Double`](Self::Double): maps are
-    /// lists of keys and values by turns, as the old protocol has them.
-    fn from(value: Value) -> Self {
-        let list = |items: Vec<Value>| Self::List(items.into_iter().map(Self::from).collect());
-        match value {
-            Value::Nil => Self::Nil,
-            Value::Okay => Self::Done,
-            Value::Int(number) => Self::Integer(number),
-            Value::BulkString(bytes) => Self::Text(bytes),
-            Value::SimpleString(text) => Self::Text(text.into_bytes()),
-            Value::VerbatimString { text, .. } => Self::Text(text.into_bytes()),
-            Value::Double(number) => Self::Double(number),
-            Value::Boolean(truth) => Self::Integer(i64::from(truth)),
-            Value::Array(items) | Value::Set(items) => list(items),
-            // What confirms a subscription.
-            Value::Push { data, .. } => list(data),
-            Value::Map(pairs) => list(pairs.into_iter().flat_map(<[Value; 2]>::from).collect()),
-            Value::Attribute { data, .. } => Self::from(*data),
-            Value::ServerError(error) => Self::Refused(Refusal::new(
-                error.code(),
-                error.details().unwrap_or_default(),
-            )),
-            _ => Self::Strange,
-        }
     }
 }
 
@@ -162,39 +135,16 @@ mod tests {
         assert_eq!(read_time(&Answer::Nil), None);
     }
 
-    fn bulk(text: &str) -> Value {
-        Value::BulkString(text.into())
-    }
-
-    #[test]
-    fn both_protocols_are_understood_alike() {
-        let info = Value::VerbatimString {
-            format: redis::VerbatimFormat::Text,
-            text: "role:master".into(),
-        };
-        assert_eq!(Answer::from(info), text("role:master"));
-        let map = Value::Map(vec![(bulk("a"), bulk("1")), (bulk("b"), bulk("2"))]);
-        let flat = Value::Array(vec![bulk("a"), bulk("1"), bulk("b"), bulk("2")]);
-        assert_eq!(Answer::from(map), Answer::from(flat));
-        assert_eq!(Answer::from(Value::Boolean(true)), Answer::Integer(1));
-        let set = Value::Set(vec![bulk("a")]);
-        assert_eq!(Answer::from(set), Answer::List(vec![text("a")]));
-        let largest = 9_007_199_254_740_991.0;
-        for score in [Value::Double(largest), bulk("9007199254740991")] {
-            assert_eq!(Answer::from(score).as_score(), Some(largest));
-        }
-    }
-
     #[test]
     fn scores_are_read_in_pairs_and_by_turns() {
-        let by_turns = vec![bulk("a"), bulk("1"), bulk("b"), bulk("2.5")];
-        let pair = |name, score| Value::Array(vec![bulk(name), Value::Double(score)]);
-        let pairs = vec![pair("a", 1.0), pair("b", 2.5)];
-        for answer in [by_turns, pairs] {
-            let answer = Answer::from(Value::Array(answer));
+        let by_turns = ["a", "1", "b", "2.5"].map(text);
+        let pair = |name, score| Answer::List(vec![text(name), Answer::Double(score)]);
+        let pairs = [pair("a", 1.0), pair("b", 2.5)];
+        for answer in [by_turns.to_vec(), pairs.to_vec()] {
+            let answer = Answer::List(answer);
             assert_eq!(answer.as_scored().unwrap(), [("a", 1.0), ("b", 2.5)]);
         }
-        let odd = Answer::from(Value::Array(vec![bulk("a")]));
+        let odd = Answer::List(vec![text("a")]);
         assert!(odd.as_scored().unwrap().is_empty());
         assert_eq!(Answer::Nil.as_scored(), None);
     }

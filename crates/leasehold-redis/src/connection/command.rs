@@ -1,26 +1,44 @@
 use std::fmt;
 
-/// One command for the server.
-#[derive(Clone)]
-pub(crate) struct Command(redis::Cmd);
+use sha1_smol::Sha1;
+
+/// One command for the server, as it goes over the wire.
+pub(crate) struct Command {
+    words: usize,
+    /// Each with its length in front.
+    bytes: Vec<u8>,
+}
+
+/// Room for most commands, so that they are written without moving.
+const ROOM: usize = 192;
 
 impl Command {
     pub(crate) fn new(name: &str) -> Self {
-        Self(redis::cmd(name))
+        let empty = Self {
+            words: 0,
+            bytes: Vec::with_capacity(ROOM),
+        };
+        empty.arg(name)
     }
 
     pub(crate) fn arg(mut self, value: impl AsRef<[u8]>) -> Self {
-        self.0.arg(value.as_ref());
+        let value = value.as_ref();
+        write_length(&mut self.bytes, b'$', value.len());
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+        self.words += 1;
         self
     }
 
-    pub(crate) fn number(mut self, value: u64) -> Self {
-        self.0.arg(value);
-        self
+    pub(crate) fn number(self, value: u64) -> Self {
+        let mut digits = [0; DIGITS_MAX];
+        let start = write_digits(&mut digits, value);
+        self.arg(&digits[start..])
     }
 
-    pub(super) fn into_inner(self) -> redis::Cmd {
-        self.0
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        write_length(bytes, b'*', self.words);
+        bytes.extend_from_slice(&self.bytes);
     }
 }
 
@@ -29,6 +47,30 @@ impl fmt::Debug for Command {
         // Arguments may be anything the caller named a lock, and are of no use in a log.
         f.write_str("Command")
     }
+}
+
+/// As many as the greatest number has.
+const DIGITS_MAX: usize = 20;
+
+/// Writes `value` to the end of `digits`, and says where it begins.
+fn write_digits(digits: &mut [u8; DIGITS_MAX], mut value: u64) -> usize {
+    let mut start = DIGITS_MAX;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            return start;
+        }
+    }
+}
+
+fn write_length(bytes: &mut Vec<u8>, kind: u8, length: usize) {
+    let mut digits = [0; DIGITS_MAX];
+    let start = write_digits(&mut digits, length as u64);
+    bytes.push(kind);
+    bytes.extend_from_slice(&digits[start..]);
+    bytes.extend_from_slice(b"\r\n");
 }
 
 /// A Lua script, which a server keeps under the SHA-1 of its text until it is told to forget.
@@ -41,7 +83,7 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn new(text: &'static str) -> Self {
         Self {
-            sha1: redis::Script::new(text).get_hash().to_owned(),
+            sha1: Sha1::from(text).digest().to_string(),
             text,
         }
     }
@@ -51,16 +93,41 @@ impl Script {
     }
 
     /// Has it run by a server that knows it: see [`Link::run`](super::Link::run).
-    pub(crate) fn call(&self, keys: &[&str], arguments: &[impl AsRef<[u8]>]) -> Command {
+    pub(crate) fn call(&self, keys: &[impl AsRef<str>], arguments: &[impl AsRef<[u8]>]) -> Command {
         let mut call = Command::new("EVALSHA")
             .arg(&self.sha1)
             .number(keys.len() as u64);
         for key in keys {
-            call = call.arg(key);
+            call = call.arg(key.as_ref());
         }
         for argument in arguments {
             call = call.arg(argument);
         }
         call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_its_words_with_their_lengths() {
+        let mut bytes = b"before".to_vec();
+        let command = Command::new("PEXPIRE").arg("doc\r\n").number(u64::MAX);
+        command.arg("").number(0).write(&mut bytes);
+        let written = "before*5\r\n$7\r\nPEXPIRE\r\n$5\r\ndoc\r\n\r\n\
+            $20\r\n18446744073709551615\r\n$0\r\n\r\n$1\r\n0\r\n";
+        assert_eq!(std::str::from_utf8(&bytes), Ok(written));
+    }
+
+    #[test]
+    fn a_script_is_called_by_the_sha_1_of_its_text() {
+        let mut bytes = Vec::new();
+        let script = Script::new("return 1");
+        script.call(&["k"], &["a"]).write(&mut bytes);
+        let written = "*5\r\n$7\r\nEVALSHA\r\n\
+            $40\r\ne0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\na\r\n";
+        assert_eq!(std::str::from_utf8(&bytes), Ok(written));
     }
 }

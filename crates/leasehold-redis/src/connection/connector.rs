@@ -3,14 +3,12 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock, within};
 use leasehold::{Error, ErrorKind, background};
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo};
 use tokio::sync::watch;
 
-use super::failure::{connection_error, refuses_resp3};
+use super::line::Line;
 use super::link::Link;
 use super::listener::{Inboxes, Listener};
-use super::opening::Entrance;
+use super::opening::{Entrance, Protocol};
 use super::socket;
 use super::tls::Tls;
 use crate::url::{Login, RedisUrl};
@@ -45,9 +43,6 @@ type Outcome = Result<Arc<Link>, Error>;
 /// How long opening a connection may take, whoever waits for it. Callers have shorter limits of
 /// their own; the connection is then ready for their next request.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-
-/// How many commands may wait for answers; a frozen server must not fill our memory.
-const IN_FLIGHT_MAX: usize = 4096;
 
 impl Connector {
     pub(crate) fn new(url: RedisUrl, tls: Tls, clock: Arc<dyn Clock>) -> Self {
@@ -142,55 +137,28 @@ impl Connector {
             // can carry a release.
             previous.closed().await;
         }
-        let user = Login::shown(self.url.login.as_ref()).to_owned();
-        let mut protocol = ProtocolVersion::RESP3;
-        let (connection, driver) = loop {
-            let stream = socket::open(&self.url, &self.tls).await?;
-            let (setup, config) = (self.setup(protocol), self.config(protocol));
-            let opened = MultiplexedConnection::new_with_config(&setup, stream, config).await;
-            match opened {
-                Ok(opened) => break opened,
-                Err(error) if protocol == ProtocolVersion::RESP3 && refuses_resp3(&error) => {
-                    protocol = ProtocolVersion::RESP2;
-                }
-                Err(error) => return Err(connection_error(&error, &user)),
-            }
-        };
-        let pushes = protocol == ProtocolVersion::RESP3;
         let entrance = Entrance {
-            user,
-            greeted: pushes || self.url.login.is_some(),
+            user: Login::shown(self.url.login.as_ref()).to_owned(),
+            login: self.url.login.clone(),
             database: self.url.database,
         };
-        let inboxes = Inboxes::new(Arc::clone(&self.listener), pushes);
-        let link = Link::start(connection, driver, inboxes, entrance, &*self.clock).await?;
+        let mut protocol = Protocol::Resp3;
+        let (line, inboxes) = loop {
+            let stream = socket::open(&self.url, &self.tls).await?;
+            let inboxes = Inboxes::new(Arc::clone(&self.listener), protocol == Protocol::Resp3);
+            let inboxes = Arc::new(inboxes);
+            let line = Line::start(stream, &inboxes);
+            if entrance.greet(&line, protocol).await? {
+                break (line, inboxes);
+            }
+            protocol = Protocol::Resp2;
+        };
+        let link = Link::open(line, inboxes, entrance, &*self.clock).await?;
         if let Some(previous) = &previous {
             link.forget(previous).await?;
         }
         tracing::debug!(member = %self.url.id, "connected");
         Ok(link)
-    }
-
-    fn config(&self, protocol: ProtocolVersion) -> AsyncConnectionConfig {
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_concurrency_limit(IN_FLIGHT_MAX);
-        match protocol {
-            ProtocolVersion::RESP3 => config.set_push_sender(self.listener.takes_pushes()),
-            _ => config,
-        }
-    }
-
-    fn setup(&self, protocol: ProtocolVersion) -> RedisConnectionInfo {
-        let setup = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let mut setup = setup.set_protocol(protocol);
-        if let Some(login) = &self.url.login {
-            setup = setup.set_password(&login.password);
-            if let Some(user) = &login.user {
-                setup = setup.set_username(user);
-            }
-        }
-        setup
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,5 +1,6 @@
+use std::io;
+
 use leasehold::{Error, ErrorKind};
-use redis::RedisError;
 
 use super::answer::Refusal;
 
@@ -80,40 +81,43 @@ fn wrong_password(user: &str) -> Error {
     )
 }
 
-/// Whether `error` is the refusal of a server, or of a proxy in front of it, to speak RESP3.
-pub(super) fn refuses_resp3(error: &RedisError) -> bool {
-    match error.code() {
-        Some("NOPROTO" | "NOPERM") => true,
-        Some("ERR") => error
-            .detail()
-            .is_some_and(|text| text.starts_with("unknown command")),
-        _ => error.kind() == redis::ErrorKind::RESP3NotSupported,
+impl Refusal {
+    /// Whether a server, or a proxy in front of it, refuses to speak RESP3.
+    pub(super) fn refuses_resp3(&self) -> bool {
+        match self.code.as_str() {
+            "NOPROTO" | "NOPERM" => true,
+            "ERR" => self.text.starts_with("unknown command"),
+            _ => false,
+        }
+    }
+
+    /// The refusal of a login in the old protocol, as an error for `user`.
+    pub(super) fn to_login_error(&self, user: &str) -> Error {
+        match self.code.as_str() {
+            // A server without a password says so in words only.
+            "ERR" => wrong_password(user),
+            _ => self.to_error(user, Rights("+auth")),
+        }
     }
 }
 
 /// What became of a connection, as an error. Nothing is said about effects: the caller knows
 /// whether a request was under way.
-pub(super) fn connection_error(error: &RedisError, user: &str) -> Error {
-    match error.kind() {
-        redis::ErrorKind::AuthenticationFailed => wrong_password(user),
-        redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => Error::new(
-            ErrorKind::Garbled,
-            "the answer is not of the Redis protocol; is it a Redis server?",
-        ),
-        redis::ErrorKind::Io => Error::new(
-            ErrorKind::Unreachable,
-            format!("the connection failed: {error}"),
-        ),
-        redis::ErrorKind::Server(_) | redis::ErrorKind::Extension => {
-            let code = error.code().unwrap_or("ERR");
-            let said = error.detail().unwrap_or_default();
-            Refusal::new(code, said).to_error(user, Rights("+select"))
-        }
-        _ => Error::new(
-            ErrorKind::Garbled,
-            format!("the server was not understood: {error}"),
-        ),
-    }
+pub(super) fn broken(error: &io::Error) -> Error {
+    let message = format!("the connection failed: {error}");
+    Error::new(ErrorKind::Unreachable, message)
+}
+
+/// The server ended the connection, or we did.
+pub(super) fn closed() -> Error {
+    broken(&io::ErrorKind::BrokenPipe.into())
+}
+
+pub(super) fn garbled() -> Error {
+    Error::new(
+        ErrorKind::Garbled,
+        "the answer is not of the Redis protocol; is it a Redis server?",
+    )
 }
 
 #[cfg(test)]

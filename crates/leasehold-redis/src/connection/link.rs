@@ -1,31 +1,32 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, Presence, RunId, background};
-use redis::aio::MultiplexedConnection;
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use leasehold::{ClientId, ClientInfo, Error, Incarnation, Mark, Presence, RunId};
 
 use super::answer::Answer;
 use super::command::{Command, Script};
-use super::failure::connection_error;
-use super::listener::{EndOf, Inboxes, Listener};
+use super::line::Line;
+use super::listener::{Inboxes, Listener};
 use super::opening::{Entrance, Opening};
+use super::outbox::Replies;
+use crate::rests::Rests;
 use crate::wire::client_record;
 
 /// An open connection to a server that can be a member. Ends with its last owner.
 pub(crate) struct Link {
-    connection: MultiplexedConnection,
-    driver: Driver,
+    line: Line,
     aborted: AtomicBool,
     user: String,
     opening: Opening,
     introduced: Mutex<HashMap<ClientId, BootInstant>>,
+    rests: Rests,
+    is_behind: AtomicBool,
+    /// The mark that the server showed last, and what that makes it.
+    seen: Mutex<Option<(Answer, Incarnation)>>,
     inboxes: Arc<Inboxes>,
 }
 
@@ -34,24 +35,22 @@ const INTRODUCE_EVERY: Duration = Duration::from_secs(60);
 const INTRODUCTION_MS: u64 = 4 * 60 * 1000;
 
 impl Link {
-    /// Sets `driver` going, which reads and writes for `connection`, and asks the server who and
-    /// how it is.
-    pub(super) async fn start(
-        connection: MultiplexedConnection,
-        driver: impl Future<Output = ()> + Send + 'static,
-        inboxes: Inboxes,
+    /// Asks the server on `line` who and how it is.
+    pub(super) async fn open(
+        line: Line,
+        inboxes: Arc<Inboxes>,
         entrance: Entrance,
         clock: &dyn Clock,
     ) -> Result<Self, Error> {
-        let inboxes = Arc::new(inboxes);
-        let driver = Driver::start(driver, EndOf(Arc::clone(&inboxes)));
         Ok(Self {
-            opening: Opening::ask(&connection, &entrance, clock).await?,
-            connection,
-            driver,
+            opening: Opening::ask(&line, &entrance, clock).await?,
+            line,
             aborted: AtomicBool::new(false),
             user: entrance.user,
             introduced: Mutex::default(),
+            rests: Rests::default(),
+            is_behind: AtomicBool::new(false),
+            seen: Mutex::default(),
             inboxes,
         })
     }
@@ -92,9 +91,19 @@ impl Link {
     /// # Errors
     ///
     /// If not every answer came; any part of the commands may have taken effect.
-    pub(crate) async fn exchange(&self, commands: Vec<Command>) -> Result<Vec<Answer>, Error> {
-        let answers = exchange(&self.connection, commands, &self.user).await;
+    pub(crate) async fn exchange(&self, commands: &[Command]) -> Result<Vec<Answer>, Error> {
+        let answers = self.line.ask(commands).await;
         answers.map_err(Error::with_unknown_effect)
+    }
+
+    /// As [`exchange`](Self::exchange), with what the server shows of itself after it.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    pub(crate) async fn exchange_shown(&self, commands: &[Command]) -> Result<Replies, Error> {
+        let replies = self.line.ask_shown(commands).await;
+        replies.map_err(Error::with_unknown_effect)
     }
 
     /// Sends `commands`, among them calls of `script`, in one write; the answers are in their order.
@@ -106,40 +115,50 @@ impl Link {
     pub(crate) async fn run(
         &self,
         script: &Script,
-        mut commands: Vec<Command>,
+        commands: Vec<Command>,
     ) -> Result<Vec<Answer>, Error> {
-        let answers = self.exchange(commands.clone()).await?;
-        let unknown = |answer: &Answer| matches!(answer, Answer::Refused(refusal) if refusal.is_unknown_script());
-        if !answers.iter().any(unknown) {
+        let answers = self.exchange(&commands).await?;
+        if !answers.iter().any(is_unknown_script) {
             return Ok(answers);
         }
-        commands.insert(0, script.load());
-        let mut answers = self.exchange(commands).await?;
-        let loaded = answers.remove(0);
-        if matches!(loaded, Answer::Refused(_)) {
-            // A server that may not be told the script refuses the loading with the reason.
-            let unloaded = answers.iter_mut().filter(|answer| unknown(answer));
-            unloaded.for_each(|answer| answer.clone_from(&loaded));
+        let answers = self.exchange(&loading(script, commands)).await?;
+        Ok(loaded(answers))
+    }
+
+    /// As [`run`](Self::run), with what the server shows of itself after it.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    pub(crate) async fn run_shown(
+        &self,
+        script: &Script,
+        commands: Vec<Command>,
+    ) -> Result<Replies, Error> {
+        let replies = self.exchange_shown(&commands).await?;
+        if !replies.answers.iter().any(is_unknown_script) {
+            return Ok(replies);
         }
-        Ok(answers)
+        let Replies { answers, shown } = self.exchange_shown(&loading(script, commands)).await?;
+        let answers = loaded(answers);
+        Ok(Replies { answers, shown })
     }
 
     /// Whether requests may be sent on it.
     pub(super) fn is_usable(&self) -> bool {
-        !self.aborted.load(Ordering::Acquire) && self.driver.is_running()
+        !self.aborted.load(Ordering::Acquire) && self.line.is_open()
     }
 
     /// Throws the connection away with everything that was not delivered yet. Whoever waits for an
     /// answer on it learns that there will be none.
     pub(crate) fn abort(&self) {
         self.aborted.store(true, Ordering::Release);
-        self.driver.task.abort();
+        self.line.abort();
     }
 
     /// Resolves once the socket of an aborted or broken connection is closed.
     pub(super) async fn closed(&self) {
-        let mut open = self.driver.open.clone();
-        while open.changed().await.is_ok() {}
+        self.line.closed().await;
     }
 
     /// Makes the server forget what it has received on `previous` and not yet executed, if it may
@@ -150,7 +169,7 @@ impl Link {
             return Ok(());
         };
         let kill = Command::new("CLIENT").arg("KILL").arg("ID");
-        let answers = self.exchange(vec![kill.arg(number.to_string())]).await?;
+        let answers = self.exchange(&[kill.arg(number.to_string())]).await?;
         if let [Answer::Refused(refusal)] = answers.as_slice() {
             tracing::debug!(code = %refusal.code, "the server may not be told to forget");
         }
@@ -159,10 +178,7 @@ impl Link {
 
     /// The commands by which `client` says who it is, if it has not done so lately.
     pub(crate) fn introduction(&self, client: &ClientInfo, now: BootInstant) -> Vec<Command> {
-        let introduced = self.introduced.lock();
-        let introduced = introduced.unwrap_or_else(PoisonError::into_inner);
-        let lately = |at: &BootInstant| now.since(*at) < INTRODUCE_EVERY;
-        if introduced.get(&client.id).is_some_and(lately) {
+        if !self.is_due(client.id, now) {
             return Vec::new();
         }
         let record = client_record(client.id);
@@ -205,12 +221,51 @@ impl Link {
         self.inboxes.listener()
     }
 
-    /// Notes that the introduction of `client` was answered at `now`.
-    pub(crate) fn note_introduced(&self, client: ClientId, now: BootInstant) {
+    /// Which counters were given their rest time on it.
+    pub(crate) fn rests(&self) -> &Rests {
+        &self.rests
+    }
+
+    /// Whether counters of locks were found ahead of this machine's clock lately.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_behind(&self, is_behind: bool) {
+        self.is_behind.store(is_behind, Ordering::Relaxed);
+    }
+
+    /// The incarnation of the server that shows `mark`, which is read by `read`.
+    pub(crate) fn incarnation(
+        &self,
+        mark: &Answer,
+        read: impl FnOnce(&str) -> Option<Mark>,
+    ) -> Incarnation {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, incarnation)) = &*seen {
+            if last == mark {
+                return incarnation.clone();
+            }
+            self.rests.forget();
+        }
+        let read = mark.as_text().and_then(read);
+        let incarnation = Incarnation::new(self.run_id(), read.as_ref());
+        *seen = Some((mark.clone(), incarnation.clone()));
+        incarnation
+    }
+
+    /// Whether `client` has to say who it is, which counts as done: the connection ends if it cannot
+    /// be sent.
+    fn is_due(&self, client: ClientId, now: BootInstant) -> bool {
         let introduced = self.introduced.lock();
         let mut introduced = introduced.unwrap_or_else(PoisonError::into_inner);
-        introduced.retain(|_, at| now.since(*at) < INTRODUCE_EVERY);
-        introduced.entry(client).or_insert(now);
+        let lately = |at: &BootInstant| now.since(*at) < INTRODUCE_EVERY;
+        if introduced.get(&client).is_some_and(lately) {
+            return false;
+        }
+        introduced.retain(|_, at| lately(at));
+        introduced.insert(client, now);
+        true
     }
 }
 
@@ -223,57 +278,26 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Sends `commands` in one write and waits for all answers.
-pub(super) async fn exchange(
-    connection: &MultiplexedConnection,
-    commands: Vec<Command>,
-    user: &str,
-) -> Result<Vec<Answer>, Error> {
-    let count = commands.len();
-    let mut pipeline = redis::Pipeline::with_capacity(count);
-    for command in commands {
-        pipeline.add_command(command.into_inner());
-    }
-    let mut connection = connection.clone();
-    let answers = connection.send_packed_commands(&pipeline, 0, count).await;
-    let answers = answers.map_err(|error| connection_error(&error, user))?;
-    if answers.len() != count {
-        let wrong = "the server gave another number of answers than it was asked for";
-        return Err(Error::new(ErrorKind::Garbled, wrong));
-    }
-    Ok(answers.into_iter().map(Answer::from).collect())
+fn is_unknown_script(answer: &Answer) -> bool {
+    matches!(answer, Answer::Refused(refusal) if refusal.is_unknown_script())
 }
 
-/// The task that reads and writes for a connection; the socket is closed when it ends.
-struct Driver {
-    task: AbortHandle,
-    /// Has a sender for as long as the socket is open.
-    open: watch::Receiver<()>,
+fn loading(script: &Script, mut commands: Vec<Command>) -> Vec<Command> {
+    commands.insert(0, script.load());
+    commands
 }
 
-impl Driver {
-    fn start(driver: impl Future<Output = ()> + Send + 'static, end: EndOf) -> Self {
-        let (closing, open) = watch::channel(());
-        // In this order, also where the task is aborted: who hears that the connection is gone may ask
-        // again at once, and must not find this one.
-        let end = (closing, end);
-        let task = background::spawn(async move {
-            driver.await;
-            drop(end);
-        });
-        let task = task.abort_handle();
-        Self { task, open }
+/// The answers to what was sent behind the loading of a script.
+fn loaded(mut answers: Vec<Answer>) -> Vec<Answer> {
+    let loaded = answers.remove(0);
+    if matches!(loaded, Answer::Refused(_)) {
+        // A server that may not be told the script refuses the loading with the reason.
+        let unloaded = answers
+            .iter_mut()
+            .filter(|answer| is_unknown_script(answer));
+        unloaded.for_each(|answer| answer.clone_from(&loaded));
     }
-
-    fn is_running(&self) -> bool {
-        self.open.has_changed().is_ok()
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    answers
 }
 
 /// A request that is under way and must not take effect late: an attempt before all. Unless its

@@ -1,11 +1,9 @@
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::{ClientId, Ear, Ears, Error, Heard, MemberId};
-use redis::{PushInfo, PushKind, Value};
 
 use super::answer::Answer;
 use super::command::Command;
@@ -44,19 +42,13 @@ impl Listener {
         }
     }
 
-    /// What takes the pushed messages from a connection's driver.
-    pub(super) fn takes_pushes(
-        self: &Arc<Self>,
-    ) -> impl Fn(PushInfo) -> Result<(), Infallible> + Send + Sync + 'static {
-        let listener = Arc::clone(self);
-        move |push| {
-            if let (PushKind::Message, [_channel, Value::BulkString(message)]) =
-                (&push.kind, &*push.data)
-                && let Some(hint) = hint::read(&listener.prefix, message)
-            {
-                listener.hear(&Heard::Hint(hint));
-            }
-            Ok(())
+    /// Takes what a server said unasked.
+    pub(super) fn pushed(&self, parts: &[Answer]) {
+        if let [kind, _channel, Answer::Text(message)] = parts
+            && kind.as_text() == Some("message")
+            && let Some(hint) = hint::read(&self.prefix, message)
+        {
+            self.hear(&Heard::Hint(hint));
         }
     }
 
@@ -105,7 +97,7 @@ impl Inboxes {
         }
     }
 
-    pub(super) fn listener(&self) -> &Listener {
+    pub(super) fn listener(&self) -> &Arc<Listener> {
         &self.listener
     }
 

@@ -1,14 +1,18 @@
-//! One connection to one server, shared by all callers. The only module that names the `redis`
-//! crate; everything else speaks in [`Command`]s and [`Answer`]s.
+//! One connection to one server, shared by all callers. The only module that knows the protocol;
+//! everything else speaks in [`Command`]s and [`Answer`]s.
 
 mod answer;
 mod command;
 mod connector;
+mod driver;
 mod failure;
 mod info;
+mod line;
 mod link;
 mod listener;
 mod opening;
+mod outbox;
+mod reply;
 mod socket;
 mod tls;
 
@@ -18,4 +22,5 @@ pub(crate) use connector::Connector;
 pub(crate) use failure::Rights;
 pub(crate) use info::Info;
 pub(crate) use link::{Link, Unanswered};
+pub(crate) use outbox::Replies;
 pub(crate) use tls::Tls;

@@ -1,20 +1,59 @@
 use leasehold::clock::{BootInstant, Clock, WallTime};
 use leasehold::{Error, Presence, RunId};
-use redis::aio::MultiplexedConnection;
 
 use super::answer::{Answer, read_time};
 use super::command::Command;
-use super::failure::{Rights, connection_error};
-use super::link::exchange;
+use super::failure::Rights;
+use super::line::Line;
 use crate::presence;
+use crate::url::Login;
 
 /// How a connection is opened.
 pub(super) struct Entrance {
     /// For messages.
     pub(super) user: String,
-    /// Whether the server has answered something already: it then lets this user in.
-    pub(super) greeted: bool,
+    pub(super) login: Option<Login>,
     pub(super) database: u32,
+}
+
+/// The protocols that servers speak. In the old one they say nothing unasked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Resp2,
+    Resp3,
+}
+
+impl Entrance {
+    /// Logs in on `line`; false where the server does not speak `protocol`.
+    pub(super) async fn greet(&self, line: &Line, protocol: Protocol) -> Result<bool, Error> {
+        let greeting = match (protocol, &self.login) {
+            (Protocol::Resp3, None) => Command::new("HELLO").arg("3"),
+            (Protocol::Resp3, Some(login)) => Command::new("HELLO")
+                .arg("3")
+                .arg("AUTH")
+                .arg(&self.user)
+                .arg(&login.password),
+            (Protocol::Resp2, None) => return Ok(true),
+            (Protocol::Resp2, Some(login)) => {
+                let user = login.user.iter();
+                let greeting = user.fold(Command::new("AUTH"), Command::arg);
+                greeting.arg(&login.password)
+            }
+        };
+        let answers = line.ask(&[greeting]).await?;
+        match (answers.first(), protocol) {
+            (Some(Answer::Refused(refusal)), Protocol::Resp3) if refusal.refuses_resp3() => {
+                Ok(false)
+            }
+            (Some(Answer::Refused(refusal)), Protocol::Resp3) => {
+                Err(refusal.to_error(&self.user, Rights("+hello")))
+            }
+            (Some(Answer::Refused(refusal)), Protocol::Resp2) => {
+                Err(refusal.to_login_error(&self.user))
+            }
+            _ => Ok(true),
+        }
+    }
 }
 
 /// What a server said about itself when a connection to it was opened.
@@ -33,25 +72,14 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Asks the server who and how it is, and refuses one that cannot be a member. One exchange
-    /// where the server has let the user in before, else two.
+    /// Asks the server who and how it is, and refuses one that cannot be a member.
     pub(super) async fn ask(
-        connection: &MultiplexedConnection,
+        line: &Line,
         entrance: &Entrance,
         clock: &dyn Clock,
     ) -> Result<Self, Error> {
         let user = &entrance.user;
-        let name = Command::new("CLIENT").arg("SETNAME").arg("leasehold");
-        let mut questions = Vec::new();
-        if entrance.greeted {
-            questions.push(name);
-        } else {
-            // The first one alone, since the library forgets what was wrong with an answer to
-            // several commands.
-            let (mut alone, name) = (connection.clone(), name.into_inner());
-            let named = alone.send_packed_command(&name).await;
-            named.map_err(|error| connection_error(&error, user))?;
-        }
+        let mut questions = vec![Command::new("CLIENT").arg("SETNAME").arg("leasehold")];
         if entrance.database != 0 {
             questions.push(Command::new("SELECT").number(u64::from(entrance.database)));
         }
@@ -59,7 +87,7 @@ impl Opening {
         let greeting = questions.len();
         questions.extend(presence::questions());
         let asked = clock.now();
-        let mut greetings = exchange(connection, questions, user).await?;
+        let mut greetings = line.ask(&questions).await?;
         let answers = greetings.split_off(greeting);
         let number = greetings.pop().and_then(|number| number.as_integer());
         if entrance.database != 0

@@ -1,5 +1,5 @@
--- Frees the lock where this very owner holds it, lets the rest time of the fence counter begin anew,
--- and says what becomes of the lock then: depart.lua, behind this and queue.lua.
+-- Frees the lock where this very owner holds it, and says what becomes of the lock then: depart.lua,
+-- behind this and queue.lua. The client sees to the rest time of the fence counter.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered; 6 slots for a lease of permits
 -- ARGV  1 mode; 'shared' frees an exclusive lease too  2 owner
@@ -10,7 +10,7 @@
 -- Source  "Distributed Locks with Redis", releasing a lock; the other leases and the queue: Leasehold's
 --         wire v1
 
-local lock, fence, readers, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lock, readers, queue = KEYS[1], KEYS[3], KEYS[4]
 local mode, owner, departure = ARGV[1], ARGV[2], ARGV[3]
 local slots = KEYS[6]
 
@@ -33,7 +33,6 @@ else
     held = redis.call('DEL', lock) == 1
   end
 end
-redis.call('PEXPIRE', fence, REST_MS)
 -- Mostly nobody waits: then that is all, and what follows is not even defined.
 if departure ~= 'requeue' and not (held and redis.call('EXISTS', queue) == 1) then
   return held and 1 or 0

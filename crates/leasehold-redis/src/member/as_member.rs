@@ -109,7 +109,8 @@ impl RedisMember {
 
     async fn try_depart(&self, claim: &Claim, departure: &Departure) -> Result<Release, Error> {
         let link = self.link().await?;
-        queue::depart(&link, &self.records(&claim.key), claim, departure).await
+        let now = self.ambient.clock.now();
+        queue::depart(&link, &self.records(&claim.key), claim, departure, now).await
     }
 
     async fn try_leave_queue(&self, key: &Key, waiter: Owner) -> Result<(), Error> {

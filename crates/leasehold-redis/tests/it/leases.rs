@@ -211,6 +211,24 @@ async fn neither_a_crash_nor_a_refusal_leaves_a_counter_for_ever() {
     }
 }
 
+/// Its rest time is not set again at each use. A server whose data vanish shows another mark.
+#[tokio::test]
+async fn a_counter_that_is_lost_with_the_card_is_given_its_rest_again() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let edit = crate::support::card_edit(&store.presence().await.unwrap(), "a");
+    assert!(store.write_card(&edit).await.unwrap());
+    let mine = claim("deploy");
+    granted(&store, &mine).await;
+    released(&store, &mine).await;
+    server.command(&["FLUSHALL"]);
+    let mine = claim("deploy");
+    granted(&store, &mine).await;
+    released(&store, &mine).await;
+    let left = server.command(&["PTTL", "leasehold:fence:0:{deploy}:deploy"]);
+    assert!(matches!(left, Reply::Integer(left) if left > 0), "{left:?}");
+}
+
 #[tokio::test]
 async fn prefix_and_hash_tag_lead_to_the_right_keys() {
     let server = RedisServer::start();

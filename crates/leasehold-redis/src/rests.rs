@@ -1,0 +1,87 @@
+//! Which counters need not be given their rest time again so soon.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+
+use crate::connection::Command;
+use crate::wire::REST_MS;
+
+/// The counters that were given their rest time lately, on one connection.
+///
+/// A server that restarts forgets its counters and its connections together. One whose data are thrown
+/// away as it runs shows another mark; where it has none, nobody knows of it before
+/// [`AGAIN_AFTER`] is over.
+#[derive(Debug, Default)]
+pub(crate) struct Rests(Mutex<HashMap<String, BootInstant>>);
+
+/// So much shorter the rest of a counter may be, measured from the last use of its lock.
+const AGAIN_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// How many counters are remembered; the others are given their rest time at each use.
+const REMEMBERED_MAX: usize = 4096;
+
+impl Rests {
+    /// The command that lets the rest time of the counter under `fence` begin anew, where that is due.
+    pub(crate) fn renewal(&self, fence: &str, now: BootInstant) -> Option<Command> {
+        let mut rests = self.rests();
+        let lately = |since: &BootInstant| now.since(*since) < AGAIN_AFTER;
+        if rests.get(fence).is_some_and(lately) {
+            return None;
+        }
+        if rests.len() >= REMEMBERED_MAX {
+            rests.retain(|_, since| lately(since));
+        }
+        if rests.len() < REMEMBERED_MAX {
+            rests.insert(fence.to_owned(), now);
+        }
+        Some(Command::new("PEXPIRE").arg(fence).number(REST_MS))
+    }
+
+    /// The counters are gone.
+    pub(crate) fn forget(&self) {
+        self.rests().clear();
+    }
+
+    fn rests(&self) -> MutexGuard<'_, HashMap<String, BootInstant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold::clock::{Clock as _, SystemClock};
+
+    use super::*;
+
+    #[test]
+    fn a_counter_is_given_its_rest_once_in_a_while() {
+        let (rests, began) = (Rests::default(), SystemClock.now());
+        let is_due = |fence: &str, after: Duration| rests.renewal(fence, began + after).is_some();
+        let moment = Duration::from_millis(1);
+        assert!(is_due("a", Duration::ZERO));
+        assert!(!is_due("a", AGAIN_AFTER - moment));
+        assert!(is_due("b", AGAIN_AFTER - moment));
+        assert!(is_due("a", AGAIN_AFTER));
+        assert!(!is_due("a", AGAIN_AFTER + moment));
+        rests.forget();
+        assert!(is_due("a", AGAIN_AFTER + moment));
+    }
+
+    #[test]
+    fn more_counters_than_are_remembered_are_given_their_rest_each_time() {
+        let (rests, began) = (Rests::default(), SystemClock.now());
+        for number in 0..REMEMBERED_MAX {
+            assert!(rests.renewal(&number.to_string(), began).is_some());
+        }
+        for _ in 0..2 {
+            assert!(rests.renewal("one more", began).is_some());
+        }
+        assert!(rests.renewal("0", began).is_none());
+        let later = began + AGAIN_AFTER;
+        assert!(rests.renewal("one more", later).is_some());
+        assert!(rests.renewal("one more", later).is_none());
+    }
+}
