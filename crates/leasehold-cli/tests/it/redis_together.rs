@@ -179,6 +179,32 @@ fn a_nested_run_stands_under_the_lease_as_it_is_now() {
     });
 }
 
+/// A lock of the same name under another prefix, or in another database, is another lock.
+#[test]
+fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
+    stores(|sandbox, servers| {
+        let mut elsewhere = vec!["?prefix=app:"];
+        if servers.iter().count() == 1 {
+            // A set is formed in one database.
+            elsewhere.extend(["/3", "/3?prefix=app:"]);
+        }
+        for behind in elsewhere {
+            let urls = servers.urls();
+            let urls: Vec<String> = urls.iter().map(|url| format!("{url}{behind}")).collect();
+            let script = format!(
+                r#""$LEASEHOLD" run --store '{}' --nested x -- sh -c 'echo $LEASEHOLD_RUN'; echo $?"#,
+                urls.join(",")
+            );
+            let ended = ask(sandbox, servers, &["run", "x", "--", "sh", "-c", &script]);
+            let lines: Vec<&str> = ended.stdout.lines().collect();
+            let [around, "0"] = lines[..] else {
+                panic!("{ended:?}")
+            };
+            assert_eq!(around.matches(r#""name":"x""#).count(), 2, "{around}");
+        }
+    });
+}
+
 #[test]
 fn a_nested_run_under_a_lease_that_is_gone_is_76() {
     stores(|sandbox, servers| {
