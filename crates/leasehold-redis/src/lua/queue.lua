@@ -282,8 +282,7 @@ local function hand_over(now, mine)
       redis.call('ZREM', queue, entry)
       if hears(entry, 'turn') then
         reserve(entry, digits(tonumber(head[2])))
-        -- An earlier offer that it has not answered decides when it is late.
-        redis.call('ZADD', offered, 'NX', digits(now + RESERVATION_MS), client)
+        await(client, now)
         redis.call('PEXPIRE', offered, RECORD_MS)
         tell_a_stand_in(is_of(client, mine), RESERVATION_MS, now)
         return false
