@@ -1,10 +1,10 @@
 //! Those who keep others out of what they could share.
 
-use leasehold::{Departure, RESERVATION, Word};
+use leasehold::{Attempt, Departure, Fence, Mode, RESERVATION, Renewal, Word};
 
 use super::offers::{full, parties};
-use super::party::{AT_ONCE, Party, SOON, busy, in_time, is_granted, line, until, waiters};
-use super::scene::{LONG, Scene};
+use super::party::{AT_ONCE, Party, SOON, Wish, busy, in_time, is_granted, line, until, waiters};
+use super::scene::{LONG, Scene, held};
 
 pub(crate) async fn m7_readers_behind_a_writer_that_leaves_are_called(scene: &Scene) {
     let parties = [(); 4].map(|()| Party::new(scene));
@@ -41,6 +41,50 @@ pub(crate) async fn m7_a_reader_that_goes_ahead_calls_those_that_wait(scene: &Sc
     first.has_turn().await;
     first.is_granted().await;
     assert!(!writer.words().contains(&Word::YourTurn));
+}
+
+/// By the downgrade itself, or by the first of them that looks.
+pub(crate) async fn m7_readers_that_wait_while_a_lock_becomes_shared_are_called(scene: &Scene) {
+    let parties: Vec<Party<'_>> = (0..24).map(|_| Party::new(scene)).collect();
+    let key = scene.key();
+    let holds = parties[0].wants(&key, 0);
+    let writer = parties[1].wants(&key, 98);
+    let late = parties[2].wants(&key, 99).shared();
+    let readers: Vec<Wish<'_>> = parties[1..]
+        .iter()
+        .zip(1..)
+        .map(|(party, since)| party.wants(&key, since).shared())
+        .collect();
+    let fence = granted(holds.ask().await);
+    for waits in readers.iter().chain([&writer, &late]) {
+        waits.is_refused().await;
+    }
+    becomes_shared(&holds, fence).await;
+    // Not the oldest.
+    readers[4].is_granted().await;
+    for called in readers.iter().filter(|it| it.ticket != readers[4].ticket) {
+        called.has_turn().await;
+        called.is_granted().await;
+    }
+    for waits in [&writer, &late] {
+        assert!(!waits.words().contains(&Word::YourTurn));
+    }
+    assert_eq!(line(&parties[0], &key).await, waiters([&writer, &late]));
+}
+
+fn granted(answer: Attempt) -> Fence {
+    match answer {
+        Attempt::Granted(grant) => grant.fence,
+        Attempt::Busy(busy) => panic!("should be granted, and is {busy:?}"),
+    }
+}
+
+/// Makes a lock shared that was taken alone.
+async fn becomes_shared(holds: &Wish<'_>, fence: Fence) {
+    let shared = holds.claim.clone().with_mode(Mode::Shared);
+    let member = &holds.party.member;
+    let renewed = member.renew(&[held(&shared, fence)]).await;
+    assert!(matches!(renewed[..], [Renewal::Renewed]), "{renewed:?}");
 }
 
 pub(crate) async fn m9_a_writer_that_does_not_show_itself_keeps_nobody_out(scene: &Scene) {
