@@ -11,9 +11,7 @@
 -- Source  Leasehold's wire v1, "the queue"
 
 local function grant(value)
-  if queued then
-    redis.call('ZREM', queue, mine)
-  end
+  leave_the_queue()
   if mode == 'shared' then
     share(lock, readers, SHARED, value == SHARED, owner, ttl, now)
     if value == SHARED then

@@ -122,6 +122,12 @@ local function forget_offer(name)
   redis.call('ZREM', offered, name)
 end
 
+-- The entry that the same waiter may have had before: who made its lock shared asks as a reader where
+-- it still waits as a writer.
+local function twin_of(entry)
+  return is_shared(entry) and waiter_of(entry) or waiter_of(entry) .. SHARED_MARK
+end
+
 local function enqueue(entry, since)
   redis.call('ZADD', queue, since, entry)
   redis.call('PEXPIRE', queue, RECORD_MS)
@@ -129,6 +135,8 @@ local function enqueue(entry, since)
     note(mark_of(entry), 0)
     -- What it was offered before is past: it has come, or is put back.
     forget_offer(entry)
+  else
+    redis.call('ZREM', queue, twin_of(entry))
   end
 end
 
