@@ -7,6 +7,7 @@ use leasehold_testkit::servers::{RedisSet, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::also::opposite_orders;
 use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::until_gone;
 use crate::redis::{formed_set, run, start};
@@ -58,24 +59,7 @@ fn delete(servers: &RedisSet, name: &str) {
 #[test]
 fn runs_that_want_the_same_locks_in_opposite_orders_all_come_to_an_end() {
     stores(|sandbox, servers| {
-        fs::write(sandbox.path("count"), "0\n").unwrap();
-        let add = "n=$(cat count); sleep 0.01; echo $((n + 1)) > count";
-        let orders = [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]];
-        let runs: Vec<Running> = orders
-            .iter()
-            .cycle()
-            .take(9)
-            .map(|[name, one, two]| {
-                let args = [
-                    "run", name, "--also", one, "--also", two, "--", "sh", "-c", add,
-                ];
-                start(sandbox, &servers.urls(), &args)
-            })
-            .collect();
-        for run in runs {
-            assert_eq!(run.wait().code(), 0);
-        }
-        assert_eq!(sandbox.line_in("count"), "9");
+        opposite_orders(sandbox, 9, |args| start(sandbox, &servers.urls(), args));
     });
 }
 
