@@ -1,10 +1,13 @@
 //! The only file that starts threads and tasks.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -82,7 +85,7 @@ impl Thread {
         task: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Error> {
         match &self.background {
-            Some(background) if !self.is_forked() => background.run(Box::pin(task)).await,
+            Some(background) if !self.is_forked() => background.run(task).await,
             _ => Err(forked()),
         }
     }
@@ -106,7 +109,17 @@ impl Drop for Thread {
 
 /// Where a client's tasks run.
 #[derive(Debug)]
-pub(crate) enum Background {
+pub(crate) struct Background {
+    /// What is to be started there. One that comes while others are waiting costs no wake-up of the
+    /// thread.
+    tasks: UnboundedSender<Task>,
+    place: Place,
+}
+
+type Task = BoxFuture<'static, ()>;
+
+#[derive(Debug)]
+enum Place {
     /// A thread of the client's own, so that a busy runtime of the caller cannot starve it.
     Own {
         handle: Handle,
@@ -146,53 +159,52 @@ impl Background {
                 drop(ending);
             })
             .map_err(failed)?;
-        Ok(Self::Own {
+        Ok(Self::at(Place::Own {
             handle,
             stop: Some(stop),
             ended: Mutex::new(ended),
-        })
+        }))
     }
 
-    pub(crate) fn handle(&self) -> &Handle {
-        match self {
-            Self::Own { handle, .. } | Self::Borrowed(handle) => handle,
-        }
+    /// The runtime of the caller.
+    pub(crate) fn borrow(handle: Handle) -> Self {
+        Self::at(Place::Borrowed(handle))
+    }
+
+    fn at(place: Place) -> Self {
+        let (tasks, inbox) = unbounded_channel();
+        drop(place.handle().spawn(start_all(inbox)));
+        Self { tasks, place }
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(self.handle().spawn(task));
+        // A failed send means that the thread has ended.
+        let _ = self.tasks.send(Box::pin(task));
     }
 
     /// Runs `task` to its end on the background thread, also if the returned future is dropped;
     /// its output is then dropped there.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        task: BoxFuture<'static, T>,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<T> {
-        let (done, output) = oneshot::channel();
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Outcome<T> {
+        let (done, outcome) = oneshot::channel();
         self.spawn(async move {
             // A failed send means that nobody waits any more; the output is dropped with it.
             let _ = done.send(task.await);
         });
-        async move {
-            output.await.map_err(|_| {
-                Error::new(
-                    ErrorKind::Closed,
-                    "the client's background thread has ended",
-                )
-            })
-        }
+        Outcome(outcome)
     }
 
     /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
     /// called on the thread itself.
     pub(crate) fn stop(&mut self, last_words: impl Future<Output = ()> + Send + 'static) {
-        let Self::Own {
+        let Place::Own {
             handle,
             stop,
             ended,
-        } = self
+        } = &mut self.place
         else {
             return self.spawn(last_words);
         };
@@ -206,5 +218,35 @@ impl Background {
             let ended = ended.get_mut().unwrap_or_else(PoisonError::into_inner);
             let _ = ended.recv_timeout(DROP_WAIT);
         }
+    }
+}
+
+impl Place {
+    fn handle(&self) -> &Handle {
+        match self {
+            Self::Own { handle, .. } | Self::Borrowed(handle) => handle,
+        }
+    }
+}
+
+/// What a task on the background thread comes to.
+#[derive(Debug)]
+pub(crate) struct Outcome<T>(pub(crate) oneshot::Receiver<T>);
+
+impl<T> Future for Outcome<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map_err(|_| {
+            let text = "the client's background thread has ended";
+            Error::new(ErrorKind::Closed, text)
+        })
+    }
+}
+
+/// Starts each task that comes in, until nobody can send one any more.
+async fn start_all(mut inbox: UnboundedReceiver<Task>) {
+    while let Some(task) = inbox.recv().await {
+        spawn(task);
     }
 }

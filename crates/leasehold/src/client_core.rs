@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::BoxFuture;
 use crate::attempt::Release;
-use crate::background::Background;
+use crate::background::{Background, Outcome};
 use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
@@ -63,19 +62,25 @@ impl ClientCore {
         }
     }
 
-    fn background(&self) -> Result<&Background, Error> {
-        Ok(&self.engine()?.background)
-    }
-
     /// Runs `task` to its end on the background thread, whatever becomes of the future returned. A
     /// client that is dropped waits for it; so it must not keep the client alive.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        task: BoxFuture<'static, T>,
-    ) -> Result<impl Future<Output = Result<T, Error>> + Send + use<T>, Error> {
-        Ok(self
-            .background()?
-            .run(Box::pin(self.context.last_words.track_future(task))))
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<Outcome<T>, Error> {
+        let task = self.context.last_words.track_future(task);
+        Ok(self.engine()?.background.run(task))
+    }
+
+    /// Runs `task`, which tells `outcome` what it came to, as [`run`](Self::run) does.
+    pub(crate) fn begin<T>(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        outcome: oneshot::Receiver<T>,
+    ) -> Result<Outcome<T>, Error> {
+        let task = self.context.last_words.track_future(task);
+        self.engine()?.background.spawn(task);
+        Ok(Outcome(outcome))
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {
@@ -83,13 +88,10 @@ impl ClientCore {
     }
 
     pub(crate) fn keep(&self, tenure: &Arc<Tenure>) {
-        self.order(Order::Keep(Arc::clone(tenure)));
-    }
-
-    fn order(&self, order: Order) {
-        if let Ok(engine) = self.engine() {
+        // On the background thread, which no forked child has.
+        if let Some(Ok(engine)) = &self.engine {
             // Without a keeper the thread has ended, and the deadline ends each guard.
-            let _ = engine.orders.send(order);
+            let _ = engine.orders.send(Order::Keep(Arc::clone(tenure)));
         }
     }
 
@@ -116,7 +118,7 @@ impl ClientCore {
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(tenure.claim());
         let stays_shut = tenure.stays_shut(self.now());
-        let running = self.run(Box::pin(async move {
+        let running = self.run(async move {
             // From there, and not from the caller's thread: one wake-up less before the release.
             if let Ok(orders) = orders {
                 let _ = orders.send(Order::Forget(id));
@@ -129,7 +131,7 @@ impl ClientCore {
             let outcome = store.release(&claim).await;
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
-        }));
+        });
         async move {
             match running {
                 Ok(running) => running.await,
