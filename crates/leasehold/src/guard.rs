@@ -290,9 +290,8 @@ impl Guard {
             return Ok(Ended::StillShared);
         };
         hold.freed = true;
-        let freeing = hold.client.free(&hold.tenure);
         // Until the answer is there the client must live: it may be the last one to hold it.
-        match freeing.await?? {
+        match hold.client.free(&hold.tenure)?.await?? {
             Release::Released => Ok(Ended::Released),
             Release::WasLost => Ok(Ended::WasLost),
         }

@@ -95,6 +95,7 @@ mod lock;
 mod lock_set;
 mod member;
 mod memory;
+mod nursery;
 mod owner;
 mod patience;
 mod permits;

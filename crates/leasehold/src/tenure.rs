@@ -114,6 +114,15 @@ impl Tenure {
         self.lease().is_in_doubt()
     }
 
+    /// When it is to be looked at next: at its renewal or its deadline, whichever comes first.
+    pub(crate) fn next_event(&self) -> Option<BootInstant> {
+        let lease = self.lease();
+        match (lease.renew_at(), lease.deadline()) {
+            (Some(renewal), Some(deadline)) => Some(renewal.min(deadline)),
+            (renewal, deadline) => renewal.or(deadline),
+        }
+    }
+
     pub(crate) fn renew_at(&self) -> Option<BootInstant> {
         self.lease().renew_at()
     }
