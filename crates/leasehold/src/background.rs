@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
+use crate::relay::Relays;
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
 ///
@@ -121,6 +122,7 @@ pub(crate) struct Background {
     /// thread.
     tasks: UnboundedSender<Task>,
     place: Place,
+    relays: Arc<Relays>,
 }
 
 type Task = BoxFuture<'static, ()>;
@@ -181,7 +183,11 @@ impl Background {
     fn at(place: Place) -> Self {
         let (tasks, inbox) = unbounded_channel();
         drop(place.handle().spawn(start_all(inbox)));
-        Self { tasks, place }
+        Self {
+            tasks,
+            place,
+            relays: Arc::default(),
+        }
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
@@ -197,11 +203,22 @@ impl Background {
         task: impl Future<Output = T> + Send + 'static,
     ) -> Outcome<T> {
         let (done, outcome) = oneshot::channel();
-        self.spawn(async move {
+        let task = async move {
             // A failed send means that nobody waits any more; the output is dropped with it.
             let _ = done.send(task.await);
-        });
-        Outcome(outcome)
+        };
+        self.begin(task, outcome)
+    }
+
+    /// Runs `task`, which itself sends what it comes to, as [`run`](Self::run) does.
+    pub(crate) fn begin<T>(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        outcome: oneshot::Receiver<T>,
+    ) -> Outcome<T> {
+        self.spawn(task);
+        let relays = matches!(self.place, Place::Own { .. }).then(|| Arc::clone(&self.relays));
+        Outcome { outcome, relays }
     }
 
     /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
@@ -238,13 +255,22 @@ impl Place {
 
 /// What a task on the background thread comes to.
 #[derive(Debug)]
-pub(crate) struct Outcome<T>(pub(crate) oneshot::Receiver<T>);
+pub(crate) struct Outcome<T> {
+    outcome: oneshot::Receiver<T>,
+    /// To callers on other runtimes than the task's own.
+    relays: Option<Arc<Relays>>,
+}
 
 impl<T> Future for Outcome<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map_err(|_| {
+        if let Ok(output) = self.outcome.try_recv() {
+            return Poll::Ready(Ok(output));
+        }
+        let waker = self.relays.as_ref().map(|relays| relays.waker(cx.waker()));
+        let mut cx = Context::from_waker(waker.as_ref().unwrap_or(cx.waker()));
+        Pin::new(&mut self.outcome).poll(&mut cx).map_err(|_| {
             let text = "the client's background thread has ended";
             Error::new(ErrorKind::Closed, text)
         })

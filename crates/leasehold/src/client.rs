@@ -177,9 +177,7 @@ impl Client {
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         let store = Arc::clone(&self.core.context.store);
-        self.core
-            .run(async move { store.health().await })?
-            .await
+        self.core.run(async move { store.health().await })?.await
     }
 
     /// The client's random identity; every owner it draws begins with it.

@@ -91,8 +91,7 @@ impl ClientCore {
         outcome: oneshot::Receiver<T>,
     ) -> Result<Outcome<T>, Error> {
         let task = self.context.last_words.track_future(task);
-        self.engine()?.background.spawn(task);
-        Ok(Outcome(outcome))
+        Ok(self.engine()?.background.begin(task, outcome))
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {

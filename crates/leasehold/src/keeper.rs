@@ -179,7 +179,11 @@ impl Keeper {
 
     fn on_time(&mut self) {
         let now = self.ambient.clock.now();
-        if self.nursery.due().is_some_and(|due| due <= now + BATCH_WINDOW) {
+        if self
+            .nursery
+            .due()
+            .is_some_and(|due| due <= now + BATCH_WINDOW)
+        {
             for tenure in self.nursery.take_all() {
                 self.keep(tenure);
             }

@@ -101,6 +101,7 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
+mod relay;
 mod running;
 mod semaphore;
 mod store;

@@ -119,7 +119,9 @@ impl Traces {
             Some(Trace::Freeing) => return Freeing::AlreadyBegun,
             Some(Trace::Doubtful) => true,
             // The latest are looked at first: of those it will be.
-            None if self.not_asked.iter().rev().any(|it| *it == owner) => return Freeing::NotNeeded,
+            None if self.not_asked.iter().rev().any(|it| *it == owner) => {
+                return Freeing::NotNeeded;
+            }
             None => false,
         };
         self.attempts.insert(owner, Trace::Freeing);

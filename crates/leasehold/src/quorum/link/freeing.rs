@@ -151,7 +151,9 @@ impl Link {
         } else {
             let freed = outcome.is_ok();
             let link = Arc::clone(self);
-            background::spawn(async move { link.follow_up(&claim, limit, end, freed, doubtful).await });
+            background::spawn(
+                async move { link.follow_up(&claim, limit, end, freed, doubtful).await },
+            );
         }
         outcome
     }

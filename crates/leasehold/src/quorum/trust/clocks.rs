@@ -168,7 +168,9 @@ impl Clocks {
             let (least, most) = all;
             (least.max(one.0), most.min(one.1))
         });
-        all.is_none_or(|(least, most)| Skew(least.saturating_sub(most).max(0)).span() <= self.tolerance)
+        all.is_none_or(|(least, most)| {
+            Skew(least.saturating_sub(most).max(0)).span() <= self.tolerance
+        })
     }
 
     /// Whether every member's clock is believed in answers to requests that were sent at `sent`.
