@@ -2,7 +2,7 @@ use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::oneshot;
 
 use crate::attempt::{Attempt, Busy};
 use crate::backoff;
@@ -17,7 +17,7 @@ use crate::guard::Guard;
 use crate::key::Key;
 use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
-use crate::patience::{Hope, Limits, Patience};
+use crate::patience::{Answer, Hope, Limits, Patience};
 use crate::queue::Wait;
 use crate::tenure::Tenure;
 
@@ -51,31 +51,27 @@ impl Acquisition {
         self,
         client: &ClientCore,
     ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
-        let dropped = CancellationToken::new();
-        let alive: DropGuard = dropped.clone().drop_guard();
-        let running = client.run(Box::pin(self.run(dropped)))?;
-        Ok(async move {
-            let outcome = running.await;
-            drop(alive.disarm());
-            outcome?
-        })
+        let (caller, outcome) = oneshot::channel();
+        let running = client.begin(self.run(caller), outcome)?;
+        Ok(async move { running.await? })
     }
 
-    async fn run(self, dropped: CancellationToken) -> Result<Option<Guard>, Error> {
-        let began = self.context.now();
-        let end = match self.patience {
-            Patience::OneAttempt => None,
-            Patience::Wait(span) => span.map(|span| began + span),
-        };
-        let wait = self.wait();
-        let limits = Limits { wait, dropped, end };
+    async fn run(self, caller: oneshot::Sender<Answer>) {
+        let mut limits = self.limits(caller);
+        let outcome = self.attempts(&mut limits).await;
+        // A failed send means that nobody waits any more; a guard is dropped with it.
+        let _ = limits.caller.send(outcome);
+    }
+
+    async fn attempts(&self, limits: &mut Limits) -> Answer {
+        let began = limits.began;
         let (mut failures, mut refusals) = (0, 0);
         let mut hope = Hope::new(began + self.ttl);
         // What is told when the wait ends in the middle of an attempt, which itself says nothing.
         let mut last = Setback::CutOff;
         loop {
-            let (claim, sent) = self.claim(&limits);
-            match self.attempt(&claim, sent, &limits).await {
+            let (claim, sent) = self.claim(limits);
+            match self.attempt(&claim, sent, limits).await {
                 Ok(guard) => {
                     self.context.store.leave(&claim);
                     return Ok(Some(guard));
@@ -100,7 +96,7 @@ impl Acquisition {
             if refusals < TRIES && self.may_try_another(&last, now, began + claim.limit) {
                 continue;
             }
-            if !self.goes_on(&last, &hope, now, &limits) {
+            if !self.goes_on(&last, &hope, now, limits) {
                 self.context.store.leave(&claim);
                 return self.give_up(last, began);
             }
@@ -118,6 +114,20 @@ impl Acquisition {
                 return self.give_up(last, began);
             }
             failures = failures.saturating_add(1);
+        }
+    }
+
+    fn limits(&self, caller: oneshot::Sender<Answer>) -> Limits {
+        let began = self.context.now();
+        let end = match self.patience {
+            Patience::OneAttempt => None,
+            Patience::Wait(span) => span.map(|span| began + span),
+        };
+        Limits {
+            wait: self.wait(),
+            caller,
+            began,
+            end,
         }
     }
 
@@ -156,7 +166,7 @@ impl Acquisition {
         &self,
         claim: &Arc<Claim>,
         sent: BootInstant,
-        limits: &Limits,
+        limits: &mut Limits,
     ) -> Result<Guard, Setback> {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
         let Some(answer) = limits.bound(&self.context, &mut asking).await else {
@@ -195,9 +205,8 @@ impl Acquisition {
     /// `None` if the client is gone.
     fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, fence: Fence) -> Option<Guard> {
         let client = self.client.upgrade()?;
-        let store = &self.context.store;
-        let margin = match store.guarantees().expiry {
-            Expiry::Lease => Some(store.terms().margin(self.ttl)),
+        let margin = match self.context.guarantees.expiry {
+            Expiry::Lease => Some(self.context.terms.margin(self.ttl)),
             Expiry::WithProcess => None,
         };
         let times = LeaseTimes {
@@ -241,7 +250,7 @@ impl Acquisition {
         }
     }
 
-    fn give_up(&self, setback: Setback, began: BootInstant) -> Result<Option<Guard>, Error> {
+    fn give_up(&self, setback: Setback, began: BootInstant) -> Answer {
         match (setback, self.patience) {
             (Setback::Busy(_), Patience::OneAttempt) => Ok(None),
             (Setback::Busy(busy), Patience::Wait(_)) => {
@@ -267,7 +276,7 @@ async fn ask(
     sent: BootInstant,
 ) -> Result<Attempt, Error> {
     let asking = context.store.acquire(&claim);
-    if context.store.guarantees().expiry == Expiry::WithProcess {
+    if context.guarantees.expiry == Expiry::WithProcess {
         return asking.await;
     }
     let third = claim.term() / 3;

@@ -1,16 +1,20 @@
 //! The only file that starts threads and tasks.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
+use crate::relay::Relays;
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
 ///
@@ -20,6 +24,13 @@ use crate::guard::forked;
 #[expect(clippy::disallowed_methods, reason = "the one place that spawns tasks")]
 pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     tokio::spawn(task)
+}
+
+/// Goes on with `task` on the runtime that polls the caller; where there is none, it is dropped.
+pub(crate) fn see_through(task: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = Handle::try_current() {
+        drop(runtime.spawn(task));
+    }
 }
 
 /// Runs `work`, which may block on files, on a thread where that harms nobody.
@@ -82,7 +93,7 @@ impl Thread {
         task: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Error> {
         match &self.background {
-            Some(background) if !self.is_forked() => background.run(Box::pin(task)).await,
+            Some(background) if !self.is_forked() => background.run(task).await,
             _ => Err(forked()),
         }
     }
@@ -106,7 +117,18 @@ impl Drop for Thread {
 
 /// Where a client's tasks run.
 #[derive(Debug)]
-pub(crate) enum Background {
+pub(crate) struct Background {
+    /// What is to be started there. One that comes while others are waiting costs no wake-up of the
+    /// thread.
+    tasks: UnboundedSender<Task>,
+    place: Place,
+    relays: Arc<Relays>,
+}
+
+type Task = BoxFuture<'static, ()>;
+
+#[derive(Debug)]
+enum Place {
     /// A thread of the client's own, so that a busy runtime of the caller cannot starve it.
     Own {
         handle: Handle,
@@ -146,53 +168,67 @@ impl Background {
                 drop(ending);
             })
             .map_err(failed)?;
-        Ok(Self::Own {
+        Ok(Self::at(Place::Own {
             handle,
             stop: Some(stop),
             ended: Mutex::new(ended),
-        })
+        }))
     }
 
-    pub(crate) fn handle(&self) -> &Handle {
-        match self {
-            Self::Own { handle, .. } | Self::Borrowed(handle) => handle,
+    /// The runtime of the caller.
+    pub(crate) fn borrow(handle: Handle) -> Self {
+        Self::at(Place::Borrowed(handle))
+    }
+
+    fn at(place: Place) -> Self {
+        let (tasks, inbox) = unbounded_channel();
+        drop(place.handle().spawn(start_all(inbox)));
+        Self {
+            tasks,
+            place,
+            relays: Arc::default(),
         }
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(self.handle().spawn(task));
+        // A failed send means that the thread has ended.
+        let _ = self.tasks.send(Box::pin(task));
     }
 
     /// Runs `task` to its end on the background thread, also if the returned future is dropped;
     /// its output is then dropped there.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        task: BoxFuture<'static, T>,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<T> {
-        let (done, output) = oneshot::channel();
-        self.spawn(async move {
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Outcome<T> {
+        let (done, outcome) = oneshot::channel();
+        let task = async move {
             // A failed send means that nobody waits any more; the output is dropped with it.
             let _ = done.send(task.await);
-        });
-        async move {
-            output.await.map_err(|_| {
-                Error::new(
-                    ErrorKind::Closed,
-                    "the client's background thread has ended",
-                )
-            })
-        }
+        };
+        self.begin(task, outcome)
+    }
+
+    /// Runs `task`, which itself sends what it comes to, as [`run`](Self::run) does.
+    pub(crate) fn begin<T>(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        outcome: oneshot::Receiver<T>,
+    ) -> Outcome<T> {
+        self.spawn(task);
+        let relays = matches!(self.place, Place::Own { .. }).then(|| Arc::clone(&self.relays));
+        Outcome { outcome, relays }
     }
 
     /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
     /// called on the thread itself.
     pub(crate) fn stop(&mut self, last_words: impl Future<Output = ()> + Send + 'static) {
-        let Self::Own {
+        let Place::Own {
             handle,
             stop,
             ended,
-        } = self
+        } = &mut self.place
         else {
             return self.spawn(last_words);
         };
@@ -206,5 +242,44 @@ impl Background {
             let ended = ended.get_mut().unwrap_or_else(PoisonError::into_inner);
             let _ = ended.recv_timeout(DROP_WAIT);
         }
+    }
+}
+
+impl Place {
+    fn handle(&self) -> &Handle {
+        match self {
+            Self::Own { handle, .. } | Self::Borrowed(handle) => handle,
+        }
+    }
+}
+
+/// What a task on the background thread comes to.
+#[derive(Debug)]
+pub(crate) struct Outcome<T> {
+    outcome: oneshot::Receiver<T>,
+    /// To callers on other runtimes than the task's own.
+    relays: Option<Arc<Relays>>,
+}
+
+impl<T> Future for Outcome<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Ok(output) = self.outcome.try_recv() {
+            return Poll::Ready(Ok(output));
+        }
+        let waker = self.relays.as_ref().map(|relays| relays.waker(cx.waker()));
+        let mut cx = Context::from_waker(waker.as_ref().unwrap_or(cx.waker()));
+        Pin::new(&mut self.outcome).poll(&mut cx).map_err(|_| {
+            let text = "the client's background thread has ended";
+            Error::new(ErrorKind::Closed, text)
+        })
+    }
+}
+
+/// Starts each task that comes in, until nobody can send one any more.
+async fn start_all(mut inbox: UnboundedReceiver<Task>) {
+    while let Some(task) = inbox.recv().await {
+        spawn(task);
     }
 }

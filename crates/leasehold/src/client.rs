@@ -100,7 +100,7 @@ impl Client {
         let key = Key::new(name)?;
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(Box::pin(async move { store.holders(&key).await }))?
+            .run(async move { store.holders(&key).await })?
             .await?
     }
 
@@ -118,7 +118,7 @@ impl Client {
         let key = Key::new(name)?;
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(Box::pin(async move { store.waiters(&key).await }))?
+            .run(async move { store.waiters(&key).await })?
             .await?
     }
 
@@ -135,7 +135,7 @@ impl Client {
         let prefix = prefix.into();
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(Box::pin(async move { store.list(&prefix, limit).await }))?
+            .run(async move { store.list(&prefix, limit).await })?
             .await?
     }
 
@@ -177,9 +177,7 @@ impl Client {
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         let store = Arc::clone(&self.core.context.store);
-        self.core
-            .run(Box::pin(async move { store.health().await }))?
-            .await
+        self.core.run(async move { store.health().await })?.await
     }
 
     /// The client's random identity; every owner it draws begins with it.
@@ -194,7 +192,7 @@ impl Client {
 
     /// What the store promises.
     pub fn guarantees(&self) -> Guarantees {
-        self.core.context.store.guarantees()
+        self.core.context.guarantees
     }
 
     /// The store in a few words, without credentials.
@@ -250,7 +248,7 @@ impl ClientBuilder {
     /// After [`on_current_runtime`](Self::on_current_runtime), outside a tokio runtime.
     pub fn build(self) -> Client {
         let background = if self.on_current_runtime {
-            Ok(Background::Borrowed(tokio::runtime::Handle::current()))
+            Ok(Background::borrow(tokio::runtime::Handle::current()))
         } else {
             Background::start()
         };

@@ -6,6 +6,7 @@ use tokio_util::task::TaskTracker;
 use crate::ambient::Ambient;
 use crate::background;
 use crate::clock::BootInstant;
+use crate::guarantees::{Guarantees, LeaseTerms};
 use crate::holder::ClientInfo;
 use crate::store::Store;
 
@@ -14,6 +15,9 @@ use crate::store::Store;
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) store: Arc<dyn Store>,
+    /// What the store promises, and the times of its leases: they never change.
+    pub(crate) guarantees: Guarantees,
+    pub(crate) terms: LeaseTerms,
     pub(crate) ambient: Ambient,
     pub(crate) info: Arc<ClientInfo>,
     /// Attempts, releases and clean-ups under way.
@@ -23,6 +27,8 @@ pub(crate) struct ClientContext {
 impl ClientContext {
     pub(crate) fn new(store: Arc<dyn Store>, ambient: Ambient, info: ClientInfo) -> Self {
         Self {
+            guarantees: store.guarantees(),
+            terms: store.terms(),
             store,
             ambient,
             info: Arc::new(info),

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::BoxFuture;
 use crate::attempt::Release;
-use crate::background::Background;
+use crate::background::{Background, Outcome};
 use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
 use crate::keeper::{Keeper, Order};
+use crate::nursery::Nursery;
 use crate::tenure::Tenure;
 
 /// What a client's locks and guards share.
@@ -27,6 +27,7 @@ pub(crate) struct ClientCore {
 struct Engine {
     background: Background,
     orders: mpsc::UnboundedSender<Order>,
+    nursery: Arc<Nursery>,
 }
 
 impl ClientCore {
@@ -34,9 +35,14 @@ impl ClientCore {
     pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
         let engine = background.map(|background| {
             let (orders, inbox) = mpsc::unbounded_channel();
-            let keeper = Keeper::new(Arc::clone(&context.store), context.ambient.clone(), inbox);
-            background.spawn(keeper.run());
-            Engine { background, orders }
+            let nursery = Arc::<Nursery>::default();
+            let (store, ambient) = (Arc::clone(&context.store), context.ambient.clone());
+            background.spawn(Keeper::new(store, ambient, inbox, Arc::clone(&nursery)).run());
+            Engine {
+                background,
+                orders,
+                nursery,
+            }
         });
         Self {
             context: Arc::new(context),
@@ -57,39 +63,49 @@ impl ClientCore {
         if self.is_forked() {
             return Err(forked());
         }
+        self.inherited_engine()
+    }
+
+    /// In a forked child, one that nobody runs.
+    fn inherited_engine(&self) -> Result<&Engine, Error> {
         match &self.engine {
             Some(engine) => engine.as_ref().map_err(Clone::clone),
             None => Err(Error::new(ErrorKind::Closed, "the client is being dropped")),
         }
     }
 
-    fn background(&self) -> Result<&Background, Error> {
-        Ok(&self.engine()?.background)
-    }
-
     /// Runs `task` to its end on the background thread, whatever becomes of the future returned. A
     /// client that is dropped waits for it; so it must not keep the client alive.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        task: BoxFuture<'static, T>,
-    ) -> Result<impl Future<Output = Result<T, Error>> + Send + use<T>, Error> {
-        Ok(self
-            .background()?
-            .run(Box::pin(self.context.last_words.track_future(task))))
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<Outcome<T>, Error> {
+        let task = self.context.last_words.track_future(task);
+        Ok(self.engine()?.background.run(task))
+    }
+
+    /// Runs `task`, which tells `outcome` what it came to, as [`run`](Self::run) does.
+    pub(crate) fn begin<T>(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        outcome: oneshot::Receiver<T>,
+    ) -> Result<Outcome<T>, Error> {
+        let task = self.context.last_words.track_future(task);
+        Ok(self.engine()?.background.begin(task, outcome))
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {
         self.tenures.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Has the lease renewed from now on, and lost at its deadline.
     pub(crate) fn keep(&self, tenure: &Arc<Tenure>) {
-        self.order(Order::Keep(Arc::clone(tenure)));
-    }
-
-    fn order(&self, order: Order) {
-        if let Ok(engine) = self.engine() {
+        // On the background thread, which no forked child has.
+        if let Ok(engine) = self.inherited_engine()
+            && engine.nursery.add(Arc::clone(tenure))
+        {
             // Without a keeper the thread has ended, and the deadline ends each guard.
-            let _ = engine.orders.send(order);
+            let _ = engine.orders.send(Order::Look);
         }
     }
 
@@ -106,19 +122,19 @@ impl ClientCore {
     }
 
     /// Stops renewing and frees the lock, on the background thread; after an unclean end of a lock with
-    /// a delay it leaves the lease to its own end.
-    pub(crate) fn free(
-        &self,
-        tenure: &Tenure,
-    ) -> impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<> {
+    /// a delay it leaves the lease to its own end. Not in a forked child.
+    pub(crate) fn free(&self, tenure: &Tenure) -> Result<Outcome<Result<Release, Error>>, Error> {
+        let engine = self.inherited_engine()?;
         let id = tenure.id;
-        let orders = self.engine().map(|engine| engine.orders.clone());
+        // Most leases are given back before the keeper has heard of them.
+        let is_kept = engine.nursery.remove(id).is_none();
+        let orders = is_kept.then(|| engine.orders.clone());
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(tenure.claim());
         let stays_shut = tenure.stays_shut(self.now());
-        let running = self.run(Box::pin(async move {
+        let freeing = async move {
             // From there, and not from the caller's thread: one wake-up less before the release.
-            if let Ok(orders) = orders {
+            if let Some(orders) = orders {
                 let _ = orders.send(Order::Forget(id));
             }
             if stays_shut {
@@ -129,13 +145,9 @@ impl ClientCore {
             let outcome = store.release(&claim).await;
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
-        }));
-        async move {
-            match running {
-                Ok(running) => running.await,
-                Err(error) => Err(error),
-            }
-        }
+        };
+        let freeing = self.context.last_words.track_future(freeing);
+        Ok(engine.background.run(freeing))
     }
 }
 

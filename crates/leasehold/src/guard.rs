@@ -242,7 +242,7 @@ impl Guard {
         if let Err(reason) = self.check_now() {
             return Err(self.lost_error(reason));
         }
-        let store = &self.hold.client.context.store;
+        let context = &self.hold.client.context;
         let refused = |kind, text| Err(Error::new(kind, text).with_key(self.key()));
         match self.tenure().granted_mode() {
             Mode::Shared => return Ok(()),
@@ -250,8 +250,8 @@ impl Guard {
                 let text = "a permit cannot be made shared: only an exclusive lock can";
                 return refused(ErrorKind::InvalidInput, text.to_owned());
             }
-            Mode::Exclusive if store.guarantees().sharing == Sharing::ExclusiveOnly => {
-                let text = format!("{} offers no shared mode", store.describe());
+            Mode::Exclusive if context.guarantees.sharing == Sharing::ExclusiveOnly => {
+                let text = format!("{} offers no shared mode", context.store.describe());
                 return refused(ErrorKind::Unsupported, text);
             }
             Mode::Exclusive => {}
@@ -290,9 +290,8 @@ impl Guard {
             return Ok(Ended::StillShared);
         };
         hold.freed = true;
-        let freeing = hold.client.free(&hold.tenure);
         // Until the answer is there the client must live: it may be the last one to hold it.
-        match freeing.await?? {
+        match hold.client.free(&hold.tenure)?.await?? {
             Release::Released => Ok(Ended::Released),
             Release::WasLost => Ok(Ended::WasLost),
         }

@@ -12,14 +12,15 @@ use crate::background;
 use crate::claim::{Claim, Held, Mode};
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
+use crate::nursery::Nursery;
 use crate::store::Store;
 use crate::tenure::Tenure;
 
 /// What a client tells its keeper.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Renew this lease from now on, and say when it is lost.
-    Keep(Arc<Tenure>),
+    /// A lease is in the nursery for which something is due sooner than for those before.
+    Look,
     /// Renew this lease at once, in shared mode, and say how that went. Where nothing is said the
     /// lease is kept no more.
     Downgrade(u64, Downgrading),
@@ -38,6 +39,8 @@ pub(crate) struct Keeper {
     store: Arc<dyn Store>,
     ambient: Ambient,
     orders: mpsc::UnboundedReceiver<Order>,
+    /// Where leases are that it does not keep yet.
+    nursery: Arc<Nursery>,
     kept: BTreeMap<u64, Kept>,
     /// The next event of every kept lease, soonest first.
     timers: BTreeSet<(BootInstant, u64)>,
@@ -68,11 +71,13 @@ impl Keeper {
         store: Arc<dyn Store>,
         ambient: Ambient,
         orders: mpsc::UnboundedReceiver<Order>,
+        nursery: Arc<Nursery>,
     ) -> Self {
         Self {
             store,
             ambient,
             orders,
+            nursery,
             kept: BTreeMap::new(),
             timers: BTreeSet::new(),
             renewals: FuturesUnordered::new(),
@@ -82,7 +87,8 @@ impl Keeper {
     /// Keeps leases until the client is gone.
     pub(crate) async fn run(mut self) {
         loop {
-            let next = self.timers.first().map(|&(at, _)| at);
+            let first = self.timers.first().map(|&(at, _)| at);
+            let next = first.into_iter().chain(self.nursery.due()).min();
             let clock = Arc::clone(&self.ambient.clock);
             let alarm = async {
                 match next {
@@ -95,7 +101,8 @@ impl Keeper {
                 // First: neither a flood of orders nor of answers may delay a deadline.
                 () = alarm => self.on_time(),
                 order = self.orders.recv() => match order {
-                    Some(Order::Keep(tenure)) => self.keep(tenure),
+                    // The alarm is set anew.
+                    Some(Order::Look) => {}
                     Some(Order::Downgrade(id, asking)) => self.downgrade(id, asking),
                     Some(Order::Forget(id)) => self.forget(id),
                     None => return,
@@ -122,6 +129,9 @@ impl Keeper {
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
         let now = self.ambient.clock.now();
+        if let Some(tenure) = self.nursery.remove(id) {
+            self.keep(tenure);
+        }
         let Some(kept) = self.kept.get_mut(&id) else {
             return;
         };
@@ -158,15 +168,9 @@ impl Keeper {
         if let Some(at) = kept.timer.take() {
             self.timers.remove(&(at, id));
         }
-        let renew_at = if kept.renewing.is_some() {
-            None
-        } else {
-            kept.tenure.renew_at()
-        };
-        let deadline = kept.tenure.deadline();
-        kept.timer = match (renew_at, deadline) {
-            (Some(renewal), Some(deadline)) => Some(renewal.min(deadline)),
-            (renewal, deadline) => renewal.or(deadline),
+        kept.timer = match kept.renewing {
+            Some(_) => kept.tenure.deadline(),
+            None => kept.tenure.next_event(),
         };
         if let Some(at) = kept.timer {
             self.timers.insert((at, id));
@@ -175,6 +179,15 @@ impl Keeper {
 
     fn on_time(&mut self) {
         let now = self.ambient.clock.now();
+        if self
+            .nursery
+            .due()
+            .is_some_and(|due| due <= now + BATCH_WINDOW)
+        {
+            for tenure in self.nursery.take_all() {
+                self.keep(tenure);
+            }
+        }
         // Renewals due within the window travel together: one message for many leases.
         let due: Vec<u64> = self
             .timers

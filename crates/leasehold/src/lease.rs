@@ -133,6 +133,10 @@ impl Lease {
         reason
     }
 
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.state, State::Lost(_))
+    }
+
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.state == State::InDoubt
     }

@@ -174,10 +174,10 @@ impl Lock {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let store = &self.client.context.store;
-        let guarantees = store.guarantees();
+        let context = &self.client.context;
+        let (store, guarantees) = (&context.store, context.guarantees);
         // Also where leases do not expire: the same settings then work on every store.
-        let terms = store.terms();
+        let terms = context.terms;
         if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
@@ -213,11 +213,12 @@ impl Lock {
     }
 
     fn check_delay(&self) -> Result<(), Error> {
-        let store = &self.client.context.store;
+        let context = &self.client.context;
+        let store = &context.store;
         if self.lock_delay.is_zero() {
             return Ok(());
         }
-        if store.guarantees().expiry == Expiry::WithProcess {
+        if context.guarantees.expiry == Expiry::WithProcess {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!(
@@ -227,7 +228,7 @@ impl Lock {
                 ),
             ));
         }
-        let longest = store.terms().ttl_max;
+        let longest = context.terms.ttl_max;
         // The TTL alone is within the bounds.
         if self.lock_delay > longest.saturating_sub(self.ttl) {
             return Err(Error::new(

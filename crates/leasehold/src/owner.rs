@@ -1,4 +1,6 @@
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
 use crate::ambient::Entropy;
@@ -93,6 +95,33 @@ impl FromStr for Owner {
             client: client.parse()?,
             nonce,
         })
+    }
+}
+
+/// A map from owners that were drawn here.
+pub(crate) type OwnerMap<V> = HashMap<Owner, V, BuildHasherDefault<OwnerHasher>>;
+
+/// Owners are random already: their bits are folded, and not stirred once more.
+#[derive(Debug, Default)]
+pub(crate) struct OwnerHasher(u64);
+
+impl Hasher for OwnerHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, bits: u64) {
+        self.0 = self.0.rotate_left(7) ^ bits;
+    }
+
+    fn write_u128(&mut self, bits: u128) {
+        self.write_u64((bits >> 64) as u64 ^ bits as u64);
     }
 }
 

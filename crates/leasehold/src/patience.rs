@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use tokio::sync::oneshot;
 
 use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
 use crate::error::Error;
+use crate::guard::Guard;
 use crate::queue::Wait;
 
 /// How long an acquisition goes on.
@@ -19,10 +20,15 @@ pub(crate) enum Patience {
     Wait(Option<Duration>),
 }
 
+/// What a caller is told: `None` if somebody else holds the lock.
+pub(crate) type Answer = Result<Option<Guard>, Error>;
+
 /// What holds for all attempts of an acquisition.
 pub(crate) struct Limits {
     pub(crate) wait: Wait,
-    pub(crate) dropped: CancellationToken,
+    /// Who is told the outcome, and is gone once nobody would hear it.
+    pub(crate) caller: oneshot::Sender<Answer>,
+    pub(crate) began: BootInstant,
     /// The end of the caller's wait.
     pub(crate) end: Option<BootInstant>,
 }
@@ -54,7 +60,7 @@ impl Hope {
 impl Limits {
     /// Runs `work` until it ends, the caller's wait is over, or the caller is gone.
     pub(crate) async fn bound<F: Future>(
-        &self,
+        &mut self,
         context: &ClientContext,
         work: F,
     ) -> Option<F::Output> {
@@ -68,7 +74,7 @@ impl Limits {
         tokio::select! {
             biased;
             output = work => Some(output),
-            () = self.dropped.cancelled() => None,
+            () = self.caller.closed() => None,
             () = end => None,
         }
     }

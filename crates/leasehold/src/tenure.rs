@@ -25,13 +25,13 @@ pub(crate) struct Tenure {
     pub(crate) fence: Fence,
     handed_out: AtomicBool,
     lease: Mutex<Lease>,
-    lost: CancellationToken,
-    deadline: watch::Sender<Option<BootInstant>>,
+    /// Made for whoever first asks to be told: most locks are given back before anybody does.
+    lost: OnceLock<CancellationToken>,
+    deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
 }
 
 impl Tenure {
     pub(crate) fn new(id: u64, granted: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
-        let deadline = watch::Sender::new(lease.deadline());
         Self {
             id,
             granted,
@@ -39,8 +39,8 @@ impl Tenure {
             fence,
             handed_out: AtomicBool::new(true),
             lease: Mutex::new(lease),
-            lost: CancellationToken::new(),
-            deadline,
+            lost: OnceLock::new(),
+            deadlines: OnceLock::new(),
         }
     }
 
@@ -88,12 +88,9 @@ impl Tenure {
     }
 
     pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {
-        let (verdict, deadline) = {
-            let mut lease = self.lease();
-            (lease.renewed(sent, now), lease.deadline())
-        };
-        if verdict.is_ok() {
-            self.deadline.send_replace(deadline);
+        let verdict = self.lease().renewed(sent, now);
+        if let (Ok(()), Some(deadlines)) = (verdict, self.deadlines.get()) {
+            self.tell_deadline(deadlines);
         }
         self.announce(verdict)
     }
@@ -105,7 +102,7 @@ impl Tenure {
 
     pub(crate) fn lose(&self, reason: LostReason) -> LostReason {
         let reason = self.lease().lose(reason);
-        self.lost.cancel();
+        self.tell_lost();
         reason
     }
 
@@ -117,23 +114,52 @@ impl Tenure {
         self.lease().is_in_doubt()
     }
 
+    /// When it is to be looked at next: at its renewal or its deadline, whichever comes first.
+    pub(crate) fn next_event(&self) -> Option<BootInstant> {
+        let lease = self.lease();
+        match (lease.renew_at(), lease.deadline()) {
+            (Some(renewal), Some(deadline)) => Some(renewal.min(deadline)),
+            (renewal, deadline) => renewal.or(deadline),
+        }
+    }
+
     pub(crate) fn renew_at(&self) -> Option<BootInstant> {
         self.lease().renew_at()
     }
 
     pub(crate) fn lost_token(&self) -> &CancellationToken {
-        &self.lost
+        let token = self.lost.get_or_init(CancellationToken::new);
+        // After it was made: whoever lost the lease before found none to cancel.
+        if self.lease().is_lost() {
+            token.cancel();
+        }
+        token
     }
 
     pub(crate) fn deadlines(&self) -> watch::Receiver<Option<BootInstant>> {
-        self.deadline.subscribe()
+        let deadlines = self.deadlines.get_or_init(|| watch::Sender::new(None));
+        // After it was made: whoever moved the deadline before found nobody to tell.
+        self.tell_deadline(deadlines);
+        deadlines.subscribe()
+    }
+
+    /// Reads the deadline while nobody else tells one: none goes back.
+    fn tell_deadline(&self, deadlines: &watch::Sender<Option<BootInstant>>) {
+        deadlines.send_modify(|deadline| *deadline = self.deadline());
     }
 
     fn announce(&self, verdict: Result<(), LostReason>) -> Result<(), LostReason> {
         if verdict.is_err() {
-            self.lost.cancel();
+            self.tell_lost();
         }
         verdict
+    }
+
+    /// The lease is lost by now.
+    fn tell_lost(&self) {
+        if let Some(token) = self.lost.get() {
+            token.cancel();
+        }
     }
 
     fn lease(&self) -> MutexGuard<'_, Lease> {

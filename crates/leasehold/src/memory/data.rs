@@ -16,6 +16,15 @@ pub(super) struct Data {
     /// When this run began; `None` in the first one, which has no past.
     pub(super) restarted: Option<BootInstant>,
     pub(super) durable: bool,
+    shown: Option<Shown>,
+}
+
+/// What answers show while neither the run nor the card is another.
+#[derive(Clone, Debug)]
+struct Shown {
+    run: RunId,
+    card: Option<(Life, u64)>,
+    incarnation: Incarnation,
 }
 
 impl Data {
@@ -26,6 +35,7 @@ impl Data {
             run: draw_run(entropy),
             restarted: None,
             durable: false,
+            shown: None,
         }
     }
 
@@ -54,12 +64,20 @@ impl Data {
         slot
     }
 
-    pub(super) fn sample(&self, clock: WallTime) -> Sample {
-        let mark = self.card.as_ref().map(Card::mark);
-        Sample {
-            clock,
-            incarnation: Incarnation::new(&self.run, mark.as_ref()),
-        }
+    pub(super) fn sample(&mut self, clock: WallTime) -> Sample {
+        let card = self.card.as_ref().map(|card| (card.life, card.generation));
+        let run = &self.run;
+        let as_before = |shown: &Shown| shown.run == *run && shown.card == card;
+        let shown = self.shown.take().filter(as_before).unwrap_or_else(|| {
+            let mark = self.card.as_ref().map(Card::mark);
+            Shown {
+                run: run.clone(),
+                card,
+                incarnation: Incarnation::new(run, mark.as_ref()),
+            }
+        });
+        let incarnation = self.shown.insert(shown).incarnation.clone();
+        Sample { clock, incarnation }
     }
 
     pub(super) fn write_card(&mut self, edit: &CardEdit, clock: WallTime) -> bool {

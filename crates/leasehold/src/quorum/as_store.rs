@@ -57,14 +57,12 @@ impl Store for Quorum {
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            let claim = &self.for_one_permit(claim);
-            let asking = self.asking(claim);
+            let claim = Arc::new(self.for_one_permit(claim));
+            let asking = self.asking(&claim);
             let limit = self.member_limit(claim.term()).min(claim.limit);
-            let answer = Election::new(&self.links, claim, asking.clone(), limit)
-                .run()
-                .await?;
-            Ok(match answer {
-                Attempt::Busy(busy) => Attempt::Busy(self.refused(claim, &asking, busy)),
+            let election = Election::new(&self.links, Arc::clone(&claim), asking.clone(), limit);
+            Ok(match election.run().await? {
+                Attempt::Busy(busy) => Attempt::Busy(self.refused(&claim, &asking, busy)),
                 granted => granted,
             })
         })

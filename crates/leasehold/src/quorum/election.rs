@@ -1,10 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
 use crate::attempt::{Attempt, Busy, Grant};
-use crate::background;
 use crate::claim::{Claim, Mode};
 use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
@@ -13,11 +10,11 @@ use crate::queue::Departure;
 use crate::quorum::ballot::{Ballot, Step, Vote, majority};
 use crate::quorum::link::{Asking, Dated, Link};
 use crate::quorum::slots::Sayings;
+use crate::quorum::under_way::{UnderWay, unbroken};
 
 /// One attempt over all members: asks them at once and carries out what the ballot decides.
 ///
-/// Each request is a task of its own, so that those still under way when the ballot is decided
-/// finish behind the caller's back.
+/// Requests that are still under way by then finish behind the caller's back.
 pub(crate) struct Election<'a> {
     links: &'a [Arc<Link>],
     claim: Arc<Claim>,
@@ -25,8 +22,6 @@ pub(crate) struct Election<'a> {
     limit: Duration,
     ballot: Ballot,
     votes: Vec<Option<Result<Dated<Attempt>, Error>>>,
-    inbox: mpsc::UnboundedReceiver<News>,
-    outbox: mpsc::UnboundedSender<News>,
 }
 
 /// What a member answered.
@@ -38,50 +33,45 @@ enum News {
 impl<'a> Election<'a> {
     pub(crate) fn new(
         links: &'a [Arc<Link>],
-        claim: &Claim,
+        claim: Arc<Claim>,
         asking: Asking,
         limit: Duration,
     ) -> Self {
-        let (outbox, inbox) = mpsc::unbounded_channel();
+        let ballot = match claim.mode {
+            Mode::Exclusive => Ballot::new(links.len()),
+            Mode::Shared | Mode::Permit(_) => {
+                Ballot::held_together(links.len(), claim.owner.luck())
+            }
+        };
         Self {
             links,
-            claim: Arc::new(claim.clone()),
+            claim,
             asking,
             limit,
-            ballot: match claim.mode {
-                Mode::Exclusive => Ballot::new(links.len()),
-                Mode::Shared | Mode::Permit(_) => {
-                    Ballot::held_together(links.len(), claim.owner.luck())
-                }
-            },
+            ballot,
             votes: links.iter().map(|_| None).collect(),
-            inbox,
-            outbox,
         }
     }
 
     pub(crate) async fn run(mut self) -> Result<Attempt, Error> {
+        let mut under_way = UnderWay::with_capacity(self.links.len());
         for (index, link) in self.links.iter().enumerate() {
-            let (link, claim) = (Arc::clone(link), Arc::clone(&self.claim));
-            let (outbox, limit) = (self.outbox.clone(), self.limit);
+            let (link, claim, limit) = (Arc::clone(link), Arc::clone(&self.claim), self.limit);
             let (asking, announced) = (self.asking.clone(), link.announce(claim.owner));
-            background::spawn(async move {
-                let vote = link.acquire(&claim, &asking, limit, announced).await;
-                // Nobody hears it once the ballot is decided.
-                let _ = outbox.send(News::Voted(index, vote));
+            under_way.push(async move {
+                let vote = unbroken(link.acquire(&claim, &asking, limit, announced)).await;
+                News::Voted(index, vote)
             });
         }
         loop {
-            // The election keeps a sender itself: the channel never ends before the ballot.
-            let Some(news) = self.inbox.recv().await else {
-                return Err(Error::new(
-                    ErrorKind::Closed,
-                    "the members' answers broke off",
-                ));
+            let Some(news) = under_way.next().await else {
+                // All have answered, with which every ballot is decided.
+                let text = "the members' answers broke off";
+                return Err(Error::new(ErrorKind::Closed, text).with_unknown_effect());
             };
             match self.take_in(news) {
                 Step::Wait => {}
-                Step::Seal(fence, members) => self.seal(fence, members),
+                Step::Seal(fence, members) => self.seal(fence, members, &mut under_way),
                 Step::Won(fence) => {
                     if let Asking::InTurn(vigil) = &self.asking {
                         vigil.hold(&self.claim, fence);
@@ -89,11 +79,13 @@ impl<'a> Election<'a> {
                     return Ok(Attempt::Granted(Grant::new(fence)));
                 }
                 Step::Busy => {
+                    drop(under_way);
                     self.free_everywhere(true).await;
                     return Ok(Attempt::Busy(self.busy()));
                 }
                 Step::NoQuorum if self.permits_may_differ() => {}
                 Step::NoQuorum => {
+                    drop(under_way);
                     // Whoever is next may reach the members that this client cannot.
                     let freed = self.free_everywhere(false).await;
                     let error = self.no_quorum();
@@ -160,13 +152,13 @@ impl<'a> Election<'a> {
         Ok(dated.answer)
     }
 
-    fn seal(&self, fence: Fence, members: Vec<usize>) {
+    fn seal(&self, fence: Fence, members: Vec<usize>, under_way: &mut UnderWay<News>) {
         for index in members {
             let (link, claim) = (Arc::clone(&self.links[index]), Arc::clone(&self.claim));
-            let (outbox, limit) = (self.outbox.clone(), self.limit);
-            background::spawn(async move {
-                let sealed = link.seal(&claim, fence, limit).await;
-                let _ = outbox.send(News::Sealed(index, fence, sealed));
+            let limit = self.limit;
+            under_way.push(async move {
+                let sealed = unbroken(link.seal(&claim, fence, limit)).await;
+                News::Sealed(index, fence, sealed)
             });
         }
     }
@@ -175,31 +167,25 @@ impl<'a> Election<'a> {
     /// `false` if one of these did not say that it was freed. Whoever goes on waiting keeps its
     /// place, if `keeps_place`.
     async fn free_everywhere(&self, keeps_place: bool) -> bool {
-        let (done, mut held_still) = mpsc::channel::<()>(self.links.len());
+        let (mut holding, mut others) = (UnderWay::with_capacity(0), UnderWay::with_capacity(0));
         for (place, (link, vote)) in self.links.iter().zip(&self.votes).enumerate() {
-            let held = match vote {
+            let freeing = match vote {
                 Some(Ok(dated)) if matches!(dated.answer, Attempt::Busy(_)) => continue,
-                Some(Ok(_)) => Some(done.clone()),
+                Some(Ok(_)) => &mut holding,
                 Some(Err(error)) if error.effect() == Effect::None => continue,
-                Some(Err(_)) | None => None,
+                Some(Err(_)) | None => &mut others,
             };
             let asking = self.asking.clone();
             let departure = move || match &asking {
                 Asking::InTurn(vigil) if keeps_place => vigil.departure(place),
                 _ => Departure::HandOver,
             };
-            link.start_freeing(&self.claim, departure, self.limit, |outcome| {
-                if let (Some(held), Err(_)) = (held, outcome) {
-                    // There is room for one word of each member.
-                    let _ = held.try_send(());
-                }
-            });
+            freeing.push(link.free(&self.claim, departure, None, self.limit));
         }
-        drop(done);
-        // Ends once every sender is dropped: each member that granted has answered, or failed to.
+        drop(others);
         let mut freed = true;
-        while held_still.recv().await.is_some() {
-            freed = false;
+        while let Some(outcome) = holding.next().await {
+            freed &= outcome.is_ok();
         }
         freed
     }

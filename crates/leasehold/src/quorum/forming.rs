@@ -30,7 +30,12 @@ pub(crate) async fn init(
     }
     let obstacles = seen.iter().enumerate().map(|(place, seen)| {
         let verdict = trust.may_ask(place);
-        obstacle(&members[place], seen.as_ref(), verdict, ambient)
+        obstacle(
+            &members[place],
+            seen.as_ref(),
+            verdict.map_err(Clone::clone),
+            ambient,
+        )
     });
     let obstacles: Vec<_> = join_all(obstacles).await.into_iter().flatten().collect();
     if !obstacles.is_empty() {

@@ -17,6 +17,7 @@ mod slots;
 mod tally;
 mod traces;
 mod trust;
+mod under_way;
 mod views;
 mod waiting;
 

@@ -75,6 +75,12 @@ impl Roster {
         state.strangers[member] || obstacle && !state.trust.heard_since(member, began)
     }
 
+    /// Whether the member has said how it is, and nothing stands in the way of asking it.
+    pub(crate) fn is_open(&self, member: usize) -> bool {
+        let state = self.state();
+        !state.strangers[member] && state.trust.may_ask(member).is_ok()
+    }
+
     /// Takes note that a member answered that it does not know how it is: of no concern unless the
     /// rules are enforced.
     pub(crate) fn has_no_presence(&self, member: usize, error: Error) -> Result<(), Error> {
@@ -94,7 +100,7 @@ impl Roster {
             let learned = self.learned.notified();
             match self.state().trust.may_ask(member) {
                 Err(Distrust::NotFormed { .. }) => {}
-                verdict => return verdict,
+                verdict => return verdict.map_err(Clone::clone),
             }
             learned.await;
         }
@@ -102,7 +108,7 @@ impl Roster {
 
     /// Why the member may not be asked at this moment, if so.
     pub(crate) fn obstacle(&self, member: usize) -> Option<Distrust> {
-        self.state().trust.may_ask(member).err()
+        self.state().trust.may_ask(member).err().cloned()
     }
 
     /// Whether an answer counts that the member gave to a request sent at `sent`.
@@ -114,7 +120,7 @@ impl Roster {
     ) -> Result<(), Distrust> {
         let mut state = self.state();
         let verdict = state.trust.counts(member, sent, incarnation);
-        state.log(member, verdict.as_ref().err(), self.ambient.clock.now());
+        state.log(member, verdict.as_ref().err(), &self.ambient);
         verdict
     }
 
@@ -242,7 +248,7 @@ impl Roster {
 
 impl State {
     /// Logs when the reason changes for which a member does not count.
-    fn log(&mut self, member: usize, distrust: Option<&Distrust>, now: BootInstant) {
+    fn log(&mut self, member: usize, distrust: Option<&Distrust>, ambient: &Ambient) {
         let reason = distrust.map(ToString::to_string);
         if self.reasons[member] == reason {
             return;
@@ -250,7 +256,7 @@ impl State {
         let id = self.trust.id(member);
         match (&reason, distrust) {
             (Some(reason), Some(distrust)) => {
-                let again = distrust.until().map(|until| until.since(now));
+                let again = distrust.until().map(|it| it.since(ambient.clock.now()));
                 let again = again.map(|span| format!("{span:.0?}"));
                 tracing::warn!(member = %id, reason, again, "member does not count");
             }

@@ -13,6 +13,7 @@ use crate::queue::Departure;
 use crate::quorum::election::too_few;
 use crate::quorum::link::{Dated, Link};
 use crate::quorum::tally::{Tally, Verdict, Word};
+use crate::quorum::under_way::UnderWay;
 use crate::quorum::waiting::Vigil;
 
 /// Renews leases on all members at once; done when each one's fate is decided. What a minority
@@ -180,34 +181,22 @@ pub(crate) async fn release(
     limit: Duration,
 ) -> Result<Release, Error> {
     let claim = Arc::new(claim.clone());
-    let (outbox, mut inbox) = mpsc::unbounded_channel();
+    let mut under_way = UnderWay::with_capacity(links.len());
     for (place, link) in links.iter().enumerate() {
-        let outbox = outbox.clone();
-        let (id, wait, leaver) = (
-            link.member().id().clone(),
-            leaving.wait.clone(),
-            Arc::clone(link),
-        );
-        let first = move |outcome| {
-            let _ = outbox.send((id, outcome));
-            // By now the attempt has been answered there.
-            if let Some(vigil) = wait.filter(|vigil| vigil.is_queued(place)) {
-                leaver.start_leaving(&vigil);
-            }
-        };
         let departure = leaving.departure;
-        link.start_freeing(&claim, move || departure, limit, first);
+        let freeing = link.free(&claim, move || departure, leaving.wait.clone(), limit);
+        under_way.push(async move { (place, freeing.await) });
     }
-    drop(outbox);
     let mut tally = Tally::new(links.len());
     let mut failures = Vec::new();
     while tally.verdict() == Verdict::Open
-        && let Some((id, outcome)) = inbox.recv().await
+        && let Some((place, outcome)) = under_way.next().await
     {
         tally.count(match outcome {
             Ok(Release::Released) => Word::Stood,
             Ok(Release::WasLost) => Word::Lost(LostReason::Gone),
             Err(error) => {
+                let id = links[place].member().id().clone();
                 failures.push(MemberFailure::new(id, error));
                 Word::Unknown
             }

@@ -1,30 +1,40 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::claim::{Claim, Mode};
-use crate::owner::Owner;
+use crate::owner::{Owner, OwnerMap};
 
 /// What attempts may have left at one member, so that each is freed rightly: after its own answer,
 /// once, and not at all where nothing was sent. Bounded, however long a member stays silent.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
-    attempts: HashMap<Owner, Trace>,
+    attempts: OwnerMap<Trace>,
     /// Leases that are being renewed, and may be put back where they were forgotten: not in another
     /// mode than that of the last renewal.
-    renewing: HashMap<Owner, Mode>,
+    renewing: OwnerMap<Mode>,
     /// The latest attempts of which nothing was sent; of earlier ones a release is sent in vain.
     not_asked: VecDeque<Owner>,
 }
 
 #[derive(Clone, Debug)]
 enum Trace {
-    /// Asked, not answered yet; the token is cancelled with the answer.
-    Asking(CancellationToken),
+    /// Asked, not answered yet.
+    Asking(Asked),
     /// No answer came: the request may take effect at any time until its TTL.
     Doubtful,
     /// Being freed.
     Freeing,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// How many requests are under way besides the first.
+    others: u32,
+    doubtful: bool,
+    /// Cancelled with the last answer; made for whoever first waits for it.
+    answered: Option<CancellationToken>,
 }
 
 /// What is to be done to free an attempt.
@@ -42,14 +52,19 @@ pub(crate) enum Freeing {
 }
 
 impl Traces {
-    pub(crate) fn asking(&mut self, owner: Owner, answered: CancellationToken) {
-        self.attempts.insert(owner, Trace::Asking(answered));
+    pub(crate) fn asking(&mut self, owner: Owner) {
+        if let Some(Trace::Asking(asked)) = self.attempts.get_mut(&owner) {
+            asked.others += 1;
+        } else {
+            let asked = Trace::Asking(Asked::default());
+            self.attempts.insert(owner, asked);
+        }
     }
 
     /// Cancelled once the attempt that is under way is answered.
-    pub(crate) fn being_asked(&self, owner: Owner) -> Option<CancellationToken> {
-        match self.attempts.get(&owner) {
-            Some(Trace::Asking(answered)) => Some(answered.clone()),
+    pub(crate) fn being_asked(&mut self, owner: Owner) -> Option<CancellationToken> {
+        match self.attempts.get_mut(&owner) {
+            Some(Trace::Asking(asked)) => Some(asked.answered()),
             _ => None,
         }
     }
@@ -61,12 +76,26 @@ impl Traces {
         self.not_asked.push_back(owner);
     }
 
-    pub(crate) fn answered(&mut self, owner: Owner, doubtful: bool) {
-        if doubtful {
-            self.attempts.insert(owner, Trace::Doubtful);
-        } else {
-            self.attempts.remove(&owner);
+    /// Gives the token of those who wait for the answer, to be cancelled.
+    pub(crate) fn answered(&mut self, owner: Owner, doubtful: bool) -> Option<CancellationToken> {
+        let Entry::Occupied(mut trace) = self.attempts.entry(owner) else {
+            return None;
+        };
+        let Trace::Asking(asked) = trace.get_mut() else {
+            return None;
+        };
+        asked.doubtful |= doubtful;
+        if asked.others > 0 {
+            asked.others -= 1;
+            return None;
         }
+        let answered = asked.answered.take();
+        if asked.doubtful {
+            trace.insert(Trace::Doubtful);
+        } else {
+            trace.remove();
+        }
+        answered
     }
 
     pub(crate) fn renewing(&mut self, claim: &Claim) {
@@ -85,11 +114,14 @@ impl Traces {
 
     pub(crate) fn begin_freeing(&mut self, owner: Owner) -> Freeing {
         self.renewing.remove(&owner);
-        let doubtful = match self.attempts.get(&owner) {
-            Some(Trace::Asking(answered)) => return Freeing::AfterAnswer(answered.clone()),
+        let doubtful = match self.attempts.get_mut(&owner) {
+            Some(Trace::Asking(asked)) => return Freeing::AfterAnswer(asked.answered()),
             Some(Trace::Freeing) => return Freeing::AlreadyBegun,
             Some(Trace::Doubtful) => true,
-            None if self.not_asked.contains(&owner) => return Freeing::NotNeeded,
+            // The latest are looked at first: of those it will be.
+            None if self.not_asked.iter().rev().any(|it| *it == owner) => {
+                return Freeing::NotNeeded;
+            }
             None => false,
         };
         self.attempts.insert(owner, Trace::Freeing);
@@ -103,6 +135,12 @@ impl Traces {
     /// Whether there is room to follow up one more attempt; beyond, its TTL frees it.
     pub(crate) fn may_follow_up(&self) -> bool {
         self.attempts.len() <= FOLLOW_UP_MAX
+    }
+}
+
+impl Asked {
+    fn answered(&mut self) -> CancellationToken {
+        self.answered.get_or_insert_default().clone()
     }
 }
 
@@ -123,13 +161,13 @@ mod tests {
     #[test]
     fn an_attempt_is_freed_once_and_after_its_answer() {
         let (mut traces, owner) = (Traces::default(), owner());
-        let answered = CancellationToken::new();
-        traces.asking(owner, answered);
-        assert!(matches!(
-            traces.begin_freeing(owner),
-            Freeing::AfterAnswer(_)
-        ));
-        traces.answered(owner, true);
+        traces.asking(owner);
+        let Freeing::AfterAnswer(answered) = traces.begin_freeing(owner) else {
+            panic!("it is still being asked");
+        };
+        let told = traces.answered(owner, true).expect("somebody waits for it");
+        told.cancel();
+        assert!(answered.is_cancelled());
         assert!(matches!(
             traces.begin_freeing(owner),
             Freeing::Begin { doubtful: true }
@@ -143,11 +181,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_twice_at_once_is_freed_after_both_answers() {
+        let (mut traces, owner) = (Traces::default(), owner());
+        traces.asking(owner);
+        traces.asking(owner);
+        assert!(traces.being_asked(owner).is_some());
+        assert!(traces.answered(owner, true).is_none(), "one is under way");
+        assert!(traces.answered(owner, false).is_some());
+        assert!(matches!(
+            traces.begin_freeing(owner),
+            Freeing::Begin { doubtful: true }
+        ));
+    }
+
+    #[test]
     fn what_was_not_asked_need_not_be_freed_and_is_not_remembered_for_ever() {
         let mut traces = Traces::default();
         let owners: Vec<Owner> = (0..5000).map(|_| owner()).collect();
         for owner in &owners {
-            traces.asking(*owner, CancellationToken::new());
+            traces.asking(*owner);
             traces.not_asked(*owner);
             traces.answered(*owner, false);
         }

@@ -17,3 +17,4 @@ mod sending;
 mod sets;
 mod sharing;
 mod trust;
+mod waking;

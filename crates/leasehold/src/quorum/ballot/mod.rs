@@ -125,19 +125,19 @@ impl Ballot {
     /// since one answer may throw doubt on another.
     pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
         let needed = majority(self.votes.len());
-        self.counting = (0..self.votes.len())
-            .map(|member| granted(&self.votes[member]).is_some() && counts(member))
-            .collect();
-        let grants: Vec<Fence> = self
-            .counted()
-            .filter_map(|member| granted(&self.votes[member]))
-            .collect();
-        if self.fence.is_none() && grants.len() >= needed {
-            self.fence = grants.iter().max().copied();
+        for (member, counting) in self.counting.iter_mut().enumerate() {
+            *counting = granted(&self.votes[member]).is_some() && counts(member);
+        }
+        let grants = self.counted().count();
+        if self.fence.is_none() && grants >= needed {
+            let fences = self
+                .counted()
+                .filter_map(|member| granted(&self.votes[member]));
+            self.fence = fences.max();
         }
         match self.fence {
             Some(fence) => self.second_round(fence, needed),
-            None if grants.len() + self.pending() >= needed => Step::Wait,
+            None if grants + self.pending() >= needed => Step::Wait,
             None => self.refusal(needed),
         }
     }

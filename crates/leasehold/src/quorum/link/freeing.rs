@@ -1,19 +1,20 @@
 //! What attempts leave at a member, and who frees it; what a member forgot, and who puts it back.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::attempt::Release;
 use crate::background;
 use crate::claim::{Claim, Held};
-use crate::clock;
+use crate::clock::{self, BootInstant};
 use crate::error::{Effect, Error};
 use crate::owner::Owner;
 use crate::queue::Departure;
 use crate::quorum::link::{Link, unanswered};
 use crate::quorum::traces::Freeing;
+use crate::quorum::under_way::unbroken;
+use crate::quorum::waiting::Vigil;
 
 /// An attempt that was announced. Dropped without an answer, as when the member's code panics, it
 /// leaves behind that nobody knows how far it got.
@@ -22,26 +23,26 @@ pub(crate) struct Announced {
     link: Arc<Link>,
     owner: Owner,
     pub(super) doubtful: bool,
-    /// Dropped last, so that whoever waits for the answer finds what it left.
-    _answered: DropGuard,
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        self.link.state().traces.answered(self.owner, self.doubtful);
+        let answered = self.link.state().traces.answered(self.owner, self.doubtful);
+        // Last, so that whoever waits for the answer finds what it left.
+        if let Some(answered) = answered {
+            answered.cancel();
+        }
     }
 }
 
 impl Link {
     /// Notes that `owner` is about to ask here, so that a release that comes next waits for it.
     pub(crate) fn announce(self: &Arc<Self>, owner: Owner) -> Announced {
-        let answered = CancellationToken::new();
-        self.state().traces.asking(owner, answered.clone());
+        self.state().traces.asking(owner);
         Announced {
             link: Arc::clone(self),
             owner,
             doubtful: true,
-            _answered: answered.drop_guard(),
         }
     }
 
@@ -92,72 +93,93 @@ impl Link {
         }
     }
 
-    /// Frees the claim in the background, as [`free`](Self::free) does.
-    pub(crate) fn start_freeing(
+    /// Frees the claim here, after its own attempt has been answered; `wait` is over with it. Resolves
+    /// with the first try. Where the attempt was never answered the release is repeated in the
+    /// background: until it gets through, and once more before the TTL is over, as the attempt may take
+    /// effect that late.
+    pub(crate) fn free(
         self: &Arc<Self>,
         claim: &Arc<Claim>,
         departure: impl FnOnce() -> Departure + Send + 'static,
+        wait: Option<Arc<Vigil>>,
         limit: Duration,
-        first: impl FnOnce(Result<Release, Error>) + Send + 'static,
-    ) {
+    ) -> impl Future<Output = Result<Release, Error>> + Send + 'static {
+        let (link, claim) = (Arc::clone(self), Arc::clone(claim));
+        // From now on, not from when it is first polled.
         let untried = self.untried.token();
-        let first = move |outcome| {
-            first(outcome);
+        async move {
+            let outcome = link.try_to_free(claim, departure, limit).await;
+            // By now the attempt has been answered here.
+            if let Some(vigil) = wait.filter(|vigil| vigil.is_queued(link.place)) {
+                link.start_leaving(&vigil);
+            }
             drop(untried);
-        };
-        background::spawn(Arc::clone(self).free(Arc::clone(claim), departure, limit, first));
+            outcome
+        }
     }
 
-    /// Frees the claim here, after its own attempt has been answered. Where the attempt was never
-    /// answered the release is repeated: until it gets through, and once more before the TTL is
-    /// over, as the attempt may take effect that late. `first` hears of the first try.
-    async fn free(
-        self: Arc<Self>,
+    async fn try_to_free(
+        self: &Arc<Self>,
         claim: Arc<Claim>,
-        departure: impl FnOnce() -> Departure + Send,
+        departure: impl FnOnce() -> Departure,
         limit: Duration,
-        first: impl FnOnce(Result<Release, Error>) + Send,
-    ) {
+    ) -> Result<Release, Error> {
         let doubtful = loop {
             let next = self.state().traces.begin_freeing(claim.owner);
             match next {
                 Freeing::Begin { doubtful } => break doubtful,
-                Freeing::NotNeeded => return first(Ok(Release::WasLost)),
+                Freeing::NotNeeded => return Ok(Release::WasLost),
                 Freeing::AlreadyBegun => {
                     let begun = unanswered("is being freed already");
-                    return first(Err(begun.with_unknown_effect()));
+                    return Err(begun.with_unknown_effect());
                 }
                 Freeing::AfterAnswer(answered) => answered.cancelled().await,
             }
         };
-        let clock = &self.ambient.clock;
-        let end = clock.now() + claim.ttl;
+        let end = self.ambient.clock.now() + claim.ttl;
         let outcome = match self.heard() {
             Ok(()) => {
                 // Not before: by now its waiter may have left.
                 let departure = departure();
                 let departing = self.member.depart(&claim, &departure);
-                self.request(limit, departing).await
+                unbroken(self.request(limit, departing)).await
             }
             Err(silent) => Err(silent),
         };
-        let mut answered = outcome.is_ok();
-        first(outcome);
-        while !answered && clock.now() < end && self.state().traces.may_follow_up() {
+        if outcome.is_ok() && !doubtful {
+            self.state().traces.freed(claim.owner);
+        } else {
+            let freed = outcome.is_ok();
+            let link = Arc::clone(self);
+            background::spawn(
+                async move { link.follow_up(&claim, limit, end, freed, doubtful).await },
+            );
+        }
+        outcome
+    }
+
+    async fn follow_up(
+        self: &Arc<Self>,
+        claim: &Claim,
+        limit: Duration,
+        end: BootInstant,
+        mut freed: bool,
+        doubtful: bool,
+    ) {
+        let clock = &self.ambient.clock;
+        while !freed && clock.now() < end && self.state().traces.may_follow_up() {
             let pause = self
                 .ambient
                 .random_span(FOLLOW_UP_PAUSE / 2, FOLLOW_UP_PAUSE);
             clock.sleep_until(clock.now() + pause).await;
             if self.heard().is_ok() {
-                answered = self
-                    .request(limit, self.member.release(&claim))
-                    .await
-                    .is_ok();
+                let releasing = self.request(limit, self.member.release(claim));
+                freed = unbroken(releasing).await.is_ok();
             }
         }
         if doubtful && self.state().traces.may_follow_up() {
             clock.sleep_until(end - claim.ttl / 10).await;
-            let _ = self.request(limit, self.member.release(&claim)).await;
+            let _ = unbroken(self.request(limit, self.member.release(claim))).await;
         }
         self.state().traces.freed(claim.owner);
     }

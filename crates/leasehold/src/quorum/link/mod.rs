@@ -90,6 +90,9 @@ impl Link {
     /// is known stands in the way.
     async fn may_ask(self: &Arc<Self>, limit: Duration) -> Result<(), Error> {
         self.heard()?;
+        if self.roster.is_open(self.place) {
+            return Ok(());
+        }
         let clock = &*self.ambient.clock;
         let began = clock.now();
         if self.roster.must_meet(self.place, began) {

@@ -134,6 +134,9 @@ impl Clocks {
                 .last
                 .filter(|last| now.since(last.received) <= self.max_ttl)
         };
+        if self.agree(self.tracks.iter().filter_map(fresh)) {
+            return;
+        }
         let readings: Vec<Option<Reading>> = self.tracks.iter().map(fresh).collect();
         let mut heard: Vec<Reading> = readings.iter().flatten().copied().collect();
         if heard.len() < majority(self.tracks.len()) {
@@ -157,6 +160,23 @@ impl Clocks {
                 self.put_out(member, ClockFault::Apart(gap), now, until);
             }
         }
+    }
+
+    /// Whether no two of them are further apart than is tolerated: then none is too far from the median.
+    fn agree(&self, readings: impl Iterator<Item = Reading>) -> bool {
+        let all = readings.map(|reading| reading.bounds()).reduce(|all, one| {
+            let (least, most) = all;
+            (least.max(one.0), most.min(one.1))
+        });
+        all.is_none_or(|(least, most)| {
+            Skew(least.saturating_sub(most).max(0)).span() <= self.tolerance
+        })
+    }
+
+    /// Whether every member's clock is believed in answers to requests that were sent at `sent`.
+    pub(crate) fn all_believed(&self, sent: BootInstant) -> bool {
+        let is_out = |track: &Track| track.out.is_some_and(|out| sent < out.until);
+        !self.tracks.iter().any(is_out)
     }
 }
 

@@ -63,25 +63,24 @@ impl Lives {
         }
     }
 
-    /// Whether an answer of `member` to a request sent at `sent` counts. `witnesses`: the others, as
-    /// far as their clocks can be believed.
-    pub(crate) fn verdict<'a>(
+    /// From when on answers of `member` count: those to requests that were sent then, or later.
+    /// `witnesses`: the others, as far as their clocks can be believed.
+    pub(crate) fn counts_from<'a>(
         &self,
         member: usize,
         id: &MemberId,
         known: Option<&Known>,
         witnesses: impl Iterator<Item = &'a Known>,
-        sent: BootInstant,
-    ) -> Result<(), Distrust> {
-        let forgot = |what, until| Err(Distrust::Forgot { what, until });
+    ) -> Result<BootInstant, Distrust> {
+        let forgot = |what| Err(Distrust::Forgot { what, until: None });
         let Some(known) = known else {
             return Err(Distrust::Unknown);
         };
         let Some(card) = &known.presence.card else {
-            return forgot(Forgetting::LostCard, None);
+            return forgot(Forgetting::LostCard);
         };
         if card.run != known.presence.run && !card.durable {
-            return forgot(Forgetting::Restarted, None);
+            return forgot(Forgetting::Restarted);
         }
         let Some(seen) = self.seen[member].filter(|seen| seen.life == card.life) else {
             return Err(Distrust::Unknown);
@@ -91,11 +90,7 @@ impl Lives {
             // We saw the life before it at a time when this one is said to have begun already.
             began = seen.first;
         }
-        let until = began.min(seen.first) + self.wait;
-        if sent < until {
-            return forgot(Forgetting::NewLife, Some(until));
-        }
-        Ok(())
+        Ok(began.min(seen.first) + self.wait)
     }
 }
 

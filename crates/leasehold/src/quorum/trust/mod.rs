@@ -23,6 +23,7 @@ pub(crate) use distrust::Distrust;
 pub(crate) use lives::{old_enough, wait_of};
 
 use clocks::Clocks;
+use distrust::Forgetting;
 use lives::{Known, Lives};
 
 /// What one client knows of its members, and whom it trusts.
@@ -34,11 +35,20 @@ pub(crate) struct Trust {
     /// Else everybody's answers count.
     enforced: bool,
     known: Vec<Option<Known>>,
+    /// What follows from what is known for each member, as long as all clocks are believed.
+    standings: Vec<Standing>,
     /// How often we were told anything.
     told: u64,
     incarnations: Vec<Option<Incarnation>>,
     lives: Lives,
     clocks: Clocks,
+}
+
+/// What follows for one member from what all of them said of themselves.
+#[derive(Clone, Debug)]
+struct Standing {
+    may_be_asked: Result<(), Distrust>,
+    counts_from: Result<BootInstant, Distrust>,
 }
 
 /// Two instants of ours between which a member answered.
@@ -60,8 +70,9 @@ pub(crate) struct Learned {
 impl Trust {
     pub(crate) fn new(ids: Vec<MemberId>, set: MemberSet, enforced: bool) -> Self {
         let count = ids.len();
-        Self {
+        let mut trust = Self {
             known: vec![None; count],
+            standings: Vec::new(),
             told: 0,
             incarnations: vec![None; count],
             lives: Lives::new(count, set.max_ttl),
@@ -69,7 +80,9 @@ impl Trust {
             set,
             ids,
             enforced,
-        }
+        };
+        trust.judge();
+        trust
     }
 
     pub(crate) fn is_enforced(&self) -> bool {
@@ -109,7 +122,18 @@ impl Trust {
         };
         self.lives.present(member, &known);
         self.known[member] = Some(known);
+        self.judge();
         learned
+    }
+
+    /// Draws from what is known what follows for each member. It is asked for far more often than anything
+    /// new is told.
+    fn judge(&mut self) {
+        let standing = |member| Standing {
+            may_be_asked: self.admit(member),
+            counts_from: self.counts_from(member, |_| true),
+        };
+        self.standings = (0..self.ids.len()).map(standing).collect();
     }
 
     /// Takes in what a member showed beside an answer.
@@ -138,7 +162,11 @@ impl Trust {
     }
 
     /// Whether the member may be asked for anything at all.
-    pub(crate) fn may_ask(&self, member: usize) -> Result<(), Distrust> {
+    pub(crate) fn may_ask(&self, member: usize) -> Result<(), &Distrust> {
+        self.standings[member].may_be_asked.as_ref().copied()
+    }
+
+    fn admit(&self, member: usize) -> Result<(), Distrust> {
         let Some(known) = &self.known[member] else {
             return Ok(());
         };
@@ -168,22 +196,44 @@ impl Trust {
         sent: BootInstant,
         incarnation: Option<&Incarnation>,
     ) -> Result<(), Distrust> {
-        self.may_ask(member)?;
+        self.may_ask(member).map_err(Clone::clone)?;
         if !self.enforced {
             return Ok(());
         }
-        let others = self.known.iter().enumerate();
-        let witnesses = others.filter_map(|(other, known)| {
-            let believed = other != member && self.clocks.verdict(other, sent).is_ok();
-            known.as_ref().filter(|_| believed)
-        });
-        let (id, known) = (&self.ids[member], self.known[member].as_ref());
-        self.lives.verdict(member, id, known, witnesses, sent)?;
+        let from = if self.clocks.all_believed(sent) {
+            self.standings[member].counts_from.clone()
+        } else {
+            let believed = |other| self.clocks.verdict(other, sent).is_ok();
+            self.counts_from(member, believed)
+        };
+        let from = from?;
+        if sent < from {
+            return Err(Distrust::Forgot {
+                what: Forgetting::NewLife,
+                until: Some(from),
+            });
+        }
         self.clocks.verdict(member, sent)?;
         if incarnation.is_some() && incarnation != self.incarnations[member].as_ref() {
             return Err(Distrust::Changed);
         }
         Ok(())
+    }
+
+    /// From when on the member's answers count, if those are witnesses whose clocks are believed.
+    fn counts_from(
+        &self,
+        member: usize,
+        believed: impl Fn(usize) -> bool,
+    ) -> Result<BootInstant, Distrust> {
+        let others = self.known.iter().enumerate();
+        let witnesses = others.filter_map(|(other, known)| {
+            known
+                .as_ref()
+                .filter(|_| other != member && believed(other))
+        });
+        let (id, known) = (&self.ids[member], self.known[member].as_ref());
+        self.lives.counts_from(member, id, known, witnesses)
     }
 
     /// Why the member cannot be one of this set, if so.

@@ -1,0 +1,76 @@
+//! Callers are woken wherever they wait. In real time, since it is about threads.
+
+use leasehold::{Client, Ended, MemoryStore, background};
+
+const CALLERS: usize = 32;
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+}
+
+/// All at once, so that they are woken by one another's message.
+async fn take_and_release(client: &Client) {
+    let callers = (0..CALLERS).map(|caller| {
+        let lock = client.lock(format!("lock/{caller}"));
+        background::spawn(async move {
+            for _ in 0..10 {
+                let guard = lock.acquire().await.unwrap();
+                assert_eq!(guard.release().await.unwrap(), Ended::Released);
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+}
+
+#[test]
+fn many_callers_of_one_runtime_after_another() {
+    let client = Client::new(MemoryStore::new());
+    for _ in 0..3 {
+        runtime().block_on(take_and_release(&client));
+    }
+    let guard = pollster::block_on(client.lock("x").acquire()).unwrap();
+    pollster::block_on(guard.release()).unwrap();
+}
+
+#[test]
+fn a_caller_that_blocks_the_thread_of_its_runtime() {
+    let client = Client::new(MemoryStore::new());
+    runtime().block_on(async {
+        take_and_release(&client).await;
+        let waiting = client.lock("held");
+        let guard = waiting.acquire().await.unwrap();
+        // So that it is not the only one that waits.
+        let other = background::spawn(async move { waiting.acquire().await.map(drop) });
+        let lock = client.lock("x");
+        let blocking = background::spawn(async move {
+            for _ in 0..10 {
+                let guard = pollster::block_on(lock.acquire()).unwrap();
+                pollster::block_on(guard.release()).unwrap();
+            }
+        });
+        blocking.await.unwrap();
+        guard.release().await.unwrap();
+        other.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_caller_whose_runtime_ended_before_the_answer() {
+    let client = Client::new(MemoryStore::new());
+    let held = pollster::block_on(client.lock("x").acquire()).unwrap();
+    let waits = runtime();
+    let lock = client.lock("x");
+    let caller = waits.spawn(async move { lock.acquire().await.map(drop) });
+    waits.block_on(take_and_release(&client));
+    drop(waits);
+    drop(caller);
+    pollster::block_on(held.release()).unwrap();
+    runtime().block_on(take_and_release(&client));
+    // Nobody waits any more, and nothing is held.
+    let guard = pollster::block_on(client.lock("x").acquire()).unwrap();
+    pollster::block_on(guard.release()).unwrap();
+}
