@@ -131,6 +131,7 @@ async fn forget(member: &RedisMember, mut keys: Vec<Key>) -> Result<(), String> 
             }
             Ok(in_use) => keys = in_use,
             Err(error) => {
+                let error = error.with_store(member.id().as_str());
                 return Err(format!(
                     "what the measurement left could not be removed, and ends by itself: {error}"
                 ));
