@@ -4,6 +4,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::bench_args::BenchArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
@@ -78,6 +79,25 @@ pub(crate) enum Verb {
     /// Exits with 0 if a majority counts, and with 69 if not.
     #[command(after_help = postscript())]
     Members(MembersArgs),
+
+    /// Measure what a store carries, as a program on this machine finds it.
+    ///
+    /// For each server the round trip; for the store how long it takes to take and free a lock, one
+    /// at a time and many at once, to hand a lock over from one client to another, and to renew locks
+    /// that are held. From that it says about how many locks the store carries. That is an estimate
+    /// from this machine; where its own CPU was the limit, it says so.
+    ///
+    /// It can run beside others. Its locks have random names that begin with `leasehold-bench/`, and
+    /// at its end, also after Ctrl-C, all of them are freed and removed. (Only who its clients were can
+    /// be read for four minutes more, as of every client.) If it is killed, the locks end with their TTL,
+    /// and their counters after a week. But it asks as fast as the store answers, with
+    /// --in-flight locks at once, for --duration in all: meanwhile everybody else's answers come later,
+    /// by about as much as the figures of many at once exceed those of one. `--in-flight 1` is gentle.
+    ///
+    /// What could not be measured is named with its reason. Exits with 0 if the store as a whole could
+    /// be measured, though a server did not answer, and with 69 if there was no quorum.
+    #[command(after_help = postscript())]
+    Bench(BenchArgs),
 
     /// Print the completions for a shell.
     Completions {
@@ -192,6 +212,7 @@ impl Verb {
             Self::Status(args) => args.json,
             Self::Init(args) => args.json,
             Self::Members(args) => args.json,
+            Self::Bench(args) => args.json,
             _ => false,
         }
     }

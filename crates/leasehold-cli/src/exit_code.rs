@@ -112,7 +112,7 @@ const TABLE: &[(&str, &str)] = &[
     ("0-255", "run: the exit code of CMD, exactly"),
     (
         "128+n",
-        "CMD, or the wait for the lock, was ended by signal n",
+        "CMD, the wait for the lock, or bench was ended by signal n",
     ),
     (
         "64",

@@ -3,6 +3,8 @@
 //! The only crate that prints, reads the environment, decides exit codes and knows all stores.
 
 mod args;
+mod bench;
+mod bench_args;
 mod config;
 mod config_file;
 mod documents;
@@ -59,6 +61,7 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Status(args) => status::status(args, output),
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),
+        Verb::Bench(args) => bench::bench(args, output),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

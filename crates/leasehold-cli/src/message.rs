@@ -40,6 +40,13 @@ pub(crate) enum Message<'a> {
     },
     /// The lock is lost, or will be in a moment; the command is being ended.
     Lost { lock: &'a str, reason: &'a str },
+    /// This part of a measurement has begun.
+    Measuring {
+        part: &'a str,
+        /// Of how many, the first being 1.
+        number: usize,
+        of: usize,
+    },
     /// Why the program ends.
     Error(&'a Failure),
 }
@@ -59,6 +66,9 @@ impl Message<'_> {
             } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
             Self::Acquired { .. } | Self::Nested { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
+            Self::Measuring { part, number, of } => {
+                Some(format!("measuring, {number} of {of}: {part}"))
+            }
             Self::Error(failure) => Some(failure.to_string()),
         }
     }
@@ -103,6 +113,9 @@ impl Message<'_> {
             }
             Self::Lost { lock, reason } => {
                 json!({"event": "lost", "lock": lock, "reason": reason})
+            }
+            Self::Measuring { part, number, of } => {
+                json!({"event": "measuring", "part": part, "number": number, "of": of})
             }
             Self::Error(failure) => json!({
                 "event": "error",

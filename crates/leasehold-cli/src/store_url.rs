@@ -92,6 +92,16 @@ impl OpenStore {
             .build()
     }
 
+    /// The store itself, for what no client offers.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// The store of files, if it is one.
+    pub(crate) fn into_files(self) -> Option<FileStore> {
+        self.files
+    }
+
     /// The longest TTL that a lease may have here.
     pub(crate) fn ttl_max(&self) -> Duration {
         self.store.terms().ttl_max

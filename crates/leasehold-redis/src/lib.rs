@@ -93,6 +93,7 @@ mod attempt;
 mod card;
 mod connection;
 mod fenced_redis;
+mod forget;
 mod hint;
 mod lease;
 mod look;

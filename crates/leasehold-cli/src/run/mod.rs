@@ -2,6 +2,7 @@
 
 pub(crate) mod guardian;
 pub(crate) mod guardian_args;
+pub(crate) mod signals;
 
 mod around;
 mod descendants;
@@ -13,7 +14,6 @@ mod nesting;
 mod orders;
 mod protocol;
 mod raw;
-mod signals;
 mod terminal;
 mod waiting;
 mod wrapper;

@@ -10,19 +10,19 @@ use tokio::io::unix::AsyncFd;
 /// They are blocked in every thread, for they are blocked before the first one is started. What
 /// was ignored when the program started (as by nohup) stays ignored.
 #[derive(Debug)]
-pub(super) struct Signals(AsyncFd<SignalFd>);
+pub(crate) struct Signals(AsyncFd<SignalFd>);
 
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arrived {
-    pub(super) number: i32,
+pub(crate) struct Arrived {
+    pub(crate) number: i32,
     /// Who sent it; `None` if it was the kernel, as for the keys of a terminal.
-    pub(super) sender: Option<i32>,
+    pub(crate) sender: Option<i32>,
 }
 
 impl Signals {
     /// Blocks the signals. Call it before any thread is started, outside of a runtime.
-    pub(super) fn block() -> io::Result<SignalFd> {
+    pub(crate) fn block() -> io::Result<SignalFd> {
         let ignored = ignored_signals(&fs::read_to_string("/proc/self/status")?);
         let mut read = SigSet::empty();
         for signal in PASSED_ON {
@@ -46,14 +46,14 @@ impl Signals {
         reason = "its successor is unsafe, for types that give away a descriptor they do not own: \
                   a SignalFd owns its descriptor for as long as it lives"
     )]
-    pub(super) fn new(signals: SignalFd) -> io::Result<Self> {
+    pub(crate) fn new(signals: SignalFd) -> io::Result<Self> {
         AsyncFd::new(signals).map(Self)
     }
 
     /// The next signal.
     ///
     /// Cancel safe: a signal is taken only when it is returned.
-    pub(super) async fn next(&self) -> io::Result<Arrived> {
+    pub(crate) async fn next(&self) -> io::Result<Arrived> {
         loop {
             let mut ready = self.0.readable().await?;
             match self.0.get_ref().read_signal()? {
@@ -71,7 +71,7 @@ impl Signals {
 
 impl Arrived {
     /// Whether it asks the program to end.
-    pub(super) fn ends(self) -> bool {
+    pub(crate) fn ends(self) -> bool {
         [
             Signal::SIGHUP,
             Signal::SIGINT,
@@ -82,7 +82,7 @@ impl Arrived {
         .any(|signal| *signal as i32 == self.number)
     }
 
-    pub(super) fn is_stop(self) -> bool {
+    pub(crate) fn is_stop(self) -> bool {
         self.number == Signal::SIGTSTP as i32
     }
 }

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::store_url::{self, OpenStore, Place};
 
 pub(crate) use init::init;
+pub(crate) use survey::{have_no_card, limited};
 
 /// Shows the members of a store, or changes a set.
 pub(crate) fn members(args: &MembersArgs) -> Result<ExitCode, Failure> {

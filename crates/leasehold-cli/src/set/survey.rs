@@ -43,7 +43,7 @@ pub(super) async fn survey(members: &[Arc<dyn Member>]) -> Vec<Seen> {
 }
 
 /// The answer to `question`, or an error once it took too long.
-pub(super) async fn limited<T>(
+pub(crate) async fn limited<T>(
     question: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     let end = SystemClock.now() + LIMIT;
@@ -56,8 +56,16 @@ pub(super) async fn limited<T>(
 
 /// Whether the members that answer have no card, any of them.
 pub(super) fn is_unformed(seen: &[Seen]) -> bool {
-    let mut answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
-    seen.len() >= 3
+    let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
+    have_no_card(seen.len(), answers)
+}
+
+/// Whether those of `members` that answer have no card, any of them, and are so many that they should.
+pub(crate) fn have_no_card<'a>(
+    members: usize,
+    mut answers: impl Iterator<Item = &'a Presence> + Clone,
+) -> bool {
+    members >= 3
         && answers.clone().next().is_some()
         && answers.all(|it| !it.card.as_ref().is_some_and(Card::is_formed))
 }

@@ -45,7 +45,16 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
         page.contains(r"\-\-clock\-tolerance") && page.contains("remove"),
         "{page}"
     );
+    let page = sandbox.run(&["man", "bench"]).stdout;
+    for part in [
+        r"\-\-in\-flight",
+        r"\-\-duration",
+        "renewals_per_s",
+        r"\-\-ttl",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
     sandbox
         .run(&["man", "fly"])
-        .fails(64, &["fly", "run, status, init, members"]);
+        .fails(64, &["fly", "run, status, init, members, bench"]);
 }

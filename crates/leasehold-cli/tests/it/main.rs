@@ -6,6 +6,7 @@
 
 mod also;
 mod bad_input;
+mod bench;
 mod documents;
 mod ending;
 mod exit_codes;
@@ -17,6 +18,7 @@ mod permits;
 mod processes;
 mod pty;
 mod redis;
+mod redis_bench;
 mod redis_members;
 mod redis_py;
 mod redis_queue;

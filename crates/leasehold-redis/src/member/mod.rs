@@ -105,15 +105,15 @@ impl RedisMember {
         mine.id == theirs.id || mine.address.same_server(&theirs.address)
     }
 
-    fn records(&self, key: &Key) -> Records {
+    pub(crate) fn records(&self, key: &Key) -> Records {
         Records::of(&self.connector.url().prefix, key)
     }
 
-    async fn link(&self) -> Result<Arc<Link>, Error> {
+    pub(crate) async fn link(&self) -> Result<Arc<Link>, Error> {
         self.connector.link().await
     }
 
-    fn named(&self, error: Error) -> Error {
+    pub(crate) fn named(&self, error: Error) -> Error {
         error.with_store(self.id().as_str())
     }
 }

@@ -11,6 +11,7 @@ mod downgrade;
 mod entrance;
 mod fenced;
 mod foreign_queue;
+mod forgetting;
 mod healing;
 mod key_sets;
 mod late_write;

@@ -1,0 +1,127 @@
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold::{Client, Ended, Guard, Lock};
+
+use super::effort::Books;
+use super::estimate::Bound;
+use super::plan::{Part, Plan};
+use super::statistics::{Spread, per_second};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+
+/// One free lock that is taken and freed, again and again.
+#[derive(Debug)]
+pub(super) struct OneAtATime {
+    pub(super) acquire: Spread,
+    pub(super) release: Spread,
+    pub(super) cycle: Spread,
+    pub(super) per_second: f64,
+}
+
+/// Many locks that are taken and freed at once.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) cycle: Spread,
+    pub(super) per_second: f64,
+    pub(super) bound: Bound,
+}
+
+/// How long a store that stopped answering is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn lock(client: &Client, name: &str, plan: &Plan) -> Lock {
+    client.lock(name).ttl(plan.ttl).wait(PATIENCE)
+}
+
+pub(super) async fn one_at_a_time(client: &Client, plan: &Plan) -> Result<OneAtATime, Failure> {
+    let lock = lock(client, &plan.one(), plan);
+    let began = SystemClock.now();
+    let cycles = cycles(&lock, plan.end(Part::OneAtATime)).await?;
+    let took = SystemClock.now().since(began);
+    let spans = |of: fn(&Cycle) -> Duration| spread(cycles.iter().map(of).collect());
+    Ok(OneAtATime {
+        acquire: spans(|cycle| cycle.acquire)?,
+        release: spans(|cycle| cycle.release)?,
+        cycle: spans(Cycle::span)?,
+        per_second: per_second(cycles.len(), took),
+    })
+}
+
+/// `alone` is what one at a time took.
+pub(super) async fn in_flight(
+    client: &Client,
+    plan: &Plan,
+    alone: Spread,
+) -> Result<InFlight, Failure> {
+    let locks: Vec<Lock> = plan.many().map(|name| lock(client, &name, plan)).collect();
+    let books = books()?;
+    let began = SystemClock.now();
+    let end = plan.end(Part::InFlight);
+    let all = try_join_all(locks.iter().map(|lock| cycles(lock, end))).await?;
+    let took = SystemClock.now().since(began);
+    let effort = books.until(&self::books()?);
+    let spans: Vec<Duration> = all.iter().flatten().map(Cycle::span).collect();
+    let per_second = per_second(spans.len(), took);
+    let cycle = spread(spans)?;
+    Ok(InFlight {
+        cycle,
+        per_second,
+        bound: Bound::of(effort, alone, cycle),
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cycle {
+    acquire: Duration,
+    release: Duration,
+}
+
+impl Cycle {
+    fn span(&self) -> Duration {
+        self.acquire + self.release
+    }
+}
+
+async fn cycles(lock: &Lock, end: BootInstant) -> Result<Vec<Cycle>, Failure> {
+    let mut cycles = Vec::new();
+    loop {
+        let asked = SystemClock.now();
+        let guard = lock.acquire().await?;
+        let held = SystemClock.now();
+        release(guard).await?;
+        let freed = SystemClock.now();
+        cycles.push(Cycle {
+            acquire: held.since(asked),
+            release: freed.since(held),
+        });
+        if freed >= end {
+            return Ok(cycles);
+        }
+    }
+}
+
+/// Frees a lock that must still have been held.
+pub(super) async fn release(guard: Guard) -> Result<(), Failure> {
+    let key = guard.key().clone();
+    match guard.release().await? {
+        Ended::Released => Ok(()),
+        _ => Err(vanished(key.as_str())),
+    }
+}
+
+/// Somebody, or a restart of the store, took away what is measured.
+pub(super) fn vanished(name: &str) -> Failure {
+    let text = format!("lock {name:?} vanished while it was held for the measurement");
+    Failure::new(ExitCode::LOST, text)
+}
+
+pub(super) fn spread(samples: Vec<Duration>) -> Result<Spread, Failure> {
+    let nothing = || Failure::new(ExitCode::FAILURE, "nothing was measured");
+    Spread::of(samples).ok_or_else(nothing)
+}
+
+pub(super) fn books() -> Result<Books, Failure> {
+    Books::read().map_err(|error| Failure::of("cannot see who uses the CPU", &error))
+}

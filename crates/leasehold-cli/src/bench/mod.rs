@@ -1,0 +1,159 @@
+//! The verb `bench`: what a store carries, measured through the library as any program uses it.
+
+mod cycles;
+mod effort;
+mod estimate;
+mod hand_over;
+mod members;
+mod plan;
+mod renewals;
+mod report;
+mod site;
+mod statistics;
+
+use std::io;
+
+use leasehold::{Client, Error, ErrorKind};
+use nix::sys::signal::{Signal, raise};
+
+use crate::bench_args::BenchArgs;
+use crate::config::{self, Environment};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::message::Message;
+use crate::output::{self, Output};
+use crate::run::signals::Signals;
+use crate::shortage::Shortage;
+use crate::status::runtime;
+use plan::{Part, Plan};
+use report::Figures;
+use site::Site;
+
+/// How a measurement ended, unless it failed.
+enum End {
+    /// With this to be printed.
+    Measured(String),
+    /// This signal asked the program to end.
+    Signalled(i32),
+}
+
+/// Measures a store.
+pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failure> {
+    // Before a client starts its thread, which inherits what is blocked.
+    let blocked = Signals::block().map_err(|error| Failure::of("cannot start", &error))?;
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let (site, longest) = Site::open(&choice, output)?;
+    let plan = Plan {
+        duration: args.duration,
+        in_flight: args.in_flight,
+        ttl: args.ttl(longest),
+        prefix: format!("leasehold-bench/{}", site.clients[0].id()),
+    };
+    let keys = plan.keys()?;
+    let store = site.clients[0].describe();
+    let end = runtime()?.block_on(async {
+        let signals = Signals::new(blocked).map_err(|error| Failure::of("cannot start", &error))?;
+        let end = tokio::select! {
+            biased;
+            signal = ending_signal(&signals, output) => {
+                let signal = signal.map_err(|error| Failure::of("cannot read signals", &error));
+                signal.map(End::Signalled)
+            }
+            figures = measure(&site, &plan, output) => figures.map(|figures| {
+                End::Measured(figures.render(args.json, &store, &plan))
+            }),
+        };
+        output.clear_status();
+        site.clean_up(keys, output).await;
+        end
+    })?;
+    match end {
+        End::Measured(text) => {
+            output::print(&text).map_err(|error| Failure::of_stdout(&error))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        End::Signalled(signal) => Ok(ExitCode::of_signal(signal)),
+    }
+}
+
+async fn measure(site: &Site, plan: &Plan, output: &Output) -> Result<Figures, Failure> {
+    show(output, Part::RoundTrips);
+    let reached = site.reach().await?;
+    for client in &site.clients {
+        warm_up(client, plan).await?;
+    }
+    let client = &site.clients[0];
+    let members = members::round_trips(&site.members, reached, client, plan).await?;
+    show(output, Part::OneAtATime);
+    let one_at_a_time = cycles::one_at_a_time(client, plan).await?;
+    show(output, Part::InFlight);
+    let in_flight = cycles::in_flight(client, plan, one_at_a_time.cycle).await?;
+    show(output, Part::HandOver);
+    let hand_over = hand_over::hand_over(&site.clients, plan, one_at_a_time.acquire).await?;
+    let renewals = if site.leases.are_renewed() {
+        show(output, Part::Renewals);
+        Some(site.leases.measure(plan).await?)
+    } else {
+        None
+    };
+    Ok(Figures {
+        members,
+        one_at_a_time,
+        in_flight,
+        hand_over,
+        renewals,
+    })
+}
+
+/// Takes a lock once, so that connections and scripts are there, or finds out why that cannot be.
+async fn warm_up(client: &Client, plan: &Plan) -> Result<(), Failure> {
+    let lock = cycles::lock(client, &plan.one(), plan);
+    match lock.try_acquire().await {
+        Ok(Some(guard)) => cycles::release(guard).await,
+        Ok(None) => Err(Error::new(ErrorKind::Busy, "somebody else holds the lock").into()),
+        Err(error) if error.kind() == ErrorKind::NoQuorum => {
+            let code = ExitCode::of_error(&error);
+            let health = client.health().await.unwrap_or_default();
+            match Shortage::of(&health).and_then(|shortage| shortage.advice()) {
+                Some(advice) => Err(Failure::new(code, format!("{error}; {advice}"))),
+                None => Err(error.into()),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show(output: &Output, part: Part) {
+    if !output.has_terminal() {
+        return;
+    }
+    let name = match part {
+        Part::RoundTrips => "round trips",
+        Part::OneAtATime => "one lock at a time",
+        Part::InFlight => "many locks at once",
+        Part::HandOver => "hand-over",
+        Part::Renewals => "renewals",
+    };
+    let before = Part::ALL.into_iter().take_while(|other| *other != part);
+    output.show_status(&Message::Measuring {
+        part: name,
+        number: before.count() + 1,
+        of: Part::ALL.len(),
+    });
+}
+
+/// Resolves with a signal that asks the program to end.
+async fn ending_signal(signals: &Signals, output: &Output) -> io::Result<i32> {
+    loop {
+        let signal = signals.next().await?;
+        if signal.ends() {
+            return Ok(signal.number);
+        }
+        if signal.is_stop() {
+            output.clear_status();
+            raise(Signal::SIGSTOP)?;
+            let text = "the measurement was stopped for a while, which is in its figures";
+            output.say(&Message::Warning(text));
+        }
+    }
+}

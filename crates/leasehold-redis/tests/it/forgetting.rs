@@ -1,0 +1,42 @@
+use leasehold::Store;
+use leasehold_testkit::servers::{RedisServer, Reply};
+
+use crate::support::{claim, granted, key, member, one_of, released, shared};
+
+#[tokio::test]
+async fn a_free_lock_leaves_nothing_and_one_in_use_keeps_its_counter() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let held = [claim("alone"), shared("together"), one_of("permit", 2)];
+    for claim in &held {
+        granted(&store, claim).await;
+    }
+    let free = claim("free");
+    granted(&store, &free).await;
+    released(&store, &free).await;
+
+    let keys = ["alone", "free", "together", "permit", "never used"].map(key);
+    let in_use = store.forget(&keys).await.unwrap();
+    assert_eq!(in_use, ["alone", "together", "permit"].map(key));
+    let fences = |server: &RedisServer| match server.command(&["KEYS", "leasehold:fence:*"]) {
+        Reply::Array(fences) => fences.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(fences(&server), 3);
+
+    for claim in &held {
+        released(&store, claim).await;
+    }
+    assert_eq!(store.forget(&keys).await.unwrap(), []);
+    assert_eq!(fences(&server), 0);
+}
+
+#[tokio::test]
+async fn a_lock_of_another_library_is_left_alone() {
+    let server = RedisServer::start();
+    server.command(&["HSET", "theirs", "owner", "1"]);
+    let store = member(&server);
+    let in_use = store.forget(&[key("theirs")]).await.unwrap();
+    assert_eq!(in_use, [key("theirs")]);
+    assert!(store.holders(&key("theirs")).await.is_ok());
+}
