@@ -40,6 +40,8 @@ impl RedisMember {
                 FORGET.call(&names(&records), &[] as &[&str])
             });
             let answers = link.run(&FORGET, calls.collect()).await?;
+            // Who uses such a name again begins a counter anew, and with it its rest time.
+            link.rests().forget();
             for (key, answer) in part.iter().zip(&answers) {
                 if !read(answer, &link)? {
                     in_use.push(key.clone());
@@ -50,14 +52,14 @@ impl RedisMember {
     }
 }
 
-fn names(records: &Records) -> [&str; 6] {
+fn names(records: &Records) -> [String; 6] {
     [
-        &records.lock,
-        &records.fence,
-        &records.readers,
-        &records.queue,
-        &records.offered,
-        &records.slots,
+        records.lock.clone(),
+        records.fence(),
+        records.readers(),
+        records.queue(),
+        records.offered(),
+        records.slots(),
     ]
 }
 

@@ -29,6 +29,11 @@ async fn a_free_lock_leaves_nothing_and_one_in_use_keeps_its_counter() {
     }
     assert_eq!(store.forget(&keys).await.unwrap(), []);
     assert_eq!(fences(&server), 0);
+
+    // One that begins anew rests as any other.
+    granted(&store, &free).await;
+    let rest = server.command(&["PTTL", "leasehold:fence:0:{free}:free"]);
+    assert!(matches!(rest, Reply::Integer(1..)), "{rest:?}");
 }
 
 #[tokio::test]
