@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 mod charts;
 mod commands;
+mod cycles;
 mod figures;
 mod handover;
 mod machine;

@@ -1,7 +1,7 @@
 use crate::options::Options;
 use crate::page::Page;
 use crate::results::{Lines, Results};
-use crate::{handover, modes, report, waiters};
+use crate::{cycles, handover, modes, report, waiters};
 
 /// One subject of the report, measured and told apart from the others.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,12 @@ pub(crate) struct Section {
 }
 
 /// All there are, in the order of the report. Here, and nowhere else, a new one is entered.
-pub(crate) const SECTIONS: [Section; 3] = [handover::SECTION, modes::SECTION, waiters::SECTION];
+pub(crate) const SECTIONS: [Section; 4] = [
+    cycles::SECTION,
+    handover::SECTION,
+    modes::SECTION,
+    waiters::SECTION,
+];
 
 /// Measures the sections that were asked for, or all, and writes the page of each. One that fails
 /// is named at the end, and takes no other with it.
