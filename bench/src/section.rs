@@ -43,7 +43,10 @@ impl Section {
         let mut results = Results::open(self.name, options)?;
         let measured = (self.measure)(options, &mut results);
         let lines = Lines::read(self.name)?;
-        let page = self.page(&lines)?;
+        let mut page = self.page(&lines)?;
+        if let Some(last) = lines.runs.last() {
+            page.say(report::describe(last));
+        }
         println!("{}", page.write(&crate::results::folder(), "")?);
         measured?;
         match lines.failures().len() {
@@ -53,11 +56,12 @@ impl Section {
     }
 
     /// What `target/bench` holds of this section, told; none if it was not measured.
-    pub(crate) fn told(&self) -> Result<Option<Page>, String> {
+    pub(crate) fn told(&self) -> Result<Option<(Page, Lines)>, String> {
         if !Lines::exist(self.name) {
             return Ok(None);
         }
-        self.page(&Lines::read(self.name)?).map(Some)
+        let lines = Lines::read(self.name)?;
+        Ok(Some((self.page(&lines)?, lines)))
     }
 
     fn page(&self, lines: &Lines) -> Result<Page, String> {
@@ -75,7 +79,7 @@ mod tests {
     #[test]
     fn a_name_is_given_once_and_is_no_verb() {
         let mut names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
-        assert!(!names.contains(&crate::report::VERB) && !names.contains(&crate::worker::VERB));
+        assert!(!names.contains(&report::VERB) && !names.contains(&crate::worker::VERB));
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SECTIONS.len());
