@@ -27,6 +27,8 @@ pub(crate) struct Axes<'a> {
 }
 
 const HEIGHT: u32 = 400;
+/// The lowest place of a label: above the numbers of the horizontal axis.
+const LABEL_MOST: i32 = 340;
 /// For the labels of the lines, at their right ends.
 const MARGIN: u32 = 190;
 
@@ -121,7 +123,7 @@ fn draw(
 
 type Label = ((i32, i32), String, RGBColor);
 
-/// Moves labels down until none lies on another.
+/// Moves labels until none lies on another, nor on what is below the axis.
 fn apart(mut labels: Vec<Label>) -> Vec<Label> {
     const STEP: i32 = 16;
     labels.sort_by_key(|((_, y), _, _)| *y);
@@ -130,12 +132,17 @@ fn apart(mut labels: Vec<Label>) -> Vec<Label> {
         *y = (*y).max(least);
         least = *y + STEP;
     }
+    let mut most = LABEL_MOST;
+    for ((_, y), _, _) in labels.iter_mut().rev() {
+        *y = (*y).min(most);
+        most = *y - STEP;
+    }
     labels
 }
 
 fn colours(series: &[Series]) -> Vec<RGBColor> {
     let mut peers = PEERS.iter().copied().cycle();
-    let mut bounds = [RGBColor(0x6b, 0x74, 0x7e), RGBColor(0xa9, 0xb1, 0xba)]
+    let mut bounds = [RGBColor(0x4f, 0x58, 0x62), RGBColor(0x93, 0x9d, 0xa8)]
         .into_iter()
         .cycle();
     let mut ours = [Role::Ours.colour(), RGBColor(0x5a, 0xa0, 0xf2)]
@@ -200,8 +207,14 @@ mod tests {
             assert!(svg.contains(&format!("\n{word}\n")), "{word} in {svg}");
         }
         let label = |y| ((0, y), String::new(), INK);
-        let apart = apart(vec![label(7), label(5)]);
-        assert!(apart[1].0.1 - apart[0].0.1 >= 16);
+        let places = |labels| {
+            apart(labels)
+                .into_iter()
+                .map(|((_, y), _, _)| y)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(places(vec![label(7), label(5)]), [5, 21]);
+        assert_eq!(places(vec![label(338), label(390)]), [324, 340]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
         let mut subjects = present(nodes, options, results)?;
         for &waiters in or(&options.waiters, &WAITERS) {
             if options.waiters.is_empty() && waiters != WAITERS[0] {
-                subjects.retain(subjects::is_drawn);
+                subjects.retain(|subject| subjects::is_drawn(subject, waiters));
             }
             let scenario = Scenario {
                 keys: Keys::One,
