@@ -1,10 +1,10 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{Record, Section};
 use crate::statistics::{mean, percentile, sorted};
 
 /// What the sections between two instants show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(crate) sections: usize,
     pub(crate) sections_per_second: f64,
@@ -97,6 +97,12 @@ fn earliest_still_waiting(sections: &[Section], pending: &[u64]) -> Vec<Option<u
 
 fn micros(nanos: u64) -> f64 {
     std::time::Duration::from_nanos(nanos).as_secs_f64() * 1e6
+}
+
+/// Each once, the least first.
+pub(crate) fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
+    let values: std::collections::BTreeSet<usize> = values.collect();
+    values.into_iter().collect()
 }
 
 /// Counts of one run are far below four thousand million.
