@@ -1,10 +1,10 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{Record, Section};
 use crate::statistics::{mean, percentile, sorted};
 
 /// What the sections between two instants show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(crate) sections: usize,
     pub(crate) sections_per_second: f64,

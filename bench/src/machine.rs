@@ -37,17 +37,17 @@ pub(crate) fn resident(pid: u32) -> Result<f64, String> {
     resident_in(&text).ok_or_else(|| format!("{path} has no VmRSS"))
 }
 
-/// Cores, kernel and load: what a figure means little without.
+/// Cores and kernel.
 pub(crate) fn description() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let load = read("/proc/loadavg");
-    let load: Vec<&str> = load.split_whitespace().take(3).collect();
-    format!(
-        "{cores} cores, Linux {}, load {} at the end",
-        read("/proc/sys/kernel/osrelease").trim(),
-        load.join(" ")
-    )
+    let processor = read("/proc/cpuinfo");
+    let model = processor
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    let model = model.map_or("unknown", |rest| rest.trim_start_matches([' ', '\t', ':']));
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("{cores} cores of {model}, Linux {}", kernel.trim())
 }
 
 /// The fields `utime` and `stime`; the name before them, in brackets, may hold anything.

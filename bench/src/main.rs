@@ -10,35 +10,38 @@
 
 use std::process::ExitCode;
 
+mod charts;
 mod commands;
 mod figures;
 mod handover;
 mod machine;
 mod modes;
 mod options;
+mod page;
+mod peers;
 mod record;
 mod report;
+mod results;
+mod section;
 mod statistics;
 mod subject;
+mod surroundings;
 mod verification;
 mod waiters;
 mod worker;
 mod worker_process;
 
-use options::{Options, USAGE};
+use options::Options;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::run(rest),
-        Some((verb, rest)) => match Options::parse(rest) {
-            Ok(options) if verb == "handover" => handover::run(&options),
-            Ok(options) if verb == "modes" => modes::run(&options),
-            Ok(options) if verb == "waiters" => waiters::run(&options),
-            Ok(_) => return usage(&format!("there is no benchmark {verb:?}")),
+        Some((verb, [])) if verb == report::VERB => report::run(),
+        _ => match Options::parse(&arguments) {
+            Ok(options) => section::run(&options),
             Err(text) => return usage(&text),
         },
-        None => return usage("which benchmark?"),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
 }
 
 fn usage(text: &str) -> ExitCode {
-    eprintln!("bench: {text}\n\n{USAGE}");
+    eprintln!("bench: {text}\n\n{}", options::usage());
     // EX_USAGE of sysexits.h, as the `leasehold` command has it.
     ExitCode::from(64)
 }

@@ -6,14 +6,24 @@ use std::time::{Duration, Instant};
 use leasehold::{Error, Mode, Permits, Quorum, blocking};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::charts::{Bar, Group, Role, bars};
 use crate::commands;
 use crate::figures::number;
-use crate::machine::{self, Ticks};
+use crate::machine::Ticks;
 use crate::options::Options;
-use crate::report::{Report, integer, part, row, spread};
+use crate::page::{Page, fine_spread, integer, part, spread, table};
+use crate::results::{Lines, Results};
+use crate::section::Section;
 use crate::statistics::{Spread, percentile, sorted};
+
+pub(crate) const SECTION: Section = Section {
+    name: "modes",
+    title: "The ways to hold a lock",
+    measure,
+    tell,
+};
 
 /// What the others are set against.
 const MUTEX: &str = "a mutex";
@@ -39,9 +49,9 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// One way in one round.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Run {
-    name: &'static str,
+    name: String,
     nodes: usize,
     round: usize,
     cycles_per_second: f64,
@@ -53,18 +63,9 @@ struct Run {
     server_micros: f64,
 }
 
-pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::create("modes")?;
-    report.say(&format!(
-        "# The ways to hold a lock\n\nOne at a time, each lock free. {} rounds of {:?} for each way, in \
-         turn; in brackets the least and the most of the rounds. Ratios are of the same round.\n",
-        options.rounds(),
-        options.window(),
-    ))?;
-    report.say((row(COLUMNS) + &row(COLUMNS.map(|_| "---"))).trim_end())?;
-    for &nodes in &options.nodes {
-        let mut runs = Vec::new();
-        for round in 0..options.rounds() {
+fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
+    for &nodes in options.nodes() {
+        for round in 0..options.rounds(1, 3) {
             // Of its own for each round, so that nothing is left of the one before.
             let servers = RedisSet::start(nodes);
             form(&servers)?;
@@ -73,22 +74,72 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
                 let name = NAMES[(turn + round) % NAMES.len()];
                 // The bare commands ask one server after the other: more than one are no bound.
                 if options.wants(name) && (nodes == 1 || name != NAMES[0]) {
-                    let run = Run::measure(name, &servers, round, options)?;
-                    report.keep(&run)?;
-                    runs.push(run);
+                    eprintln!("modes: round {}: {name}, {nodes} servers", round + 1);
+                    let run = Run::measure(name, &servers, results.round(round), options)?;
+                    results.keep(&run)?;
                 }
             }
         }
+    }
+    Ok(())
+}
+
+fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+    let runs: Vec<Run> = lines.results()?;
+    page.say(
+        "One at a time, each lock free, by the blocking interface. What the ways cost beside a mutex, \
+         and beside a bare key; ratios are of the same round.",
+    );
+    let mut nodes: Vec<usize> = runs.iter().map(|run| run.nodes).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let mut rows = Vec::new();
+    let mut groups = Vec::new();
+    for nodes in nodes {
+        groups.push(Group {
+            title: format!("{nodes} server(s)"),
+            bars: NAMES
+                .into_iter()
+                .filter_map(|name| bar(name, nodes, &runs))
+                .collect(),
+        });
         for name in NAMES {
-            let own: Vec<&Run> = runs.iter().filter(|run| run.name == name).collect();
+            let of = |run: &&Run| run.name == name && run.nodes == nodes;
+            let own: Vec<&Run> = runs.iter().filter(of).collect();
             if !own.is_empty() {
-                report.say(row(cells(name, nodes, &own, &runs)).trim_end())?;
+                rows.push(cells(name, nodes, &own, &runs));
             }
         }
     }
-    report.say(&format!("\n{}", machine::description()))?;
-    println!("\n{}", report.places());
+    let title = "Cycles per second, of those of a mutex";
+    page.chart("ratios", title, bars(title, Some(1.0), &groups)?);
+    page.say(table(COLUMNS, rows));
     Ok(())
+}
+
+fn bar(name: &str, nodes: usize, runs: &[Run]) -> Option<Bar> {
+    let of = |run: &&Run| run.name == name && run.nodes == nodes;
+    let role = if name == NAMES[0] {
+        Role::Bound
+    } else {
+        Role::Ours
+    };
+    Some(Bar {
+        label: name.into(),
+        value: ratio(runs.iter().filter(of), runs)?,
+        role,
+    })
+}
+
+/// Its cycles per second, of those of a mutex in the same round.
+fn ratio<'a>(own: impl Iterator<Item = &'a Run>, all: &[Run]) -> Option<Spread> {
+    Spread::of(own.filter_map(|run| {
+        let same_round = |other: &&Run| {
+            (other.name.as_str(), other.nodes, other.round) == (MUTEX, run.nodes, run.round)
+        };
+        let mutex = all.iter().find(same_round)?;
+        Some(run.cycles_per_second / mutex.cycles_per_second)
+    }))
 }
 
 impl Run {
@@ -99,19 +150,21 @@ impl Run {
         options: &Options,
     ) -> Result<Self, String> {
         let mut cycle = cycle(name, servers)?;
-        pass(&mut cycle, options.warm_up())?;
+        pass(&mut cycle, Duration::from_millis(options.pick(200, 500)))?;
         let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
         let before = Ticks::of_processes(&pids)?;
         let began = Instant::now();
-        let took = pass(&mut cycle, options.window())?;
+        let took = pass(&mut cycle, Duration::from_millis(options.pick(700, 2000)))?;
         let span = began.elapsed().as_secs_f64();
         let used = Ticks::of_processes(&pids)?.seconds_since(before);
-        let (counted, sent) = commands::count(servers, || pass(&mut cycle, options.count()))?;
+        let (counted, sent) = commands::count(servers, || {
+            pass(&mut cycle, Duration::from_millis(options.pick(200, 500)))
+        })?;
         let cycles = number(took.len());
         let figure = |percent| percentile(&took, percent).unwrap_or_default();
         let nodes = number(servers.len());
         Ok(Self {
-            name,
+            name: name.into(),
             nodes: servers.len(),
             round,
             cycles_per_second: cycles / span,
@@ -125,17 +178,11 @@ impl Run {
 
 fn cells(name: &str, nodes: usize, own: &[&Run], all: &[Run]) -> [String; COLUMNS.len()] {
     let over = |value: fn(&Run) -> f64| Spread::of(own.iter().map(|run| value(run)));
-    let ratios = own.iter().filter_map(|run| {
-        let same_round = |other: &&Run| other.name == MUTEX && other.round == run.round;
-        let mutex = all.iter().find(same_round)?;
-        Some(run.cycles_per_second / mutex.cycles_per_second)
-    });
-    let ratio = Spread::of(ratios).map_or_else(|| "–".into(), |it| format!("{:.2}", it.median));
     [
         name.to_owned(),
         nodes.to_string(),
         spread(over(|run| run.cycles_per_second)),
-        ratio,
+        fine_spread(ratio(own.iter().copied(), all)),
         integer(over(|run| run.p50)),
         integer(over(|run| run.p99)),
         part(over(|run| run.commands)),

@@ -1,35 +1,27 @@
+use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-pub(crate) const USAGE: &str = "\
-Usage: cargo xtask bench handover [--quick] [--waiters 4,16,64,256] [--nodes 1,5]
-                                  [--rounds N] [--only NAME]...
-       cargo xtask bench waiters  [--quick] [--waiters 1000] [--nodes 1,5] [--only NAME]...
-       cargo xtask bench modes    [--quick] [--nodes 1,5] [--rounds N] [--only NAME]...
-
---quick measures briefly: enough to see a large difference, not a small one.
---only takes a part of a subject's name and leaves out the others.";
+use crate::section::SECTIONS;
 
 /// What was asked for on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) quick: bool,
-    /// Empty: as the benchmark has it.
-    pub(crate) waiters: Vec<usize>,
+    /// Adds to the raw results of earlier runs.
+    pub(crate) append: bool,
+    /// These three are empty: as the section has it.
     pub(crate) nodes: Vec<usize>,
+    pub(crate) waiters: Vec<usize>,
+    pub(crate) in_flight: Vec<usize>,
     rounds: Option<usize>,
     only: Vec<String>,
+    /// Empty: all.
+    sections: Vec<String>,
 }
 
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Self {
-            quick: false,
-            waiters: Vec::new(),
-            nodes: vec![1, 5],
-            rounds: None,
-            only: Vec::new(),
-        };
+        let mut options = Self::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || {
@@ -38,43 +30,101 @@ impl Options {
             };
             match argument.as_str() {
                 "--quick" => options.quick = true,
+                "--append" => options.append = true,
                 // The proof that a lock is real takes two handles.
                 "--waiters" => options.waiters = numbers(argument, value()?, 2..=10_000)?,
                 "--nodes" => options.nodes = numbers(argument, value()?, 1..=31)?,
+                "--in-flight" => options.in_flight = numbers(argument, value()?, 1..=10_000)?,
                 "--rounds" => {
                     let rounds = numbers(argument, value()?, 1..=1000)?;
                     options.rounds = rounds.first().copied();
                 }
                 "--only" => options.only.push(value()?.clone()),
+                name if SECTIONS.iter().any(|section| section.name == name) => {
+                    options.sections.push(name.into());
+                }
+                name if !name.starts_with('-') => {
+                    return Err(format!("there is no section {name:?}"));
+                }
                 _ => return Err(format!("unknown argument {argument:?}")),
             }
         }
         Ok(options)
     }
 
+    pub(crate) fn has(&self, section: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|name| name == section)
+    }
+
+    pub(crate) fn nodes(&self) -> &[usize] {
+        or(&self.nodes, &[1, 5])
+    }
+
     /// Odd if not said otherwise, so that the median is a round that was measured.
-    pub(crate) fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.quick { 3 } else { 5 })
+    pub(crate) fn rounds(&self, quick: usize, full: usize) -> usize {
+        self.rounds.unwrap_or_else(|| self.pick(quick, full))
     }
 
-    /// How long the subjects contend before anything is measured.
-    pub(crate) fn warm_up(&self) -> Duration {
-        Duration::from_millis(if self.quick { 400 } else { 1000 })
-    }
-
-    /// How long a round of a subject is measured.
-    pub(crate) fn window(&self) -> Duration {
-        Duration::from_millis(if self.quick { 1500 } else { 4000 })
-    }
-
-    /// How long its commands are then counted.
-    pub(crate) fn count(&self) -> Duration {
-        Duration::from_millis(if self.quick { 400 } else { 1000 })
+    /// What `--quick` or the full run takes: so long, so many.
+    pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
     }
 
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
     }
+}
+
+/// As it could be typed, to measure the same again.
+impl fmt::Display for Options {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("cargo xtask bench")?;
+        for (word, is_given) in [("--quick", self.quick), ("--append", self.append)] {
+            if is_given {
+                write!(to, " {word}")?;
+            }
+        }
+        let rounds: Vec<usize> = self.rounds.into_iter().collect();
+        let lists = [
+            ("--nodes", &self.nodes),
+            ("--waiters", &self.waiters),
+            ("--in-flight", &self.in_flight),
+            ("--rounds", &rounds),
+        ];
+        for (word, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            let numbers: Vec<String> = list.iter().map(ToString::to_string).collect();
+            write!(to, " {word} {}", numbers.join(","))?;
+        }
+        for part in &self.only {
+            write!(to, " --only '{part}'")?;
+        }
+        self.sections
+            .iter()
+            .try_for_each(|name| write!(to, " {name}"))
+    }
+}
+
+/// The numbers that were given, or the section's own.
+pub(crate) fn or<'a>(given: &'a [usize], own: &'a [usize]) -> &'a [usize] {
+    if given.is_empty() { own } else { given }
+}
+
+pub(crate) fn usage() -> String {
+    let names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
+    format!(
+        "\
+Usage: cargo xtask bench [--quick] [--append] [--rounds N] [--only NAME]... [--nodes 1,5]
+                         [--waiters 4,16,64] [--in-flight 1,64,512] [SECTION]...
+       cargo xtask bench report
+
+Sections, all of them if none is named: {}.
+
+--quick   measures briefly: enough to see a large difference, not a small one.
+--append  adds to the results that are there already, so that a long run can be taken in pieces.
+--only    takes a part of a subject's name and leaves out the others.
+report    writes docs/performance.md of what was measured last.",
+        names.join(", ")
+    )
 }
 
 fn numbers(
@@ -106,11 +156,29 @@ mod tests {
 
     #[test]
     fn lists_are_taken_apart() {
-        let options = parse("--waiters 4,16 --nodes 5 --quick --only rslock").unwrap();
+        let options = parse("--waiters 4,16 --nodes 5 --quick --only rslock handover").unwrap();
         assert_eq!(options.waiters, [4, 16]);
-        assert_eq!(options.nodes, [5]);
+        assert_eq!(options.nodes(), [5]);
         assert!(options.quick && options.wants("rslock, 2 ms") && !options.wants("redis-py"));
-        assert_eq!(parse("--rounds 7").unwrap().rounds(), 7);
+        assert!(options.has("handover") && !options.has("modes"));
+        assert_eq!(parse("--rounds 7").unwrap().rounds(3, 5), 7);
+    }
+
+    #[test]
+    fn nothing_said_is_everything() {
+        let options = parse("").unwrap();
+        assert!(SECTIONS.iter().all(|section| options.has(section.name)));
+        assert_eq!(
+            (options.nodes(), options.rounds(3, 5)),
+            ([1, 5].as_slice(), 5)
+        );
+    }
+
+    #[test]
+    fn options_are_shown_as_they_are_typed() {
+        let line = "--quick --append --nodes 1,5 --rounds 3 --only 'rslock' modes";
+        let options = parse(&line.replace('\'', "")).unwrap();
+        assert_eq!(options.to_string(), format!("cargo xtask bench {line}"));
     }
 
     #[test]
@@ -120,6 +188,7 @@ mod tests {
             ("--nodes 5,x", "\"x\""),
             ("--rounds", "--rounds"),
             ("--speed", "--speed"),
+            ("speed", "\"speed\""),
         ] {
             let text = parse(line).unwrap_err();
             assert!(text.contains(named), "{line}: {text}");

@@ -1,106 +1,58 @@
-use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
-use serde::Serialize;
+use crate::page::Page;
+use crate::results::{Lines, failed};
+use crate::section::SECTIONS;
+use crate::surroundings::Surroundings;
 
-use crate::statistics::Spread;
-use crate::worker_process::folder;
+/// What this program is called with to write the report.
+pub(crate) const VERB: &str = "report";
 
-/// Where a benchmark writes: a page, which is printed too, and a file of raw results.
-#[derive(Debug)]
-pub(crate) struct Report {
-    page: (PathBuf, File),
-    raw: (PathBuf, File),
+const INTRODUCTION: &str = include_str!("../pages/introduction.md");
+
+/// Writes `docs/performance.md` and its charts of what was measured last, which `target/bench`
+/// holds. Nothing is measured.
+pub(crate) fn run() -> Result<(), String> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let charts = docs.join("performance");
+    std::fs::create_dir_all(&charts).map_err(|error| failed(&charts, &error))?;
+    let mut pages = vec![INTRODUCTION.to_owned()];
+    for section in SECTIONS {
+        match section.told()? {
+            Some(page) => {
+                page.write_charts(&charts)?;
+                pages.push(page.markdown("performance/"));
+            }
+            None => return Err(format!("{} was not measured yet", section.name)),
+        }
+    }
+    let path = docs.join("performance.md");
+    std::fs::write(&path, pages.join("\n")).map_err(|error| failed(&path, &error))?;
+    println!("{}", path.display());
+    Ok(())
 }
 
-impl Report {
-    pub(crate) fn create(name: &str) -> Result<Self, String> {
-        let folder = folder();
-        std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
-        let create = |extension: &str| {
-            let path = folder.join(name).with_extension(extension);
-            let file = File::create(&path).map_err(|error| failed(&path, &error))?;
-            Ok::<_, String>((path, file))
-        };
-        Ok(Self {
-            page: create("md")?,
-            raw: create("jsonl")?,
-        })
+/// Ends a section with what every section says of its run: who is missing, on what, with what.
+pub(crate) fn annotate(lines: &Lines, page: &mut Page) {
+    for (name, why) in lines.skipped() {
+        page.say(format!("Skipped: {name}: {why}."));
     }
-
-    /// Prints `text` and writes it to the page.
-    pub(crate) fn say(&mut self, text: &str) -> Result<(), String> {
-        println!("{text}");
-        let (path, page) = &mut self.page;
-        writeln!(page, "{text}").map_err(|error| failed(path, &error))
+    for why in lines.failures() {
+        page.say(format!("FAILED: {why}"));
     }
-
-    /// Writes a line of raw results.
-    pub(crate) fn keep(&mut self, result: &impl Serialize) -> Result<(), String> {
-        let (path, raw) = &mut self.raw;
-        let line = serde_json::to_string(result).map_err(|error| error.to_string())?;
-        writeln!(raw, "{line}").map_err(|error| failed(path, &error))
-    }
-
-    pub(crate) fn places(&self) -> String {
-        format!("{}\n{}", self.page.0.display(), self.raw.0.display())
+    if let Some(first) = lines.runs.first() {
+        page.say(surroundings(first, &lines.runs));
     }
 }
 
-fn failed(path: &std::path::Path, error: &dyn std::error::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
-/// A row of a Markdown table.
-pub(crate) fn row<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
-    let mut row = String::from("|");
-    for cell in cells {
-        row += &format!(" {} |", cell.as_ref());
+fn surroundings(first: &Surroundings, all: &[Surroundings]) -> String {
+    let versions = first.versions.iter();
+    let versions: Vec<String> = versions
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    let mut text = format!("{}. {}.", first.machine, versions.join(", "));
+    for run in all {
+        text += &format!("\n`{}`", run.settings);
     }
-    row + "\n"
-}
-
-/// The median, and in brackets the least and the most.
-pub(crate) fn spread(spread: Option<Spread>) -> String {
-    spread.map_or_else(nothing, |spread| {
-        let Spread {
-            median,
-            least,
-            most,
-        } = spread;
-        format!("{median:.0} ({least:.0}–{most:.0})")
-    })
-}
-
-pub(crate) fn integer(spread: Option<Spread>) -> String {
-    spread.map_or_else(nothing, |spread| format!("{:.0}", spread.median))
-}
-
-pub(crate) fn part(spread: Option<Spread>) -> String {
-    spread.map_or_else(nothing, |spread| format!("{:.1}", spread.median))
-}
-
-/// What was not measured.
-fn nothing() -> String {
-    "–".into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_apart() {
-        assert_eq!(row(["a", "b"]), "| a | b |\n");
-    }
-
-    #[test]
-    fn figures_are_rounded_and_nothing_is_a_dash() {
-        let figures = Spread::of([1.26, 10.0, 99.5]);
-        assert_eq!(spread(figures), "10 (1–100)");
-        assert_eq!(integer(figures), "10");
-        assert_eq!(part(Spread::of([1.26])), "1.3");
-        assert_eq!(spread(None), "–");
-    }
+    text
 }

@@ -28,13 +28,16 @@ enum Nodes {
 /// The one that the others are set against.
 pub(crate) const LEASEHOLD: &str = "leasehold";
 
+/// The one that bounds what a library can reach on one server.
+pub(crate) const BOUND: &str = "BLPOP, bare sockets";
+
 /// The part of the worker whose key is there while the lock is free, not while it is held.
 const BARE: Program = Program::Own("bare");
 
 /// The delays are those at which each library handed over fastest in a search of its own: a shorter
 /// one only costs more.
 const SUBJECTS: [Subject; 10] = [
-    subject("bare BLPOP", BARE, "default", Nodes::One),
+    subject(BOUND, BARE, "default", Nodes::One),
     subject(LEASEHOLD, Program::Own("leasehold"), "default", Nodes::Any),
     subject(
         "leasehold, a client each",

@@ -4,16 +4,25 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::servers::{RedisServer, RedisSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::commands;
 use crate::figures::number;
-use crate::machine::{self, Ticks, resident};
-use crate::options::Options;
-use crate::report::{Report, row};
+use crate::machine::{Ticks, resident};
+use crate::options::{Options, or};
+use crate::page::{Page, table};
+use crate::results::{Lines, Results};
+use crate::section::Section;
 use crate::subject::{Program, Subject};
 use crate::verification::verify;
 use crate::worker_process::{Scenario, WorkerProcess};
+
+pub(crate) const SECTION: Section = Section {
+    name: "waiters",
+    title: "Waiting for a lock that does not move",
+    measure,
+    tell,
+};
 
 /// How many wait, if not said.
 const WAITERS: usize = 1000;
@@ -30,9 +39,9 @@ const COLUMNS: [&str; 9] = [
     "KiB per waiter",
 ];
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Run {
-    subject: &'static str,
+    subject: String,
     nodes: usize,
     waiters: usize,
     /// Sent by clients, per second and server.
@@ -44,32 +53,32 @@ struct Run {
 }
 
 /// Runs the subjects that wait as tasks of one Rust program and share a client.
-pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::create("waiters")?;
-    let introduction = "# Waiting for a lock that does not move\n\n\
-         One handle of the process holds it, and the others wait. Commands are the process's in all, \
-         renewals of the held lock too, and per waiter their mean: an ask may be several commands.\n";
-    report.say(introduction)?;
-    report.say((row(COLUMNS) + &row(COLUMNS.map(|_| "---"))).trim_end())?;
-    let waiters = match options.waiters.as_slice() {
-        [] => &[WAITERS],
-        waiters => waiters,
-    };
-    for &nodes in &options.nodes {
-        for &waiters in waiters {
+fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
+    for &nodes in options.nodes() {
+        for &waiters in or(&options.waiters, &[WAITERS]) {
             for subject in Subject::all(nodes).filter(shares_a_client) {
                 if options.wants(subject.name) {
-                    let run = Run::measure(&subject, nodes, waiters, options)?;
-                    report.keep(&run)?;
-                    report.say(row(run.cells()).trim_end())?;
+                    eprintln!(
+                        "waiters: {}, {waiters} waiters, {nodes} servers",
+                        subject.name
+                    );
+                    results.keep(&Run::measure(&subject, nodes, waiters, options)?)?;
                 } else {
                     eprintln!("left out by --only: {}", subject.name);
                 }
             }
         }
     }
-    report.say(&format!("\n{}", machine::description()))?;
-    println!("\n{}", report.places());
+    Ok(())
+}
+
+fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+    page.say(
+        "One handle of the process holds the lock, and the others wait. Commands are the process's in \
+         all, renewals of the held lock too, and per waiter their mean: an ask may be several commands.",
+    );
+    let runs: Vec<Run> = lines.results()?;
+    page.say(table(COLUMNS, runs.iter().map(Run::cells)));
     Ok(())
 }
 
@@ -96,7 +105,7 @@ impl Run {
         verify(subject, &mut worker, &servers)?;
         let mib_before = resident(worker.pid())?;
         worker.command("still", "waiting")?;
-        let (settle, window) = if options.quick { (3, 5) } else { (10, 30) };
+        let (settle, window) = options.pick((2, 5), (5, 12));
         pass(Duration::from_secs(settle));
         let usage = || {
             Ok::<_, String>((
@@ -116,7 +125,7 @@ impl Run {
         let ((), sent) = counted?;
         let span = window.as_secs_f64();
         Ok(Self {
-            subject: subject.name,
+            subject: subject.name.into(),
             nodes,
             waiters,
             commands: number(sent) / span / number(nodes),
@@ -130,7 +139,7 @@ impl Run {
     fn cells(&self) -> [String; COLUMNS.len()] {
         let waiters = number(self.waiters);
         [
-            self.subject.into(),
+            self.subject.clone(),
             self.nodes.to_string(),
             self.waiters.to_string(),
             format!("{:.1}", self.commands),

@@ -1,12 +1,11 @@
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use crate::peers;
 use crate::record::Record;
-use crate::subject::{Program, Subject};
-use crate::worker;
+use crate::subject::Subject;
 
 /// A subject at work, in a process of its own. It is given orders on its standard input, a line
 /// each, and answers each with a line:
@@ -52,7 +51,7 @@ impl WorkerProcess {
         scenario: &Scenario,
         ports: &[u16],
     ) -> Result<Self, String> {
-        let mut command = program(subject.program)?;
+        let mut command = peers::command(subject.program)?;
         command
             .args([subject.settings, KEY, &scenario.waiters.to_string()])
             .args([scenario.hold, scenario.away].map(|span| span.as_micros().to_string()))
@@ -132,71 +131,5 @@ impl Drop for WorkerProcess {
         // An error means that it has ended already; then waiting only collects it.
         let _ = self.process.kill();
         let _ = self.process.wait();
-    }
-}
-
-/// What is the matter with the program of a subject, if it cannot be run here.
-pub(crate) fn lacking(subject: &Subject) -> Option<String> {
-    let mut test = match subject.program {
-        Program::Own(_) => return None,
-        Program::Node => {
-            let mut node = Command::new("node");
-            node.args(["-e", "require('redlock'); require('ioredis')"]);
-            node.current_dir(node_folder());
-            node
-        }
-        Program::Python => {
-            let mut python = Command::new(python());
-            python.args(["-c", "import redis"]);
-            python
-        }
-    };
-    match test.stdin(Stdio::null()).output() {
-        Ok(output) if output.status.success() => None,
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stderr);
-            let error = text.lines().find(|line| line.contains("Error"));
-            Some(error.unwrap_or("its program fails").to_owned())
-        }
-        Err(error) => Some(format!("{}: {error}", test.get_program().display())),
-    }
-}
-
-/// Where results lie, and what the peers need: as `cargo xtask bench` says.
-pub(crate) fn folder() -> PathBuf {
-    std::env::var_os("LEASEHOLD_BENCH_DIR").map_or_else(|| "target/bench".into(), PathBuf::from)
-}
-
-fn node_folder() -> PathBuf {
-    folder().join("node")
-}
-
-fn python() -> PathBuf {
-    std::env::var_os("LEASEHOLD_TEST_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
-}
-
-fn program(program: Program) -> Result<Command, String> {
-    match program {
-        Program::Own(part) => {
-            let own = std::env::current_exe().map_err(|error| error.to_string())?;
-            let mut command = Command::new(own);
-            command.args([worker::VERB, part]);
-            Ok(command)
-        }
-        Program::Node => {
-            let source = include_str!("../peers/node_redlock.cjs");
-            // Beside the packages, where node looks for them.
-            let script = node_folder().join("node_redlock.cjs");
-            let written = std::fs::write(&script, source);
-            written.map_err(|error| format!("{}: {error}", script.display()))?;
-            let mut command = Command::new("node");
-            command.arg(script);
-            Ok(command)
-        }
-        Program::Python => {
-            let mut command = Command::new(python());
-            command.args(["-c", include_str!("../peers/redis_py.py")]);
-            Ok(command)
-        }
     }
 }

@@ -1,7 +1,8 @@
 use std::thread;
+use std::time::Duration;
 
 use leasehold_testkit::servers::{RedisServer, RedisSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::commands;
 use crate::figures::{Figures, number};
@@ -13,9 +14,9 @@ use crate::verification::verify;
 use crate::worker_process::{Scenario, WorkerProcess};
 
 /// One subject in one round.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Run {
-    pub(super) subject: &'static str,
+    pub(super) subject: String,
     pub(super) nodes: usize,
     pub(super) waiters: usize,
     pub(super) round: usize,
@@ -57,15 +58,15 @@ impl Run {
         let mut worker = WorkerProcess::start(subject, scenario, &ports)?;
         let seen = verify(subject, &mut worker, servers)?;
         worker.command("start", "started")?;
-        pass(options.warm_up());
+        pass(Duration::from_millis(options.pick(300, 600)));
         let from = worker.mark()?;
         let before = Usage::now(&worker, servers)?;
-        pass(options.window());
+        pass(window(options));
         let after = Usage::now(&worker, servers)?;
         let to = worker.mark()?;
         let counted = commands::count(servers, || {
             let from = worker.mark()?;
-            pass(options.count());
+            pass(Duration::from_millis(options.pick(200, 400)));
             Ok((from, worker.mark()?))
         });
         let ((count_from, count_to), sent) = counted?;
@@ -79,7 +80,7 @@ impl Run {
         }
         let [client_cpu, server_cpu, other_cpu] = after.since(&before, options);
         let run = Self {
-            subject: subject.name,
+            subject: subject.name.into(),
             nodes: servers.len(),
             waiters: scenario.waiters,
             round,
@@ -124,7 +125,7 @@ impl Usage {
 
     /// Of one core: the client, the servers, everybody else.
     fn since(&self, earlier: &Self, options: &Options) -> [f64; 3] {
-        let span = options.window().as_secs_f64();
+        let span = window(options).as_secs_f64();
         let client = self.client.seconds_since(earlier.client) / span;
         let servers = self.servers.seconds_since(earlier.servers) / span;
         let machine = self.machine.seconds_since(earlier.machine) / span;
@@ -132,7 +133,12 @@ impl Usage {
     }
 }
 
+/// How long a subject is measured.
+fn window(options: &Options) -> Duration {
+    Duration::from_millis(options.pick(1000, 2500))
+}
+
 /// Lets the subject go on for so long.
-fn pass(span: std::time::Duration) {
+fn pass(span: Duration) {
     thread::sleep(span); // tidy: what is measured is how much happens in this span
 }

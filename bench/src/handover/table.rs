@@ -1,16 +1,18 @@
-use crate::report::{integer, part, row, spread};
+use crate::page::{Page, fine_spread, integer, part, percent, spread, table};
+use crate::results::Lines;
 use crate::statistics::Spread;
-use crate::subject::{LEASEHOLD, Subject};
+use crate::subject::{BOUND, LEASEHOLD, Subject};
 
 use super::run::Run;
+use super::{AWAY, HOLD, charts};
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 16] = [
     "subject",
-    "sections/s",
-    "÷ leasehold",
     "hand-over p50 µs",
-    "÷ leasehold",
+    "÷ reference",
     "p99 µs",
+    "÷ reference",
+    "sections/s",
     "idle µs",
     "hold µs",
     "same again",
@@ -19,73 +21,107 @@ const COLUMNS: [&str; 18] = [
     "client CPU",
     "server CPU",
     "others' CPU",
-    "gave up",
-    "overlaps",
-    "lock seen on",
+    "gave up, overlaps",
     "rounds",
 ];
 
-/// A row for each subject, in their order.
-pub(super) fn markdown(subjects: &[Subject], runs: &[Run]) -> String {
-    let mut text = row(COLUMNS) + &row(COLUMNS.map(|_| "---"));
-    for subject in subjects {
-        let own: Vec<&Run> = runs_of(runs, subject.name).collect();
-        if !own.is_empty() {
-            text += &row(cells(subject.name, &own, runs));
+pub(super) fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+    let runs: Vec<Run> = lines.results()?;
+    page.say(introduction());
+    for nodes in distinct(runs.iter().map(|run| run.nodes)) {
+        let name = match nodes {
+            1 => "One server".to_owned(),
+            nodes => format!("A quorum of {nodes} servers"),
+        };
+        let of_nodes: Vec<&Run> = runs.iter().filter(|run| run.nodes == nodes).collect();
+        page.say(format!("### {name}"));
+        charts::draw(nodes, &of_nodes, page)?;
+        for waiters in distinct(of_nodes.iter().map(|run| run.waiters)) {
+            let all: Vec<&Run> = of_nodes
+                .iter()
+                .filter(|run| run.waiters == waiters)
+                .copied()
+                .collect();
+            page.say(format!(
+                "{name}, {waiters} waiters, beside {}:",
+                reference(nodes)
+            ));
+            page.say(markdown(nodes, &all));
         }
     }
-    text
+    page.say(include_str!("../../pages/handover.md"));
+    Ok(())
 }
 
-fn cells(name: &str, own: &[&Run], all: &[Run]) -> [String; COLUMNS.len()] {
+fn introduction() -> String {
+    format!(
+        "Each waiter holds the lock for {HOLD:?} and then stays away for {AWAY:?}. A hand-over goes from \
+         just before release is called until the next holder's acquire has returned, where somebody was \
+         waiting. Idle is the time without a holder for each section."
+    )
+}
+
+/// What the others are set against: no foreign client or bare command is a bound of a quorum.
+fn reference(nodes: usize) -> &'static str {
+    if nodes == 1 { BOUND } else { LEASEHOLD }
+}
+
+/// A row for each subject, in their order.
+fn markdown(nodes: usize, runs: &[&Run]) -> String {
+    let rows = Subject::all(nodes).filter_map(|subject| {
+        let own: Vec<&Run> = runs_of(runs, subject.name).collect();
+        (!own.is_empty()).then(|| cells(subject.name, &own, runs))
+    });
+    table(COLUMNS, rows)
+}
+
+fn cells(name: &str, own: &[&Run], all: &[&Run]) -> [String; COLUMNS.len()] {
     let over = |value: fn(&Run) -> Option<f64>| Spread::of(own.iter().filter_map(|run| value(run)));
     let share = |value: fn(&Run) -> Option<f64>| percent(over(value));
-    let sum = |value: fn(&Run) -> u64| own.iter().map(|run| value(run)).sum::<u64>().to_string();
-    let grants = |run: &&Run| (run.figures.grants_least, run.figures.grants_most);
-    let least = own.iter().map(|run| grants(run).0).min().unwrap_or(0);
-    let most = own.iter().map(|run| grants(run).1).max().unwrap_or(0);
-    let seen = own.iter().map(|run| run.seen).min().unwrap_or(0);
+    let against = |value| fine_spread(ratio(own, all, value));
+    let least = own.iter().map(|run| run.figures.grants_least).min();
+    let most = own.iter().map(|run| run.figures.grants_most).max();
+    let gave_up: u64 = own.iter().map(|run| run.gave_up).sum();
+    let overlaps: usize = own.iter().map(|run| run.figures.overlaps).sum();
     [
         name.to_owned(),
-        spread(over(|run| Some(run.figures.sections_per_second))),
-        ratio(own, all, |run| Some(run.figures.sections_per_second)),
         spread(over(|run| run.figures.handover_p50)),
-        ratio(own, all, |run| run.figures.handover_p50),
+        against(|run| run.figures.handover_p50),
         spread(over(|run| run.figures.handover_p99)),
+        against(|run| run.figures.handover_p99),
+        integer(over(|run| Some(run.figures.sections_per_second))),
         integer(over(|run| run.figures.idle)),
         integer(over(|run| run.figures.hold)),
         share(|run| Some(run.figures.same_again)),
-        format!("{least}–{most}"),
+        format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0)),
         part(over(|run| Some(run.commands))),
         share(|run| Some(run.client_cpu)),
         share(|run| Some(run.server_cpu)),
         share(|run| Some(run.other_cpu)),
-        sum(|run| run.gave_up),
-        sum(|run| u64::try_from(run.figures.overlaps).unwrap_or(u64::MAX)),
-        format!("{seen}/{}", own.first().map_or(0, |run| run.nodes)),
+        format!("{gave_up}, {overlaps}"),
         own.len().to_string(),
     ]
 }
 
-/// The median of what it is of Leasehold's value in the same round.
-fn ratio(own: &[&Run], all: &[Run], value: fn(&Run) -> Option<f64>) -> String {
-    let ratios = own.iter().filter_map(|run| {
+/// What it is of the reference's value in the same round.
+fn ratio(own: &[&Run], all: &[&Run], value: fn(&Run) -> Option<f64>) -> Option<Spread> {
+    Spread::of(own.iter().filter_map(|run| {
         let same_round = |other: &&Run| other.round == run.round;
-        let leasehold = runs_of(all, LEASEHOLD).find(same_round)?;
-        Some(value(run)? / value(leasehold)?)
-    });
-    Spread::of(ratios).map_or_else(|| "–".into(), |ratios| format!("{:.2}", ratios.median))
+        let other = runs_of(all, reference(run.nodes)).find(same_round)?;
+        Some(value(run)? / value(other)?)
+    }))
 }
 
-fn runs_of<'a>(runs: &'a [Run], name: &str) -> impl Iterator<Item = &'a Run> {
-    runs.iter().filter(move |run| run.subject == name)
+pub(super) fn runs_of<'a>(runs: &[&'a Run], name: &str) -> impl Iterator<Item = &'a Run> {
+    runs.iter().copied().filter(move |run| run.subject == name)
 }
 
-fn percent(shares: Option<Spread>) -> String {
-    shares.map_or_else(
-        || "–".into(),
-        |shares| format!("{:.0} %", shares.median * 100.0),
-    )
+/// Each once, the least first.
+pub(super) fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
+    values
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -94,9 +130,9 @@ mod tests {
     use crate::figures::Figures;
     use crate::record::Record;
 
-    fn run(subject: &'static str, round: usize, p50: f64) -> Run {
+    fn run(subject: &str, round: usize, p50: f64) -> Run {
         Run {
-            subject,
+            subject: subject.into(),
             nodes: 1,
             waiters: 2,
             round,
@@ -119,29 +155,29 @@ mod tests {
     #[test]
     fn a_ratio_is_of_the_same_round() {
         let runs = [
-            run(LEASEHOLD, 0, 100.0),
-            run(LEASEHOLD, 1, 1000.0),
+            run(BOUND, 0, 100.0),
+            run(BOUND, 1, 1000.0),
             run("rslock", 0, 200.0),
             run("rslock", 1, 2000.0),
         ];
-        let subjects: Vec<Subject> = Subject::all(1).collect();
-        let text = markdown(&subjects, &runs);
+        let runs: Vec<&Run> = runs.iter().collect();
+        let text = markdown(1, &runs);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
-        assert!(lines[2].starts_with("| leasehold | "), "{text}");
         assert!(
-            lines[3].contains("| 0.50 |") && lines[3].contains("| 2.00 |"),
+            lines[2].starts_with(&format!("| {BOUND} | 550 (100–1000) | 1.00")),
             "{text}"
         );
         assert!(
-            lines[3].contains("1100 (200–2000)") && lines[3].ends_with("| 2 | 0 | 1/1 | 2 |"),
+            lines[3].starts_with("| rslock | 1100 (200–2000) | 2.00 (2.00–2.00) |"),
             "{text}"
         );
+        assert!(lines[3].ends_with("| 2, 0 | 2 |"), "{text}");
     }
 
     #[test]
-    fn without_leasehold_there_is_no_ratio() {
-        let runs = [run("rslock", 0, 200.0)];
-        assert_eq!(ratio(&[&runs[0]], &runs, |run| Some(run.commands)), "–");
+    fn without_the_reference_there_is_no_ratio() {
+        let run = run("rslock", 0, 200.0);
+        assert_eq!(ratio(&[&run], &[&run], |run| Some(run.commands)), None);
     }
 }

@@ -1,0 +1,79 @@
+//! Charts as SVG, in the one look of the report.
+
+mod bars;
+mod lines;
+
+pub(crate) use bars::{Bar, Group, bars};
+pub(crate) use lines::{Axes, Point, Series, lines};
+
+use plotters::prelude::RGBColor;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontDesc, FontFamily, FontStyle, TextStyle};
+
+/// What a subject is in a comparison: shown by its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Ours,
+    /// No lock that anybody would use, but what is possible.
+    Bound,
+    Peer,
+}
+
+impl Role {
+    fn colour(self) -> RGBColor {
+        match self {
+            Self::Ours => RGBColor(0x1f, 0x5f, 0xbf),
+            Self::Bound => RGBColor(0x9a, 0xa3, 0xad),
+            Self::Peer => RGBColor(0xe0, 0x9f, 0x5a),
+        }
+    }
+}
+
+const WIDTH: u32 = 760;
+const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
+const PALE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
+const FONT: &str = "Helvetica, Arial, sans-serif";
+
+/// Text of `size`, of which `horizontal` and `vertical` say where its position lies.
+fn text(size: i32, colour: RGBColor, horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
+    let font = FontDesc::new(FontFamily::Name(FONT), f64::from(size), FontStyle::Normal);
+    TextStyle {
+        font,
+        color: colour.to_backend_color(),
+        pos: Pos::new(horizontal, vertical),
+    }
+}
+
+/// As short as it can be read: `1.05`, `23`, `4,200`.
+fn short(value: f64) -> String {
+    match value {
+        value if value >= 1000.0 => {
+            let digits = format!("{value:.0}");
+            let (thousands, rest) = digits.split_at(digits.len() - 3);
+            format!("{thousands},{rest}")
+        }
+        value if value >= 10.0 => format!("{value:.0}"),
+        value if value >= 0.1 => trimmed(&format!("{value:.2}")),
+        value => trimmed(&format!("{value:.3}")),
+    }
+}
+
+fn trimmed(number: &str) -> String {
+    number.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+fn failed(error: &dyn std::fmt::Display) -> String {
+    format!("a chart: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_short_as_they_can_be_read() {
+        let values = [4200.4, 230_000.0, 23.4, 1.051, 0.5, 1.0, 0.012];
+        let texts = ["4,200", "230,000", "23", "1.05", "0.5", "1", "0.012"];
+        assert_eq!(values.map(short), texts);
+    }
+}

@@ -1,0 +1,165 @@
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{INK, PALE, Role, WIDTH, failed, short, text};
+use crate::statistics::Spread;
+
+/// How a figure changes along an axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) label: String,
+    pub(crate) role: Role,
+    pub(crate) points: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: Spread,
+}
+
+/// Both are logarithmic: ratios can be read as distances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axes<'a> {
+    pub(crate) x: &'a str,
+    pub(crate) y: &'a str,
+}
+
+const HEIGHT: u32 = 400;
+/// For the labels of the lines, at their right ends.
+const MARGIN: u32 = 190;
+
+/// For peers, so that they can be told apart.
+const PEERS: [RGBColor; 6] = [
+    RGBColor(0xc9, 0x6a, 0x1b),
+    RGBColor(0x8a, 0x5a, 0xa8),
+    RGBColor(0x3d, 0x8f, 0x5f),
+    RGBColor(0xb8, 0x3b, 0x5e),
+    RGBColor(0x7a, 0x6a, 0x3a),
+    RGBColor(0x2f, 0x8f, 0xa3),
+];
+
+/// A line for each series, with its name at its right end.
+pub(crate) fn lines(title: &str, axes: Axes<'_>, series: &[Series]) -> Result<String, String> {
+    let points = || series.iter().flat_map(|series| &series.points);
+    let (x_least, x_most) = bounds(points().map(|point| point.x));
+    let ends = |point: &Point| [point.y.least, point.y.most];
+    let (y_least, y_most) = bounds(points().flat_map(ends).filter(|y| *y > 0.0));
+    let (y_least, y_most) = (y_least / 1.3, y_most * 1.3);
+    let mut xs: Vec<f64> = points().map(|point| point.x).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
+        root.fill(&WHITE).map_err(|error| failed(&error))?;
+        let head = text(17, INK, HPos::Left, VPos::Center);
+        let drawn = root.draw(&Text::new(title.to_owned(), (14, 24), head));
+        drawn.map_err(|error| failed(&error))?;
+        let mut chart = ChartBuilder::on(&root)
+            .margin_top(48)
+            .margin_right(MARGIN)
+            .margin_bottom(8)
+            .margin_left(8)
+            .x_label_area_size(44)
+            .y_label_area_size(62)
+            .build_cartesian_2d(
+                (x_least / 1.15..x_most * 1.15)
+                    .log_scale()
+                    .with_key_points(xs),
+                (y_least..y_most)
+                    .log_scale()
+                    .with_key_points(ticks(y_least, y_most)),
+            )
+            .map_err(|error| failed(&error))?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(PALE)
+            .axis_style(INK.mix(0.6))
+            .x_desc(axes.x)
+            .y_desc(axes.y)
+            .x_label_formatter(&|x| short(*x))
+            .y_label_formatter(&|y| short(*y))
+            .label_style(text(12, INK, HPos::Center, VPos::Center))
+            .axis_desc_style(text(13, INK, HPos::Center, VPos::Center))
+            .draw()
+            .map_err(|error| failed(&error))?;
+        let mut labels = Vec::new();
+        for (series, colour) in series.iter().zip(colours(series)) {
+            let width = if series.role == Role::Ours { 3 } else { 2 };
+            let path = series.points.iter().map(|point| (point.x, point.y.median));
+            let path: Vec<(f64, f64)> = path.collect();
+            let line = LineSeries::new(path.clone(), colour.stroke_width(width)).point_size(3);
+            chart.draw_series(line).map_err(|error| failed(&error))?;
+            let spreads = series.points.iter().map(|Point { x, y }| {
+                let ends = vec![(*x, y.least.max(y_least)), (*x, y.most)];
+                PathElement::new(ends, colour.mix(0.5).stroke_width(1))
+            });
+            chart.draw_series(spreads).map_err(|error| failed(&error))?;
+            if let Some(last) = path.last() {
+                labels.push((chart.backend_coord(last), series.label.clone(), colour));
+            }
+        }
+        drop(chart);
+        for ((x, y), label, colour) in apart(labels) {
+            let style = text(13, colour, HPos::Left, VPos::Center);
+            let drawn = root.draw(&Text::new(label, (x + 10, y), style));
+            drawn.map_err(|error| failed(&error))?;
+        }
+        root.present().map_err(|error| failed(&error))?;
+    }
+    Ok(svg)
+}
+
+type Label = ((i32, i32), String, RGBColor);
+
+/// Moves labels down until none lies on another.
+fn apart(mut labels: Vec<Label>) -> Vec<Label> {
+    const STEP: i32 = 16;
+    labels.sort_by_key(|((_, y), _, _)| *y);
+    let mut least = i32::MIN;
+    for ((_, y), _, _) in &mut labels {
+        *y = (*y).max(least);
+        least = *y + STEP;
+    }
+    labels
+}
+
+fn colours(series: &[Series]) -> Vec<RGBColor> {
+    let mut peers = PEERS.iter().copied().cycle();
+    let mut bounds = [RGBColor(0x6b, 0x74, 0x7e), RGBColor(0xa9, 0xb1, 0xba)]
+        .into_iter()
+        .cycle();
+    let mut ours = [Role::Ours.colour(), RGBColor(0x5a, 0xa0, 0xf2)]
+        .into_iter()
+        .cycle();
+    let colour = |series: &Series| match series.role {
+        Role::Ours => ours.next(),
+        Role::Bound => bounds.next(),
+        Role::Peer => peers.next(),
+    };
+    series
+        .iter()
+        .map(colour)
+        .map(|colour| colour.unwrap_or(INK))
+        .collect()
+}
+
+fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most), value: f64| {
+        (value.min(least), value.max(most))
+    });
+    if least <= most {
+        (least, most)
+    } else {
+        (1.0, 10.0)
+    }
+}
+
+/// 1, 2 and 5 times the powers of ten.
+fn ticks(least: f64, most: f64) -> Vec<f64> {
+    let powers = (-4..8).map(|power| 10_f64.powi(power));
+    let ticks = powers.flat_map(|power| [power, 2.0 * power, 5.0 * power]);
+    ticks.filter(|tick| (least..=most).contains(tick)).collect()
+}

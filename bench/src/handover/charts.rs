@@ -1,0 +1,96 @@
+use crate::charts::{Axes, Point, Role, Series, lines};
+use crate::figures::number;
+use crate::page::Page;
+use crate::statistics::Spread;
+use crate::subject::{LEASEHOLD, Program, Subject};
+
+use super::run::Run;
+use super::table::{distinct, runs_of};
+
+/// A figure over the number of waiters.
+struct Chart {
+    name: &'static str,
+    title: &'static str,
+    axis: &'static str,
+    value: fn(&Run) -> Option<f64>,
+}
+
+const CHARTS: [Chart; 4] = [
+    Chart {
+        name: "p50",
+        title: "Hand-over, half of them within",
+        axis: "p50, µs",
+        value: |run| run.figures.handover_p50,
+    },
+    Chart {
+        name: "p99",
+        title: "Hand-over, 99 of 100 within",
+        axis: "p99, µs",
+        value: |run| run.figures.handover_p99,
+    },
+    Chart {
+        name: "fairness",
+        title: "Grants of the waiter that got the most, of a fair share",
+        axis: "of a fair share",
+        value: |run| {
+            let fair = number(run.figures.sections) / number(run.waiters);
+            Some(number(run.figures.grants_most) / fair)
+        },
+    },
+    Chart {
+        name: "commands",
+        title: "Commands of all clients per section and server",
+        axis: "commands",
+        value: |run| Some(run.commands),
+    },
+];
+
+/// Draws what was measured with more than one number of waiters.
+pub(super) fn draw(nodes: usize, runs: &[&Run], page: &mut Page) -> Result<(), String> {
+    for chart in CHARTS {
+        let series: Vec<Series> = Subject::all(nodes)
+            .map(|subject| series(&subject, runs, chart.value))
+            .filter(|series| series.points.len() > 1)
+            .collect();
+        if series.is_empty() {
+            continue;
+        }
+        let axes = Axes {
+            x: "waiters",
+            y: chart.axis,
+        };
+        let servers = if nodes == 1 {
+            "one server".into()
+        } else {
+            format!("{nodes} servers")
+        };
+        let title = format!("{}, {servers}", chart.title);
+        let svg = lines(&title, axes, &series)?;
+        page.chart(&format!("{}-{nodes}", chart.name), &title, svg);
+    }
+    Ok(())
+}
+
+fn series(subject: &Subject, runs: &[&Run], value: fn(&Run) -> Option<f64>) -> Series {
+    let role = match subject.program {
+        _ if subject.name.starts_with(LEASEHOLD) => Role::Ours,
+        Program::Own(part) if part.starts_with("bare") => Role::Bound,
+        _ => Role::Peer,
+    };
+    let own: Vec<&Run> = runs_of(runs, subject.name).collect();
+    let points = distinct(own.iter().map(|run| run.waiters))
+        .into_iter()
+        .filter_map(|waiters| {
+            let here = own.iter().filter(|run| run.waiters == waiters);
+            let y = Spread::of(here.filter_map(|run| value(run)))?;
+            Some(Point {
+                x: number(waiters),
+                y,
+            })
+        });
+    Series {
+        label: subject.name.into(),
+        role,
+        points: points.collect(),
+    }
+}

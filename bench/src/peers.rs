@@ -1,0 +1,91 @@
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::results::{failed, folder};
+use crate::subject::Program;
+use crate::surroundings::answer;
+use crate::worker;
+
+/// How to start the program of a subject.
+pub(crate) fn command(program: Program) -> Result<Command, String> {
+    match program {
+        Program::Own(part) => {
+            let own = std::env::current_exe().map_err(|error| error.to_string())?;
+            let mut command = Command::new(own);
+            command.args([worker::VERB, part]);
+            Ok(command)
+        }
+        Program::Node => {
+            // Beside the packages, where node looks for them.
+            let script = node_folder().join("node_redlock.cjs");
+            let written = std::fs::write(&script, include_str!("../peers/node_redlock.cjs"));
+            written.map_err(|error| failed(&script, &error))?;
+            let mut command = Command::new("node");
+            command.arg(script);
+            Ok(command)
+        }
+        Program::Python => {
+            let mut command = Command::new(python());
+            command.args(["-c", include_str!("../peers/redis_py.py")]);
+            Ok(command)
+        }
+    }
+}
+
+/// What is the matter with the program of a subject, if it cannot be run here.
+pub(crate) fn lacking(program: Program) -> Option<String> {
+    let mut test = match program {
+        Program::Own(_) => return None,
+        Program::Node => {
+            let mut node = Command::new("node");
+            node.args(["-e", "require('redlock'); require('ioredis')"]);
+            node.current_dir(node_folder());
+            node
+        }
+        Program::Python => {
+            let mut python = Command::new(python());
+            python.args(["-c", "import redis"]);
+            python
+        }
+    };
+    match test.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let error = text.lines().find(|line| line.contains("Error"));
+            Some(error.unwrap_or("its program fails").to_owned())
+        }
+        Err(error) => Some(format!("{}: {error}", test.get_program().display())),
+    }
+}
+
+/// Of what is not Rust.
+pub(crate) fn versions() -> Vec<(String, String)> {
+    let program = |name: &str, program: PathBuf| {
+        let told = answer(Command::new(program).arg("--version"))?;
+        let version = told.trim_start_matches("Python ").trim_start_matches('v');
+        Some((name.to_owned(), version.to_owned()))
+    };
+    let mut versions: Vec<_> = program("Node.js", "node".into()).into_iter().collect();
+    let lock: Value =
+        serde_json::from_str(include_str!("../package-lock.json")).unwrap_or_default();
+    for name in ["ioredis", "redlock"] {
+        let version = lock["packages"][format!("node_modules/{name}")]["version"].as_str();
+        versions.push((
+            format!("{name} (npm)"),
+            version.unwrap_or("unknown").to_owned(),
+        ));
+    }
+    versions.extend(program("Python", python()));
+    versions
+}
+
+fn node_folder() -> PathBuf {
+    folder().join("node")
+}
+
+fn python() -> PathBuf {
+    std::env::var_os("LEASEHOLD_TEST_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
+}
