@@ -1,7 +1,7 @@
 use crate::options::Options;
 use crate::page::Page;
 use crate::results::{Lines, Results};
-use crate::{handover, modes, report, waiters};
+use crate::{coldstart, cost, files, frozen, handover, held, modes, report, waiters};
 
 /// One subject of the report, measured and told apart from the others.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,16 @@ pub(crate) struct Section {
 }
 
 /// All there are, in the order of the report. Here, and nowhere else, a new one is entered.
-pub(crate) const SECTIONS: [Section; 3] = [handover::SECTION, modes::SECTION, waiters::SECTION];
+pub(crate) const SECTIONS: [Section; 8] = [
+    handover::SECTION,
+    modes::SECTION,
+    waiters::SECTION,
+    frozen::SECTION,
+    held::SECTION,
+    cost::SECTION,
+    coldstart::SECTION,
+    files::SECTION,
+];
 
 /// Measures the sections that were asked for, or all, and writes the page of each. One that fails
 /// is named at the end, and takes no other with it.
@@ -70,7 +79,7 @@ mod tests {
     #[test]
     fn a_name_is_given_once_and_is_no_verb() {
         let mut names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
-        assert!(!names.contains(&crate::report::VERB) && !names.contains(&crate::worker::VERB));
+        assert!(!names.contains(&report::VERB) && !names.contains(&crate::worker::VERB));
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SECTIONS.len());

@@ -2,6 +2,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
+use crate::programs::VALGRIND;
 use crate::python;
 use crate::setup;
 use crate::step::{cargo, step, succeed};
@@ -15,10 +16,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let peers = [
         step("redis-py", || ready_python(workspace)),
         step("node-redlock", || node_packages(workspace)),
+        step("valgrind", || setup::program(workspace, &VALGRIND)),
     ];
     for why in peers.into_iter().filter_map(Result::err) {
         println!("one peer less: {why}");
     }
+    // By itself: what the benchmarks need of its dependencies must not be in it.
+    let command = [
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "leasehold-cli",
+    ];
+    step("leasehold", || succeed(&mut cargo(workspace, &command)))?;
     let mut bench = cargo(
         workspace,
         &[

@@ -9,7 +9,11 @@ use crate::workload;
 
 /// The instructions of one cycle of `path`: what twice as many cycles take more, so that the start of
 /// the program and its connections do not count.
-pub(crate) fn count(path: &Path) -> Result<f64, String> {
+///
+/// # Errors
+///
+/// Valgrind is not there, or the path came to no end.
+pub fn count(path: &Path) -> Result<f64, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder for counts: {error}"))?;
     let total = |cycles| -> Result<f64, String> {
         let file = folder.path().join("callgrind.out");
@@ -25,8 +29,12 @@ fn cycles_as_number(cycles: usize) -> f64 {
     cycles as f64
 }
 
-/// Runs `path` under callgrind; where the functions are written to.
-pub(crate) fn profile(path: &Path) -> Result<PathBuf, String> {
+/// Runs `path` under callgrind; where its functions are written to.
+///
+/// # Errors
+///
+/// As [`count`].
+pub fn profile(path: &Path) -> Result<PathBuf, String> {
     let file = std::env::temp_dir().join(format!("callgrind.out.{}", path.name));
     record(path, 2 * path.cycles, &file)?;
     Ok(file)
@@ -69,8 +77,12 @@ fn total(text: &str) -> Option<f64> {
     line.trim().parse().ok()
 }
 
-/// The functions that take most themselves, as callgrind_annotate lists them.
-pub(crate) fn annotate(file: &FilePath) -> Result<String, String> {
+/// The functions of `file` that take most themselves, as `callgrind_annotate` lists them.
+///
+/// # Errors
+///
+/// It is not there, or cannot read the file.
+pub fn annotate(file: &FilePath) -> Result<String, String> {
     let output = Command::new("callgrind_annotate")
         .args(["--auto=no", "--threshold=100"])
         .arg(file)

@@ -9,7 +9,7 @@ pub(crate) struct Counts {
     /// What built the program that was counted: another compiler makes other instructions.
     #[serde(default)]
     pub(crate) rustc: String,
-    #[serde(flatten)]
+    #[serde(default)]
     pub(crate) paths: BTreeMap<String, Entry>,
 }
 
@@ -72,7 +72,7 @@ impl Counts {
         );
         for (path, entry) in &self.paths {
             text += &format!(
-                "\n[{path}]\ninstructions = {}\ntolerance = {}\n",
+                "\n[paths.{path}]\ninstructions = {}\ntolerance = {}\n",
                 entry.instructions, entry.tolerance
             );
         }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn counts() -> Counts {
-        let text = "rustc = \"rustc 1\"\n[redis]\ninstructions = 1000\ntolerance = 3\n";
+        let text = "rustc = \"rustc 1\"\n[paths.redis]\ninstructions = 1000\ntolerance = 3\n";
         Counts::parse(text).unwrap()
     }
 
@@ -118,6 +118,6 @@ mod tests {
 
     #[test]
     fn a_misspelt_entry_is_refused() {
-        assert!(Counts::parse("[redis]\ninstructions = 1\ntolerence = 3\n").is_err());
+        assert!(Counts::parse("[paths.redis]\ninstructions = 1\ntolerence = 3\n").is_err());
     }
 }

@@ -1,6 +1,6 @@
 use std::str::FromStr;
 
-use crate::path::{Kind, PATHS, Path};
+use leasehold_instructions::{Kind, PATHS, Path};
 
 pub(crate) const USAGE: &str = "\
 Usage: cargo xtask instructions [--record] [--repeat N] [--bounds] [PATH]...

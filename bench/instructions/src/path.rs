@@ -1,25 +1,30 @@
 /// A hot path: what is done over and over, and how often for one figure.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Path {
-    pub(crate) name: &'static str,
+pub struct Path {
+    /// On the command line, and in the file of counts.
+    pub name: &'static str,
     /// How many Redis servers it talks to.
-    pub(crate) servers: usize,
+    pub servers: usize,
     /// How many cycles the shorter run has; the longer one has twice as many. What both have besides
     /// cycles cancels out.
-    pub(crate) cycles: usize,
-    pub(crate) kind: Kind,
-    pub(crate) what: &'static str,
+    pub cycles: usize,
+    /// Whether it is guarded.
+    pub kind: Kind,
+    /// For people.
+    pub what: &'static str,
 }
 
+/// Whose path it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Of ours: held against its recorded count.
     Guarded,
     /// Of others: what the server takes at least, to set ours beside. Counted when asked for.
     Bound,
 }
 
-pub(crate) const PATHS: [Path; 12] = [
+/// All there are.
+pub const PATHS: [Path; 12] = [
     ours("memory", 0, 2000, "acquire and release on the memory store"),
     ours(
         "memory-5",
@@ -82,7 +87,12 @@ const fn bound(name: &'static str, servers: usize, cycles: usize, what: &'static
 }
 
 impl Path {
-    pub(crate) fn named(name: &str) -> Result<&'static Self, String> {
+    /// The path of that name.
+    ///
+    /// # Errors
+    ///
+    /// There is none; the text names all.
+    pub fn named(name: &str) -> Result<&'static Self, String> {
         let found = PATHS.iter().find(|path| path.name == name);
         found.ok_or_else(|| {
             let all: Vec<&str> = PATHS.iter().map(|path| path.name).collect();

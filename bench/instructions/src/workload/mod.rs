@@ -10,12 +10,16 @@ mod hand_over;
 mod renewal;
 
 /// The first argument of a process that is counted.
-pub(crate) const VERB: &str = "workload";
+pub const VERB: &str = "workload";
 
 /// Takes `NAME CYCLES URL...`: goes through so many cycles of the path, and nothing else.
 ///
 /// On one thread where the interface allows it: the same instructions in the same order.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+///
+/// # Errors
+///
+/// Nonsense, or a lock that could not be taken or was lost.
+pub fn run(arguments: &[String]) -> Result<(), String> {
     let [name, cycles, urls @ ..] = arguments else {
         return Err("a workload needs a path and a number of cycles".into());
     };
