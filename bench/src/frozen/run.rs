@@ -59,7 +59,7 @@ impl Run {
             subject: name.into(),
             in_flight,
             warm_up: Duration::from_millis(options.pick(200, 400)),
-            window: Duration::from_millis(options.pick(700, 1500)),
+            window: Duration::from_millis(options.pick(1500, 3000)),
             urls: servers.urls(),
         };
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
