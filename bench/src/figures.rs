@@ -99,6 +99,12 @@ fn micros(nanos: u64) -> f64 {
     std::time::Duration::from_nanos(nanos).as_secs_f64() * 1e6
 }
 
+/// Each once, the least first.
+pub(crate) fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
+    let values: std::collections::BTreeSet<usize> = values.collect();
+    values.into_iter().collect()
+}
+
 /// Counts of one run are far below four thousand million.
 pub(crate) fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))

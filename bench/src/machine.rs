@@ -1,32 +1,37 @@
 use std::fs;
+use std::time::Duration;
 
-/// What a process, or the machine, has used, in hundredths of a second: USER_HZ, which is 100 on
-/// every system that we support.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticks(u64);
+use nix::sys::time::TimeSpec;
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
-impl Ticks {
-    /// What all threads of `pid` have used so far.
+/// Processor time that a process, or the machine, has used so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CpuTime(Duration);
+
+impl CpuTime {
+    /// Of all threads of `pid`, also of those that have ended.
     pub(crate) fn of_process(pid: u32) -> Result<Self, String> {
-        let path = format!("/proc/{pid}/stat");
-        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        process(&text).ok_or_else(|| format!("{path}: {text:?}"))
+        let failed = |error: &dyn std::fmt::Display| format!("the time used by {pid}: {error}");
+        let number = i32::try_from(pid).map_err(|error| failed(&error))?;
+        let clock = clock_getcpuclockid(Pid::from_raw(number)).map_err(|error| failed(&error))?;
+        let used = clock_gettime(clock).map_err(|error| failed(&error))?;
+        Ok(Self(TimeSpec::into(used)))
     }
 
     pub(crate) fn of_processes(pids: &[u32]) -> Result<Self, String> {
         let each = pids.iter().map(|pid| Ok(Self::of_process(*pid)?.0));
-        Ok(Self(each.sum::<Result<u64, String>>()?))
+        Ok(Self(each.sum::<Result<Duration, String>>()?))
     }
 
-    /// What everything on this machine has used so far, and what the host took from it.
+    /// Of everything on this machine, with what the host took from it: to a hundredth of a second.
     pub(crate) fn of_machine() -> Result<Self, String> {
         let text = fs::read_to_string("/proc/stat").map_err(|error| error.to_string())?;
         machine(&text).ok_or_else(|| format!("/proc/stat: {text:?}"))
     }
 
     pub(crate) fn seconds_since(self, earlier: Self) -> f64 {
-        crate::figures::number(usize::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
-            / 100.0
+        self.0.saturating_sub(earlier.0).as_secs_f64()
     }
 }
 
@@ -50,17 +55,8 @@ pub(crate) fn description() -> String {
     format!("{cores} cores of {model}, Linux {}", kernel.trim())
 }
 
-/// The fields `utime` and `stime`; the name before them, in brackets, may hold anything.
-fn process(stat: &str) -> Option<Ticks> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(Ticks(user + system))
-}
-
 /// `cpu user nice system idle iowait irq softirq steal …`
-fn machine(stat: &str) -> Option<Ticks> {
+fn machine(stat: &str) -> Option<CpuTime> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let fields: Vec<u64> = line
         .split_whitespace()
@@ -68,7 +64,9 @@ fn machine(stat: &str) -> Option<Ticks> {
         .collect::<Result<_, _>>()
         .ok()?;
     let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|at| fields.get(*at));
-    Some(Ticks(busy.sum()))
+    // USER_HZ, which is 100 on every system that we support.
+    let ticks: u64 = busy.sum();
+    Some(CpuTime(Duration::from_millis(ticks * 10)))
 }
 
 fn resident_in(status: &str) -> Option<f64> {
@@ -84,16 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_behind_its_name() {
-        let stat = "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 1";
-        assert_eq!(process(stat), Some(Ticks(200)));
-        assert_eq!(process("42 (a) S 1"), None);
-    }
-
-    #[test]
     fn idle_time_is_not_used_time() {
         let stat = "cpu  10 1 20 1000 5 2 3 4 0 0\ncpu0 1 1 1 1 1 1 1 1\n";
-        assert_eq!(machine(stat), Some(Ticks(40)));
+        assert_eq!(machine(stat), Some(CpuTime(Duration::from_millis(400))));
     }
 
     #[test]
@@ -105,8 +96,9 @@ mod tests {
     #[test]
     fn this_process_can_be_read() {
         let own = std::process::id();
-        assert!(Ticks::of_process(own).is_ok());
-        assert!(Ticks::of_machine().is_ok());
+        let before = CpuTime::of_process(own).unwrap();
+        assert!(CpuTime::of_processes(&[own]).unwrap() >= before);
+        assert!(CpuTime::of_machine().is_ok());
         assert!(resident(own).unwrap() > 0.0);
     }
 }

@@ -14,6 +14,7 @@ mod charts;
 mod coldstart;
 mod commands;
 mod cost;
+mod cycles;
 mod figures;
 mod files;
 mod frozen;

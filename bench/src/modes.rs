@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::charts::{Bar, Group, Role, bars};
 use crate::commands;
-use crate::figures::number;
-use crate::machine::Ticks;
+use crate::figures::{distinct, number};
+use crate::machine::CpuTime;
 use crate::options::Options;
 use crate::page::{Page, fine_spread, integer, part, spread, table};
 use crate::results::{Lines, Results};
@@ -90,12 +90,9 @@ fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
         "One at a time, each lock free, by the blocking interface. What the ways cost beside a mutex, \
          and beside a bare key; ratios are of the same round.",
     );
-    let mut nodes: Vec<usize> = runs.iter().map(|run| run.nodes).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
     let mut rows = Vec::new();
     let mut groups = Vec::new();
-    for nodes in nodes {
+    for nodes in distinct(runs.iter().map(|run| run.nodes)) {
         groups.push(Group {
             title: format!("{nodes} server(s)"),
             bars: NAMES
@@ -152,11 +149,11 @@ impl Run {
         let mut cycle = cycle(name, servers)?;
         pass(&mut cycle, Duration::from_millis(options.pick(200, 500)))?;
         let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
-        let before = Ticks::of_processes(&pids)?;
+        let before = CpuTime::of_processes(&pids)?;
         let began = Instant::now();
         let took = pass(&mut cycle, Duration::from_millis(options.pick(700, 2000)))?;
         let span = began.elapsed().as_secs_f64();
-        let used = Ticks::of_processes(&pids)?.seconds_since(before);
+        let used = CpuTime::of_processes(&pids)?.seconds_since(before);
         let (counted, sent) = commands::count(servers, || {
             pass(&mut cycle, Duration::from_millis(options.pick(200, 500)))
         })?;

@@ -8,6 +8,9 @@ use crate::subject::Program;
 use crate::surroundings::answer;
 use crate::worker;
 
+/// Those of the Python packages that are peers; the others are theirs.
+const PYTHON: [&str; 3] = ["redis", "pottery", "python-redis-lock"];
+
 /// How to start the program of a subject.
 pub(crate) fn command(program: Program) -> Result<Command, String> {
     match program {
@@ -17,18 +20,18 @@ pub(crate) fn command(program: Program) -> Result<Command, String> {
             command.args([worker::VERB, part]);
             Ok(command)
         }
-        Program::Node => {
+        Program::Node(part) => {
             // Beside the packages, where node looks for them.
-            let script = node_folder().join("node_redlock.cjs");
-            let written = std::fs::write(&script, include_str!("../peers/node_redlock.cjs"));
+            let script = node_folder().join("node.cjs");
+            let written = std::fs::write(&script, include_str!("../peers/node.cjs"));
             written.map_err(|error| failed(&script, &error))?;
             let mut command = Command::new("node");
-            command.arg(script);
+            command.arg(script).arg(part);
             Ok(command)
         }
-        Program::Python => {
+        Program::Python(part) => {
             let mut command = Command::new(python());
-            command.args(["-c", include_str!("../peers/redis_py.py")]);
+            command.args(["-c", include_str!("../peers/python.py"), part]);
             Ok(command)
         }
     }
@@ -38,15 +41,20 @@ pub(crate) fn command(program: Program) -> Result<Command, String> {
 pub(crate) fn lacking(program: Program) -> Option<String> {
     let mut test = match program {
         Program::Own(_) => return None,
-        Program::Node => {
+        Program::Node(_) => {
             let mut node = Command::new("node");
             node.args(["-e", "require('redlock'); require('ioredis')"]);
             node.current_dir(node_folder());
             node
         }
-        Program::Python => {
+        Program::Python(part) => {
             let mut python = Command::new(python());
-            python.args(["-c", "import redis"]);
+            let module = match part {
+                "redis-py" => "redis",
+                "python-redis-lock" => "redis_lock",
+                other => other,
+            };
+            python.args(["-c", &format!("import {module}")]);
             python
         }
     };
@@ -79,6 +87,10 @@ pub(crate) fn versions() -> Vec<(String, String)> {
         ));
     }
     versions.extend(program("Python", python()));
+    let chosen = include_str!("../requirements.txt").lines();
+    let chosen = chosen.filter_map(|line| line.split_once("=="));
+    let named = chosen.filter(|(name, _)| PYTHON.contains(name));
+    versions.extend(named.map(|(name, version)| (name.to_owned(), version.to_owned())));
     versions
 }
 
@@ -86,6 +98,7 @@ fn node_folder() -> PathBuf {
     folder().join("node")
 }
 
+/// Of an environment of the benchmarks' own.
 fn python() -> PathBuf {
-    std::env::var_os("LEASEHOLD_TEST_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
+    folder().join("python/bin/python")
 }

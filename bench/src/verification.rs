@@ -37,9 +37,10 @@ pub(crate) fn verify(
 /// On how many servers the lock is held.
 fn locked(subject: &Subject, servers: &RedisSet) -> usize {
     let holds = Reply::Integer(i64::from(!subject.key_is_free()));
+    let key = format!("{}{KEY}", subject.prefix);
     let answers = servers
         .iter()
-        .map(|server| server.command(&["EXISTS", KEY]));
+        .map(|server| server.command(&["EXISTS", &key]));
     answers.filter(|answer| *answer == holds).count()
 }
 

@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands;
 use crate::figures::number;
-use crate::machine::{Ticks, resident};
+use crate::handover;
+use crate::machine::{CpuTime, resident};
 use crate::options::{Options, or};
 use crate::page::{Page, table};
 use crate::results::{Lines, Results};
 use crate::section::Section;
 use crate::subject::{Program, Subject};
 use crate::verification::verify;
-use crate::worker_process::{Scenario, WorkerProcess};
+use crate::worker_process::{Keys, Scenario, WorkerProcess};
 
 pub(crate) const SECTION: Section = Section {
     name: "waiters",
@@ -56,7 +57,7 @@ struct Run {
 fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     for &nodes in options.nodes() {
         for &waiters in or(&options.waiters, &[WAITERS]) {
-            for subject in Subject::all(nodes).filter(shares_a_client) {
+            for subject in handover::subjects::all(nodes).filter(shares_a_client) {
                 if options.wants(subject.name) {
                     eprintln!(
                         "waiters: {}, {waiters} waiters, {nodes} servers",
@@ -97,6 +98,7 @@ impl Run {
         let ports: Vec<u16> = servers.iter().map(RedisServer::port).collect();
         let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
         let scenario = Scenario {
+            keys: Keys::One,
             waiters: waiters + 1,
             hold: Duration::ZERO,
             away: Duration::ZERO,
@@ -109,8 +111,8 @@ impl Run {
         pass(Duration::from_secs(settle));
         let usage = || {
             Ok::<_, String>((
-                Ticks::of_process(worker.pid())?,
-                Ticks::of_processes(&pids)?,
+                CpuTime::of_process(worker.pid())?,
+                CpuTime::of_processes(&pids)?,
             ))
         };
         let window = Duration::from_secs(window);

@@ -19,6 +19,7 @@ use crate::subject::Subject;
 /// | `mark` | `mark N` | the time on the clock that it measures with |
 /// | `finish` | what it recorded (`record.rs`), then `finished` | |
 /// | `still` | `waiting` | one handle holds the lock for good, and the others wait |
+/// | `cycle-for MS`, `cycle-times N` | `cycled …` (`worker/cycle.rs`) | each handle takes and frees a key of its own |
 ///
 /// It ends when its standard input does, and is ended with this handle.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct WorkerProcess {
 /// What a worker is to do when it contends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scenario {
+    pub(crate) keys: Keys,
     pub(crate) waiters: usize,
     /// How long each section lasts.
     pub(crate) hold: Duration,
@@ -39,11 +41,29 @@ pub(crate) struct Scenario {
     pub(crate) away: Duration,
 }
 
-/// The one lock.
+/// For what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// All for one lock.
+    One,
+    /// Each waiter for a lock of its own, which nobody else wants.
+    Each,
+}
+
+/// The one lock, or the first.
 pub(crate) const KEY: &str = "bench";
 
 /// How long an answer is awaited: long enough to wait out a lease that was left behind.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+impl Keys {
+    fn word(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Each => "each",
+        }
+    }
+}
 
 impl WorkerProcess {
     pub(crate) fn start(
@@ -53,7 +73,8 @@ impl WorkerProcess {
     ) -> Result<Self, String> {
         let mut command = peers::command(subject.program)?;
         command
-            .args([subject.settings, KEY, &scenario.waiters.to_string()])
+            .args([subject.settings, KEY])
+            .args([scenario.keys.word(), &scenario.waiters.to_string()])
             .args([scenario.hold, scenario.away].map(|span| span.as_micros().to_string()))
             .args(ports.iter().map(ToString::to_string))
             .stdin(Stdio::piped())

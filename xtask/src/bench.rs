@@ -1,84 +1,122 @@
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
 use crate::programs::VALGRIND;
-use crate::python;
 use crate::setup;
 use crate::step::{cargo, step, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
-/// Builds the benchmarks and runs one of them, beside the peers that can be had here. The program
-/// knows its own arguments, and says by name which peer it has to do without.
+/// A list of packages in `bench/`, and how they are installed beside a copy of it.
+struct Packages {
+    name: &'static str,
+    /// Under `target/bench`; the last file changes whenever what is chosen does.
+    folder: &'static str,
+    files: &'static [&'static str],
+    commands: &'static [&'static [&'static str]],
+}
+
+const PACKAGES: [Packages; 2] = [
+    Packages {
+        name: "peers in Node.js",
+        folder: "node",
+        files: &["package.json", "package-lock.json"],
+        commands: &[&["npm", "ci", "--silent", "--no-audit", "--no-fund"]],
+    },
+    Packages {
+        name: "peers in Python",
+        folder: "python",
+        files: &["requirements.txt"],
+        commands: &[
+            &["python3", "-m", "venv", "--clear", "."],
+            &[
+                "bin/python",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-input",
+                "--no-deps",
+                "--requirement",
+                "wanted/requirements.txt",
+            ],
+        ],
+    },
+];
+
+/// Builds the benchmarks and runs those that were asked for, beside the peers that can be had here.
+/// The program knows its own arguments, and says by name which peer it has to do without.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
-    let peers = [
-        step("redis-py", || ready_python(workspace)),
-        step("node-redlock", || node_packages(workspace)),
-        step("valgrind", || setup::program(workspace, &VALGRIND)),
-    ];
-    for why in peers.into_iter().filter_map(Result::err) {
-        println!("one peer less: {why}");
+    for packages in PACKAGES {
+        if let Err(why) = step(packages.name, || packages.install(workspace)) {
+            println!("to be done without: {why}");
+        }
+    }
+    if let Err(why) = step("valgrind", || setup::program(workspace, &VALGRIND)) {
+        println!("to be done without: {why}");
     }
     // By itself: what the benchmarks need of its dependencies must not be in it.
-    let command = [
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "leasehold-cli",
-    ];
-    step("leasehold", || succeed(&mut cargo(workspace, &command)))?;
-    let mut bench = cargo(
-        workspace,
-        &[
-            "run",
-            "--quiet",
-            "--release",
-            "--package",
-            "leasehold-bench",
-            "--",
-        ],
-    );
+    let words = "build --quiet --release --package leasehold-cli";
+    let mut command = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
+    step("leasehold", || succeed(&mut command))?;
+    let words = "run --quiet --release --package leasehold-bench --";
+    let mut bench = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
     suite::equip(&mut bench, workspace)?;
     bench.env("LEASEHOLD_BENCH_DIR", workspace.target().join("bench"));
     Ok(succeed(bench.args(arguments))?)
 }
 
-fn ready_python(workspace: &Workspace) -> Result<(), String> {
-    if python::is_ready(workspace) {
-        return Ok(());
+impl Packages {
+    /// Installs exactly what the files say, anew only when they changed.
+    fn install(&self, workspace: &Workspace) -> Result<(), String> {
+        let folder = workspace.target().join("bench").join(self.folder);
+        // What was installed last; written when that is done, so that a failed one is tried again.
+        let marks = folder.join("wanted");
+        let wanted = |file: &str| workspace.root().join("bench").join(file);
+        let is_there = |file: &&str| {
+            fs::read(wanted(file)).ok() == fs::read(marks.join(file)).ok()
+                && marks.join("done").is_file()
+        };
+        if self.files.iter().all(is_there) {
+            return Ok(());
+        }
+        let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        // An error means that there was none.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        for command in self.commands {
+            self.copy(workspace, &folder)?;
+            let mut install = Command::new(program(&folder, command[0]));
+            install.args(&command[1..]).current_dir(&folder);
+            succeed(install.stdin(Stdio::null()))?;
+        }
+        self.copy(workspace, &folder)?;
+        fs::write(marks.join("done"), "").map_err(|error| failed(&marks, error))
     }
-    python::install(workspace)
+
+    /// Where the installers look for the files, and beside, where only we do. `venv` clears both.
+    fn copy(&self, workspace: &Workspace, folder: &Path) -> Result<(), String> {
+        for folder in [folder.to_owned(), folder.join("wanted")] {
+            let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+            fs::create_dir_all(&folder).map_err(failed)?;
+            for file in self.files {
+                fs::copy(workspace.root().join("bench").join(file), folder.join(file))
+                    .map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Installs exactly what the lock file of `bench` says, anew only when it changed.
-fn node_packages(workspace: &Workspace) -> Result<(), String> {
-    let folder = workspace.target().join("bench/node");
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let mut is_new = !folder.join("node_modules").is_dir();
-    for file in ["package.json", "package-lock.json"] {
-        let (from, to) = (workspace.root().join("bench").join(file), folder.join(file));
-        let wanted = fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
-        if fs::read(&to).is_ok_and(|there| there == wanted) {
-            continue;
-        }
-        is_new = true;
-        fs::write(&to, wanted).map_err(failed)?;
+/// A path is one in the folder, which is not where we are.
+fn program(folder: &Path, name: &str) -> std::path::PathBuf {
+    if name.contains('/') {
+        folder.join(name)
+    } else {
+        name.into()
     }
-    if !is_new {
-        return Ok(());
-    }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--silent", "--no-audit", "--no-fund"])
-        .current_dir(&folder)
-        .stdin(Stdio::null());
-    let installed = succeed(&mut npm);
-    if installed.is_err() {
-        // The next run tries again.
-        let _ = fs::remove_dir_all(folder.join("node_modules"));
-    }
-    installed
 }

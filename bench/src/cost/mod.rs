@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::charts::{Bar, Group, Role, bars};
 use crate::options::Options;
-use crate::page::{Page, fine_spread, spread, table};
+use crate::page::{Page, fine_spread, table};
 use crate::results::{Lines, Results};
 use crate::section::Section;
 use crate::statistics::Spread;
@@ -163,7 +163,7 @@ fn tell_server(uses: &[Use], page: &mut Page) -> Result<(), String> {
             step.to_string(),
             fine_spread(over(|used| used.micros)),
             fine_spread(Spread::of(ratio)),
-            spread(over(|used| used.processor)),
+            fine_spread(over(|used| used.processor)),
         ]);
     }
     page.say(table(

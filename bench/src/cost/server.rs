@@ -6,7 +6,7 @@ use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::number;
-use crate::machine::Ticks;
+use crate::machine::CpuTime;
 
 /// Half of what a lock does on its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,9 +91,9 @@ impl Use {
         work: &mut dyn FnMut(usize) -> Result<(), String>,
     ) -> Result<Self, String> {
         server.command(&["CONFIG", "RESETSTAT"]);
-        let before = Ticks::of_process(server.pid())?;
+        let before = CpuTime::of_process(server.pid())?;
         (0..count).try_for_each(work)?;
-        let processor = Ticks::of_process(server.pid())?.seconds_since(before) * 1e6;
+        let processor = CpuTime::of_process(server.pid())?.seconds_since(before) * 1e6;
         let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
             return Err("INFO".into());
         };

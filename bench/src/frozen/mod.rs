@@ -6,6 +6,7 @@ mod subjects;
 mod worker;
 
 use crate::charts::{Bar, Group, Role, bars};
+use crate::figures::distinct;
 use crate::options::{Options, or};
 use crate::page::{Page, fine_spread, integer, spread, table};
 use crate::results::{Lines, Results};
@@ -69,9 +70,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
 fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
     let runs: Vec<Run> = lines.results()?;
     page.say(include_str!("../../pages/frozen.md"));
-    let mut widths: Vec<usize> = runs.iter().map(|run| run.in_flight).collect();
-    widths.sort_unstable();
-    widths.dedup();
+    let widths = distinct(runs.iter().map(|run| run.in_flight));
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     for in_flight in widths {
         for condition in Condition::ALL {

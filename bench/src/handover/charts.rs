@@ -1,11 +1,12 @@
-use crate::charts::{Axes, Point, Role, Series, lines};
-use crate::figures::number;
+use crate::charts::{Axes, Point, Series, lines};
+use crate::figures::{distinct, number};
 use crate::page::Page;
 use crate::statistics::Spread;
-use crate::subject::{LEASEHOLD, Program, Subject};
+use crate::subject::Subject;
 
 use super::run::Run;
-use super::table::{distinct, runs_of};
+use super::subjects;
+use super::table::runs_of;
 
 /// A figure over the number of waiters.
 struct Chart {
@@ -48,7 +49,7 @@ const CHARTS: [Chart; 4] = [
 /// Draws what was measured with more than one number of waiters.
 pub(super) fn draw(nodes: usize, runs: &[&Run], page: &mut Page) -> Result<(), String> {
     for chart in CHARTS {
-        let series: Vec<Series> = Subject::all(nodes)
+        let series: Vec<Series> = subjects::all(nodes)
             .map(|subject| series(&subject, runs, chart.value))
             .filter(|series| series.points.len() > 1)
             .collect();
@@ -72,11 +73,6 @@ pub(super) fn draw(nodes: usize, runs: &[&Run], page: &mut Page) -> Result<(), S
 }
 
 fn series(subject: &Subject, runs: &[&Run], value: fn(&Run) -> Option<f64>) -> Series {
-    let role = match subject.program {
-        _ if subject.name.starts_with(LEASEHOLD) => Role::Ours,
-        Program::Own(part) if part.starts_with("bare") => Role::Bound,
-        _ => Role::Peer,
-    };
     let own: Vec<&Run> = runs_of(runs, subject.name).collect();
     let points = distinct(own.iter().map(|run| run.waiters))
         .into_iter()
@@ -90,7 +86,7 @@ fn series(subject: &Subject, runs: &[&Run], value: fn(&Run) -> Option<f64>) -> S
         });
     Series {
         label: subject.name.into(),
-        role,
+        role: subject.role,
         points: points.collect(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod charts;
 mod run;
+pub(crate) mod subjects;
 mod table;
 
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::peers::lacking;
 use crate::results::Results;
 use crate::section::Section;
 use crate::subject::Subject;
-use crate::worker_process::Scenario;
+use crate::worker_process::{Keys, Scenario};
 use run::Run;
 
 pub(crate) const SECTION: Section = Section {
@@ -23,8 +24,9 @@ pub(crate) const SECTION: Section = Section {
     tell: table::tell,
 };
 
-/// How many waiters contend, if not said.
-const WAITERS: usize = 16;
+/// How many waiters contend, if not said. With the first of these all subjects are measured, with
+/// the others those that the charts show.
+const WAITERS: [usize; 4] = [16, 4, 64, 256];
 
 /// A section, and how long its waiter then stays away, so that the lock goes to another one.
 const HOLD: Duration = Duration::from_millis(1);
@@ -33,9 +35,13 @@ const AWAY: Duration = Duration::from_millis(5);
 /// Runs all subjects in turn, round after round.
 fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     for &nodes in options.nodes() {
-        let subjects = present(nodes, options, results)?;
-        for &waiters in or(&options.waiters, &[WAITERS]) {
+        let mut subjects = present(nodes, options, results)?;
+        for &waiters in or(&options.waiters, &WAITERS) {
+            if options.waiters.is_empty() && waiters != WAITERS[0] {
+                subjects.retain(subjects::is_drawn);
+            }
             let scenario = Scenario {
+                keys: Keys::One,
                 waiters,
                 hold: HOLD,
                 away: AWAY,
@@ -49,7 +55,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
 /// The subjects that were asked for and can be run; says who is missing.
 fn present(nodes: usize, options: &Options, results: &mut Results) -> Result<Vec<Subject>, String> {
     let mut present = Vec::new();
-    for subject in Subject::all(nodes) {
+    for subject in subjects::all(nodes) {
         if !options.wants(subject.name) {
             eprintln!("left out by --only: {}", subject.name);
         } else if let Some(why) = lacking(subject.program) {

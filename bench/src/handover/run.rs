@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands;
 use crate::figures::{Figures, number};
-use crate::machine::{Ticks, resident};
+use crate::machine::{CpuTime, resident};
 use crate::options::Options;
 use crate::record::{Record, Section};
 use crate::subject::Subject;
@@ -108,18 +108,18 @@ impl Run {
 /// Processor time used so far.
 #[derive(Debug)]
 struct Usage {
-    client: Ticks,
-    servers: Ticks,
-    machine: Ticks,
+    client: CpuTime,
+    servers: CpuTime,
+    machine: CpuTime,
 }
 
 impl Usage {
     fn now(worker: &WorkerProcess, servers: &RedisSet) -> Result<Self, String> {
         let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
         Ok(Self {
-            client: Ticks::of_process(worker.pid())?,
-            servers: Ticks::of_processes(&pids)?,
-            machine: Ticks::of_machine()?,
+            client: CpuTime::of_process(worker.pid())?,
+            servers: CpuTime::of_processes(&pids)?,
+            machine: CpuTime::of_machine()?,
         })
     }
 

@@ -1,10 +1,11 @@
+use crate::figures::distinct;
 use crate::page::{Page, fine_spread, integer, part, percent, spread, table};
 use crate::results::Lines;
 use crate::statistics::Spread;
-use crate::subject::{BOUND, LEASEHOLD, Subject};
+use crate::subject::{BOUND, LEASEHOLD};
 
 use super::run::Run;
-use super::{AWAY, HOLD, charts};
+use super::{AWAY, HOLD, charts, subjects};
 
 const COLUMNS: [&str; 16] = [
     "subject",
@@ -68,7 +69,7 @@ fn reference(nodes: usize) -> &'static str {
 
 /// A row for each subject, in their order.
 fn markdown(nodes: usize, runs: &[&Run]) -> String {
-    let rows = Subject::all(nodes).filter_map(|subject| {
+    let rows = subjects::all(nodes).filter_map(|subject| {
         let own: Vec<&Run> = runs_of(runs, subject.name).collect();
         (!own.is_empty()).then(|| cells(subject.name, &own, runs))
     });
@@ -114,14 +115,6 @@ fn ratio(own: &[&Run], all: &[&Run], value: fn(&Run) -> Option<f64>) -> Option<S
 
 pub(super) fn runs_of<'a>(runs: &[&'a Run], name: &str) -> impl Iterator<Item = &'a Run> {
     runs.iter().copied().filter(move |run| run.subject == name)
-}
-
-/// Each once, the least first.
-pub(super) fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
-    values
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect()
 }
 
 #[cfg(test)]

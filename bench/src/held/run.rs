@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::worker::{Taken, VERB, Watch};
 use crate::figures::number;
-use crate::machine::Ticks;
+use crate::machine::CpuTime;
 use crate::options::Options;
 
 /// So many locks, held for longer than their TTL.
@@ -97,7 +97,10 @@ fn watch(
     let taken = answer()?;
     let taken: Taken = serde_json::from_str(&taken).map_err(|error| format!("{taken}: {error}"))?;
     let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
-    let (client, servers_before) = (Ticks::of_process(worker.id())?, Ticks::of_processes(&pids)?);
+    let (client, servers_before) = (
+        CpuTime::of_process(worker.id())?,
+        CpuTime::of_processes(&pids)?,
+    );
     let mut usage = Usage {
         client: 0.0,
         servers: 0.0,
@@ -114,8 +117,8 @@ fn watch(
         usage.commands.push(number(now.commands - before.commands));
         before = now;
     }
-    usage.client = Ticks::of_process(worker.id())?.seconds_since(client);
-    usage.servers = Ticks::of_processes(&pids)?.seconds_since(servers_before);
+    usage.client = CpuTime::of_process(worker.id())?.seconds_since(client);
+    usage.servers = CpuTime::of_processes(&pids)?.seconds_since(servers_before);
     writeln!(orders, "report").map_err(|error| error.to_string())?;
     let watched = answer()?;
     let watched = serde_json::from_str(&watched).map_err(|error| format!("{watched}: {error}"))?;

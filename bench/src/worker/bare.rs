@@ -1,17 +1,18 @@
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
-use super::{Handle, Task};
+use super::Handle;
+use super::task::Task;
 
 /// What the server alone allows: a list that holds one token while the lock is free. BLPOP takes it,
 /// in the order of asking, and RPUSH gives it back, on bare sockets. No lock: whoever dies keeps it.
 pub(super) struct Waiter {
     /// BLPOP keeps a connection waiting, so each waiter has its own.
     connection: Mutex<TcpStream>,
-    words: Rc<Words>,
+    words: Arc<Words>,
 }
 
 /// The requests, which are always the same.
@@ -25,8 +26,9 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
     let [port] = task.ports.as_slice() else {
         return Err("a list of one token is on one server".into());
     };
-    let key = task.key.as_str();
-    let words = Rc::new(Words {
+    let key = task.keys().next().ok_or("nobody waits")?;
+    let key = key.as_str();
+    let words = Arc::new(Words {
         take: request(&["BLPOP", key, "0"]),
         ask: request(&["LPOP", key]),
         give: request(&["RPUSH", key, "t"]),
@@ -39,7 +41,7 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
         prompt.map_err(|error| error.to_string())?;
         waiters.push(Waiter {
             connection: Mutex::new(connection),
-            words: Rc::clone(&words),
+            words: Arc::clone(&words),
         });
     }
     if let Some(first) = waiters.first() {
@@ -108,7 +110,7 @@ fn is_whole(answer: &[u8]) -> bool {
     }
 }
 
-fn request(words: &[&str]) -> Vec<u8> {
+pub(super) fn request(words: &[&str]) -> Vec<u8> {
     let mut request = format!("*{}\r\n", words.len());
     for word in words {
         request.push_str(&format!("${}\r\n{word}\r\n", word.len()));

@@ -3,7 +3,8 @@ use std::time::Duration;
 use leasehold::{Client, Error, Guard, Lock, Quorum};
 use leasehold_redis::RedisMember;
 
-use super::{Handle, Task};
+use super::Handle;
+use super::task::Task;
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -14,15 +15,17 @@ pub(super) struct Waiter(Lock);
 pub(super) async fn shared(task: &Task) -> Result<Vec<Waiter>, String> {
     form(task).await?;
     let client = client(task)?;
-    let lock = client.lock(&task.key).ttl(TTL);
-    Ok((0..task.waiters).map(|_| Waiter(lock.clone())).collect())
+    Ok(task
+        .keys()
+        .map(|key| Waiter(client.lock(key).ttl(TTL)))
+        .collect())
 }
 
 /// Each waiter is a client of its own, with its own connections, as if it were another program.
 pub(super) async fn each(task: &Task) -> Result<Vec<Waiter>, String> {
     form(task).await?;
-    let waiter = |_| Ok(Waiter(client(task)?.lock(&task.key).ttl(TTL)));
-    (0..task.waiters).map(waiter).collect()
+    let waiter = |key| Ok(Waiter(client(task)?.lock(key).ttl(TTL)));
+    task.keys().map(waiter).collect()
 }
 
 /// Several servers become a set by an operator's word that nothing was ever held on them.

@@ -1,70 +1,49 @@
 //! The subjects that are Rust: each in a process of its own, under the orders of `worker_process.rs`.
-//! All run on one thread of tokio, beside the threads that the library itself starts.
+//! What obeys runs on one thread of tokio, beside the threads that the library itself starts; cycles
+//! run on as many as the settings say.
 
 mod bare;
+mod crates;
+mod cycle;
 mod leasehold;
 mod log;
 mod pause;
+mod pipeline;
+mod redlock;
 mod rslock;
+mod task;
 
+use std::future::Future;
 use std::io::Write;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
+use cycle::Limit;
 use log::Log;
 use pause::Pause;
+use task::Task;
 
 /// What this program is called with to be a worker.
 pub(crate) const VERB: &str = "worker";
 
 /// One waiter's way to the lock.
-trait Handle: 'static {
-    type Held;
+trait Handle: Send + Sync + 'static {
+    type Held: Send;
+
+    /// Whether its futures block their thread, so that each handle needs one.
+    const BLOCKS: bool = false;
 
     /// Waits for the lock. The error says why it was given up.
-    async fn acquire(&self) -> Result<Self::Held, String>;
+    fn acquire(&self) -> impl Future<Output = Result<Self::Held, String>> + Send;
 
     /// Asks once.
-    async fn try_acquire(&self) -> Result<Option<Self::Held>, String>;
+    fn try_acquire(&self) -> impl Future<Output = Result<Option<Self::Held>, String>> + Send;
 
-    async fn release(&self, held: Self::Held) -> Result<(), String>;
-}
-
-/// What the command line of a worker says.
-#[derive(Debug)]
-struct Task {
-    settings: String,
-    key: String,
-    waiters: usize,
-    hold: Duration,
-    away: Duration,
-    ports: Vec<String>,
-}
-
-impl Task {
-    fn parse(arguments: &[String]) -> Option<Self> {
-        let [settings, key, waiters, hold, away, ports @ ..] = arguments else {
-            return None;
-        };
-        Some(Self {
-            settings: settings.clone(),
-            key: key.clone(),
-            waiters: waiters.parse().ok()?,
-            hold: Duration::from_micros(hold.parse().ok()?),
-            away: Duration::from_micros(away.parse().ok()?),
-            ports: ports.to_vec(),
-        })
-    }
-
-    fn urls(&self) -> Vec<String> {
-        let ports = self.ports.iter();
-        ports
-            .map(|port| format!("redis://127.0.0.1:{port}"))
-            .collect()
-    }
+    fn release(&self, held: Self::Held) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// `arguments`: the part, then what every worker is told.
@@ -73,16 +52,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let parsed = parsed.and_then(|(part, rest)| Some((part, Task::parse(rest)?)));
     let (part, task) = parsed.ok_or_else(|| format!("worker {arguments:?}"))?;
     raise_descriptors();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    if part == "bare-pipeline" {
+        return pipeline::obey(&task);
+    }
+    let runtime = task.runtime()?;
     LocalSet::new().block_on(&runtime, async {
         match part.as_str() {
             "leasehold" => obey(leasehold::shared(&task).await?, &task).await,
             "leasehold-each" => obey(leasehold::each(&task).await?, &task).await,
             "rslock" => obey(rslock::handles(&task)?, &task).await,
+            "redlock" => obey(redlock::handles(&task)?, &task).await,
             "bare" => obey(bare::handles(&task).await?, &task).await,
+            "bare-crate" => obey(crates::poppers(&task).await?, &task).await,
+            "crate-all" => obey(crates::all(&task).await?, &task).await,
+            "crate-majority" => obey(crates::majority(&task).await?, &task).await,
             _ => Err(format!("there is no worker {part:?}")),
         }
     })?;
@@ -93,9 +76,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
     let log = Rc::new(Log::new(task.waiters));
     let mut orders = orders();
-    let mut handles = handles;
+    let mut handles: Vec<Arc<H>> = handles.into_iter().map(Arc::new).collect();
     let mut held = None;
     while let Some(order) = orders.recv().await {
+        if let Some(limit) = Limit::parse(&order) {
+            let busy = handles.get(..task.waiters).unwrap_or_default();
+            say(&cycle::run(busy, limit).await?)?;
+            continue;
+        }
         let answer = match (order.as_str(), handles.as_slice()) {
             ("mark", _) => format!("mark {}", log.now()),
             ("finish", _) => log.text(),
@@ -103,7 +91,7 @@ async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
                 held = Some(first.acquire().await?);
                 "taken".into()
             }
-            ("second", [_, second, ..]) => match second.try_acquire().await? {
+            ("second", [_, .., second]) => match second.try_acquire().await? {
                 Some(held) => {
                     second.release(held).await?;
                     "granted".into()
@@ -132,15 +120,19 @@ async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
             }
             _ => return Err(format!("the order {order:?}, now")),
         };
-        let mut output = std::io::stdout().lock();
-        writeln!(output, "{answer}").map_err(|error| error.to_string())?;
+        say(&answer)?;
     }
     Ok(())
 }
 
+fn say(answer: &str) -> Result<(), String> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{answer}").map_err(|error| error.to_string())
+}
+
 async fn contend<H: Handle>(
     waiter: usize,
-    handle: H,
+    handle: Arc<H>,
     log: Rc<Log>,
     mut pause: Pause,
     hold: Duration,
@@ -148,7 +140,7 @@ async fn contend<H: Handle>(
 ) -> Result<(), String> {
     loop {
         let asked = log.asks(waiter);
-        let held = patiently(&handle, &log).await;
+        let held = patiently(&*handle, &log).await;
         let acquired = log.gets(waiter);
         pause.sleep(hold).await?;
         log.leaves(waiter, asked, acquired);
@@ -158,11 +150,11 @@ async fn contend<H: Handle>(
 }
 
 /// Lets all of them wait for a lock that somebody else holds for good.
-fn wait_all<H: Handle>(handles: Vec<H>, log: &Rc<Log>) {
+fn wait_all<H: Handle>(handles: Vec<Arc<H>>, log: &Rc<Log>) {
     for handle in handles {
         let log = Rc::clone(log);
         tokio::task::spawn_local(async move {
-            drop(patiently(&handle, &log).await);
+            drop(patiently(&*handle, &log).await);
         });
     }
 }

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use rslock::{Lock, LockError, LockManager};
 
-use super::{Handle, Task};
+use super::Handle;
+use super::task::Task;
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -14,16 +15,14 @@ pub(super) struct Waiter {
 
 pub(super) fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
     let mut manager = LockManager::new(task.urls());
-    if task.settings != "default" {
-        let delay = task.settings.parse().map(Duration::from_millis);
-        let delay = delay.map_err(|error| format!("{}: {error}", task.settings))?;
+    if let Some(delay) = task.delay {
         manager.set_retry(u32::MAX, delay);
     }
-    let waiter = |_| Waiter {
+    let waiter = |key: String| Waiter {
         manager: manager.clone(),
-        key: task.key.clone().into_bytes(),
+        key: key.into_bytes(),
     };
-    Ok((0..task.waiters).map(waiter).collect())
+    Ok(task.keys().map(waiter).collect())
 }
 
 impl Handle for Waiter {

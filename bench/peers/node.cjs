@@ -1,0 +1,166 @@
+// The peers of Node.js as subjects of the benchmarks: obey the orders of worker_process.rs, line by line.
+"use strict";
+const { createInterface } = require("node:readline");
+const { setTimeout: pause } = require("node:timers/promises");
+const { randomBytes } = require("node:crypto");
+const Redis = require("ioredis");
+const { default: Redlock } = require("redlock");
+
+const TTL = 30_000;
+const [part, settings, key, keys, waiters, holdMicros, awayMicros, ...ports] = process.argv.slice(2);
+const hold = Number(holdMicros) / 1000;
+const away = Number(awayMicros) / 1000;
+const clients = ports.map((port) => new Redis({ host: "127.0.0.1", port: Number(port) }));
+
+// `default`, or the delay between two attempts in milliseconds, which then go on for ever; the
+// jitter keeps the proportion that it has by default.
+const retry = Number.isNaN(Number(settings))
+  ? {}
+  : { retryCount: -1, retryDelay: Number(settings), retryJitter: Math.ceil(Number(settings) / 2) };
+
+// Each part gives a function from a key to a handle: acquire, which throws if it gives up; once,
+// which returns nothing if the lock is held; release.
+const parts = {
+  redlock: () => {
+    const locks = new Redlock(clients, retry);
+    const once = new Redlock(clients, { retryCount: 0 });
+    return (name) => ({
+      acquire: () => locks.acquire([name], TTL),
+      once: () => once.acquire([name], TTL).catch(() => undefined),
+      release: (held) => held.release(),
+    });
+  },
+  // A bare key over the client library that node-redlock uses too.
+  ioredis: () => {
+    const [client] = clients;
+    const lua = "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
+    client.defineCommand("free", { numberOfKeys: 1, lua });
+    return (name) => {
+      const once = async () => {
+        const token = randomBytes(16).toString("hex");
+        const answer = await client.set(name, token, "PX", TTL, "NX");
+        return answer === "OK" ? token : undefined;
+      };
+      const acquire = async () => {
+        const token = await once();
+        if (token === undefined) throw new Error("busy");
+        return token;
+      };
+      return { acquire, once, release: (token) => client.free(name, token) };
+    };
+  },
+};
+const handle = parts[part]();
+const count = Number(waiters);
+const handles = [];
+for (let waiter = 0; waiter < count; waiter += 1) {
+  handles.push(handle(keys === "each" && waiter > 0 ? `${key}-${waiter}` : key));
+}
+const second = handle(key);
+
+const now = () => process.hrtime.bigint();
+const sections = [];
+const pending = new Map();
+let gaveUp = 0;
+let why = "";
+
+async function patiently(handle) {
+  for (;;) {
+    try {
+      return await handle.acquire();
+    } catch (error) {
+      gaveUp += 1;
+      why = String(error.message);
+    }
+  }
+}
+
+async function contend(waiter) {
+  const handle = handles[waiter];
+  for (;;) {
+    const asked = now();
+    pending.set(waiter, asked);
+    const lock = await patiently(handle);
+    const acquired = now();
+    pending.delete(waiter);
+    await pause(hold);
+    const releasing = now();
+    sections.push([waiter, asked, acquired, releasing]);
+    await handle.release(lock);
+    await pause(away);
+  }
+}
+
+// Each handle until `isOver` says so of the number of its cycles.
+async function cycle(isOver) {
+  const [acquires, cycles] = [[], []];
+  let failed = 0;
+  let why = "";
+  const began = performance.now();
+  const one = async (handle) => {
+    for (let done = 0; !isOver(done, performance.now() - began); done += 1) {
+      const asked = performance.now();
+      try {
+        const lock = await handle.acquire();
+        const acquired = performance.now();
+        await handle.release(lock);
+        acquires.push(acquired - asked);
+        cycles.push(performance.now() - asked);
+      } catch (error) {
+        failed += 1;
+        why = String(error.message).replaceAll("\n", " ");
+      }
+    }
+  };
+  await Promise.all(handles.map(one));
+  const micros = Math.round((performance.now() - began) * 1000);
+  const figures = [acquires, cycles].flatMap((took) => {
+    took.sort((a, b) => a - b);
+    return [50, 99].map((percent) => {
+      const rank = Math.max(1, Math.ceil((took.length * percent) / 100));
+      return ((took[rank - 1] ?? 0) * 1000).toFixed(3);
+    });
+  });
+  return `cycled ${cycles.length} ${micros} ${figures.join(" ")} ${failed} ${why}`;
+}
+
+let held;
+const orders = {
+  take: async () => {
+    held = await patiently(handles[0]);
+    return "taken";
+  },
+  second: async () => {
+    const lock = await second.once();
+    if (lock === undefined) return "denied";
+    await second.release(lock);
+    return "granted";
+  },
+  give: async () => {
+    await handles[0].release(held);
+    return "given";
+  },
+  start: async () => {
+    for (let waiter = 0; waiter < count; waiter += 1) contend(waiter);
+    return "started";
+  },
+  mark: async () => `mark ${now()}`,
+  "cycle-for": (span) => cycle((done, passed) => passed >= span),
+  "cycle-times": (times) => cycle((done) => done >= times),
+  finish: async () => {
+    const lines = sections.map((section) => `section ${section.join(" ")}`);
+    for (const [waiter, asked] of pending) lines.push(`pending ${waiter} ${asked}`);
+    lines.push(`gave-up ${gaveUp} ${why}`, "finished");
+    return lines.join("\n");
+  },
+};
+
+async function obey() {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const [order, number] = line.split(" ");
+    process.stdout.write(`${await orders[order](Number(number))}\n`);
+  }
+  process.exit(0);
+}
+
+obey();

@@ -1,0 +1,164 @@
+"""The peers of Python as subjects of the benchmarks: obey the orders of worker_process.rs, line by line."""
+
+import math
+import os
+import sys
+import threading
+import time
+
+import redis
+
+TTL = 30
+part, settings, key, keys, waiters, hold, away, *ports = sys.argv[1:]
+hold, away, waiters = int(hold) / 1e6, int(away) / 1e6, int(waiters)
+
+# `default`, or the delay between two attempts in milliseconds.
+pace = {"sleep": int(settings) / 1000} if settings.isdigit() else {}
+clients = [redis.Redis(port=int(port)) for port in ports]
+now = time.perf_counter_ns
+
+
+class RedisPy:
+    def __init__(self, name):
+        self.lock = clients[0].lock(name, timeout=TTL, **pace)
+
+    def acquire(self, blocking=True):
+        return self.lock.acquire(blocking=blocking)
+
+    def release(self):
+        self.lock.release()
+
+
+class Pottery:
+    def __init__(self, name):
+        import pottery
+
+        self.lock = pottery.Redlock(key=name, masters=set(clients), auto_release_time=TTL)
+
+    def acquire(self, blocking=True):
+        return self.lock.acquire(blocking=blocking)
+
+    def release(self):
+        self.lock.release()
+
+
+class PythonRedisLock:
+    def __init__(self, name):
+        self.name = name
+        self.lock = None
+
+    def acquire(self, blocking=True):
+        import redis_lock
+
+        # One that was released is not to be used again: each has an identity.
+        lock = redis_lock.Lock(clients[0], self.name, expire=TTL)
+        self.lock = lock if lock.acquire(blocking=blocking) else None
+        return self.lock is not None
+
+    def release(self):
+        self.lock.release()
+
+
+make = {"redis-py": RedisPy, "pottery": Pottery, "python-redis-lock": PythonRedisLock}[part]
+names = [f"{key}-{waiter}" if keys == "each" and waiter else key for waiter in range(waiters)]
+handles = [make(name) for name in names]
+other = make(key)
+sections = []
+pending = {}
+
+
+def contend(waiter, handle):
+    while True:
+        asked = now()
+        pending[waiter] = asked
+        handle.acquire()
+        acquired = now()
+        del pending[waiter]
+        time.sleep(hold)
+        releasing = now()
+        sections.append((waiter, asked, acquired, releasing))
+        handle.release()
+        time.sleep(away)
+
+
+def start():
+    for waiter, handle in enumerate(handles):
+        threading.Thread(target=contend, args=(waiter, handle), daemon=True).start()
+    return "started"
+
+
+def cycle(is_over):
+    """Each handle until `is_over` says so of the number of its cycles."""
+    acquires, cycles, failures = [], [], []
+    began = now()
+
+    def one(handle):
+        done = 0
+        while not is_over(done, now() - began):
+            done += 1
+            asked = now()
+            try:
+                if not handle.acquire():
+                    raise RuntimeError("busy")
+                acquired = now()
+                handle.release()
+                acquires.append(acquired - asked)
+                cycles.append(now() - asked)
+            except Exception as error:
+                failures.append(str(error).replace("\n", " "))
+
+    if len(handles) == 1:
+        one(handles[0])
+    else:
+        threads = [threading.Thread(target=one, args=(handle,)) for handle in handles]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    micros = (now() - began) // 1000
+    figures = []
+    for took in (sorted(acquires), sorted(cycles)):
+        for percent in (50, 99):
+            rank = max(1, math.ceil(len(took) * percent / 100))
+            figures.append("%.3f" % (took[rank - 1] / 1000 if took else 0))
+    why = failures[-1] if failures else ""
+    return f"cycled {len(cycles)} {micros} {' '.join(figures)} {len(failures)} {why}"
+
+
+def second():
+    if other.acquire(blocking=False):
+        other.release()
+        return "granted"
+    return "denied"
+
+
+def take():
+    handles[0].acquire()
+    return "taken"
+
+
+def give():
+    handles[0].release()
+    return "given"
+
+
+def finish():
+    lines = ["section %d %d %d %d" % section for section in list(sections)]
+    lines += ["pending %d %d" % wait for wait in list(pending.items())]
+    return "\n".join([*lines, "gave-up 0 ", "finished"])
+
+
+orders = {
+    "take": take,
+    "second": second,
+    "give": give,
+    "start": start,
+    "mark": lambda: f"mark {now()}",
+    "cycle-for": lambda span: cycle(lambda done, passed: passed >= int(span) * 1e6),
+    "cycle-times": lambda times: cycle(lambda done, passed: done >= int(times)),
+    "finish": finish,
+}
+for line in iter(sys.stdin.readline, ""):
+    order, *numbers = line.split()
+    print(orders[order](*numbers), flush=True)
+os._exit(0)

@@ -1,0 +1,66 @@
+use crate::charts::Role::{Bound, Ours, Peer};
+use crate::subject::Nodes::{Any, One, Several};
+use crate::subject::Program::{Node, Own, Python};
+use crate::subject::{BOUND, LEASEHOLD, Subject};
+
+/// The delays are those at which each library handed over fastest in a search of its own: a shorter
+/// one only costs more.
+const SUBJECTS: [Subject; 12] = [
+    Subject::new(Bound, "BLPOP, bare sockets", Own("bare"), "default", One),
+    Subject::new(Bound, BOUND, Own("bare-crate"), "default", One),
+    Subject::new(Ours, LEASEHOLD, Own("leasehold"), "default", Any),
+    Subject::new(
+        Ours,
+        "leasehold, a client each",
+        Own("leasehold-each"),
+        "default",
+        Any,
+    ),
+    Subject::new(Peer, "rslock", Own("rslock"), "default", Any),
+    Subject::new(Peer, "rslock, 2 ms", Own("rslock"), "2", One),
+    Subject::new(Peer, "rslock, 4 ms", Own("rslock"), "4", Several),
+    Subject::new(Peer, "node-redlock", Node("redlock"), "default", Any),
+    Subject::new(Peer, "node-redlock, 2 ms", Node("redlock"), "2", Any),
+    Subject::new(Peer, "redis-py", Python("redis-py"), "default", One),
+    Subject::new(Peer, "redis-py, 2 ms", Python("redis-py"), "2", One),
+    // Its waiters are woken by a list, as with BLPOP; one more name before it for that.
+    Subject::new(
+        Peer,
+        "python-redis-lock",
+        Python("python-redis-lock"),
+        "default",
+        One,
+    )
+    .prefixed("lock:"),
+];
+
+/// Those that can use as many servers as `nodes`.
+pub(crate) fn all(nodes: usize) -> impl Iterator<Item = Subject> {
+    SUBJECTS
+        .into_iter()
+        .filter(move |subject| subject.fits(nodes))
+}
+
+/// Whether it is measured with other numbers of waiters too: of each way to wait the best.
+pub(super) fn is_drawn(subject: &Subject) -> bool {
+    let polls_best = subject.name.starts_with("rslock, ") || subject.name == "rslock";
+    subject.role != Peer || polls_best || subject.name == "python-redis-lock"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leasehold_is_always_there_and_names_are_given_once() {
+        for nodes in [1, 3, 5] {
+            let mut names: Vec<&str> = all(nodes).map(|subject| subject.name).collect();
+            assert!(names.contains(&LEASEHOLD));
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+        assert!(all(5).all(|subject| !subject.key_is_free()));
+    }
+}

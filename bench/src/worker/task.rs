@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// What the command line of a worker says.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// How long to wait between two attempts, where that was chosen.
+    pub(super) delay: Option<Duration>,
+    /// Whether the callers run on all cores, or on one thread.
+    spread_out: bool,
+    key: String,
+    /// Each handle has a key of its own; else all contend for one.
+    apart: bool,
+    pub(super) waiters: usize,
+    pub(super) hold: Duration,
+    pub(super) away: Duration,
+    pub(super) ports: Vec<u16>,
+}
+
+impl Task {
+    /// `SETTINGS KEY one|each WAITERS HOLD AWAY PORT…`, spans in microseconds; settings are
+    /// `default`, `multi` for callers on all cores, or a delay in milliseconds.
+    pub(super) fn parse(arguments: &[String]) -> Option<Self> {
+        let [settings, key, keys, waiters, hold, away, ports @ ..] = arguments else {
+            return None;
+        };
+        Some(Self {
+            delay: settings.parse().ok().map(Duration::from_millis),
+            spread_out: settings == "multi",
+            key: key.clone(),
+            apart: keys == "each",
+            waiters: waiters.parse().ok()?,
+            hold: Duration::from_micros(hold.parse().ok()?),
+            away: Duration::from_micros(away.parse().ok()?),
+            ports: ports
+                .iter()
+                .map(|port| port.parse().ok())
+                .collect::<Option<_>>()?,
+        })
+    }
+
+    /// The key of each handle. Where each has its own, one more than there are waiters has that of
+    /// the first again: it is the one that is denied.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let more = usize::from(self.apart);
+        (0..self.waiters + more).map(move |handle| match handle % self.waiters {
+            0 => self.key.clone(),
+            _ if !self.apart => self.key.clone(),
+            other => format!("{}-{other}", self.key),
+        })
+    }
+
+    pub(super) fn urls(&self) -> Vec<String> {
+        let ports = self.ports.iter();
+        ports
+            .map(|port| format!("redis://127.0.0.1:{port}"))
+            .collect()
+    }
+
+    pub(super) fn runtime(&self) -> Result<Runtime, String> {
+        let mut builder = if self.spread_out {
+            Builder::new_multi_thread()
+        } else {
+            Builder::new_current_thread()
+        };
+        let runtime = builder.enable_all().build();
+        runtime.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(line: &str) -> Task {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Task::parse(&words).expect("a task")
+    }
+
+    #[test]
+    fn waiters_of_one_key_share_it_and_others_have_one_each_and_a_rival() {
+        let keys = |line| task(line).keys().collect::<Vec<_>>();
+        assert_eq!(keys("2 k one 2 1000 5000 7001"), ["k", "k"]);
+        assert_eq!(
+            keys("multi k each 3 0 0 7001 7002"),
+            ["k", "k-1", "k-2", "k"]
+        );
+        assert_eq!(keys("default k each 1 0 0 7001"), ["k", "k"]);
+    }
+
+    #[test]
+    fn settings_are_a_delay_or_none() {
+        assert_eq!(
+            task("2 k one 2 0 0 1").delay,
+            Some(Duration::from_millis(2))
+        );
+        assert_eq!(task("multi k one 2 0 0 1").delay, None);
+    }
+}
