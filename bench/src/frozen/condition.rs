@@ -37,8 +37,10 @@ impl Condition {
             Self::Slow => Some(std::thread::spawn(move || {
                 while !fits.load(Ordering::Relaxed) {
                     signal(pid, Signal::SIGSTOP);
+                    // tidy: how long it stands still is what is measured.
                     std::thread::sleep(STOPPED);
                     signal(pid, Signal::SIGCONT);
+                    // tidy: as above.
                     std::thread::sleep(RUNNING);
                 }
             })),
