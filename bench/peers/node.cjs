@@ -54,9 +54,10 @@ const handle = parts[part]();
 const count = Number(waiters);
 const handles = [];
 for (let waiter = 0; waiter < count; waiter += 1) {
-  handles.push(handle(keys === "each" && waiter > 0 ? `${key}-${waiter}` : key));
+  handles.push(handle(keys === "each" ? `${key}-${waiter + 1}` : key));
 }
-const second = handle(key);
+// What proves that the lock is real.
+const [first, second] = [handle(key), handle(key)];
 
 const now = () => process.hrtime.bigint();
 const sections = [];
@@ -127,7 +128,7 @@ async function cycle(isOver) {
 let held;
 const orders = {
   take: async () => {
-    held = await patiently(handles[0]);
+    held = await patiently(first);
     return "taken";
   },
   second: async () => {
@@ -137,7 +138,7 @@ const orders = {
     return "granted";
   },
   give: async () => {
-    await handles[0].release(held);
+    await first.release(held);
     return "given";
   },
   start: async () => {

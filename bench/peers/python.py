@@ -60,9 +60,10 @@ class PythonRedisLock:
 
 
 make = {"redis-py": RedisPy, "pottery": Pottery, "python-redis-lock": PythonRedisLock}[part]
-names = [f"{key}-{waiter}" if keys == "each" and waiter else key for waiter in range(waiters)]
+names = [f"{key}-{waiter + 1}" if keys == "each" else key for waiter in range(waiters)]
 handles = [make(name) for name in names]
-other = make(key)
+# What proves that the lock is real.
+first, other = make(key), make(key)
 sections = []
 pending = {}
 
@@ -133,12 +134,12 @@ def second():
 
 
 def take():
-    handles[0].acquire()
+    first.acquire()
     return "taken"
 
 
 def give():
-    handles[0].release()
+    first.release()
     return "given"
 
 

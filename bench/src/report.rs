@@ -16,23 +16,28 @@ pub(crate) fn run() -> Result<(), String> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let charts = docs.join("performance");
     std::fs::create_dir_all(&charts).map_err(|error| failed(&charts, &error))?;
-    let mut pages = vec![INTRODUCTION.to_owned()];
+    let (mut pages, mut surroundings) = (Vec::new(), Vec::new());
     for section in SECTIONS {
-        match section.told()? {
-            Some(page) => {
-                page.write_charts(&charts)?;
-                pages.push(page.markdown("performance/"));
+        let Some((page, lines)) = section.told()? else {
+            return Err(format!("{} was not measured yet", section.name));
+        };
+        page.write_charts(&charts)?;
+        pages.push(page.markdown("performance/"));
+        for run in &lines.runs {
+            let text = describe(run);
+            if !surroundings.contains(&text) {
+                surroundings.push(text);
             }
-            None => return Err(format!("{} was not measured yet", section.name)),
         }
     }
+    let told = [vec![INTRODUCTION.to_owned()], surroundings, pages].concat();
     let path = docs.join("performance.md");
-    std::fs::write(&path, pages.join("\n")).map_err(|error| failed(&path, &error))?;
+    std::fs::write(&path, told.join("\n")).map_err(|error| failed(&path, &error))?;
     println!("{}", path.display());
     Ok(())
 }
 
-/// Ends a section with what every section says of its run: who is missing, on what, with what.
+/// Ends a section with what every section says of its run: who is missing, and how to repeat it.
 pub(crate) fn annotate(lines: &Lines, page: &mut Page) {
     for (name, why) in lines.skipped() {
         page.say(format!("Skipped: {name}: {why}."));
@@ -40,19 +45,16 @@ pub(crate) fn annotate(lines: &Lines, page: &mut Page) {
     for why in lines.failures() {
         page.say(format!("FAILED: {why}"));
     }
-    if let Some(first) = lines.runs.first() {
-        page.say(surroundings(first, &lines.runs));
-    }
+    let commands = lines.runs.iter().map(|run| format!("{}\n", run.settings));
+    page.say(format!("```sh\n{}```", commands.collect::<String>()));
 }
 
-fn surroundings(first: &Surroundings, all: &[Surroundings]) -> String {
-    let versions = first.versions.iter();
+/// On what, with what, when: a paragraph.
+pub(crate) fn describe(run: &Surroundings) -> String {
+    let versions = run.versions.iter();
     let versions: Vec<String> = versions
         .map(|(name, version)| format!("{name} {version}"))
         .collect();
-    let mut text = format!("{}. {}.", first.machine, versions.join(", "));
-    for run in all {
-        text += &format!("\n`{}`", run.settings);
-    }
-    text
+    let (machine, versions) = (&run.machine, versions.join(", "));
+    format!("{}, on {machine}: {versions}.\n", run.date())
 }

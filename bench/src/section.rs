@@ -48,7 +48,10 @@ impl Section {
         let mut results = Results::open(self.name, options)?;
         let measured = (self.measure)(options, &mut results);
         let lines = Lines::read(self.name)?;
-        let page = self.page(&lines)?;
+        let mut page = self.page(&lines)?;
+        if let Some(last) = lines.runs.last() {
+            page.say(report::describe(last));
+        }
         println!("{}", page.write(&crate::results::folder(), "")?);
         measured?;
         match lines.failures().len() {
@@ -58,11 +61,12 @@ impl Section {
     }
 
     /// What `target/bench` holds of this section, told; none if it was not measured.
-    pub(crate) fn told(&self) -> Result<Option<Page>, String> {
+    pub(crate) fn told(&self) -> Result<Option<(Page, Lines)>, String> {
         if !Lines::exist(self.name) {
             return Ok(None);
         }
-        self.page(&Lines::read(self.name)?).map(Some)
+        let lines = Lines::read(self.name)?;
+        Ok(Some((self.page(&lines)?, lines)))
     }
 
     fn page(&self, lines: &Lines) -> Result<Page, String> {

@@ -28,6 +28,13 @@ impl Surroundings {
             settings: options.to_string(),
         }
     }
+
+    /// The day on which it began, as `2026-01-31`.
+    pub(crate) fn date(&self) -> String {
+        let mut date = Command::new("date");
+        date.args(["--utc", &format!("--date=@{}", self.began), "+%F"]);
+        answer(&mut date).unwrap_or_else(|| format!("{} s after 1970", self.began))
+    }
 }
 
 fn versions() -> Vec<(String, String)> {

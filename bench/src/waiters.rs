@@ -107,7 +107,7 @@ impl Run {
         verify(subject, &mut worker, &servers)?;
         let mib_before = resident(worker.pid())?;
         worker.command("still", "waiting")?;
-        let (settle, window) = options.pick((2, 5), (5, 12));
+        let (settle, window) = options.pick((1, 3), (5, 12));
         pass(Duration::from_secs(settle));
         let usage = || {
             Ok::<_, String>((

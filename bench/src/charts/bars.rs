@@ -118,3 +118,29 @@ where
 {
     root.draw(element).map_err(|error| failed(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bar_has_its_name_and_its_figure() {
+        let bar = |label: &str, median: f64| Bar {
+            label: label.into(),
+            value: Spread {
+                median,
+                least: median * 0.9,
+                most: median * 1.1,
+            },
+            role: Role::Peer,
+        };
+        let group = Group {
+            title: "One at a time".into(),
+            bars: vec![bar("a", 1.0), bar("b", 0.25)],
+        };
+        let svg = bars("Ratios", Some(1.0), &[group]).expect("a chart");
+        for word in ["Ratios", "One at a time", "a", "b", "0.25"] {
+            assert!(svg.contains(&format!("\n{word}\n")), "{word} in {svg}");
+        }
+    }
+}

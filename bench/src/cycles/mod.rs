@@ -80,7 +80,7 @@ fn rounds(
         hold: Duration::ZERO,
         away: Duration::ZERO,
     };
-    let rounds = options.rounds(1, 5);
+    let rounds = options.rounds(1, 3);
     for round in 0..rounds {
         // Nobody is always the one who comes after the same other.
         for turn in 0..subjects.len() {

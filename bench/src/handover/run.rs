@@ -135,7 +135,7 @@ impl Usage {
 
 /// How long a subject is measured.
 fn window(options: &Options) -> Duration {
-    Duration::from_millis(options.pick(1000, 2500))
+    Duration::from_millis(options.pick(1000, 2000))
 }
 
 /// Lets the subject go on for so long.

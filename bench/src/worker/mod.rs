@@ -80,7 +80,7 @@ async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
     let mut held = None;
     while let Some(order) = orders.recv().await {
         if let Some(limit) = Limit::parse(&order) {
-            let busy = handles.get(..task.waiters).unwrap_or_default();
+            let busy = handles.get(task.own()).unwrap_or_default();
             say(&cycle::run(busy, limit).await?)?;
             continue;
         }

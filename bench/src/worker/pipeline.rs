@@ -43,9 +43,9 @@ pub(super) fn obey(task: &Task) -> Result<(), String> {
             Ok(done)
         };
         let answer = match (order.as_str(), Limit::parse(&order)) {
-            (_, Some(limit)) => Pipeline::new(&mut nodes, &words[..task.waiters]).run(limit)?,
+            (_, Some(limit)) => Pipeline::new(&mut nodes, &words[task.own()]).run(limit)?,
             ("take", _) if ask(0, 0)? == task.ports.len() => "taken".into(),
-            ("second", _) => match ask(task.waiters, 0)? {
+            ("second", _) => match ask(task.waiters + 1, 0)? {
                 0 => "denied".into(),
                 _ => "granted".into(),
             },

@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -40,15 +41,24 @@ impl Task {
         })
     }
 
-    /// The key of each handle. Where each has its own, one more than there are waiters has that of
-    /// the first again: it is the one that is denied.
+    /// The key of each handle. Where each has its own, one more before them and one behind are rivals
+    /// for another key: by them it is proven that the lock is real. A client may treat a key that it
+    /// once saw held in another way than one that is always free.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
-        let more = usize::from(self.apart);
-        (0..self.waiters + more).map(move |handle| match handle % self.waiters {
-            0 => self.key.clone(),
-            _ if !self.apart => self.key.clone(),
-            other => format!("{}-{other}", self.key),
+        let last = if self.apart {
+            self.waiters + 1
+        } else {
+            self.waiters - 1
+        };
+        (0..=last).map(move |handle| match handle {
+            _ if !self.apart || handle == 0 || handle == last => self.key.clone(),
+            own => format!("{}-{own}", self.key),
         })
+    }
+
+    /// Of the handles, those that have a key of their own.
+    pub(super) fn own(&self) -> RangeInclusive<usize> {
+        1..=self.waiters
     }
 
     pub(super) fn urls(&self) -> Vec<String> {
@@ -79,14 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn waiters_of_one_key_share_it_and_others_have_one_each_and_a_rival() {
+    fn waiters_of_one_key_share_it_and_others_have_one_each_between_two_rivals() {
         let keys = |line| task(line).keys().collect::<Vec<_>>();
         assert_eq!(keys("2 k one 2 1000 5000 7001"), ["k", "k"]);
-        assert_eq!(
-            keys("multi k each 3 0 0 7001 7002"),
-            ["k", "k-1", "k-2", "k"]
-        );
-        assert_eq!(keys("default k each 1 0 0 7001"), ["k", "k"]);
+        let line = "multi k each 2 0 0 7001 7002";
+        assert_eq!(keys(line), ["k", "k-1", "k-2", "k"]);
+        assert_eq!(task(line).own(), 1..=2);
     }
 
     #[test]
