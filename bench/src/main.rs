@@ -11,10 +11,15 @@
 use std::process::ExitCode;
 
 mod charts;
+mod coldstart;
 mod commands;
+mod cost;
 mod cycles;
 mod figures;
+mod files;
+mod frozen;
 mod handover;
+mod held;
 mod machine;
 mod modes;
 mod options;
@@ -38,6 +43,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::run(rest),
+        Some((verb, rest)) if verb == frozen::VERB => frozen::work(rest),
+        Some((verb, rest)) if verb == held::VERB => held::work(rest),
+        Some((verb, rest)) if verb == leasehold_instructions::VERB => {
+            leasehold_instructions::run_workload(rest)
+        }
         Some((verb, [])) if verb == report::VERB => report::run(),
         _ => match Options::parse(&arguments) {
             Ok(options) => section::run(&options),

@@ -1,7 +1,7 @@
 use crate::options::Options;
 use crate::page::Page;
 use crate::results::{Lines, Results};
-use crate::{cycles, handover, modes, report, waiters};
+use crate::{coldstart, cost, cycles, files, frozen, handover, held, modes, report, waiters};
 
 /// One subject of the report, measured and told apart from the others.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +16,16 @@ pub(crate) struct Section {
 }
 
 /// All there are, in the order of the report. Here, and nowhere else, a new one is entered.
-pub(crate) const SECTIONS: [Section; 4] = [
+pub(crate) const SECTIONS: [Section; 9] = [
     cycles::SECTION,
     handover::SECTION,
     modes::SECTION,
     waiters::SECTION,
+    frozen::SECTION,
+    held::SECTION,
+    cost::SECTION,
+    coldstart::SECTION,
+    files::SECTION,
 ];
 
 /// Measures the sections that were asked for, or all, and writes the page of each. One that fails

@@ -3,6 +3,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
+use crate::programs::VALGRIND;
 use crate::setup;
 use crate::step::{cargo, step, succeed};
 use crate::suite;
@@ -55,6 +56,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
             println!("to be done without: {why}");
         }
     }
+    if let Err(why) = step("valgrind", || setup::program(workspace, &VALGRIND)) {
+        println!("to be done without: {why}");
+    }
+    // By itself: what the benchmarks need of its dependencies must not be in it.
+    let words = "build --quiet --release --package leasehold-cli";
+    let mut command = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
+    step("leasehold", || succeed(&mut command))?;
     let words = "run --quiet --release --package leasehold-bench --";
     let mut bench = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
     suite::equip(&mut bench, workspace)?;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 mod bench;
 mod faults;
 mod fix;
+mod instructions;
 mod museum;
 mod postgres;
 mod programs;
@@ -46,6 +47,9 @@ Usage: cargo xtask VERB
                             for N minutes in all (1 if not said), and prints what came of it
   bench   handover|waiters|modes [--quick] [--waiters K,K] [--nodes 1,5]
                             sets Leasehold beside other libraries, in turn and repeatedly
+  instructions [--record] [--profile] [NAME]...
+                            counts the instructions of the hot paths, and holds them against the
+                            recorded ones
 
 --skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
 ";
@@ -101,6 +105,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
         "sim" => sim::run(&workspace()?, rest),
         "bench" => bench::run(&workspace()?, rest),
+        "instructions" => instructions::run(&workspace()?, rest),
         "servers" => servers::run(&workspace()?, rest),
         "faults" => faults::run(&workspace()?, rest),
         unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),

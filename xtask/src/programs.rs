@@ -73,12 +73,25 @@ const PROGRAMS: [Program; 8] = [
     },
 ];
 
+/// What counts instructions. No test needs it.
+pub(crate) const VALGRIND: Program = Program {
+    name: "valgrind",
+    package: "valgrind",
+    purpose: "callgrind counts the instructions of the hot paths",
+    unless: &[],
+};
+
+/// Whether it can be found.
+pub(crate) fn has(path: &OsString, program: &Program) -> bool {
+    find(path, program.name).is_some()
+}
+
 /// The programs that are needed and cannot be found.
 pub(crate) fn missing(path: &OsString, skipped: &[String]) -> Vec<Program> {
     PROGRAMS
         .into_iter()
         .filter(|program| !suite::skips_any(skipped, program.unless))
-        .filter(|program| find(path, program.name).is_none())
+        .filter(|program| !has(path, program))
         .collect()
 }
 

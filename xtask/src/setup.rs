@@ -17,13 +17,34 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
         if !may_install() {
             return Err(lacks.message());
         }
-        step("install", || apt_get(&lacks))?;
+        let packages: Vec<&str> = lacks.packages().into_iter().collect();
+        step("install", || apt_get(&packages, &lacks.message()))?;
         programs::link_redis(workspace)?;
     }
     if lacks.redis_py {
         step("redis-py", || python::install(workspace))?;
     }
     check(workspace, skipped)
+}
+
+/// Sees to it that `program` is there, which no test needs.
+pub(crate) fn program(workspace: &Workspace, program: &Program) -> Result<(), String> {
+    if programs::has(&programs::search_path(workspace)?, program) {
+        return Ok(());
+    }
+    let Program {
+        name,
+        package,
+        purpose,
+        ..
+    } = program;
+    let advice = format!(
+        "{name} is not here: {purpose}\nOn Debian or Ubuntu: sudo apt-get install --no-install-recommends {package}"
+    );
+    if !may_install() {
+        return Err(advice);
+    }
+    step("install", || apt_get(&[package], &advice))
 }
 
 /// Fails if something is missing, with all of it in the message; installs nothing.
@@ -104,9 +125,7 @@ fn may_install() -> bool {
     is_root && answer(Command::new("apt-get").arg("--version")).is_some()
 }
 
-fn apt_get(lacks: &Lacks) -> Result<(), String> {
-    let packages = lacks.packages();
-    let names: Vec<&str> = packages.into_iter().collect();
+fn apt_get(names: &[&str], advice: &str) -> Result<(), String> {
     println!("installing with apt-get: {}", names.join(" "));
     // A list that cannot be refreshed may still be good enough; the install below decides.
     if let Err(error) = succeed(quiet_apt().arg("update")) {
@@ -121,11 +140,11 @@ fn apt_get(lacks: &Lacks) -> Result<(), String> {
         )
     };
     let installed = if names.contains(&postgres::PACKAGE) {
-        postgres::install_without_database(&names, install)
+        postgres::install_without_database(names, install)
     } else {
-        install(&names)
+        install(names)
     };
-    installed.map_err(|error| format!("{error}\n{}", lacks.message()))
+    installed.map_err(|error| format!("{error}\n{advice}"))
 }
 
 fn quiet_apt() -> Command {

@@ -1,0 +1,121 @@
+use std::fs;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Command, Stdio};
+
+use leasehold_testkit::servers::RedisSet;
+
+use crate::path::Path;
+use crate::workload;
+
+/// The instructions of one cycle of `path`: what twice as many cycles take more, so that the start of
+/// the program and its connections do not count.
+///
+/// # Errors
+///
+/// Valgrind is not there, or the path came to no end.
+pub fn count(path: &Path) -> Result<f64, String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("a folder for counts: {error}"))?;
+    let total = |cycles| -> Result<f64, String> {
+        let file = folder.path().join("callgrind.out");
+        record(path, cycles, &file)?;
+        read(&file)
+    };
+    let (once, twice) = (total(path.cycles)?, total(2 * path.cycles)?);
+    Ok((twice - once) / cycles_as_number(path.cycles))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
+fn cycles_as_number(cycles: usize) -> f64 {
+    cycles as f64
+}
+
+/// Runs `path` under callgrind; where its functions are written to.
+///
+/// # Errors
+///
+/// As [`count`].
+pub fn profile(path: &Path) -> Result<PathBuf, String> {
+    let file = std::env::temp_dir().join(format!("callgrind.out.{}", path.name));
+    record(path, 2 * path.cycles, &file)?;
+    Ok(file)
+}
+
+/// Servers of its own for each run, so that each begins with the same. They are not under callgrind.
+fn record(path: &Path, cycles: usize, file: &FilePath) -> Result<(), String> {
+    let servers = RedisSet::start(path.servers);
+    let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let output = Command::new("valgrind")
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(own)
+        .args([workload::VERB, path.name, &cycles.to_string()])
+        .args(servers.urls())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("valgrind: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{} ended with {}:\n{said}",
+        path.name, output.status
+    ))
+}
+
+fn read(file: &FilePath) -> Result<f64, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    total(&text).ok_or_else(|| format!("{} has no total", file.display()))
+}
+
+/// The sum over all threads, which callgrind writes at the end.
+fn total(text: &str) -> Option<f64> {
+    let line = text
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("totals:"))?;
+    line.trim().parse().ok()
+}
+
+/// The functions of `file` that take most themselves, as `callgrind_annotate` lists them.
+///
+/// # Errors
+///
+/// It is not there, or cannot read the file.
+pub fn annotate(file: &FilePath) -> Result<String, String> {
+    let output = Command::new("callgrind_annotate")
+        .args(["--auto=no", "--threshold=100"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("callgrind_annotate: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("file:function"))
+        .skip(2)
+        .filter(|line| !line.trim().is_empty())
+        .take(SHOWN)
+        .collect();
+    if lines.is_empty() {
+        return Err(format!(
+            "callgrind_annotate said nothing of {}",
+            file.display()
+        ));
+    }
+    Ok(lines.join("\n"))
+}
+
+const SHOWN: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_the_last_one() {
+        let text = "summary: 7\nfn=(1)\n1 7\n\ntotals: 1234567\n";
+        assert_eq!(total(text), Some(1_234_567.0));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+}

@@ -1,0 +1,117 @@
+use leasehold_instructions::{Kind, Path, annotate, count, profile};
+
+use crate::book::Book;
+use crate::counts::{Counts, Verdict};
+use crate::options::Options;
+
+/// Counts what was asked for, and holds it against what is recorded.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    if options.profile {
+        return options.paths.iter().try_for_each(|path| show_profile(path));
+    }
+    let book = Book::open()?;
+    let mut slower = Vec::new();
+    let mut updated = Counts::default();
+    println!(
+        "{:15} {:>13} {:>13}  {:>7}",
+        "path", "instructions", "recorded", ""
+    );
+    for path in &options.paths {
+        let mut counted = repeatedly(path, options.repeat)?;
+        let mut verdict = book.judge(path, counted.median);
+        if verdict == Some(Verdict::Slower) {
+            // What makes a count greater by chance does so rarely; what the code does it does again.
+            counted = repeatedly(path, AGAIN)?;
+            verdict = book.judge(path, counted.least);
+        }
+        println!("{}", line(path, &counted, &book, verdict));
+        if verdict == Some(Verdict::Slower) {
+            slower.push(path.name);
+        }
+        if path.kind == Kind::Guarded {
+            updated.record(path.name, counted.median);
+        }
+    }
+    if options.record {
+        return book.write(&updated);
+    }
+    if let Some(why) = &book.incomparable {
+        println!("NOT COMPARED: {why}");
+    }
+    if slower.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "more instructions than recorded: {}. `cargo xtask instructions --profile NAME` shows where; if \
+         it has to be so, `--record` writes the new counts, and the commit says why",
+        slower.join(", ")
+    ))
+}
+
+/// How often a path is counted again that seems to be slower.
+const AGAIN: usize = 3;
+
+fn show_profile(path: &Path) -> Result<(), String> {
+    let file = profile(path)?;
+    println!("{}", annotate(&file)?);
+    println!(
+        "\ncallgrind_annotate --inclusive=yes --tree=both {}",
+        file.display()
+    );
+    Ok(())
+}
+
+/// The counts of one path.
+#[derive(Debug, PartialEq, Eq)]
+struct Counted {
+    median: u64,
+    least: u64,
+    most: u64,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "more cycles take more instructions, and not 2^63 of them"
+)]
+fn repeatedly(path: &Path, times: usize) -> Result<Counted, String> {
+    let mut counts = Vec::new();
+    for _ in 0..times {
+        counts.push(count(path)?.round() as u64);
+    }
+    counts.sort_unstable();
+    match (counts.first(), counts.get(counts.len() / 2), counts.last()) {
+        (Some(&least), Some(&median), Some(&most)) => Ok(Counted {
+            median,
+            least,
+            most,
+        }),
+        _ => Err(format!("{} was not counted", path.name)),
+    }
+}
+
+fn line(path: &Path, counted: &Counted, book: &Book, verdict: Option<Verdict>) -> String {
+    let recorded = book.counts.paths.get(path.name);
+    let recorded = recorded.map_or_else(|| "–".into(), |entry| entry.instructions.to_string());
+    let said = match verdict {
+        None => "",
+        Some(Verdict::Holds) => "holds",
+        Some(Verdict::Slower) => "SLOWER",
+        Some(Verdict::Faster) => "faster: record it",
+        Some(Verdict::Unknown) => "not recorded",
+    };
+    let Counted {
+        median,
+        least,
+        most,
+    } = counted;
+    let spread = if least == most {
+        String::new()
+    } else {
+        format!(" ({least}–{most})")
+    };
+    format!(
+        "{:15} {median:>13} {recorded:>13}  {said:17} {}{spread}",
+        path.name, path.what
+    )
+}
