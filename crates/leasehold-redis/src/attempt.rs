@@ -89,9 +89,9 @@ pub(crate) fn with_sample(attempt: Attempt, sample: Sample) -> Attempt {
 fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Command) {
     let mut keys = vec![
         records.lock.clone(),
-        records.fence(),
-        records.readers(),
-        records.queue(),
+        records.fence().concat(),
+        records.readers().concat(),
+        records.queue().concat(),
     ];
     let mut arguments = vec![
         claim.owner.to_string(),
@@ -102,7 +102,7 @@ fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Comma
         Mode::Exclusive => &*ACQUIRE_EXCLUSIVE,
         Mode::Shared => &*ACQUIRE_SHARED,
         Mode::Permit(_) => {
-            keys.push(records.slots());
+            keys.push(records.slots().concat());
             arguments.extend([word(claim.mode), permit::wish(claim)]);
             &*ACQUIRE_PERMIT
         }

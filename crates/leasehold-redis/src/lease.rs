@@ -50,10 +50,14 @@ fn renewal(prefix: &str, leases: &[Held]) -> Command {
         .map(|held| (Records::of(prefix, &held.claim.key), held.claim.mode));
     let records: Vec<(Records, Mode)> = records.collect();
     let keys = records.iter().flat_map(|(records, mode)| {
-        let slots = matches!(mode, Mode::Permit(_)).then(|| records.slots());
-        [records.lock.clone(), records.fence(), records.readers()]
-            .into_iter()
-            .chain(slots)
+        let slots = matches!(mode, Mode::Permit(_)).then(|| records.slots().concat());
+        [
+            records.lock.clone(),
+            records.fence().concat(),
+            records.readers().concat(),
+        ]
+        .into_iter()
+        .chain(slots)
     });
     let keys: Vec<String> = keys.collect();
     let arguments = leases.iter().flat_map(|Held { claim, .. }| {
@@ -128,9 +132,13 @@ fn healing(prefix: &str, leases: &[&Held]) -> Command {
         .iter()
         .map(|held| Records::of(prefix, &held.claim.key))
         .collect();
-    let keys = records
-        .iter()
-        .flat_map(|records| [records.lock.clone(), records.fence(), records.offered()]);
+    let keys = records.iter().flat_map(|records| {
+        [
+            records.lock.clone(),
+            records.fence().concat(),
+            records.offered().concat(),
+        ]
+    });
     let keys: Vec<String> = keys.collect();
     let arguments = leases.iter().flat_map(|Held { claim, fence }| {
         let ttl = milliseconds(claim.ttl).to_string();
@@ -148,7 +156,11 @@ pub(crate) async fn seal(
     claim: &Claim,
     fence: Fence,
 ) -> Result<Sampled<Seal>, Error> {
-    let keys = [records.lock.clone(), records.fence(), records.readers()];
+    let keys = [
+        records.lock.clone(),
+        records.fence().concat(),
+        records.readers().concat(),
+    ];
     let arguments = [word(claim.mode), claim.owner.to_string(), fence.to_string()];
     let calls = vec![SEAL.call(&keys, &arguments)];
     let Replies { answers, shown } = link.run_shown(&SEAL, calls).await?;

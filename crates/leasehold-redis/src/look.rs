@@ -55,7 +55,7 @@ pub(crate) async fn waiters(link: &Link, records: &Records) -> Result<Vec<Waiter
     let questions = vec![
         // First: who comes out of the queue meanwhile is then found twice, and not at all otherwise.
         Command::new("ZRANGE")
-            .arg(records.queue())
+            .joined(&records.queue())
             .arg("0")
             .number(SHOWN_MAX - 1)
             .arg("WITHSCORES"),
@@ -110,7 +110,7 @@ async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holde
     let questions = vec![
         Command::new("TIME"),
         Command::new("ZRANGE")
-            .arg(records.readers())
+            .joined(&records.readers())
             .arg("0")
             .number(SHOWN_MAX - 1)
             .arg("WITHSCORES"),

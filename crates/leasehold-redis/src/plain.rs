@@ -21,7 +21,6 @@ pub(crate) async fn attempt(
     claim: &Claim,
     now: BootInstant,
 ) -> Result<(Verdict, Arc<[Answer]>), Error> {
-    let fence = records.fence();
     let set = Command::new("SET")
         .arg(&records.lock)
         .arg(claim.owner.to_string())
@@ -32,12 +31,12 @@ pub(crate) async fn attempt(
     let is_behind = link.is_behind();
     let mut commands = vec![set];
     if is_behind {
-        commands.extend(count(&fence, claim));
+        commands.extend(count(records, claim));
     } else {
-        commands.push(overtake(&fence, claim));
+        commands.push(overtake(records, claim));
     }
     let counted = commands.len();
-    commands.extend(link.rests().renewal(&fence, now));
+    commands.extend(link.rests().renewal(records, now));
     commands.extend(link.introduction(&claim.client, now));
     let Replies { answers, shown } = link.exchange_shown(&commands).await?;
     if let Some(verdict) = denied(&answers[0], claim, link.user()) {
@@ -53,7 +52,7 @@ pub(crate) async fn attempt(
         Answer::Integer(1) => Ok((own_fence(claim), shown)),
         Answer::Integer(0) => {
             link.note_behind(true);
-            let Replies { answers, shown } = link.exchange_shown(&count(&fence, claim)).await?;
+            let Replies { answers, shown } = link.exchange_shown(&count(records, claim)).await?;
             Ok((read_count(&answers, link.user()), shown))
         }
         Answer::Refused(refusal) => {
@@ -66,9 +65,9 @@ pub(crate) async fn attempt(
 
 /// The fence rule, max(counter, proposal) + 1, where the counter is not above the proposal: mostly so,
 /// as more microseconds pass than fences are drawn. One command then says all.
-fn overtake(fence: &str, claim: &Claim) -> Command {
+fn overtake(records: &Records, claim: &Claim) -> Command {
     Command::new("ZADD")
-        .arg(fence)
+        .joined(&records.fence())
         .arg("GT")
         .arg("CH")
         .number(claim.proposal.as_micros() + 1)
@@ -76,14 +75,17 @@ fn overtake(fence: &str, claim: &Claim) -> Command {
 }
 
 /// The fence rule, whatever the counter is.
-fn count(fence: &str, claim: &Claim) -> [Command; 2] {
+fn count(records: &Records, claim: &Claim) -> [Command; 2] {
     [
         Command::new("ZADD")
-            .arg(fence)
+            .joined(&records.fence())
             .arg("GT")
             .number(claim.proposal.as_micros())
             .arg(COUNTER),
-        Command::new("ZINCRBY").arg(fence).arg("1").arg(COUNTER),
+        Command::new("ZINCRBY")
+            .joined(&records.fence())
+            .arg("1")
+            .arg(COUNTER),
     ]
 }
 

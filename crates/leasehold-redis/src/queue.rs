@@ -71,7 +71,7 @@ fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, C
     let script = match claim.mode {
         Mode::Exclusive | Mode::Shared => &*ACQUIRE_IN_TURN,
         Mode::Permit(_) => {
-            keys.push(records.slots());
+            keys.push(records.slots().concat());
             arguments.push(permit::wish(claim));
             &*ACQUIRE_PERMIT_IN_TURN
         }
@@ -82,10 +82,10 @@ fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, C
 fn keys(records: &Records) -> [String; 5] {
     [
         records.lock.clone(),
-        records.fence(),
-        records.readers(),
-        records.queue(),
-        records.offered(),
+        records.fence().concat(),
+        records.readers().concat(),
+        records.queue().concat(),
+        records.offered().concat(),
     ]
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn depart(
 ) -> Result<Release, Error> {
     let (script, call) = departing(records, claim, departure);
     let mut commands = vec![call];
-    commands.extend(link.rests().renewal(&records.fence(), now));
+    commands.extend(link.rests().renewal(records, now));
     let answers = link.run(script, commands).await?;
     match read_number(link, answers.first())? {
         1 => Ok(Release::Released),
@@ -172,13 +172,9 @@ fn departing(
     let mut arguments = match (claim.mode, departure) {
         // Mostly so, and then the script needs to know no more.
         (Mode::Exclusive, Departure::HandOver) => {
-            let keys = [
-                &records.lock,
-                &records.queue(),
-                &records.readers(),
-                &records.offered(),
-            ];
-            return (&DEPART, DEPART.call(&keys, &[owner]));
+            let call = DEPART.call_with(4).arg(&records.lock);
+            let call = call.joined(&records.queue()).joined(&records.readers());
+            return (&DEPART, call.joined(&records.offered()).arg(owner));
         }
         (_, Departure::HandOver) => vec!["hand over".to_owned()],
         (_, Departure::LeaveFree(span)) => {
@@ -194,7 +190,7 @@ fn departing(
     let script = match claim.mode {
         Mode::Exclusive | Mode::Shared => &*DEPART,
         Mode::Permit(_) => {
-            keys.push(records.slots());
+            keys.push(records.slots().concat());
             &*DEPART_WITH_PERMIT
         }
     };
@@ -204,7 +200,7 @@ fn departing(
 /// Takes `waiter` out of the queue.
 pub(crate) async fn leave(link: &Link, records: &Records, waiter: Owner) -> Result<(), Error> {
     let mut keys = Vec::from(keys(records));
-    keys.push(records.slots());
+    keys.push(records.slots().concat());
     let call = LEAVE_QUEUE.call(&keys, &[waiter.to_string()]);
     let answers = link.run(&LEAVE_QUEUE, vec![call]).await?;
     read_number(link, answers.first()).map(drop)

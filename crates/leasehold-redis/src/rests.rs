@@ -7,9 +7,9 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 
 use crate::connection::Command;
-use crate::wire::REST_MS;
+use crate::wire::{REST_MS, Records};
 
-/// The counters that were given their rest time lately, on one connection.
+/// The locks whose counters were given their rest time lately, on one connection.
 ///
 /// A server that restarts forgets its counters and its connections together. One whose data are thrown
 /// away as it runs shows another mark; where it has none, nobody knows of it before
@@ -24,20 +24,21 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10 * 60);
 const REMEMBERED_MAX: usize = 4096;
 
 impl Rests {
-    /// The command that lets the rest time of the counter under `fence` begin anew, where that is due.
-    pub(crate) fn renewal(&self, fence: &str, now: BootInstant) -> Option<Command> {
+    /// The command that lets the rest time of a lock's counter begin anew, where that is due.
+    pub(crate) fn renewal(&self, records: &Records, now: BootInstant) -> Option<Command> {
         let mut rests = self.rests();
         let lately = |since: &BootInstant| now.since(*since) < AGAIN_AFTER;
-        if rests.get(fence).is_some_and(lately) {
+        if rests.get(&records.lock).is_some_and(lately) {
             return None;
         }
         if rests.len() >= REMEMBERED_MAX {
             rests.retain(|_, since| lately(since));
         }
         if rests.len() < REMEMBERED_MAX {
-            rests.insert(fence.to_owned(), now);
+            rests.insert(records.lock.clone(), now);
         }
-        Some(Command::new("PEXPIRE").arg(fence).number(REST_MS))
+        let renewal = Command::new("PEXPIRE").joined(&records.fence());
+        Some(renewal.number(REST_MS))
     }
 
     /// The counters are gone.
@@ -56,10 +57,19 @@ mod tests {
 
     use super::*;
 
+    fn lock(name: &str) -> Records {
+        Records {
+            lock: name.to_owned(),
+        }
+    }
+
     #[test]
     fn a_counter_is_given_its_rest_once_in_a_while() {
         let (rests, began) = (Rests::default(), SystemClock.now());
-        let is_due = |fence: &str, after: Duration| rests.renewal(fence, began + after).is_some();
+        let is_due = |name: &str, after: Duration| {
+            let renewal = rests.renewal(&lock(name), began + after);
+            renewal.is_some()
+        };
         let moment = Duration::from_millis(1);
         assert!(is_due("a", Duration::ZERO));
         assert!(!is_due("a", AGAIN_AFTER - moment));
@@ -74,14 +84,14 @@ mod tests {
     fn more_counters_than_are_remembered_are_given_their_rest_each_time() {
         let (rests, began) = (Rests::default(), SystemClock.now());
         for number in 0..REMEMBERED_MAX {
-            assert!(rests.renewal(&number.to_string(), began).is_some());
+            assert!(rests.renewal(&lock(&number.to_string()), began).is_some());
         }
         for _ in 0..2 {
-            assert!(rests.renewal("one more", began).is_some());
+            assert!(rests.renewal(&lock("one more"), began).is_some());
         }
-        assert!(rests.renewal("0", began).is_none());
+        assert!(rests.renewal(&lock("0"), began).is_none());
         let later = began + AGAIN_AFTER;
-        assert!(rests.renewal("one more", later).is_some());
-        assert!(rests.renewal("one more", later).is_none());
+        assert!(rests.renewal(&lock("one more"), later).is_some());
+        assert!(rests.renewal(&lock("one more"), later).is_none());
     }
 }

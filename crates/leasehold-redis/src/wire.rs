@@ -41,30 +41,33 @@ impl Records {
         Self { lock }
     }
 
-    pub(crate) fn fence(&self) -> String {
+    pub(crate) fn fence(&self) -> Record<'_> {
         self.record("leasehold:fence:0:{")
     }
 
-    pub(crate) fn readers(&self) -> String {
+    pub(crate) fn readers(&self) -> Record<'_> {
         self.record("leasehold:readers:{")
     }
 
-    pub(crate) fn slots(&self) -> String {
+    pub(crate) fn slots(&self) -> Record<'_> {
         self.record("leasehold:slots:{")
     }
 
-    pub(crate) fn queue(&self) -> String {
+    pub(crate) fn queue(&self) -> Record<'_> {
         self.record("leasehold:queue:{")
     }
 
-    pub(crate) fn offered(&self) -> String {
+    pub(crate) fn offered(&self) -> Record<'_> {
         self.record("leasehold:offered:{")
     }
 
-    fn record(&self, kind: &str) -> String {
-        [kind, hash_tag(&self.lock), "}:", &self.lock].concat()
+    fn record<'a>(&'a self, kind: &'static str) -> Record<'a> {
+        [kind, hash_tag(&self.lock), "}:", &self.lock]
     }
 }
+
+/// The parts of a name, put together where they are needed.
+pub(crate) type Record<'a> = [&'a str; 4];
 
 /// What decides the slot of `key`: the text between the first `{` and the next `}` unless that is
 /// empty, else the whole key (Redis Cluster specification, "Hash tags").
@@ -157,14 +160,23 @@ mod tests {
     fn the_records_of_a_lock_share_its_slot() {
         let plain = records("", "deploy");
         assert_eq!(plain.lock, "deploy");
-        assert_eq!(plain.fence(), "leasehold:fence:0:{deploy}:deploy");
-        assert_eq!(plain.readers(), "leasehold:readers:{deploy}:deploy");
-        assert_eq!(plain.slots(), "leasehold:slots:{deploy}:deploy");
-        assert_eq!(plain.queue(), "leasehold:queue:{deploy}:deploy");
-        assert_eq!(plain.offered(), "leasehold:offered:{deploy}:deploy");
+        assert_eq!(plain.fence().concat(), "leasehold:fence:0:{deploy}:deploy");
+        assert_eq!(
+            plain.readers().concat(),
+            "leasehold:readers:{deploy}:deploy"
+        );
+        assert_eq!(plain.slots().concat(), "leasehold:slots:{deploy}:deploy");
+        assert_eq!(plain.queue().concat(), "leasehold:queue:{deploy}:deploy");
+        assert_eq!(
+            plain.offered().concat(),
+            "leasehold:offered:{deploy}:deploy"
+        );
         let tagged = records("app:", "{user7}/cart");
         assert_eq!(tagged.lock, "app:{user7}/cart");
-        assert_eq!(tagged.fence(), "leasehold:fence:0:{user7}:app:{user7}/cart");
+        assert_eq!(
+            tagged.fence().concat(),
+            "leasehold:fence:0:{user7}:app:{user7}/cart"
+        );
         assert_eq!(hash_tag("a{}b{c}"), "a{}b{c}");
         assert_eq!(hash_tag("a{b"), "a{b");
     }

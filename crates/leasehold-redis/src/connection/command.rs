@@ -30,6 +30,18 @@ impl Command {
         self
     }
 
+    /// An argument that consists of `parts`.
+    pub(crate) fn joined(mut self, parts: &[&str]) -> Self {
+        let length = parts.iter().map(|part| part.len()).sum();
+        write_length(&mut self.bytes, b'$', length);
+        for part in parts {
+            self.bytes.extend_from_slice(part.as_bytes());
+        }
+        self.bytes.extend_from_slice(b"\r\n");
+        self.words += 1;
+        self
+    }
+
     pub(crate) fn number(self, value: u64) -> Self {
         let mut digits = [0; DIGITS_MAX];
         let start = write_digits(&mut digits, value);
@@ -92,11 +104,14 @@ impl Script {
         Command::new("SCRIPT").arg("LOAD").arg(self.text)
     }
 
+    /// The beginning of a [`call`](Self::call), behind which so many keys and all arguments are put.
+    pub(crate) fn call_with(&self, keys: usize) -> Command {
+        Command::new("EVALSHA").arg(&self.sha1).number(keys as u64)
+    }
+
     /// Has it run by a server that knows it: see [`Link::run`](super::Link::run).
     pub(crate) fn call(&self, keys: &[impl AsRef<str>], arguments: &[impl AsRef<[u8]>]) -> Command {
-        let mut call = Command::new("EVALSHA")
-            .arg(&self.sha1)
-            .number(keys.len() as u64);
+        let mut call = self.call_with(keys.len());
         for key in keys {
             call = call.arg(key.as_ref());
         }
@@ -114,7 +129,8 @@ mod tests {
     #[test]
     fn a_command_is_its_words_with_their_lengths() {
         let mut bytes = b"before".to_vec();
-        let command = Command::new("PEXPIRE").arg("doc\r\n").number(u64::MAX);
+        let command = Command::new("PEXPIRE").joined(&["doc", "", "\r\n"]);
+        let command = command.number(u64::MAX);
         command.arg("").number(0).write(&mut bytes);
         let written = "before*5\r\n$7\r\nPEXPIRE\r\n$5\r\ndoc\r\n\r\n\
             $20\r\n18446744073709551615\r\n$0\r\n\r\n$1\r\n0\r\n";
