@@ -21,6 +21,8 @@ pub(crate) struct OpenStore {
     /// The file store once more, for what only it can do.
     files: Option<FileStore>,
     members: Vec<String>,
+    /// Where its locks are: the same for every address of the same ones.
+    place: String,
     /// Whether nobody chose it.
     is_unsaid: bool,
 }
@@ -51,6 +53,7 @@ impl OpenStore {
         let store: Arc<dyn Store> = files.clone().into();
         Self {
             members: vec![store.describe()],
+            place: store.describe(),
             store,
             files: Some(files),
             is_unsaid: false,
@@ -58,10 +61,14 @@ impl OpenStore {
     }
 
     fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
-        let quorum = quorum(addresses.blame(servers(urls))?, addresses.limits)?;
+        let servers = addresses.blame(servers(urls))?;
+        let mut rooms: Vec<String> = servers.iter().map(|server| server.describe()).collect();
+        rooms.sort_unstable();
+        let quorum = quorum(servers, addresses.limits)?;
         let members = quorum.member_ids().map(ToString::to_string).collect();
         Ok(Self {
             members,
+            place: rooms.join("; "),
             store: quorum.into(),
             files: None,
             is_unsaid: false,
@@ -93,6 +100,11 @@ impl OpenStore {
     /// The ids of the members, without credentials.
     pub(crate) fn members(&self) -> String {
         self.members.join(",")
+    }
+
+    /// Where its locks are, without credentials: what two stores with the same locks have in common.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// The descriptor that holds the lock, where the kernel does.
@@ -261,6 +273,23 @@ mod tests {
         let text = refusal(&["redis://:secret@host:99999"]);
         assert!(text.contains("port") && !text.contains("secret"), "{text}");
         assert!(refusal(&["somewhere"]).contains("somewhere"));
+    }
+
+    #[test]
+    fn stores_with_other_locks_are_other_places() {
+        let place = |urls: &[&str]| open(urls).unwrap().place().to_owned();
+        let three = ["redis://u:pw@a", "redis://b", "redis://c"];
+        let again = ["redis://c:6379", "redis://A", "redis://u:other@b/0"];
+        assert_eq!(place(&three), place(&again));
+        assert!(!place(&three).contains("pw"));
+        for other in [
+            ["redis://a", "redis://b", "redis://c?prefix=app"],
+            ["redis://a", "redis://b", "redis://c/1"],
+            ["redis://a", "redis://b", "redis://d"],
+        ] {
+            assert_ne!(place(&three), place(&other), "{other:?}");
+        }
+        assert_ne!(place(&three), place(&three[..1]));
     }
 
     #[test]

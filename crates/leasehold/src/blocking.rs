@@ -16,6 +16,16 @@
 //! # Ok::<(), leasehold::Error>(())
 //! ```
 
+/// The settings of a wrapped builder, which are its own.
+macro_rules! settings {
+    ($of:ident: $($name:ident($value:ty)),+ $(,)?) => {$(
+        #[doc = concat!("As [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+        pub fn $name(self, value: $value) -> Self {
+            Self(self.0.$name(value))
+        }
+    )+};
+}
+
 mod guarded;
 mod lock_set;
 
@@ -30,9 +40,11 @@ use crate::attempt::LostReason;
 use crate::claim::Mode;
 use crate::error::Error;
 use crate::fenced::Fenced;
+use crate::guarantees::Guarantees;
 use crate::guard::Ended;
 use crate::health::MemberHealth;
 use crate::holder::Holder;
+use crate::key::Key;
 use crate::queue::Waiter;
 use crate::store::Store;
 
@@ -79,6 +91,15 @@ impl Client {
         pollster::block_on(self.0.waiters(name))
     }
 
+    /// Up to `limit` names beginning with `prefix` that somebody holds. For people.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::list`].
+    pub fn list(&self, prefix: impl Into<String>, limit: usize) -> Result<Vec<Key>, Error> {
+        pollster::block_on(self.0.list(prefix, limit))
+    }
+
     /// How the members of the store are, each freshly asked. For people and monitoring.
     ///
     /// # Errors
@@ -86,6 +107,16 @@ impl Client {
     /// Those of [`crate::Client::health`].
     pub fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         pollster::block_on(self.0.health())
+    }
+
+    /// What the store promises.
+    pub fn guarantees(&self) -> Guarantees {
+        self.0.guarantees()
+    }
+
+    /// The store in a few words, without credentials.
+    pub fn describe(&self) -> String {
+        self.0.describe()
     }
 }
 
@@ -101,34 +132,9 @@ impl From<crate::Client> for Client {
 pub struct Lock(crate::Lock);
 
 impl Lock {
-    /// As [`crate::Lock::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// As [`crate::Lock::lock_delay`].
-    pub fn lock_delay(self, span: Duration) -> Self {
-        Self(self.0.lock_delay(span))
-    }
-
-    /// As [`crate::Lock::wait`].
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// As [`crate::Lock::barging`].
-    pub fn barging(self, barging: bool) -> Self {
-        Self(self.0.barging(barging))
-    }
-
-    /// As [`crate::Lock::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
-    /// As [`crate::Lock::mode`].
-    pub fn mode(self, mode: Mode) -> Self {
-        Self(self.0.mode(mode))
+    settings! { Lock:
+        ttl(Duration), lock_delay(Duration), wait(Duration),
+        barging(bool), max_hold(Duration), mode(Mode),
     }
 
     /// Takes the lock if it is free; `None` if somebody else holds it.
@@ -168,29 +174,9 @@ impl Lock {
 pub struct Semaphore(crate::Semaphore);
 
 impl Semaphore {
-    /// As [`crate::Semaphore::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// As [`crate::Semaphore::wait`].
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// As [`crate::Semaphore::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
-    /// As [`crate::Semaphore::lock_delay`].
-    pub fn lock_delay(self, span: Duration) -> Self {
-        Self(self.0.lock_delay(span))
-    }
-
-    /// As [`crate::Semaphore::barging`].
-    pub fn barging(self, barging: bool) -> Self {
-        Self(self.0.barging(barging))
+    settings! { Semaphore:
+        ttl(Duration), wait(Duration), max_hold(Duration),
+        lock_delay(Duration), barging(bool),
     }
 
     /// Takes a permit if one is free; `None` if all are held, or others wait for them.

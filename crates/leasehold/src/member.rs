@@ -36,11 +36,11 @@ use crate::store::Store;
 /// - **M6** `heal` puts an exclusive lease back where the key is free, raising the counter to its
 ///   fence, and changes nothing elsewhere.
 /// - **M7** `acquire_in_turn` grants what is free if nobody older waits, and what is reserved for this
-///   waiter or for a younger one. Else the waiter is in the queue afterwards, by its ticket; a free
-///   lock is reserved for the oldest. Barging takes what is free or reserved, and queues nowhere.
+///   waiter or for a younger one. Else the waiter is in the queue afterwards, by its ticket, once and
+///   in the mode in which it asked last; a free lock is reserved for the oldest. Barging takes what is free or reserved, and queues nowhere.
 ///   Readers join unless an older waiter wants no share. Those whom nobody like that keeps out any
-///   more, since it left the queue or since a reader came in turn or ahead of it, are told that it is
-///   their turn.
+///   more, since it left the queue or since a reader came in turn or ahead of it, also where the lock
+///   was made shared before, are told that it is their turn.
 /// - **M8** A lock that is freed by `depart` or `leave_queue` is reserved for the oldest waiter that
 ///   hears of it, for [`RESERVATION`]: it is told that it is its turn, and one behind it that belongs
 ///   to another client, that it is worth asking should the reservation lapse. Who does not hear is

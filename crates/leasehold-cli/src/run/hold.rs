@@ -38,7 +38,7 @@ impl Hold {
         }
     }
 
-    /// The locks that this run took in the store with these members.
+    /// The locks that this run took in the store with its locks there.
     pub(super) fn taken(&self, store: &str) -> Vec<LockAround> {
         match self {
             Self::Own(guards) => guards

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
             nesting: &nesting,
             output,
         };
-        let lent = nesting.innermost(&members, &args.name);
+        let lent = nesting.innermost(store.place(), &args.name);
         let hold = match lent.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
                 .owners()
                 .filter_map(|owner| store.descriptor(owner))
                 .collect(),
-            around: nesting.with(hold.taken(&members)),
+            around: nesting.with(hold.taken(store.place())),
             members,
             outer: nesting.guardian_of_this_group(),
         };

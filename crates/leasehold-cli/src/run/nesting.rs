@@ -19,7 +19,7 @@ pub(super) struct Nesting {
 /// A lock that a run around this one took, and by which attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LockAround {
-    /// The ids of the members, as the command is told them.
+    /// Where the store's locks are.
     store: String,
     name: String,
     owner: String,
@@ -95,7 +95,7 @@ impl Nesting {
 }
 
 impl LockAround {
-    /// The lock of `guard` in the store with these members.
+    /// The lock of `guard` in the store with its locks there.
     pub(super) fn of(guard: &Guard, store: &str) -> Self {
         Self {
             store: store.to_owned(),

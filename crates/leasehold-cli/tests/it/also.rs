@@ -109,24 +109,26 @@ fn who_waits_says_for_which_lock_and_holds_only_those_before_it() {
 #[test]
 fn runs_that_want_the_same_in_opposite_orders_all_come_to_an_end() {
     let sandbox = Sandbox::new();
+    opposite_orders(&sandbox, 12, |args| sandbox.start(args));
+}
+
+/// So many runs, each of which wants three locks in one of several orders, and adds to a count.
+pub(crate) fn opposite_orders(sandbox: &Sandbox, runs: usize, start: impl Fn(&[&str]) -> Running) {
     fs::write(sandbox.path("count"), "0\n").unwrap();
     let add = "n=$(cat count); sleep 0.01; echo $((n + 1)) > count";
     let orders = [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]];
-    let runs: Vec<Running> = orders
-        .iter()
-        .cycle()
-        .take(12)
-        .map(|[name, one, two]| {
-            let args = [
-                "run", name, "--also", one, "--also", two, "--", "sh", "-c", add,
-            ];
-            sandbox.start(&args)
-        })
-        .collect();
-    for run in runs {
+    let orders = orders.iter().cycle().take(runs);
+    let started = orders.map(|[name, one, two]| {
+        let args = [
+            "run", name, "--also", one, "--also", two, "--", "sh", "-c", add,
+        ];
+        start(&args)
+    });
+    let started: Vec<Running> = started.collect();
+    for run in started {
         assert_eq!(run.wait().code(), 0);
     }
-    assert_eq!(sandbox.line_in("count"), "12");
+    assert_eq!(sandbox.line_in("count"), runs.to_string());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use leasehold_testkit::servers::{RedisSet, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::also::opposite_orders;
 use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::until_gone;
 use crate::redis::{formed_set, run, start};
@@ -58,24 +59,7 @@ fn delete(servers: &RedisSet, name: &str) {
 #[test]
 fn runs_that_want_the_same_locks_in_opposite_orders_all_come_to_an_end() {
     stores(|sandbox, servers| {
-        fs::write(sandbox.path("count"), "0\n").unwrap();
-        let add = "n=$(cat count); sleep 0.01; echo $((n + 1)) > count";
-        let orders = [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]];
-        let runs: Vec<Running> = orders
-            .iter()
-            .cycle()
-            .take(9)
-            .map(|[name, one, two]| {
-                let args = [
-                    "run", name, "--also", one, "--also", two, "--", "sh", "-c", add,
-                ];
-                start(sandbox, &servers.urls(), &args)
-            })
-            .collect();
-        for run in runs {
-            assert_eq!(run.wait().code(), 0);
-        }
-        assert_eq!(sandbox.line_in("count"), "9");
+        opposite_orders(sandbox, 9, |args| start(sandbox, &servers.urls(), args));
     });
 }
 
@@ -176,6 +160,32 @@ fn a_nested_run_stands_under_the_lease_as_it_is_now() {
         let args = ["run", "-s", "x", "--", "sh", "-c", script];
         let ended = ask(sandbox, servers, &args);
         ended.fails(0, &["others may share it", "held around this command"]);
+    });
+}
+
+/// A lock of the same name under another prefix, or in another database, is another lock.
+#[test]
+fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
+    stores(|sandbox, servers| {
+        let mut elsewhere = vec!["?prefix=app:"];
+        if servers.iter().count() == 1 {
+            // A set is formed in one database.
+            elsewhere.extend(["/3", "/3?prefix=app:"]);
+        }
+        for behind in elsewhere {
+            let urls = servers.urls();
+            let urls: Vec<String> = urls.iter().map(|url| format!("{url}{behind}")).collect();
+            let script = format!(
+                r#""$LEASEHOLD" run --store '{}' --nested x -- sh -c 'echo $LEASEHOLD_RUN'; echo $?"#,
+                urls.join(",")
+            );
+            let ended = ask(sandbox, servers, &["run", "x", "--", "sh", "-c", &script]);
+            let lines: Vec<&str> = ended.stdout.lines().collect();
+            let [around, "0"] = lines[..] else {
+                panic!("{ended:?}")
+            };
+            assert_eq!(around.matches(r#""name":"x""#).count(), 2, "{around}");
+        }
     });
 }
 

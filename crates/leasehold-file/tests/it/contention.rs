@@ -17,19 +17,11 @@ fn processes_take_turns() {
     let world = World::new();
     let number = world.dir.path().join("number");
     fs::write(&number, "0").unwrap();
-    let work: Vec<_> = (0..PROCESSES)
-        .map(|_| {
-            let (dir, number) = (world.dir.path().to_owned(), number.clone());
-            std::thread::spawn(move || {
-                let turns = TURNS.to_string();
-                let (dir, number) = (dir.to_str().unwrap(), number.to_str().unwrap());
-                Helper::start().ask(&["increment", dir, "deploy", number, &turns])
-            })
-        })
-        .collect();
+    let turns = TURNS.to_string();
+    let (dir, file) = (world.dir.path().to_str().unwrap(), number.to_str().unwrap());
+    let order = ["increment", dir, "deploy", file, &turns];
     let mut all = Vec::new();
-    for fences in work {
-        let fences = fences.join().unwrap();
+    for fences in Helper::ask_several(PROCESSES, &order) {
         let fences: Vec<u64> = fences.split(' ').map(|it| it.parse().unwrap()).collect();
         assert!(fences.is_sorted_by(|before, after| before < after));
         all.extend(fences);

@@ -54,6 +54,16 @@ impl Helper {
         }
     }
 
+    /// Starts so many, has each do the same at the same time, and gives their answers.
+    pub(crate) fn ask_several(count: u32, order: &[&str]) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let asked = (0..count).map(|_| scope.spawn(|| Self::start().ask(order)));
+            let asked: Vec<_> = asked.collect();
+            let answers = asked.into_iter().map(|it| it.join().unwrap());
+            answers.collect()
+        })
+    }
+
     /// Gives an order, and returns what it answered.
     pub(crate) fn ask(&mut self, order: &[&str]) -> String {
         writeln!(self.orders, "{}", order.join("\t")).unwrap();

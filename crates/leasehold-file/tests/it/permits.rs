@@ -391,20 +391,11 @@ fn never_more_are_inside_than_there_are_permits_and_all_get_in() {
     let world = World::new();
     let tally = world.dir.path().join("tally");
     fs::write(&tally, "0 0 0").unwrap();
-    let work: Vec<_> = (0..PROCESSES)
-        .map(|_| {
-            let (dir, tally) = (world.dir.path().to_owned(), tally.clone());
-            std::thread::spawn(move || {
-                let turns = TURNS.to_string();
-                let (dir, tally) = (dir.to_str().unwrap(), tally.to_str().unwrap());
-                let order = ["go in and out", dir, "deploy", "3", tally, &turns];
-                Helper::start().ask(&order)
-            })
-        })
-        .collect();
+    let turns = TURNS.to_string();
+    let (dir, file) = (world.dir.path().to_str().unwrap(), tally.to_str().unwrap());
+    let order = ["go in and out", dir, "deploy", "3", file, &turns];
     let mut fences = Vec::new();
-    for drawn in work {
-        let drawn = drawn.join().unwrap();
+    for drawn in Helper::ask_several(PROCESSES, &order) {
         fences.extend(drawn.split(' ').map(|it| it.parse::<u64>().unwrap()));
     }
     fences.sort_unstable();

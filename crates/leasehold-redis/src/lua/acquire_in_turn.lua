@@ -11,16 +11,18 @@
 -- Source  Leasehold's wire v1, "the queue"
 
 local function grant(value)
-  if queued then
-    redis.call('ZREM', queue, mine)
-  end
+  leave_the_queue()
   if mode == 'shared' then
     share(lock, readers, SHARED, value == SHARED, owner, ttl, now)
-    if value ~= SHARED then
+    if value == SHARED then
+      call_forgotten_readers(now)
+    else
       call_readers(now)
     end
   elseif value ~= owner then
     redis.call('SET', lock, owner, 'PX', ttl)
+    -- Whoever it makes the lock shared for was not called.
+    forget_offer(CALLED)
   end
   local drawn = next_fence(fence, proposal)
   return {1, seen(), drawn}

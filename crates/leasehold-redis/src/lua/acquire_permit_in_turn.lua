@@ -22,12 +22,6 @@ if value and not joins and not next_up then
   return busy(value)
 end
 
-local function leave_the_queue()
-  if queued then
-    redis.call('ZREM', queue, mine)
-  end
-end
-
 local function granted()
   local drawn = next_fence(fence, proposal)
   return {1, seen(), drawn}

@@ -30,6 +30,12 @@ local function busy(value, left)
   return {0, waits, value or false, left, place}
 end
 
+local function leave_the_queue()
+  if queued then
+    redis.call('ZREM', queue, mine, twin_of(mine))
+  end
+end
+
 local function is_older(ticket)
   local theirs, own = tonumber(ticket[1]), tonumber(since)
   if theirs ~= own then

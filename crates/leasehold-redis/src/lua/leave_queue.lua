@@ -10,7 +10,7 @@ local waiter = ARGV[1]
 
 forget_offer(client_of(waiter))
 
--- It asks in one mode alone, but only it knows in which.
+-- It has one entry, but only it knows in which mode.
 local function find(marks)
   for _, mark in ipairs(marks) do
     local rank = redis.call('ZRANK', queue, waiter .. mark)

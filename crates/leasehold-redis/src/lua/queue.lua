@@ -10,7 +10,8 @@
 -- the queue. "offered" says of a client when what was kept for it lapses. Past that instant, without
 -- having been heard since, it is late: it may be dead, and its entries are dropped. Under GAP
 -- "offered" says until when a free lock is left free; and with a score of 0, which marks of permits
--- may be found in the queue. Under SHOWS it says until when nobody else is asked to show itself.
+-- may be found in the queue. Under SHOWS it says until when nobody else is asked to show itself, and
+-- under CALLED until when readers that wait need not be called again.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- Source  Leasehold's wire v1, "the queue"
@@ -22,6 +23,7 @@ local INBOX = 'leasehold:inbox:'
 local RESERVATION_MS = 1000
 local RECORD_MS = 30 * 1000
 local SHOWS = 'shows'
+local CALLED = 'called'
 
 -- So many entries are looked at at once.
 local FEW = 4
@@ -120,6 +122,12 @@ local function forget_offer(name)
   redis.call('ZREM', offered, name)
 end
 
+-- The entry that the same waiter may have had before: who made its lock shared asks as a reader where
+-- it still waits as a writer.
+local function twin_of(entry)
+  return is_shared(entry) and waiter_of(entry) or waiter_of(entry) .. SHARED_MARK
+end
+
 local function enqueue(entry, since)
   redis.call('ZADD', queue, since, entry)
   redis.call('PEXPIRE', queue, RECORD_MS)
@@ -127,6 +135,8 @@ local function enqueue(entry, since)
     note(mark_of(entry), 0)
     -- What it was offered before is past: it has come, or is put back.
     forget_offer(entry)
+  else
+    redis.call('ZREM', queue, twin_of(entry))
   end
 end
 
@@ -243,12 +253,29 @@ end
 
 -- All who want to share the lock, and wait in front of everybody who does not, may come; mine does.
 local function call_readers(now, mine)
+  local told = false
   from_the_oldest(function(entry)
     if not is_shared(entry) then
       return keeps_others_out(entry, now, mine) and 'stop' or 'drop'
+    elseif entry ~= mine then
+      if not hears(entry, 'turn') then
+        return 'drop'
+      end
+      told = true
     end
-    return entry ~= mine and not hears(entry, 'turn') and 'drop'
   end)
+  if told then
+    note(CALLED, now + RESERVATION_MS)
+  end
+end
+
+-- Who comes in beside readers calls those in front of whom nobody waits any more, unless that was done
+-- just now. Nobody did where the lock was made shared, since the script that renews knows no queue.
+local function call_forgotten_readers(now)
+  local head = redis.call('ZRANGE', queue, 0, 0)[1]
+  if head and is_shared(head) and lapses(CALLED) < now then
+    call_readers(now)
+  end
 end
 
 local function reserve(entry, since)
@@ -282,8 +309,7 @@ local function hand_over(now, mine)
       redis.call('ZREM', queue, entry)
       if hears(entry, 'turn') then
         reserve(entry, digits(tonumber(head[2])))
-        -- An earlier offer that it has not answered decides when it is late.
-        redis.call('ZADD', offered, 'NX', digits(now + RESERVATION_MS), client)
+        await(client, now)
         redis.call('PEXPIRE', offered, RECORD_MS)
         tell_a_stand_in(is_of(client, mine), RESERVATION_MS, now)
         return false

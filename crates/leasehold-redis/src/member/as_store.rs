@@ -9,7 +9,7 @@ use crate::{attempt, look};
 
 impl Store for RedisMember {
     fn describe(&self) -> String {
-        format!("Redis {}", self.id())
+        format!("Redis {}", self.connector.url().room())
     }
 
     fn guarantees(&self) -> Guarantees {

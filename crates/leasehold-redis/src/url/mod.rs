@@ -116,6 +116,19 @@ impl RedisUrl {
         }
         format!("{address} with the id {}", self.id)
     }
+
+    /// The member, and where in it its locks are: in another database, or under another prefix, they
+    /// are other locks.
+    pub(crate) fn room(&self) -> String {
+        let mut room = self.id.to_string();
+        if self.database != 0 {
+            room += &format!(", database {}", self.database);
+        }
+        if !self.prefix.is_empty() {
+            room += &format!(", prefix {:?}", self.prefix);
+        }
+        room
+    }
 }
 
 impl Login {
@@ -206,6 +219,22 @@ mod tests {
             parsed("rediss://h?ca=/etc/ca.pem").ca,
             Some("/etc/ca.pem".into())
         );
+    }
+
+    #[test]
+    fn locks_of_another_database_or_prefix_are_elsewhere() {
+        for (text, room) in [
+            ("redis://u:pw@h", "h:6379"),
+            ("redis://h/0", "h:6379"),
+            ("redis://h/3?id=east", "east, database 3"),
+            ("redis://h?prefix=a%22", r#"h:6379, prefix "a\"""#),
+            (
+                "unix://u:pw@/s?db=1&prefix=a",
+                r#"/s, database 1, prefix "a""#,
+            ),
+        ] {
+            assert_eq!(parsed(text).room(), room, "{text}");
+        }
     }
 
     #[test]

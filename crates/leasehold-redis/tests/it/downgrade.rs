@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use leasehold::{Claim, LostReason, Member, Mode, Release, Renewal, Seal, Store};
-use leasehold_testkit::servers::{RedisServer, Reply};
+use futures_util::future::join_all;
+use leasehold::{
+    Claim, Client, Key, LostReason, Member, Mode, Quorum, Release, Renewal, Seal, Store,
+};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 
 use crate::support::{
-    busy, claim, claim_for, granted, held, key, member, next, queued, released, shared, value,
+    busy, claim, claim_for, eventually, granted, held, key, member, next, queued, released, shared,
+    value,
 };
 
 const READERS: &str = "leasehold:readers:{doc}:doc";
@@ -149,4 +154,57 @@ async fn nobody_else_s_lock_becomes_shared_nor_one_that_is_over() {
         matches!(answers[..], [Renewal::Lost(LostReason::Taken)]),
         "{answers:?}"
     );
+}
+
+/// Those far behind ask only every few seconds: who comes in first calls them.
+#[tokio::test]
+async fn all_readers_that_wait_are_called_wherever_the_first_of_them_comes_in() {
+    const READERS: usize = 24;
+    for members in [1, 5] {
+        let servers = RedisSet::start(members);
+        let quorum = || {
+            let members = RedisMember::all(servers.urls()).unwrap();
+            Quorum::new(members).unwrap()
+        };
+        if members > 1 {
+            quorum().init().await.unwrap();
+        }
+        let (writer, clients) = (
+            Client::new(quorum()),
+            [(); 4].map(|()| Client::new(quorum())),
+        );
+        let guard = writer.lock("doc").acquire().await.unwrap();
+        let reading = (0..READERS).map(|number| {
+            let lock = clients[number % clients.len()].lock("doc");
+            lock.mode(Mode::Shared).acquire()
+        });
+        let downgrading = async {
+            let (looks, name) = (quorum(), Key::new("doc").unwrap());
+            eventually("all wait", async || {
+                let waiters = looks.waiters(&name).await.unwrap();
+                (waiters.len() == READERS).then_some(())
+            })
+            .await;
+            guard.downgrade().await.unwrap();
+        };
+        let (entered, ()) = tokio::join!(join_all(reading), downgrading);
+        for reader in entered {
+            assert!(reader.unwrap().is_valid());
+        }
+        let called = servers
+            .iter()
+            .filter(|server| called(server) + 1 >= READERS);
+        assert!(called.count() > members / 2);
+        drop(guard);
+    }
+}
+
+/// How often somebody was told something.
+fn called(server: &RedisServer) -> usize {
+    let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
+        panic!("INFO")
+    };
+    let figures = stats.split_once("cmdstat_publish:calls=");
+    let calls = figures.and_then(|(_, figures)| figures.split_once(','));
+    calls.map_or(0, |(calls, _)| calls.parse().unwrap())
 }

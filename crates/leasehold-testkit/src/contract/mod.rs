@@ -229,6 +229,8 @@ const CHECKS: &[Check] = checks! {
     standing, Member::{
         m7_readers_behind_a_writer_that_leaves_are_called,
         m7_a_reader_that_goes_ahead_calls_those_that_wait,
+        m7_readers_that_wait_while_a_lock_becomes_shared_are_called,
+        m7_a_waiter_has_one_place_in_whatever_mode_it_asks,
         m9_a_writer_that_does_not_show_itself_keeps_nobody_out,
         m9_a_writer_that_shows_itself_keeps_its_place,
         m11_who_wants_another_mode_and_does_not_show_itself_is_passed_over,

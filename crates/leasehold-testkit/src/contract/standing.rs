@@ -1,10 +1,10 @@
 //! Those who keep others out of what they could share.
 
-use leasehold::{Departure, RESERVATION, Word};
+use leasehold::{Attempt, Departure, Fence, Key, Mode, RESERVATION, Renewal, Word};
 
 use super::offers::{full, parties};
-use super::party::{AT_ONCE, Party, SOON, busy, in_time, is_granted, line, until, waiters};
-use super::scene::{LONG, Scene};
+use super::party::{AT_ONCE, Party, SOON, Wish, busy, in_time, is_granted, line, until, waiters};
+use super::scene::{LONG, Scene, held};
 
 pub(crate) async fn m7_readers_behind_a_writer_that_leaves_are_called(scene: &Scene) {
     let parties = [(); 4].map(|()| Party::new(scene));
@@ -41,6 +41,82 @@ pub(crate) async fn m7_a_reader_that_goes_ahead_calls_those_that_wait(scene: &Sc
     first.has_turn().await;
     first.is_granted().await;
     assert!(!writer.words().contains(&Word::YourTurn));
+}
+
+/// By the downgrade itself, or by the first of them that looks.
+pub(crate) async fn m7_readers_that_wait_while_a_lock_becomes_shared_are_called(scene: &Scene) {
+    let parties: Vec<Party<'_>> = (0..24).map(|_| Party::new(scene)).collect();
+    let key = scene.key();
+    let holds = parties[0].wants(&key, 0);
+    let writer = parties[1].wants(&key, 98);
+    let late = parties[2].wants(&key, 99).shared();
+    let readers: Vec<Wish<'_>> = parties[1..]
+        .iter()
+        .zip(1..)
+        .map(|(party, since)| party.wants(&key, since).shared())
+        .collect();
+    let fence = granted(holds.ask().await);
+    for waits in readers.iter().chain([&writer, &late]) {
+        waits.is_refused().await;
+    }
+    becomes_shared(&holds, fence).await;
+    // Not the oldest.
+    readers[4].is_granted().await;
+    for called in readers.iter().filter(|it| it.ticket != readers[4].ticket) {
+        called.has_turn().await;
+        called.is_granted().await;
+    }
+    for waits in [&writer, &late] {
+        assert!(!waits.words().contains(&Word::YourTurn));
+    }
+    assert_eq!(line(&parties[0], &key).await, waiters([&writer, &late]));
+}
+
+/// One that made its lock shared asks for it as a reader where it still stands as a writer.
+pub(crate) async fn m7_a_waiter_has_one_place_in_whatever_mode_it_asks(scene: &Scene) {
+    let parties = [(); 2].map(|()| Party::new(scene));
+    let [holder, other] = &parties;
+    let key = scene.key();
+    let (holds, mut wish) = (holder.wants(&key, 0), other.wants(&key, 1));
+    let fence = granted(holds.ask().await);
+    for mode in [Mode::Exclusive, Mode::Shared, Mode::Exclusive, Mode::Shared] {
+        wish.claim.mode = mode;
+        wish.is_refused().await;
+        assert_eq!(modes(holder, &key).await, [mode]);
+        wish.depart(Departure::Requeue(wish.ticket)).await;
+        assert_eq!(modes(holder, &key).await, [mode]);
+    }
+    wish.leaves().await;
+    assert_eq!(line(holder, &key).await, []);
+
+    wish.claim.mode = Mode::Exclusive;
+    wish.is_refused().await;
+    becomes_shared(&holds, fence).await;
+    wish.claim.mode = Mode::Shared;
+    // It does not keep itself out.
+    wish.is_granted().await;
+    assert_eq!(line(holder, &key).await, []);
+}
+
+fn granted(answer: Attempt) -> Fence {
+    match answer {
+        Attempt::Granted(grant) => grant.fence,
+        Attempt::Busy(busy) => panic!("should be granted, and is {busy:?}"),
+    }
+}
+
+/// Makes a lock shared that was taken alone.
+async fn becomes_shared(holds: &Wish<'_>, fence: Fence) {
+    let shared = holds.claim.clone().with_mode(Mode::Shared);
+    let member = &holds.party.member;
+    let renewed = member.renew(&[held(&shared, fence)]).await;
+    assert!(matches!(renewed[..], [Renewal::Renewed]), "{renewed:?}");
+}
+
+/// How those want it who wait, in order.
+async fn modes(party: &Party<'_>, key: &Key) -> Vec<Mode> {
+    let waiters = party.member.waiters(key).await.expect("an answer");
+    waiters.iter().map(|waiter| waiter.mode).collect()
 }
 
 pub(crate) async fn m9_a_writer_that_does_not_show_itself_keeps_nobody_out(scene: &Scene) {

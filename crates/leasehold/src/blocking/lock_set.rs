@@ -25,34 +25,9 @@ use crate::key::Key;
 pub struct LockSet(pub(super) crate::LockSet);
 
 impl LockSet {
-    /// As [`crate::LockSet::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// As [`crate::LockSet::wait`].
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// As [`crate::LockSet::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
-    /// As [`crate::LockSet::lock_delay`].
-    pub fn lock_delay(self, span: Duration) -> Self {
-        Self(self.0.lock_delay(span))
-    }
-
-    /// As [`crate::LockSet::mode`].
-    pub fn mode(self, mode: Mode) -> Self {
-        Self(self.0.mode(mode))
-    }
-
-    /// As [`crate::LockSet::barging`].
-    pub fn barging(self, barging: bool) -> Self {
-        Self(self.0.barging(barging))
+    settings! { LockSet:
+        ttl(Duration), wait(Duration), max_hold(Duration),
+        lock_delay(Duration), mode(Mode), barging(bool),
     }
 
     /// Takes the locks if all are free; `None` if somebody else holds one.

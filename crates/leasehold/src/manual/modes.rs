@@ -38,7 +38,7 @@
 //! # Permits
 //!
 //! A lock with n permits is held by up to n owners, each with a permit, a lease and a fence of its own;
-//! one that dies gives its permit back after one TTL. Whoever asks says how many permits there are. While
+//! one that dies gives its permit back after one TTL, and the delay if there is one. Whoever asks says how many permits there are. While
 //! any is held, another number is an error, not a wait: it would be two programs that disagree.
 //!
 //! # Several names

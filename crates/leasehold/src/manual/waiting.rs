@@ -11,8 +11,8 @@
 //! | a newcomer, or [`try_acquire`](crate::Lock::try_acquire) | when the lock is free and not kept for anybody: mostly when nobody waits; once, after a lease that ended without a release |
 //! | [`barging`](crate::Lock::barging) | ahead of all who wait, when the lock is free or only kept for somebody |
 //! | a client of another library | when it asks while the lock is free, for which it is left free now and then: [`Quorum::foreign_gap`](crate::Quorum::foreign_gap) |
-//! | a reader | together with other readers, but not past a writer that waits |
-//! | one who wants a [permit](crate::Semaphore) | in its turn as soon as one is free, however many are held; not past a writer that waits |
+//! | a reader | together with other readers, but not past one that waits to have it alone, or for a permit |
+//! | one who wants a [permit](crate::Semaphore) | in its turn as soon as one is free, however many are held; not past one that waits for it in another mode |
 //!
 //! A holder of another library tells nobody when it is done. The first in the queue then looks ten
 //! times a second, and nobody else does.

@@ -234,7 +234,8 @@ impl<'a> Election<'a> {
 }
 
 /// The error of too few members: that of the only member, that other permits are held at so many that
-/// no majority is left, one that all failed members share and that will not pass by itself, or no quorum. `open`: how many were not heard when it was decided.
+/// no majority is left, one that all failed members share and that will not pass by itself, or no
+/// quorum. `open`: how many were not heard when it was decided.
 pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -> Error {
     if let (1, [only]) = (total, failures.as_slice()) {
         return only.error.clone();
@@ -259,13 +260,15 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
                     | ErrorKind::Closed
             ) && failures.iter().all(|failure| failure.error.kind() == *kind)
         });
-    let text = format!(
-        "no quorum: {}{} of {total} members count, {} are needed",
-        if open > 0 { "at most " } else { "" },
-        total - failures.len(),
-        majority(total)
-    );
-    let lacking = (majority(total) + failures.len()).saturating_sub(total);
+    let (counting, needed) = (total - failures.len(), majority(total));
+    let text = if counting < needed {
+        let most = if open > 0 { "at most " } else { "" };
+        format!("no quorum: {most}{counting} of {total} members count, {needed} are needed")
+    } else {
+        // A lease may stand at some members and be gone at others.
+        format!("no quorum: fewer than {needed} of {total} members gave the same answer")
+    };
+    let lacking = needed.saturating_sub(counting);
     let mut again: Vec<Duration> = failures.iter().filter_map(|f| f.counts_again).collect();
     again.sort_unstable();
     let counts_again = lacking
@@ -274,4 +277,34 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
     Error::new(shared.unwrap_or(ErrorKind::NoQuorum), text)
         .with_members(failures)
         .with_counts_again(counts_again)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::MemberId;
+
+    fn text(total: usize, open: usize, failed: usize) -> String {
+        let failure = |number| {
+            let error = Error::new(ErrorKind::Unreachable, "silent");
+            MemberFailure::new(MemberId::new(format!("m{number}")), error)
+        };
+        let error = too_few(total, open, (0..failed).map(failure).collect());
+        assert_eq!(error.kind(), ErrorKind::NoQuorum);
+        error.reason().to_owned()
+    }
+
+    #[test]
+    fn no_quorum_says_what_is_lacking() {
+        for (total, open, failed, lacking) in [
+            (5, 0, 3, "2 of 5 members count, 3 are needed"),
+            (5, 1, 3, "at most 2 of 5 members count, 3 are needed"),
+            (4, 0, 2, "2 of 4 members count, 3 are needed"),
+            // Two had it, two had it not.
+            (5, 0, 1, "fewer than 3 of 5 members gave the same answer"),
+            (4, 0, 0, "fewer than 3 of 4 members gave the same answer"),
+        ] {
+            assert_eq!(text(total, open, failed), format!("no quorum: {lacking}"));
+        }
+    }
 }

@@ -165,3 +165,16 @@ fn without_async_a_guarded_value_and_a_downgrade_are_the_same() {
     assert_eq!(text.release().unwrap(), Ended::Released);
     assert_eq!(joined.release().unwrap(), Ended::Released);
 }
+
+#[test]
+fn without_async_a_client_sees_the_same() {
+    let store = leasehold::MemoryStore::new();
+    let client = Client::new(store.clone());
+    let locks = blocking::Client::new(store);
+    let guard = locks.lock("stock").acquire().unwrap();
+    assert_eq!(locks.list("sto", 9).unwrap(), [guard.key().clone()]);
+    assert_eq!(locks.holders("stock").unwrap().len(), 1);
+    assert_eq!(locks.guarantees(), client.guarantees());
+    assert_eq!(locks.describe(), client.describe());
+    guard.release().unwrap();
+}

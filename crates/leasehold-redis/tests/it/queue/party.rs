@@ -5,7 +5,7 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::{
     Attempt, Busy, Claim, ClientInfo, Departure, Error, Grant, Heard, Hint, Key, Member, Mode,
-    Owner, Permits, Release, Slot, Store, Ticket, Turn, Word,
+    Owner, Permits, Release, Renewal, Slot, Store, Ticket, Turn, Word,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
@@ -73,6 +73,14 @@ impl Party {
         let claim = self.claim(mode);
         crate::support::granted(&self.member, &claim).await;
         claim
+    }
+
+    /// Shares with others what it holds alone.
+    pub(super) async fn makes_shared(&self, claim: &Claim, grant: &Grant) {
+        let shared = claim.clone().with_mode(Mode::Shared);
+        let lease = crate::support::held(&shared, grant);
+        let renewed = self.member.renew(&[lease]).await;
+        assert!(matches!(renewed[..], [Renewal::Renewed]), "{renewed:?}");
     }
 
     pub(super) async fn asks(&self, waiting: Waiting) -> Result<(Claim, Attempt), Error> {
@@ -197,9 +205,18 @@ impl Party {
 
 /// As if the last one had been asked to only a moment ago, however slow the test is.
 pub(super) fn nobody_else_is_to_show_itself(server: &RedisServer) {
-    let (until, shows) = ("9000000000000", "shows");
-    let set = server.command(&["ZADD", OFFERED, "XX", "CH", until, shows]);
-    assert_eq!(set, Reply::Integer(1));
+    lasts(server, "shows");
+}
+
+/// As if those who wait had been called only a moment ago.
+pub(super) fn nobody_is_called_again(server: &RedisServer) {
+    lasts(server, "called");
+}
+
+fn lasts(server: &RedisServer, note: &str) {
+    let until = "9000000000000";
+    let set = server.command(&["ZADD", OFFERED, "XX", "CH", until, note]);
+    assert_eq!(set, Reply::Integer(1), "{note}");
 }
 
 impl Waiting {

@@ -3,7 +3,9 @@
 use leasehold::{Attempt, Mode, RESERVATION};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use super::party::{Party, QUEUE, Waiting, is_granted, nobody_else_is_to_show_itself};
+use super::party::{
+    Party, QUEUE, Waiting, is_granted, nobody_else_is_to_show_itself, nobody_is_called_again,
+};
 use crate::support::{busy, granted, value};
 
 #[tokio::test]
@@ -25,6 +27,7 @@ async fn the_first_of_many_readers_calls_those_behind_it_up_to_the_next_writer()
     a.hears_its_turn(readers[0]).await;
     b.hears_soon(readers[1]).await;
     let (one, _) = a.granted(readers[0]).await;
+    nobody_is_called_again(&server);
     b.hears_its_turn(readers[1]).await;
     c.hears_its_turn(readers[2]).await;
     // It keeps one out that could join, who is to look should it not come.
@@ -51,6 +54,36 @@ async fn the_first_of_many_readers_calls_those_behind_it_up_to_the_next_writer()
     late.hears_soon(fifth).await;
     late.hears_its_turn(fifth).await;
     late.granted(fifth).await;
+}
+
+#[tokio::test]
+async fn who_comes_in_first_where_a_lock_was_made_shared_calls_the_others_once() {
+    let server = RedisServer::start();
+    let parties: Vec<Party> = (0..22).map(|_| Party::at(&server)).collect();
+    let (holder, readers) = parties.split_first().unwrap();
+    let waiting = readers.iter().zip(1..);
+    let mut waiting = waiting.map(|(party, since)| (party, party.since(since).shared()));
+    let (first, own) = waiting.next().unwrap();
+    let others: Vec<(&Party, Waiting)> = waiting.collect();
+    // Also soon after others were called.
+    for _ in 0..2 {
+        let (held, grant) = holder.granted(holder.since(0)).await;
+        first.busy(own).await;
+        for (party, waiting) in &others {
+            party.busy(*waiting).await;
+        }
+        holder.makes_shared(&held, &grant).await;
+        first.granted(own).await;
+        nobody_is_called_again(&server);
+        for (party, waiting) in &others {
+            party.hears_its_turn(*waiting).await;
+            party.granted(*waiting).await;
+        }
+        for (party, _) in &others {
+            party.has_heard_nothing().await;
+        }
+        server.command(&["DEL", "deploy"]);
+    }
 }
 
 #[tokio::test]
