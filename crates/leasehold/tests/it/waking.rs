@@ -7,7 +7,7 @@ const CALLERS: usize = 32;
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .build()
-        .unwrap()
+        .expect("a runtime")
 }
 
 /// All at once, so that they are woken by one another's message.
@@ -16,13 +16,13 @@ async fn take_and_release(client: &Client) {
         let lock = client.lock(format!("lock/{caller}"));
         background::spawn(async move {
             for _ in 0..10 {
-                let guard = lock.acquire().await.unwrap();
-                assert_eq!(guard.release().await.unwrap(), Ended::Released);
+                let guard = lock.acquire().await.expect("granted");
+                assert_eq!(guard.release().await.expect("freed"), Ended::Released);
             }
         })
     });
     for caller in callers.collect::<Vec<_>>() {
-        caller.await.unwrap();
+        caller.await.expect("it ends");
     }
 }
 
