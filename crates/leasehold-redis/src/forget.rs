@@ -55,11 +55,11 @@ impl RedisMember {
 fn names(records: &Records) -> [String; 6] {
     [
         records.lock.clone(),
-        records.fence(),
-        records.readers(),
-        records.queue(),
-        records.offered(),
-        records.slots(),
+        records.fence().concat(),
+        records.readers().concat(),
+        records.queue().concat(),
+        records.offered().concat(),
+        records.slots().concat(),
     ]
 }
 
