@@ -223,7 +223,8 @@ local function show(entry, now)
   local client = client_of(entry)
   if is_late(client, now) then
     return 'gone'
-  elseif lapses(SHOWS) > now then
+  elseif lapses(SHOWS) >= now then
+    -- Also in the last millisecond of its time, when it is not late yet.
     return 'seen'
   elseif not hears(entry, soon(0)) then
     return 'gone'

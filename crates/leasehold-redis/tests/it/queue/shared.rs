@@ -1,5 +1,7 @@
 //! Readers and writers in one queue.
 
+use std::time::Duration;
+
 use leasehold::{Attempt, Mode, RESERVATION};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
@@ -54,6 +56,19 @@ async fn the_first_of_many_readers_calls_those_behind_it_up_to_the_next_writer()
     late.hears_soon(fifth).await;
     late.hears_its_turn(fifth).await;
     late.granted(fifth).await;
+}
+
+#[tokio::test]
+async fn who_does_not_show_itself_is_asked_once_until_it_is_late() {
+    let server = RedisServer::start();
+    let [holder, silent, reader] = [(); 3].map(|()| Party::at(&server));
+    holder.takes(Mode::Shared).await;
+    let (writer, behind) = (silent.since(1), reader.since(2).shared());
+    silent.busy(writer).await;
+    // Again and again, so that somebody asks in the very millisecond in which its time ends.
+    while !is_granted(&reader.asks(behind).await.unwrap().1) {}
+    assert_eq!(silent.hears_soon(writer).await, Duration::ZERO);
+    silent.has_heard_nothing().await;
 }
 
 #[tokio::test]
