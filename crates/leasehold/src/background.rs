@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
-use crate::relay::Relays;
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
 ///
@@ -122,7 +121,6 @@ pub(crate) struct Background {
     /// thread.
     tasks: UnboundedSender<Task>,
     place: Place,
-    relays: Arc<Relays>,
 }
 
 type Task = BoxFuture<'static, ()>;
@@ -183,11 +181,7 @@ impl Background {
     fn at(place: Place) -> Self {
         let (tasks, inbox) = unbounded_channel();
         drop(place.handle().spawn(start_all(inbox)));
-        Self {
-            tasks,
-            place,
-            relays: Arc::default(),
-        }
+        Self { tasks, place }
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
@@ -217,8 +211,7 @@ impl Background {
         outcome: oneshot::Receiver<T>,
     ) -> Outcome<T> {
         self.spawn(task);
-        let relays = matches!(self.place, Place::Own { .. }).then(|| Arc::clone(&self.relays));
-        Outcome { outcome, relays }
+        Outcome(outcome)
     }
 
     /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
@@ -255,22 +248,13 @@ impl Place {
 
 /// What a task on the background thread comes to.
 #[derive(Debug)]
-pub(crate) struct Outcome<T> {
-    outcome: oneshot::Receiver<T>,
-    /// To callers on other runtimes than the task's own.
-    relays: Option<Arc<Relays>>,
-}
+pub(crate) struct Outcome<T>(oneshot::Receiver<T>);
 
 impl<T> Future for Outcome<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Ok(output) = self.outcome.try_recv() {
-            return Poll::Ready(Ok(output));
-        }
-        let waker = self.relays.as_ref().map(|relays| relays.waker(cx.waker()));
-        let mut cx = Context::from_waker(waker.as_ref().unwrap_or(cx.waker()));
-        Pin::new(&mut self.outcome).poll(&mut cx).map_err(|_| {
+        Pin::new(&mut self.0).poll(cx).map_err(|_| {
             let text = "the client's background thread has ended";
             Error::new(ErrorKind::Closed, text)
         })

@@ -101,7 +101,6 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
-mod relay;
 mod running;
 mod semaphore;
 mod store;

@@ -10,7 +10,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
-/// All at once, so that they are woken by one another's message.
+/// All at once.
 async fn take_and_release(client: &Client) {
     let callers = (0..CALLERS).map(|caller| {
         let lock = client.lock(format!("lock/{caller}"));
@@ -43,7 +43,7 @@ fn a_caller_that_blocks_the_thread_of_its_runtime() {
         take_and_release(&client).await;
         let waiting = client.lock("held");
         let guard = waiting.acquire().await.unwrap();
-        // So that it is not the only one that waits.
+        // It waits all the while.
         let other = background::spawn(async move { waiting.acquire().await.map(drop) });
         let lock = client.lock("x");
         let blocking = background::spawn(async move {
@@ -73,4 +73,21 @@ fn a_caller_whose_runtime_ended_before_the_answer() {
     // Nobody waits any more, and nothing is held.
     let guard = pollster::block_on(client.lock("x").acquire()).unwrap();
     pollster::block_on(guard.release()).unwrap();
+}
+
+/// Its tasks run on a thread that lends it nothing but its handle.
+#[test]
+fn callers_beside_a_runtime_that_nobody_drives_any_more() {
+    let client = Client::new(MemoryStore::new());
+    let runtime = runtime();
+    runtime.block_on(take_and_release(&client));
+    let callers = tokio::task::LocalSet::new();
+    for caller in 0..CALLERS {
+        let lock = client.lock(format!("lock/{caller}"));
+        callers.spawn_local(async move {
+            let guard = lock.acquire().await.expect("granted");
+            assert_eq!(guard.release().await.expect("freed"), Ended::Released);
+        });
+    }
+    runtime.handle().block_on(callers);
 }
