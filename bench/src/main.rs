@@ -20,6 +20,7 @@ mod files;
 mod frozen;
 mod handover;
 mod held;
+mod line_process;
 mod machine;
 mod modes;
 mod options;

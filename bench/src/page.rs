@@ -94,25 +94,22 @@ fn row<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
 
 /// The median, and in brackets the least and the most.
 pub(crate) fn spread(spread: Option<Spread>) -> String {
-    spread.map_or_else(nothing, |spread| {
-        let Spread {
-            median,
-            least,
-            most,
-        } = spread;
-        format!("{median:.0} ({least:.0}–{most:.0})")
-    })
+    with_decimals(spread, 0)
 }
 
 /// The same of a ratio, or of other small numbers.
 pub(crate) fn fine_spread(spread: Option<Spread>) -> String {
+    with_decimals(spread, 2)
+}
+
+fn with_decimals(spread: Option<Spread>, decimals: usize) -> String {
     spread.map_or_else(nothing, |spread| {
         let Spread {
             median,
             least,
             most,
         } = spread;
-        format!("{median:.2} ({least:.2}–{most:.2})")
+        format!("{median:.decimals$} ({least:.decimals$}–{most:.decimals$})")
     })
 }
 

@@ -1,8 +1,6 @@
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use crate::line_process::LineProcess;
 use crate::peers;
 use crate::record::Record;
 use crate::subject::Subject;
@@ -23,12 +21,7 @@ use crate::subject::Subject;
 ///
 /// It ends when its standard input does, and is ended with this handle.
 #[derive(Debug)]
-pub(crate) struct WorkerProcess {
-    name: &'static str,
-    process: Child,
-    orders: ChildStdin,
-    answers: Receiver<String>,
-}
+pub(crate) struct WorkerProcess(LineProcess);
 
 /// What a worker is to do when it contends.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +46,6 @@ pub(crate) enum Keys {
 /// The one lock, or the first.
 pub(crate) const KEY: &str = "bench";
 
-/// How long an answer is awaited: long enough to wait out a lease that was left behind.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
-
 impl Keys {
     fn word(self) -> &'static str {
         match self {
@@ -76,37 +66,17 @@ impl WorkerProcess {
             .args([subject.settings, KEY])
             .args([scenario.keys.word(), &scenario.waiters.to_string()])
             .args([scenario.hold, scenario.away].map(|span| span.as_micros().to_string()))
-            .args(ports.iter().map(ToString::to_string))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let failed = |error: std::io::Error| format!("{}: {error}", subject.name);
-        let mut process = command.spawn().map_err(failed)?;
-        let pipes = process.stdin.take().zip(process.stdout.take());
-        let (orders, output) = pipes.ok_or("a worker without pipes")?;
-        let (sender, answers) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody listens any more once the handle is gone.
-                let _ = sender.send(line);
-            }
-        });
-        Ok(Self {
-            name: subject.name,
-            process,
-            orders,
-            answers,
-        })
+            .args(ports.iter().map(ToString::to_string));
+        LineProcess::start(subject.name, &mut command).map(Self)
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.process.id()
+        self.0.pid()
     }
 
     /// Gives an order and returns the line that answers it.
     pub(crate) fn ask(&mut self, order: &str) -> Result<String, String> {
-        writeln!(self.orders, "{order}")
-            .map_err(|error| format!("{} takes no orders: {error}", self.name))?;
-        self.answer(order)
+        self.0.ask(order)
     }
 
     /// Gives an order that has only one right answer.
@@ -115,7 +85,7 @@ impl WorkerProcess {
         if answer == right {
             Ok(())
         } else {
-            let name = self.name;
+            let name = self.0.name();
             Err(format!(
                 "{name}: to {order} it answered {answer:?}, not {right:?}"
             ))
@@ -128,29 +98,15 @@ impl WorkerProcess {
         let instant = answer
             .strip_prefix("mark ")
             .and_then(|text| text.parse().ok());
-        instant.ok_or_else(|| format!("{}: to mark it answered {answer:?}", self.name))
+        instant.ok_or_else(|| format!("{}: to mark it answered {answer:?}", self.0.name()))
     }
 
     pub(crate) fn finish(&mut self) -> Result<Record, String> {
         let mut record = Record::default();
         let mut line = self.ask("finish")?;
         while record.take(&line)? {
-            line = self.answer("finish")?;
+            line = self.0.answer("finish")?;
         }
         Ok(record)
-    }
-
-    fn answer(&mut self, order: &str) -> Result<String, String> {
-        self.answers
-            .recv_timeout(ANSWER_MAX)
-            .map_err(|error| format!("{} did not answer to {order}: {error}", self.name))
-    }
-}
-
-impl Drop for WorkerProcess {
-    fn drop(&mut self) {
-        // An error means that it has ended already; then waiting only collects it.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -1,5 +1,4 @@
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use leasehold_testkit::servers::{RedisServer, RedisSet};
@@ -7,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
 use super::worker::{Order, VERB};
+use crate::line_process::LineProcess;
 use crate::options::Options;
 
 /// A subject in one round.
@@ -63,17 +63,9 @@ impl Run {
             urls: servers.urls(),
         };
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut worker = Command::new(own)
-            .arg(VERB)
-            .arg(serde_json::to_string(&order).map_err(|error| error.to_string())?)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let seen = Self::talk(&mut worker, condition, &servers[4]);
-        // It has nothing more to say.
-        let _ = worker.kill();
-        let _ = worker.wait();
+        let order = serde_json::to_string(&order).map_err(|error| error.to_string())?;
+        let worker = LineProcess::start(name, Command::new(own).args([VERB, &order]))?;
+        let seen = Self::watch(worker, condition, &servers[4]);
         Ok(Self {
             name: name.into(),
             condition,
@@ -83,26 +75,17 @@ impl Run {
         })
     }
 
-    fn talk(
-        worker: &mut std::process::Child,
+    fn watch(
+        mut worker: LineProcess,
         condition: Condition,
         server: &RedisServer,
     ) -> Result<Seen, String> {
-        let pipes = worker.stdin.take().zip(worker.stdout.take());
-        let (mut orders, output) = pipes.ok_or("a worker without pipes")?;
-        let mut answers = BufReader::new(output).lines();
-        let mut answer = || match answers.next() {
-            Some(Ok(line)) => Ok(line),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err("the worker ended".to_owned()),
-        };
-        let ready = answer()?;
+        let ready = worker.answer("its start")?;
         if ready != "ready" {
             return Err(ready);
         }
         let _spell = condition.begin(server);
-        writeln!(orders, "go").map_err(|error| error.to_string())?;
-        let text = answer()?;
+        let text = worker.ask("go")?;
         serde_json::from_str(&text).map_err(|error| format!("{text}: {error}"))
     }
 }

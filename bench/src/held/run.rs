@@ -1,5 +1,4 @@
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
@@ -7,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::worker::{Taken, VERB, Watch};
 use crate::figures::number;
+use crate::line_process::LineProcess;
 use crate::machine::CpuTime;
 use crate::options::Options;
 
@@ -42,18 +42,13 @@ impl Run {
         // Each lock is renewed several times.
         let (ttl, seconds) = options.pick((6_u64, 8_usize), (30, 33));
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut worker = Command::new(own)
+        let mut command = Command::new(own);
+        command
             .args([VERB, &locks.to_string(), &ttl.to_string()])
-            .args(servers.urls())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let seen = watch(&mut worker, &servers, seconds);
+            .args(servers.urls());
         // The locks go with their servers.
-        let _ = worker.kill();
-        let _ = worker.wait();
-        let (taken, usage, watch) = seen?;
+        let worker = LineProcess::start("the holder", &mut command)?;
+        let (taken, usage, watch) = watch(worker, &servers, seconds)?;
         let span = number(usage.commands.len());
         Ok(Self {
             locks,
@@ -82,23 +77,15 @@ struct Usage {
 }
 
 fn watch(
-    worker: &mut Child,
+    mut worker: LineProcess,
     servers: &RedisSet,
     seconds: usize,
 ) -> Result<(Taken, Usage, Watch), String> {
-    let pipes = worker.stdin.take().zip(worker.stdout.take());
-    let (mut orders, output) = pipes.ok_or("a worker without pipes")?;
-    let mut answers = BufReader::new(output).lines();
-    let mut answer = || match answers.next() {
-        Some(Ok(line)) => Ok(line),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Err("the worker ended".to_owned()),
-    };
-    let taken = answer()?;
+    let taken = worker.answer("its start")?;
     let taken: Taken = serde_json::from_str(&taken).map_err(|error| format!("{taken}: {error}"))?;
     let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
     let (client, servers_before) = (
-        CpuTime::of_process(worker.id())?,
+        CpuTime::of_process(worker.pid())?,
         CpuTime::of_processes(&pids)?,
     );
     let mut usage = Usage {
@@ -118,10 +105,9 @@ fn watch(
         usage.commands.push(number(now.commands - before.commands));
         before = now;
     }
-    usage.client = CpuTime::of_process(worker.id())?.seconds_since(client);
+    usage.client = CpuTime::of_process(worker.pid())?.seconds_since(client);
     usage.servers = CpuTime::of_processes(&pids)?.seconds_since(servers_before);
-    writeln!(orders, "report").map_err(|error| error.to_string())?;
-    let watched = answer()?;
+    let watched = worker.ask("report")?;
     let watched = serde_json::from_str(&watched).map_err(|error| format!("{watched}: {error}"))?;
     Ok((taken, usage, watched))
 }
