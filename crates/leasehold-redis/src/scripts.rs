@@ -8,21 +8,37 @@ macro_rules! script {
     };
 }
 
-pub(crate) static ACQUIRE_EXCLUSIVE: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/acquire_exclusive.lua");
-pub(crate) static ACQUIRE_SHARED: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/readers.lua", "lua/acquire_shared.lua");
+pub(crate) static ACQUIRE_EXCLUSIVE: LazyLock<Script> = script!(
+    "lua/words.lua",
+    "lua/lease.lua",
+    "lua/acquire_exclusive.lua"
+);
+pub(crate) static ACQUIRE_SHARED: LazyLock<Script> = script!(
+    "lua/words.lua",
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/acquire_shared.lua"
+);
 pub(crate) static ACQUIRE_PERMIT: LazyLock<Script> = script!(
+    "lua/words.lua",
     "lua/lease.lua",
     "lua/readers.lua",
     "lua/permits.lua",
     "lua/acquire_permit.lua"
 );
-pub(crate) static RENEW: LazyLock<Script> =
-    script!("lua/lease.lua", "lua/readers.lua", "lua/renew.lua");
-pub(crate) static SEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/seal.lua");
-pub(crate) static HEAL: LazyLock<Script> = script!("lua/lease.lua", "lua/heal.lua");
+pub(crate) static RENEW: LazyLock<Script> = script!(
+    "lua/words.lua",
+    "lua/lease.lua",
+    "lua/readers.lua",
+    "lua/renew.lua"
+);
+pub(crate) static SEAL: LazyLock<Script> =
+    script!("lua/words.lua", "lua/lease.lua", "lua/seal.lua");
+pub(crate) static HEAL: LazyLock<Script> =
+    script!("lua/words.lua", "lua/lease.lua", "lua/heal.lua");
 pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> = script!(
+    "lua/words.lua",
+    "lua/in_turn_alone.lua",
     "lua/lease.lua",
     "lua/readers.lua",
     "lua/queue.lua",
@@ -30,6 +46,7 @@ pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> = script!(
     "lua/acquire_in_turn.lua"
 );
 pub(crate) static ACQUIRE_PERMIT_IN_TURN: LazyLock<Script> = script!(
+    "lua/words.lua",
     "lua/lease.lua",
     "lua/readers.lua",
     "lua/permits.lua",
@@ -40,12 +57,15 @@ pub(crate) static ACQUIRE_PERMIT_IN_TURN: LazyLock<Script> = script!(
 );
 pub(crate) static DEPART: LazyLock<Script> = script!(
     "lua/release_alone.lua",
+    "lua/words.lua",
+    "lua/hand_over_alone.lua",
     "lua/lease.lua",
     "lua/release.lua",
     "lua/queue.lua",
     "lua/depart.lua"
 );
 pub(crate) static DEPART_WITH_PERMIT: LazyLock<Script> = script!(
+    "lua/words.lua",
     "lua/lease.lua",
     "lua/readers.lua",
     "lua/permits.lua",
@@ -55,6 +75,7 @@ pub(crate) static DEPART_WITH_PERMIT: LazyLock<Script> = script!(
     "lua/depart.lua"
 );
 pub(crate) static LEAVE_QUEUE: LazyLock<Script> = script!(
+    "lua/words.lua",
     "lua/lease.lua",
     "lua/readers.lua",
     "lua/permits.lua",

@@ -194,17 +194,23 @@ mod tests {
         ] {
             assert_eq!(format!("leasehold:{}", crate::lease::word(mode)), sentinel);
         }
+        let lua = include_str!("lua/queue.lua");
+        assert!(lua.contains(&format!("local PERMIT_MARK = '{PERMIT_MARK}'\n")));
+        let lua = include_str!("lua/words.lua");
         assert!(lua.contains(&format!("local COUNTER = '{COUNTER}'\n")));
         assert!(lua.contains(&format!("local RESERVED = '{RESERVED}'\n")));
         assert!(lua.contains("local REST_MS = 7 * 24 * 60 * 60 * 1000\n"));
         assert_eq!(REST_MS, 604_800_000);
-        let lua = include_str!("lua/queue.lua");
+        for ours in [SHARED, PERMITS, RESERVED] {
+            assert!(ours.starts_with("leasehold:"), "{ours}");
+        }
+        assert!(lua.contains("local OURS = 'leasehold:'\n"));
         let client = "0123456789abcdef";
         let inbox = inbox(client.parse().unwrap());
         let inbox = inbox.strip_suffix(client).unwrap();
         assert!(lua.contains(&format!("local INBOX = '{inbox}'\n")));
         assert!(lua.contains(&format!("local SHARED_MARK = '{SHARED_MARK}'\n")));
-        assert!(lua.contains(&format!("local PERMIT_MARK = '{PERMIT_MARK}'\n")));
+        assert!(lua.contains(&format!("local CLIENT_LENGTH = {}\n", client.len())));
         let waiter = format!("{:016x}.{:032x}", 7, 9);
         assert!(lua.contains(&format!("local WAITER_LENGTH = {}\n", waiter.len())));
         let reservation = leasehold::RESERVATION.as_millis();

@@ -7,7 +7,10 @@
 -- Source  Leasehold's wire v1, "the queue"
 
 local function pass_on()
-  if departure == 'requeue' then
+  if handed_to then
+    tell_a_stand_in(is_of(handed_to), RESERVATION_MS, now_ms())
+    return
+  elseif departure == 'requeue' then
     enqueue(entry_of(ARGV[4], mode), ARGV[5])
   elseif not held then
     return
@@ -32,5 +35,5 @@ end
 
 -- What somebody left in the records of the queue does not make a lock held that is free.
 local failure = outcome(pcall(pass_on)) or unsaid
-local freed = held and 1 or 0
+local freed = (held or handed_to) and 1 or 0
 return failure and {freed, failure} or freed

@@ -1,4 +1,4 @@
--- What the scripts have in common; it is put in front of each of them.
+-- What the scripts have in common; it is put in front of each of them, behind words.lua.
 --
 -- A lease is one of three things (wire v1, "the lock key"), called by its mode:
 --   exclusive:   the lock key holds the owner;
@@ -14,20 +14,8 @@
 local SHARED = 'leasehold:shared'
 local PERMITS = 'leasehold:permits:'
 
--- What the lock key holds while the lock is kept for the next in the queue begins with this.
-local RESERVED = 'leasehold:next:'
-
--- Under this name "offered" says until when a free lock is left free (queue.lua).
-local GAP = 'gap'
-
 -- What an operator who breaks a lock puts under its key begins with this.
 local BROKEN = 'leasehold:broken:'
-
--- The counter of fences: one entry of a ZSET, since ZADD GT is "raise to at least" in one command.
-local COUNTER = 'f'
-
--- How long a counter outlives the last use of its lock: 7 days. No immortal key per lock.
-local REST_MS = 7 * 24 * 60 * 60 * 1000
 
 local function now_ms()
   local time = redis.call('TIME')

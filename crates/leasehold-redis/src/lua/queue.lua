@@ -16,17 +16,8 @@
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- Source  Leasehold's wire v1, "the queue"
 
-local SHARED_MARK = '/s'
 local PERMIT_MARK = '/p'
-local WAITER_LENGTH = 49
-local INBOX = 'leasehold:inbox:'
-local RESERVATION_MS = 1000
-local RECORD_MS = 30 * 1000
 local SHOWS = 'shows'
-local CALLED = 'called'
-
--- So many entries are looked at at once.
-local FEW = 4
 
 local lock, fence, readers, queue, offered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
@@ -37,9 +28,8 @@ local offer_free = nil
 -- Set once the server has refused to tell somebody something: its error.
 local unsaid = nil
 
--- A waiter is the id of its client, a dot, and a nonce.
 local function client_of(entry)
-  return string.sub(entry, 1, 16)
+  return string.sub(entry, 1, CLIENT_LENGTH)
 end
 
 local function is_shared(entry)

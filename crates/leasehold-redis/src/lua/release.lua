@@ -15,7 +15,7 @@ local mode, owner, departure = ARGV[1], ARGV[2], ARGV[3]
 local slots = KEYS[6]
 
 local now = mode ~= 'exclusive' and now_ms()
-local held = holds(mode, owner, lock, readers, now)
+local held = not handed_to and holds(mode, owner, lock, readers, now)
 if mode == 'exclusive' then
   if held then
     redis.call('DEL', lock)
@@ -34,7 +34,8 @@ else
   end
 end
 -- Mostly nobody waits: then that is all, and what follows is not even defined.
-if departure ~= 'requeue' and not (held and redis.call('EXISTS', queue) == 1) then
+local is_over = departure ~= 'requeue' and not (held and redis.call('EXISTS', queue) == 1)
+if is_over and not handed_to then
   return held and 1 or 0
 end
 

@@ -6,7 +6,8 @@
 -- Or both are those of release.lua.
 -- Answer  that of release.lua
 
-if #ARGV == 1 and redis.pcall('GET', KEYS[1]) == ARGV[1] and redis.call('EXISTS', KEYS[2]) == 0 then
+local stands = #ARGV == 1 and redis.pcall('GET', KEYS[1]) == ARGV[1]
+if stands and redis.call('EXISTS', KEYS[2]) == 0 then
   return redis.call('DEL', KEYS[1])
 end
 

@@ -165,3 +165,16 @@ pub(crate) fn queued(claim: &Claim) -> Turn {
         waiter: claim.owner,
     })
 }
+
+/// How often the server ran each command since its figures began.
+pub(crate) fn commands(server: &RedisServer) -> Vec<(String, u64)> {
+    let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
+        panic!("INFO")
+    };
+    let lines = stats.lines().filter_map(|line| {
+        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let (calls, _) = figures.split_once(',')?;
+        Some((name.to_owned(), calls.parse().ok()?))
+    });
+    lines.collect()
+}

@@ -3,10 +3,10 @@
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Member, Quorum};
 use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
+use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet};
 
 use crate::proxy::Turns;
-use crate::support::{card_edit, claim, granted, held, released, shared};
+use crate::support::{card_edit, claim, commands, granted, held, released, shared};
 
 fn at(port: u16, login: &str, database: &str) -> RedisMember {
     RedisMember::new(format!("redis://{login}127.0.0.1:{port}{database}")).unwrap()
@@ -151,19 +151,6 @@ async fn a_mutex_runs_the_same_commands_as_if_there_were_no_permits() {
         .iter()
         .filter(|(name, _)| !known(name) && !name.starts_with("config"));
     assert_eq!(others.count(), 0, "{calls:?}");
-}
-
-/// How often the server ran each command since its figures began.
-fn commands(server: &RedisServer) -> Vec<(String, u64)> {
-    let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
-        panic!("INFO")
-    };
-    let lines = stats.lines().filter_map(|line| {
-        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        let (calls, _) = figures.split_once(',')?;
-        Some((name.to_owned(), calls.parse().ok()?))
-    });
-    lines.collect()
 }
 
 /// Several runs of the script, one look at the mark: it is that of all of them.

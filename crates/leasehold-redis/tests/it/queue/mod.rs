@@ -11,3 +11,4 @@ mod records;
 mod reservations;
 mod rights;
 mod shared;
+mod usual;
