@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use crate::bench_args::BenchArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::fence_args::{FenceArgs, FenceDeed};
 use crate::message::Message;
 use crate::output::Output;
 use crate::run_args::RunArgs;
@@ -98,6 +99,10 @@ pub(crate) enum Verb {
     /// be measured, though a server did not answer, and with 69 if there was no quorum.
     #[command(after_help = postscript())]
     Bench(BenchArgs),
+
+    /// Compare a fence with the greatest one that was shown, as what a lock protects does.
+    #[command(after_help = postscript())]
+    Fence(FenceArgs),
 
     /// Print the completions for a shell.
     Completions {
@@ -213,6 +218,9 @@ impl Verb {
             Self::Init(args) => args.json,
             Self::Members(args) => args.json,
             Self::Bench(args) => args.json,
+            Self::Fence(args) => match &args.deed {
+                FenceDeed::Check(args) => args.json,
+            },
             _ => false,
         }
     }
@@ -245,7 +253,7 @@ fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
 }
 
 /// What stands below the options in help and manual.
-fn postscript() -> String {
+pub(crate) fn postscript() -> String {
     format!("{ENVIRONMENT}\n{}", ExitCode::table())
 }
 

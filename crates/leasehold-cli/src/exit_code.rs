@@ -66,7 +66,8 @@ impl ExitCode {
             ErrorKind::Refused => Self::REFUSED,
             ErrorKind::ForeignLock | ErrorKind::Corrupt => Self::CORRUPT,
             ErrorKind::Io => Self::IO,
-            ErrorKind::Lost => Self::LOST,
+            // Who comes with an old fence has lost its lock.
+            ErrorKind::Lost | ErrorKind::Fenced => Self::LOST,
             _ => Self::FAILURE,
         }
     }
@@ -128,7 +129,10 @@ const TABLE: &[(&str, &str)] = &[
     ),
     ("74", "a file or disk failed"),
     ("75", "not acquired in time (-E changes it)"),
-    ("76", "the lock was lost before CMD ended; CMD was ended"),
+    (
+        "76",
+        "the lock was lost before CMD ended; CMD was ended; fence check: a later holder was here",
+    ),
     ("77", "refused by the store (password, access rights)"),
     ("125", "another failure of leasehold itself"),
     ("126", "CMD was found but could not be executed"),
@@ -166,11 +170,7 @@ mod tests {
         assert_eq!(code(ErrorKind::Lost), 76);
         assert_eq!(code(ErrorKind::Refused), 77);
         assert_eq!(code(ErrorKind::Closed), 125);
-        assert_eq!(
-            code(ErrorKind::Fenced),
-            125,
-            "no command of ours asks a resource"
-        );
+        assert_eq!(code(ErrorKind::Fenced), 76);
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod documents;
 mod events;
 mod exit_code;
 mod failure;
+mod fence;
+mod fence_args;
 mod holder_text;
 mod message;
 mod output;
@@ -62,6 +64,7 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),
         Verb::Bench(args) => bench::bench(args, output),
+        Verb::Fence(args) => fence::fence(args),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

@@ -10,6 +10,7 @@ mod bench;
 mod documents;
 mod ending;
 mod exit_codes;
+mod fence;
 mod harness;
 mod messages;
 mod nested;
