@@ -21,6 +21,7 @@ impl ExitCode {
     pub(crate) const BUSY: Self = Self(75);
     pub(crate) const LOST: Self = Self(76);
     pub(crate) const REFUSED: Self = Self(77);
+    pub(crate) const UNSOUND: Self = Self(78);
     pub(crate) const FAILURE: Self = Self(125);
     pub(crate) const NOT_EXECUTABLE: Self = Self(126);
     pub(crate) const NOT_FOUND: Self = Self(127);
@@ -125,7 +126,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "69",
-        "no quorum, or the store did not answer; members: no majority counts",
+        "no quorum, or the store did not answer; members, doctor: no majority counts",
     ),
     ("74", "a file or disk failed"),
     ("75", "not acquired in time (-E changes it)"),
@@ -134,6 +135,10 @@ const TABLE: &[(&str, &str)] = &[
         "the lock was lost before CMD ended; CMD was ended; fence check: a later holder was here",
     ),
     ("77", "refused by the store (password, access rights)"),
+    (
+        "78",
+        "doctor: a majority counts, but something is wrong (red) with the store",
+    ),
     ("125", "another failure of leasehold itself"),
     ("126", "CMD was found but could not be executed"),
     ("127", "CMD was not found"),

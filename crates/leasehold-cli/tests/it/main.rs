@@ -7,6 +7,7 @@
 mod also;
 mod bad_input;
 mod bench;
+mod doctor;
 mod documents;
 mod ending;
 mod exit_codes;
@@ -20,6 +21,7 @@ mod processes;
 mod pty;
 mod redis;
 mod redis_bench;
+mod redis_doctor;
 mod redis_members;
 mod redis_py;
 mod redis_queue;
