@@ -5,8 +5,10 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::bench_args::BenchArgs;
+use crate::doctor_args::DoctorArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::fence_args::{FenceArgs, FenceDeed};
 use crate::message::Message;
 use crate::output::Output;
 use crate::run_args::RunArgs;
@@ -98,6 +100,25 @@ pub(crate) enum Verb {
     /// be measured, though a server did not answer, and with 69 if there was no quorum.
     #[command(after_help = postscript())]
     Bench(BenchArgs),
+
+    /// Find out what is wrong with a store, why it matters, and what to do about it.
+    ///
+    /// Checks each server and what they are to each other; or the folder of lock files. Green is well;
+    /// yellow could be better, or is not known; red means that locks cannot be had, or are not what they
+    /// promise to be.
+    ///
+    /// Nothing is changed anywhere: no lock is taken, no card written. Whether the user has a right is found
+    /// out by commands that do nothing where it is there; what it lacks may stand in the server's ACL LOG.
+    /// What it may not ask for is yellow and named. It takes a few seconds, also where servers do not
+    /// answer.
+    ///
+    /// Exits with 0 if nothing is red, with 69 if no majority of the servers counts, else with 78.
+    #[command(after_help = postscript())]
+    Doctor(DoctorArgs),
+
+    /// Compare a fence with the greatest one that was shown, as what a lock protects does.
+    #[command(after_help = postscript())]
+    Fence(FenceArgs),
 
     /// Print the completions for a shell.
     Completions {
@@ -202,7 +223,10 @@ pub(crate) struct StoreArgs {
 impl Verb {
     /// Whether what the library reports on the way stands in the result.
     pub(crate) fn tells_all_by_itself(&self) -> bool {
-        matches!(self, Self::Members(MembersArgs { change: None, .. }))
+        matches!(
+            self,
+            Self::Members(MembersArgs { change: None, .. }) | Self::Doctor(_)
+        )
     }
 
     /// Whether the program's own messages are for programs.
@@ -213,6 +237,10 @@ impl Verb {
             Self::Init(args) => args.json,
             Self::Members(args) => args.json,
             Self::Bench(args) => args.json,
+            Self::Doctor(args) => args.json,
+            Self::Fence(args) => match &args.deed {
+                FenceDeed::Check(args) => args.json,
+            },
             _ => false,
         }
     }
@@ -245,7 +273,7 @@ fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
 }
 
 /// What stands below the options in help and manual.
-fn postscript() -> String {
+pub(crate) fn postscript() -> String {
     format!("{ENVIRONMENT}\n{}", ExitCode::table())
 }
 

@@ -21,6 +21,7 @@ impl ExitCode {
     pub(crate) const BUSY: Self = Self(75);
     pub(crate) const LOST: Self = Self(76);
     pub(crate) const REFUSED: Self = Self(77);
+    pub(crate) const UNSOUND: Self = Self(78);
     pub(crate) const FAILURE: Self = Self(125);
     pub(crate) const NOT_EXECUTABLE: Self = Self(126);
     pub(crate) const NOT_FOUND: Self = Self(127);
@@ -66,7 +67,8 @@ impl ExitCode {
             ErrorKind::Refused => Self::REFUSED,
             ErrorKind::ForeignLock | ErrorKind::Corrupt => Self::CORRUPT,
             ErrorKind::Io => Self::IO,
-            ErrorKind::Lost => Self::LOST,
+            // Who comes with an old fence has lost its lock.
+            ErrorKind::Lost | ErrorKind::Fenced => Self::LOST,
             _ => Self::FAILURE,
         }
     }
@@ -124,12 +126,19 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "69",
-        "no quorum, or the store did not answer; members: no majority counts",
+        "no quorum, or the store did not answer; members, doctor: no majority counts",
     ),
     ("74", "a file or disk failed"),
     ("75", "not acquired in time (-E changes it)"),
-    ("76", "the lock was lost before CMD ended; CMD was ended"),
+    (
+        "76",
+        "the lock was lost before CMD ended; CMD was ended; fence check: a later holder was here",
+    ),
     ("77", "refused by the store (password, access rights)"),
+    (
+        "78",
+        "doctor: a majority counts, but something is wrong (red) with the store",
+    ),
     ("125", "another failure of leasehold itself"),
     ("126", "CMD was found but could not be executed"),
     ("127", "CMD was not found"),
@@ -166,11 +175,7 @@ mod tests {
         assert_eq!(code(ErrorKind::Lost), 76);
         assert_eq!(code(ErrorKind::Refused), 77);
         assert_eq!(code(ErrorKind::Closed), 125);
-        assert_eq!(
-            code(ErrorKind::Fenced),
-            125,
-            "no command of ours asks a resource"
-        );
+        assert_eq!(code(ErrorKind::Fenced), 76);
     }
 
     #[test]

@@ -7,10 +7,14 @@ mod bench;
 mod bench_args;
 mod config;
 mod config_file;
+mod doctor;
+mod doctor_args;
 mod documents;
 mod events;
 mod exit_code;
 mod failure;
+mod fence;
+mod fence_args;
 mod holder_text;
 mod message;
 mod output;
@@ -62,6 +66,8 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),
         Verb::Bench(args) => bench::bench(args, output),
+        Verb::Doctor(args) => doctor::doctor(args),
+        Verb::Fence(args) => fence::fence(args),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

@@ -68,6 +68,15 @@ impl Output {
     }
 }
 
+/// Whether what is printed may be in colour: on a terminal, unless the user has had enough of it
+/// (<https://no-color.org>).
+pub(crate) fn is_in_colour() -> bool {
+    let says = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    io::stdout().is_terminal()
+        && says("NO_COLOR").is_none()
+        && says("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// Writes a result to stdout.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();

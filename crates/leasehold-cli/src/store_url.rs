@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::{Client, Member, Owner, Quorum, Store};
-use leasehold_file::FileStore;
+use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
 use leasehold_redis::RedisMember;
 
 use crate::config::{Addresses, Choice, Limits};
@@ -188,9 +188,24 @@ fn is_file(url: &str) -> bool {
 
 /// `file:/folder` or `file:///folder`, both with an absolute path, and `?unsafe_fs=1` behind it.
 fn open_files(url: &str) -> Result<FileStore, Failure> {
-    let (path, unsafe_fs) = file_path(url)?;
-    let options = FileStore::options().unsafe_fs(unsafe_fs);
+    let (path, options) = file_options(url)?;
     Ok(options.open(path)?)
+}
+
+/// What is found at the folder that `url` names; nothing is made there.
+pub(crate) fn look_at_files(url: &str) -> Result<DirectoryFacts, Failure> {
+    let (path, options) = file_options(url)?;
+    Ok(options.examine(path)?)
+}
+
+/// What is found at the folder of this machine and user; nothing is made there.
+pub(crate) fn look_at_default_files() -> Result<DirectoryFacts, Failure> {
+    Ok(FileStore::options().examine_default()?)
+}
+
+fn file_options(url: &str) -> Result<(PathBuf, FileStoreOptions), Failure> {
+    let (path, unsafe_fs) = file_path(url)?;
+    Ok((path, FileStore::options().unsafe_fs(unsafe_fs)))
 }
 
 fn file_path(url: &str) -> Result<(PathBuf, bool), Failure> {

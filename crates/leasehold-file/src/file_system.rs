@@ -66,7 +66,7 @@ impl FileSystem {
         name_in(LOCAL, self.magic)
     }
 
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let known = self.local_name().or_else(|| name_in(NOT_LOCAL, self.magic));
         known.map_or_else(
             || format!("a file system of the unknown type {:#x}", self.magic),

@@ -80,6 +80,7 @@
 mod attempt;
 mod courtesy;
 mod directory;
+mod examine;
 mod failure;
 mod file_name;
 mod file_system;
@@ -99,5 +100,6 @@ mod survey;
 mod table;
 mod waits;
 
+pub use examine::DirectoryFacts;
 pub use options::FileStoreOptions;
 pub use store::FileStore;

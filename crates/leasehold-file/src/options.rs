@@ -5,6 +5,7 @@ use leasehold::{Error, ErrorKind, Waiting};
 use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};
+use crate::examine::DirectoryFacts;
 use crate::store::FileStore;
 use crate::waits::Waits;
 
@@ -63,12 +64,48 @@ impl FileStoreOptions {
         self.open_with(&path, true)
     }
 
-    fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
-        let rules = Rules {
+    /// Looks at `directory` as [`open`](Self::open) would find it, and makes and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If it is no path, or its file system cannot be found out. All that stands in the way of locks is
+    /// among the facts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold_file::FileStore;
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path().join("locks");
+    /// let found = FileStore::options().examine(&dir)?;
+    /// assert!(!found.exists && found.usable.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn examine(self, directory: impl AsRef<Path>) -> Result<DirectoryFacts, Error> {
+        DirectoryFacts::of(directory.as_ref(), self.rules(false))
+    }
+
+    /// Looks at the default directory as [`open_default`](Self::open_default) would find it, and makes
+    /// and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`examine`](Self::examine), and if there is no default directory.
+    pub fn examine_default(self) -> Result<DirectoryFacts, Error> {
+        let path = default_directory(geteuid().is_root(), dirs::state_dir())?;
+        DirectoryFacts::of(&path, self.rules(true))
+    }
+
+    fn rules(&self, private: bool) -> Rules {
+        Rules {
             unsafe_fs: self.unsafe_fs,
             private,
-        };
-        let directory = Directory::prepare(path, rules)?;
+        }
+    }
+
+    fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
+        let directory = Directory::prepare(path, self.rules(private))?;
         let waits = if directory.file_system().waiting() == Waiting::Notified {
             Waits::told()
         } else {

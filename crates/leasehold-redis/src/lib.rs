@@ -92,6 +92,7 @@
 mod attempt;
 mod card;
 mod connection;
+mod examine;
 mod fenced_redis;
 mod forget;
 mod hint;
@@ -108,5 +109,8 @@ mod scripts;
 mod url;
 mod wire;
 
+pub use examine::{
+    Examination, KeyCensus, MissingRight, Need, Persistence, ServerFacts, Transport,
+};
 pub use fenced_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
 pub use member::RedisMember;

@@ -223,7 +223,7 @@ async fn held_by_us(link: &Link, key_prefix: &str, keys: &[Answer]) -> Result<Ve
 }
 
 /// `text` as a glob pattern that matches itself alone.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(c, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {

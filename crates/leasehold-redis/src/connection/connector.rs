@@ -11,6 +11,7 @@ use super::listener::{Inboxes, Listener};
 use super::opening::{Entrance, Protocol};
 use super::socket;
 use super::tls::Tls;
+use super::visit::Visit;
 use crate::url::{Login, RedisUrl};
 
 /// The one connection to a server: opened when it is first needed, and again after it broke.
@@ -137,28 +138,49 @@ impl Connector {
             // can carry a release.
             previous.closed().await;
         }
-        let entrance = Entrance {
-            user: Login::shown(self.url.login.as_ref()).to_owned(),
-            login: self.url.login.clone(),
-            database: self.url.database,
-        };
-        let mut protocol = Protocol::Resp3;
-        let (line, inboxes) = loop {
-            let stream = socket::open(&self.url, &self.tls).await?;
-            let inboxes = Inboxes::new(Arc::clone(&self.listener), protocol == Protocol::Resp3);
-            let inboxes = Arc::new(inboxes);
-            let line = Line::start(stream, &inboxes);
-            if entrance.greet(&line, protocol).await? {
-                break (line, inboxes);
-            }
-            protocol = Protocol::Resp2;
-        };
+        let entrance = self.entrance();
+        let (line, inboxes, _) = self.enter(&entrance).await?;
         let link = Link::open(line, inboxes, entrance, &*self.clock).await?;
         if let Some(previous) = &previous {
             link.forget(previous).await?;
         }
         tracing::debug!(member = %self.url.id, "connected");
         Ok(link)
+    }
+
+    /// A connection of its own, to look at the server, whatever that is. Closed with its owner.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none. Nothing was sent that could have an effect.
+    pub(crate) async fn visit(&self) -> Result<Visit, Error> {
+        let entrance = self.entrance();
+        let (line, _, protocol) = self.enter(&entrance).await?;
+        let resp3 = protocol == Protocol::Resp3;
+        Visit::begin(line, entrance.user, entrance.database, resp3).await
+    }
+
+    fn entrance(&self) -> Entrance {
+        Entrance {
+            user: Login::shown(self.url.login.as_ref()).to_owned(),
+            login: self.url.login.clone(),
+            database: self.url.database,
+        }
+    }
+
+    /// Opens a stream and logs in on it, in the newest protocol that the server speaks.
+    async fn enter(&self, entrance: &Entrance) -> Result<(Line, Arc<Inboxes>, Protocol), Error> {
+        let mut protocol = Protocol::Resp3;
+        loop {
+            let stream = socket::open(&self.url, &self.tls).await?;
+            let inboxes = Inboxes::new(Arc::clone(&self.listener), protocol == Protocol::Resp3);
+            let inboxes = Arc::new(inboxes);
+            let line = Line::start(stream, &inboxes);
+            if entrance.greet(&line, protocol).await? {
+                return Ok((line, inboxes, protocol));
+            }
+            protocol = Protocol::Resp2;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -15,6 +15,7 @@ mod outbox;
 mod reply;
 mod socket;
 mod tls;
+mod visit;
 
 pub(crate) use answer::{Answer, Refusal, read_time, wall_time};
 pub(crate) use command::{Command, Script};
@@ -24,3 +25,4 @@ pub(crate) use info::Info;
 pub(crate) use link::{Link, Unanswered};
 pub(crate) use outbox::Replies;
 pub(crate) use tls::Tls;
+pub(crate) use visit::Visit;

@@ -35,8 +35,8 @@ use crate::wire::Records;
 /// # Ok(()) }
 /// ```
 pub struct RedisMember {
-    connector: Arc<Connector>,
-    ambient: Ambient,
+    pub(crate) connector: Arc<Connector>,
+    pub(crate) ambient: Ambient,
 }
 
 impl RedisMember {

@@ -9,6 +9,7 @@ mod broken;
 mod card;
 mod downgrade;
 mod entrance;
+mod examine;
 mod fenced;
 mod foreign_queue;
 mod forgetting;

@@ -1,0 +1,134 @@
+//! Pure: what the facts of a lock directory mean.
+
+use leasehold_file::DirectoryFacts;
+
+use super::finding::Finding;
+
+/// Below which a directory is nearly full: in bytes, and in files.
+const ROOM_LEAST: (u64, u64) = (16 * 1024 * 1024, 1000);
+
+/// The checks of a store of files.
+pub(super) fn judge(facts: &DirectoryFacts) -> Vec<Finding> {
+    let mut findings = vec![folder(facts)];
+    findings.extend(owner(facts));
+    findings.push(file_system(facts));
+    findings.push(fences(facts));
+    findings.extend(flock(facts));
+    findings.push(room(facts));
+    findings.push(locks(facts));
+    findings
+}
+
+fn folder(facts: &DirectoryFacts) -> Finding {
+    let path = facts.path.display();
+    match (&facts.usable, facts.exists) {
+        (Ok(()), true) => Finding::green("folder", format!("{path} can be used")),
+        (Ok(()), false) => Finding::green(
+            "folder",
+            format!("{path} is not there; the first lock makes it"),
+        ),
+        (Err(error), _) => Finding::red(
+            "folder",
+            error.reason(),
+            "no lock can be taken",
+            "let the user of the locks read and write it, or name another with --store file:///folder",
+        ),
+    }
+}
+
+fn owner(facts: &DirectoryFacts) -> Option<Finding> {
+    let (user, mode) = facts.owner?;
+    let text = format!("user {user}, mode {mode:04o}");
+    if mode & 0o022 == 0 {
+        return Some(Finding::green("owner", text));
+    }
+    if mode & 0o002 != 0 && mode & 0o1000 == 0 {
+        let path = facts.path.display();
+        let why = "every user of this machine can remove lock files, and take locks away with them";
+        return Some(Finding::red(
+            "owner",
+            text,
+            why,
+            format!("chmod o-w {path}, or chmod +t {path}"),
+        ));
+    }
+    Some(Finding::green(
+        "owner",
+        format!("{text}: shared with others, as it seems to be meant"),
+    ))
+}
+
+fn file_system(facts: &DirectoryFacts) -> Finding {
+    if facts.is_local {
+        return Finding::green("file_system", &facts.file_system);
+    }
+    let text = format!("{}, not known to be local", facts.file_system);
+    let why = "locks may exclude only the processes of one machine, or nobody";
+    let remedy = "--store file:///folder on a local disk, or several servers";
+    if facts.usable.is_ok() {
+        return Finding::yellow("file_system", text, why, remedy);
+    }
+    Finding::red("file_system", text, why, remedy)
+}
+
+fn fences(facts: &DirectoryFacts) -> Finding {
+    if facts.outlives_a_boot {
+        return Finding::green("fences", "their counters are on a disk");
+    }
+    // Nothing is wrong with that: locks end with a boot, too.
+    let text = "their counters are in memory: after a boot the wall clock carries them on";
+    Finding::green("fences", text)
+}
+
+fn flock(facts: &DirectoryFacts) -> Option<Finding> {
+    Some(match facts.flock.as_ref()? {
+        Ok(()) => Finding::green("flock", "excludes"),
+        Err(error) => Finding::red(
+            "flock",
+            error.reason(),
+            "locks rest on it",
+            "--store file:///folder on another file system",
+        ),
+    })
+}
+
+fn room(facts: &DirectoryFacts) -> Finding {
+    let (bytes, files) = match &facts.room {
+        Ok(room) => *room,
+        Err(error) => {
+            let text = format!("unknown: {}", error.reason());
+            return Finding::yellow(
+                "room",
+                text,
+                "nobody looked",
+                "df, and df -i, of the folder",
+            );
+        }
+    };
+    let mut text = format!("{} MiB", bytes / (1024 * 1024));
+    if files != u64::MAX {
+        text += &format!(" and {files} files");
+    }
+    text += " are free";
+    let why = "a new lock needs a file, and each grant writes its fence";
+    let remedy = "make room on the file system";
+    if bytes < 4096 || files == 0 {
+        return Finding::red("room", text, why, remedy);
+    }
+    if bytes < ROOM_LEAST.0 || files < ROOM_LEAST.1 {
+        return Finding::yellow("room", text, why, remedy);
+    }
+    Finding::green("room", text)
+}
+
+fn locks(facts: &DirectoryFacts) -> Finding {
+    match &facts.locks {
+        Ok((files, held)) => Finding::green("locks", format!("{files} lock files, {held} held")),
+        Err(error) => Finding::yellow(
+            "locks",
+            format!("unknown: {}", error.reason()),
+            "a file that cannot be read is a lock that cannot be taken",
+            "give the file to the user of the locks, or remove it while nobody holds it",
+        ),
+    }
+}

@@ -1,0 +1,74 @@
+//! The verb `doctor`: what is wrong with a store, why it matters, and what to do. Nothing is changed.
+
+mod files;
+mod finding;
+mod onlooker;
+mod report;
+mod scene;
+mod server;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use leasehold_file::DirectoryFacts;
+
+use crate::config::{self, Addresses, Choice, Environment};
+use crate::doctor_args::DoctorArgs;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output;
+use crate::status::runtime;
+use crate::store_url::{self, OpenStore, Place};
+use finding::Verdict;
+use report::{Patient, Report};
+use scene::Scene;
+
+/// Checks a store, and says with the exit code whether locks can be had and are what they promise to be.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let report = match &choice {
+        Choice::Local | Choice::Unsaid => of_files(&store_url::look_at_default_files()?),
+        Choice::Stores(addresses) => match Place::of(addresses)? {
+            Place::Folder(url) => of_files(&addresses.blame(store_url::look_at_files(url))?),
+            Place::Servers(_) => of_servers(addresses)?,
+        },
+    };
+    let printed = if args.json {
+        output::print_json(&report.json())
+    } else {
+        output::print(&report.text(output::is_in_colour()))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(match report.verdict() {
+        _ if !report.has_majority() => ExitCode::UNREACHABLE,
+        Verdict::Red => ExitCode::UNSOUND,
+        Verdict::Green | Verdict::Yellow => ExitCode::SUCCESS,
+    })
+}
+
+fn of_files(facts: &DirectoryFacts) -> Report {
+    Report {
+        store: format!("files in {}", facts.path.display()),
+        majority: None,
+        checks: files::judge(facts),
+        members: Vec::new(),
+    }
+}
+
+fn of_servers(addresses: &Addresses) -> Result<Report, Failure> {
+    // Sends nothing; only for its name.
+    let store = OpenStore::at(addresses)?.store().describe();
+    let scene = runtime()?.block_on(Scene::find(addresses))?;
+    let servers = scene.servers.iter().enumerate();
+    let members = servers.map(|(place, server)| Patient {
+        id: server.id.to_string(),
+        checks: set::of_server(&scene, place),
+        facts: report::facts(server),
+    });
+    Ok(Report {
+        store,
+        majority: Some((scene.counting(), scene.needed())),
+        checks: set::of_store(&scene),
+        members: members.collect(),
+    })
+}

@@ -1,0 +1,151 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::{
+    Card, Error, ErrorKind, Member, MemberHealth, MemberId, MemberSet, Presence, Store,
+};
+use leasehold_redis::{Examination, RedisMember};
+
+use super::onlooker::Onlooker;
+use crate::config::Addresses;
+use crate::failure::Failure;
+use crate::set::have_no_card;
+use crate::shortage::needed;
+use crate::store_url;
+
+/// The servers of a store, as they were found. Nothing was written to any of them.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) set: MemberSet,
+    /// Whether it is a set that has no cards yet.
+    pub(super) is_unformed: bool,
+    pub(super) servers: Vec<Server>,
+}
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) id: MemberId,
+    pub(super) found: Result<Examination, Error>,
+    /// Why it does not count, if so.
+    pub(super) out: Option<Out>,
+}
+
+/// Why a server does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Out {
+    pub(super) why: String,
+    /// After how long it does, where that is known.
+    pub(super) again: Option<Duration>,
+}
+
+/// How long a server may take for all it is asked.
+const LIMIT: Duration = Duration::from_secs(5);
+
+impl Scene {
+    /// Asks all servers at once.
+    pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
+        let members = members(addresses)?;
+        let examined = join_all(members.iter().map(examine)).await;
+        let set = quorum(addresses, members)?;
+        let presences = examined.iter().filter_map(presence);
+        let is_unformed = have_no_card(examined.len(), presences);
+        let health = if is_unformed {
+            Vec::new()
+        } else {
+            let onlookers: Arc<dyn Store> = quorum(addresses, self::members(addresses)?)?.into();
+            onlookers.health().await
+        };
+        let servers = set.member_ids().cloned().zip(examined).enumerate();
+        let servers = servers.map(|(place, (id, found))| {
+            let out = Out::of(&found, health.get(place));
+            Server { id, found, out }
+        });
+        let servers = servers.collect();
+        Ok(Self {
+            set: set.set().clone(),
+            is_unformed,
+            servers,
+        })
+    }
+
+    /// Whether it is so many that a majority is not all of them.
+    pub(super) fn is_set(&self) -> bool {
+        self.servers.len() >= 3
+    }
+
+    pub(super) fn counting(&self) -> usize {
+        let counts = |server: &&Server| server.out.is_none();
+        self.servers.iter().filter(counts).count()
+    }
+
+    pub(super) fn needed(&self) -> usize {
+        needed(self.servers.len())
+    }
+
+    /// How long a server does not count that may have forgotten locks.
+    pub(super) fn penalty(&self) -> Duration {
+        self.set.max_ttl + Duration::from_secs(1)
+    }
+}
+
+fn members(addresses: &Addresses) -> Result<Vec<RedisMember>, Failure> {
+    // Which also refuses what stands there twice.
+    addresses.blame(store_url::servers(&addresses.urls))?;
+    let members = addresses.urls.iter().map(RedisMember::new);
+    Ok(members.collect::<Result<_, _>>()?)
+}
+
+fn quorum(addresses: &Addresses, members: Vec<RedisMember>) -> Result<leasehold::Quorum, Failure> {
+    let onlookers = members.into_iter().map(Onlooker);
+    let onlookers = onlookers.map(|it| Arc::new(it) as Arc<dyn Member>);
+    store_url::quorum(onlookers.collect(), addresses.limits)
+}
+
+async fn examine(member: &RedisMember) -> Result<Examination, Error> {
+    let end = SystemClock.now() + LIMIT;
+    let answer = within(&SystemClock, end, member.examine()).await;
+    answer.unwrap_or_else(|| {
+        let text = format!("no answer within {LIMIT:?}");
+        Err(Error::new(ErrorKind::Unreachable, text))
+    })
+}
+
+fn presence(found: &Result<Examination, Error>) -> Option<&Presence> {
+    found.as_ref().ok()?.presence.as_ref().ok()
+}
+
+impl Server {
+    pub(super) fn presence(&self) -> Option<&Presence> {
+        presence(&self.found)
+    }
+
+    pub(super) fn card(&self) -> Option<&Card> {
+        self.presence()?.card.as_ref()
+    }
+
+    pub(super) fn clock_offset(&self) -> Option<i64> {
+        self.found.as_ref().ok()?.clock_offset
+    }
+}
+
+impl Out {
+    fn of(found: &Result<Examination, Error>, health: Option<&MemberHealth>) -> Option<Self> {
+        let (error, again) = match (found, health) {
+            (Err(error), _) => (error, None),
+            (Ok(_), None) => {
+                let why = "has no card: the set is not formed".to_owned();
+                return Some(Self { why, again: None });
+            }
+            (Ok(_), Some(health)) => match (&health.presence, &health.distrust) {
+                (Err(error), _) => (error, None),
+                (Ok(_), Some(out)) => (&out.error, out.counts_again),
+                (Ok(_), None) => return None,
+            },
+        };
+        let why = error.reason().to_owned();
+        Some(Self { why, again })
+    }
+}

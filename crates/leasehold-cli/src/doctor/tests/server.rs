@@ -1,0 +1,206 @@
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind};
+use leasehold_redis::{Examination, MissingRight, Need, Transport};
+
+use super::{all_green, finding, refused, remedy, well};
+use crate::doctor::finding::Verdict::{Green, Red, Yellow};
+use crate::doctor::finding::{Finding, Verdict};
+use crate::doctor::server::{Place, judge, of_unreachable};
+
+fn place(is_set: bool) -> Place {
+    let penalty = Duration::from_secs(61);
+    Place { is_set, penalty }
+}
+
+fn judged(spoil: impl FnOnce(&mut Examination)) -> Vec<Finding> {
+    let mut found = well("run");
+    spoil(&mut found);
+    judge(&found, place(true))
+}
+
+#[test]
+fn a_server_that_is_well_is_green() {
+    all_green(&judged(|_| {}));
+    let local = judged(|it| it.transport = Transport::ThisMachine);
+    all_green(&local);
+}
+
+#[test]
+fn who_cannot_be_asked_is_red_and_says_what_to_do() {
+    for (kind, part) in [
+        (ErrorKind::Unreachable, "start the server"),
+        (ErrorKind::Refused, "user and password"),
+        (ErrorKind::Garbled, "address of a Redis"),
+        (ErrorKind::InvalidInput, "mend the address"),
+    ] {
+        let findings = of_unreachable(&Error::new(kind, "failed"));
+        let remedy = remedy(&findings, "reachable", Red);
+        assert!(remedy.contains(part), "{remedy}");
+    }
+}
+
+#[test]
+fn a_plain_connection_over_a_network_is_yellow() {
+    let findings = judged(|it| it.transport = Transport::PlainNetwork);
+    assert!(remedy(&findings, "encryption", Yellow).contains("rediss://"));
+}
+
+#[test]
+fn versions_are_told_apart() {
+    for (version, verdict) in [
+        ("6.0.16", Red),
+        ("x", Red),
+        ("6.2.14", Yellow),
+        ("7.0.0", Green),
+        ("255.255.255", Green),
+    ] {
+        let findings = judged(|it| it.server.as_mut().unwrap().version = version.into());
+        assert_eq!(finding(&findings, "version", verdict).found, version);
+    }
+}
+
+#[test]
+fn who_is_no_plain_primary_is_red() {
+    let replica = judged(|it| it.server.as_mut().unwrap().is_primary = false);
+    assert!(remedy(&replica, "role", Red).contains("REPLICAOF NO ONE"));
+    let node = judged(|it| it.server.as_mut().unwrap().is_cluster_node = true);
+    assert!(remedy(&node, "role", Red).contains("cluster-enabled no"));
+}
+
+#[test]
+fn eviction_is_red_where_there_is_a_limit() {
+    let with = |bytes: u64, policy: &str| {
+        judged(|it| {
+            let facts = it.server.as_mut().unwrap();
+            facts.max_memory = bytes;
+            facts.eviction_policy = policy.into();
+        })
+    };
+    finding(&with(0, "allkeys-lru"), "eviction", Green);
+    finding(&with(1 << 30, "noeviction"), "eviction", Green);
+    let remedy = remedy(&with(1 << 30, "volatile-lru"), "eviction", Red);
+    assert_eq!(remedy, "CONFIG SET maxmemory-policy noeviction");
+}
+
+#[test]
+fn a_server_that_takes_no_writes_is_red() {
+    for (said, part) in [
+        ("OOM command not allowed", "maxmemory"),
+        ("MISCONF Redis is configured", "disk"),
+        ("READONLY You can't write", "REPLICAOF"),
+        ("NOREPLICAS Not enough", "what it says"),
+    ] {
+        let findings = judged(|it| it.refuses_writes = Some(said.into()));
+        assert_eq!(finding(&findings, "writes", Red).found, said);
+        assert!(remedy(&findings, "writes", Red).contains(part), "{said}");
+    }
+}
+
+#[test]
+fn what_does_not_keep_everything_is_yellow_with_the_settings_that_differ() {
+    let forget = |it: &mut Examination| {
+        it.presence.as_mut().unwrap().durable = false;
+        it.persistence.as_mut().unwrap().append_fsync = "everysec".into();
+    };
+    let findings = judged(forget);
+    let settings = remedy(&findings, "persistence", Yellow);
+    assert_eq!(settings, "CONFIG SET appendfsync always; CONFIG REWRITE");
+    let why = finding(&findings, "persistence", Yellow)
+        .advice
+        .clone()
+        .unwrap()
+        .why;
+    assert!(why.contains("costs this server 1m 1s"), "{why}");
+    let mut alone = well("run");
+    forget(&mut alone);
+    let why = judge(&alone, place(false));
+    let why = finding(&why, "persistence", Yellow)
+        .advice
+        .clone()
+        .unwrap()
+        .why;
+    assert!(why.contains("granted twice"), "{why}");
+    let findings = judged(|it| {
+        it.presence.as_mut().unwrap().durable = false;
+        it.persistence.as_mut().unwrap().last_write_was_ok = false;
+    });
+    assert!(remedy(&findings, "persistence", Yellow).contains("disk"));
+}
+
+#[test]
+fn a_missing_right_is_as_bad_as_what_needs_it() {
+    let lacking = |needs: &[Need], is_set: bool| {
+        let mut found = well("run");
+        found.missing_rights = needs
+            .iter()
+            .map(|need| MissingRight {
+                rule: format!("+{need:?}").to_lowercase(),
+                need: *need,
+            })
+            .collect();
+        judge(&found, place(is_set))
+    };
+    let check = |needs: &[Need], is_set, verdict: Verdict| {
+        remedy(&lacking(needs, is_set), "rights", verdict)
+    };
+    let both = check(&[Need::Waking, Need::Locks], true, Red);
+    assert_eq!(both, "ACL SETUSER ann +waking +locks");
+    assert_eq!(check(&[Need::Sets], true, Red), "ACL SETUSER ann +sets");
+    check(&[Need::Sets], false, Yellow);
+    for need in [Need::Waking, Need::Looking, Need::Durability] {
+        check(&[need], true, Yellow);
+    }
+}
+
+#[test]
+fn what_may_not_be_asked_is_unknown_and_not_a_failure() {
+    let findings = judged(|it| {
+        it.server = Err(refused());
+        it.persistence = Err(refused());
+        it.keys = Err(refused());
+        it.clock_offset = None;
+    });
+    for check in ["version", "persistence", "keys"] {
+        let found = &finding(&findings, check, Yellow).found;
+        assert!(found.contains("unknown") && found.contains("+x"), "{found}");
+    }
+}
+
+#[test]
+fn a_server_that_tells_nobody_anything_is_yellow() {
+    let findings = judged(|it| it.speaks_resp3 = false);
+    finding(&findings, "push", Yellow);
+}
+
+#[test]
+fn keys_of_another_kind_are_yellow_and_damaged_records_red() {
+    let with = |prefix: &str, kind: &str, count: usize| {
+        judged(|it| {
+            it.prefix = prefix.into();
+            let keys = it.keys.as_mut().unwrap();
+            keys.foreign.insert(kind.into(), (count, "cart".into()));
+        })
+    };
+    let findings = with("", "hash", 1);
+    let found = &finding(&findings, "keys", Yellow).found;
+    assert!(found.contains(r#"the hash "cart" (Redisson"#), "{found}");
+    assert!(remedy(&findings, "keys", Yellow).starts_with("?prefix="));
+    let findings = with("app:", "list", 2);
+    let found = &finding(&findings, "keys", Yellow).found;
+    assert!(found.contains(r#"2 of type list, as "cart""#), "{found}");
+    assert!(remedy(&findings, "keys", Yellow).starts_with("another ?prefix="));
+    let damaged = judged(|it| {
+        let keys = it.keys.as_mut().unwrap();
+        keys.damaged.push(("leasehold:card".into(), "list".into()));
+    });
+    assert_eq!(remedy(&damaged, "keys", Red), r#"DEL "leasehold:card""#);
+}
+
+#[test]
+fn a_long_way_is_yellow_and_says_for_which_ttl_it_is_too_long() {
+    let findings = judged(|it| it.round_trips = vec![Duration::from_millis(80); 9]);
+    let advice = finding(&findings, "round_trip", Yellow).advice.clone();
+    let why = advice.unwrap().why;
+    assert!(why.contains("below 2s"), "{why}");
+}

@@ -1,0 +1,213 @@
+use std::time::Duration;
+
+use leasehold::clock::WallTime;
+use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet};
+
+use super::{all_green, finding, remedy, well};
+use crate::doctor::finding::Finding;
+use crate::doctor::finding::Verdict::{Green, Red, Yellow};
+use crate::doctor::scene::{Out, Scene, Server};
+use crate::doctor::set::{of_server, of_store};
+
+const IDS: [&str; 4] = ["a", "b", "c", "d"];
+
+fn set(count: usize, max_ttl: u64) -> MemberSet {
+    let ids = IDS[..count].iter().map(|id| MemberId::new(*id));
+    let tolerance = Duration::from_millis(250);
+    MemberSet::new(ids, Duration::from_secs(max_ttl), tolerance)
+}
+
+fn card(set: MemberSet, generation: u64) -> Card {
+    let clock = WallTime::from_micros(1);
+    Card {
+        set,
+        generation,
+        changed: clock,
+        life: Life::parse("0123456789abcdef").unwrap(),
+        since: clock,
+        run: leasehold::RunId::new("run"),
+        durable: true,
+        sightings: Default::default(),
+    }
+}
+
+/// So many servers with which nothing is wrong.
+fn scene(count: usize) -> Scene {
+    let server = |id: &&str| {
+        let mut found = well(id);
+        let presence = found.presence.as_mut().unwrap();
+        presence.card = (count >= 3).then(|| card(set(count, 60), 1));
+        Server {
+            id: MemberId::new(*id),
+            found: Ok(found),
+            out: None,
+        }
+    };
+    Scene {
+        set: set(count, 60),
+        is_unformed: false,
+        servers: IDS[..count].iter().map(server).collect(),
+    }
+}
+
+fn put_out(scene: &mut Scene, place: usize, again: Option<u64>) {
+    scene.servers[place].out = Some(Out {
+        why: "restarted".into(),
+        again: again.map(Duration::from_secs),
+    });
+}
+
+fn kill(scene: &mut Scene, place: usize) {
+    scene.servers[place].found = Err(Error::new(ErrorKind::Unreachable, "no connection"));
+    put_out(scene, place, None);
+}
+
+fn of_first(scene: &Scene) -> Vec<Finding> {
+    of_server(scene, 0)
+}
+
+#[test]
+fn three_that_are_well_are_green() {
+    let three = scene(3);
+    all_green(&of_store(&three));
+    for place in 0..3 {
+        all_green(&of_server(&three, place));
+    }
+    let restart = of_first(&three);
+    let text = &finding(&restart, "restart", Green).found;
+    assert!(text.contains("may be restarted now"), "{text}");
+}
+
+#[test]
+fn few_servers_and_an_even_number_are_yellow() {
+    for count in [1, 2] {
+        assert!(remedy(&of_store(&scene(count)), "members", Yellow).contains("init"));
+    }
+    assert!(remedy(&of_store(&scene(4)), "members", Yellow).contains("one server"));
+}
+
+#[test]
+fn no_majority_is_red_and_says_when_there_is_one_again() {
+    let mut three = scene(3);
+    kill(&mut three, 2);
+    finding(&of_store(&three), "quorum", Green);
+    put_out(&mut three, 0, Some(30));
+    let store = of_store(&three);
+    assert_eq!(remedy(&store, "quorum", Red), "wait: enough count in 30s");
+    put_out(&mut three, 0, None);
+    assert!(remedy(&of_store(&three), "quorum", Red).contains("red at the servers"));
+    let gone = of_server(&three, 2);
+    assert_eq!(gone.len(), 1, "nothing else is known of it");
+}
+
+#[test]
+fn a_set_without_cards_is_to_be_formed() {
+    let mut three = scene(3);
+    three.is_unformed = true;
+    for place in 0..3 {
+        let found = three.servers[place].found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().card = None;
+        put_out(&mut three, place, None);
+    }
+    assert_eq!(remedy(&of_store(&three), "quorum", Red), "leasehold init");
+    let first = of_first(&three);
+    assert_eq!(remedy(&first, "card", Yellow), "leasehold init");
+    assert!(
+        first
+            .iter()
+            .all(|it| !["counts", "restart"].contains(&it.check))
+    );
+}
+
+#[test]
+fn a_card_that_differs_is_red_with_both() {
+    let mut three = scene(3);
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().card = Some(card(set(3, 20), 1));
+    let findings = of_first(&three);
+    let card_of_set = finding(&findings, "card", Red);
+    let why = &card_of_set.advice.as_ref().unwrap().why;
+    assert!(card_of_set.found.contains("max_ttl 20s") && why.contains("max_ttl 60s"));
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().card = None;
+    finding(&of_first(&three), "card", Yellow);
+    let mut alone = scene(1);
+    let found = alone.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 1));
+    assert!(remedy(&of_first(&alone), "card", Red).contains("all servers of the set"));
+}
+
+#[test]
+fn cards_of_two_generations_are_yellow() {
+    let mut three = scene(3);
+    let found = three.servers[1].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 2));
+    let store = of_store(&three);
+    let text = &finding(&store, "generation", Yellow).found;
+    assert_eq!(text, "1 on the card of a, 2 on that of b");
+}
+
+#[test]
+fn one_server_with_two_addresses_is_red_on_both() {
+    let mut three = scene(3);
+    let run = three.servers[1].presence().unwrap().run.clone();
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().run = run;
+    for (place, twin) in [(0, "b"), (1, "a")] {
+        let findings = of_server(&three, place);
+        let text = &finding(&findings, "same_server", Red).found;
+        assert!(text.ends_with(twin), "{text}");
+    }
+    finding(&of_server(&three, 2), "same_server", Green);
+}
+
+#[test]
+fn clocks_are_held_against_the_lower_median() {
+    let with = |micros: [i64; 3]| {
+        let mut three = scene(3);
+        for (server, offset) in three.servers.iter_mut().zip(micros) {
+            server.found.as_mut().unwrap().clock_offset = Some(offset);
+        }
+        three
+    };
+    finding(&of_first(&with([100_000, 0, 0])), "clock", Green);
+    finding(&of_first(&with([-200_000, 0, 0])), "clock", Yellow);
+    finding(&of_first(&with([300_000, 0, 0])), "clock", Red);
+    let all = with([5_000_000; 3]);
+    finding(&of_first(&all), "clock", Green);
+    let store = of_store(&all);
+    let text = &finding(&store, "own_clock", Yellow).found;
+    assert!(text.contains("5.0s behind the servers'"), "{text}");
+    let days = with([3 * 86_400_000_000; 3]);
+    finding(&of_store(&days), "own_clock", Red);
+}
+
+#[test]
+fn who_does_not_count_says_why_and_for_how_long() {
+    let mut three = scene(3);
+    put_out(&mut three, 0, Some(30));
+    let findings = of_first(&three);
+    let text = &finding(&findings, "counts", Yellow).found;
+    assert_eq!(text, "not for 30s: restarted");
+    put_out(&mut three, 0, None);
+    finding(&of_first(&three), "counts", Yellow);
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.server.as_mut().unwrap().is_primary = false;
+    finding(&of_first(&three), "counts", Red);
+}
+
+#[test]
+fn a_restart_waits_for_the_others() {
+    let mut three = scene(3);
+    put_out(&mut three, 1, Some(30));
+    let waits = remedy(&of_first(&three), "restart", Yellow);
+    assert_eq!(waits, "wait 30s before it is restarted");
+    finding(&of_server(&three, 1), "restart", Green);
+    put_out(&mut three, 2, None);
+    assert!(remedy(&of_first(&three), "restart", Yellow).contains("see to the others"));
+    let mut alone = scene(1);
+    finding(&of_first(&alone), "restart", Green);
+    let found = alone.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().durable = false;
+    finding(&of_first(&alone), "restart", Yellow);
+}

@@ -1,0 +1,329 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use leasehold::Fence;
+use leasehold::ambient::{Entropy as _, SystemEntropy};
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::unistd::{AccessFlags, eaccess};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+
+/// A file that keeps the greatest fence that was shown, as a decimal number in a line.
+///
+/// It is never written to: a new one takes its place, so that it is whole at every moment, also after
+/// a power cut. Who replaces it holds the `flock` of the one that stands; who then finds another one
+/// under the name begins again.
+#[derive(Debug)]
+pub(super) struct HighWater {
+    path: PathBuf,
+    folder: PathBuf,
+    name: String,
+}
+
+/// What becomes of a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// None that was shown before is greater; the greatest was this one.
+    Passes { before: Option<Fence> },
+    /// This one was shown before.
+    OlderThan(Fence),
+}
+
+/// How often one looks whether another check is over.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// As many bytes as no number has.
+const LENGTH_MAX: u64 = 64;
+
+impl HighWater {
+    /// The file `path`, or the one to which it links. Nothing is opened.
+    pub(super) fn at(path: &Path) -> Result<Self, Failure> {
+        let refuse = |error| failed("find", path, &error);
+        let path = match path.canonicalize() {
+            Ok(path) => path,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if path.is_symlink() {
+                    return Err(of_file(path, "it links to a file that is not there"));
+                }
+                let Some(name) = path.file_name() else {
+                    let text = format!("--high-water {:?} names no file", path.display());
+                    return Err(Failure::usage(text));
+                };
+                let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+                let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+                folder.map_err(refuse)?.join(name)
+            }
+            Err(error) => return Err(refuse(error)),
+        };
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(of_file(&path, "it is a folder"));
+        };
+        Ok(Self {
+            folder: folder.into(),
+            name: name.to_string_lossy().into_owned(),
+            path: path.clone(),
+        })
+    }
+
+    /// Lets `fence` pass and remembers it, unless a greater one was shown. Another check of the same
+    /// file is waited for, at most for `patience`.
+    pub(super) async fn check(&self, fence: Fence, patience: Duration) -> Result<Verdict, Failure> {
+        let end = SystemClock.now() + patience;
+        loop {
+            match self.open()? {
+                Some(file) => {
+                    if let Some(standing) = self.lock(file, end).await? {
+                        return self.show(&standing, fence);
+                    }
+                }
+                None => {
+                    if self.make(fence)? {
+                        return Ok(Verdict::Passes { before: None });
+                    }
+                }
+            }
+            self.check_patience(end)?;
+        }
+    }
+
+    fn open(&self) -> Result<Option<File>, Failure> {
+        let mut options = OpenOptions::new();
+        // A pipe without a writer would be waited for.
+        options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
+        match options.open(&self.path) {
+            Ok(file) => {
+                let about = file
+                    .metadata()
+                    .map_err(|error| self.failed("read", &error))?;
+                if !about.is_file() {
+                    return Err(of_file(&self.path, "it is no regular file"));
+                }
+                Ok(Some(file))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("read", &error)),
+        }
+    }
+
+    /// Has `file` for this process alone; `None` if another one has taken its place meanwhile.
+    async fn lock(&self, mut file: File, end: BootInstant) -> Result<Option<Flock<File>>, Failure> {
+        loop {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(locked) => return Ok(self.is_standing(&locked)?.then_some(locked)),
+                Err((unlocked, Errno::EWOULDBLOCK | Errno::EINTR)) => file = unlocked,
+                Err((_, errno)) => return Err(self.failed("lock", &errno.into())),
+            }
+            self.check_patience(end)?;
+            let next = SystemClock.now() + PAUSE;
+            SystemClock.sleep_until(next).await;
+        }
+    }
+
+    fn check_patience(&self, end: BootInstant) -> Result<(), Failure> {
+        if SystemClock.now() < end {
+            return Ok(());
+        }
+        let why = "another check of it does not come to its end: it may be stopped";
+        Err(of_file(&self.path, why))
+    }
+
+    fn is_standing(&self, file: &File) -> Result<bool, Failure> {
+        let ours = file
+            .metadata()
+            .map_err(|error| self.failed("read", &error))?;
+        match fs::metadata(&self.path) {
+            Ok(theirs) => Ok((ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.failed("read", &error)),
+        }
+    }
+
+    fn show(&self, standing: &File, fence: Fence) -> Result<Verdict, Failure> {
+        let mut bytes = Vec::new();
+        let read = standing.take(LENGTH_MAX).read_to_end(&mut bytes);
+        read.map_err(|error| self.failed("read", &error))?;
+        let Some(greatest) = parse(&bytes) else {
+            let text = format!(
+                "high-water file {}: it is damaged, as it holds no number from 1 on; write the greatest \
+                 fence that may have been used into it",
+                self.path.display()
+            );
+            return Err(Failure::new(ExitCode::CORRUPT, text));
+        };
+        if fence < greatest {
+            return Ok(Verdict::OlderThan(greatest));
+        }
+        let kept = if fence == greatest {
+            // Whoever wrote it may not have come so far as to see to it that it stays.
+            standing.sync_all().and_then(|()| self.sync_folder())
+        } else {
+            self.replace(standing, fence)
+        };
+        kept.map_err(|error| self.failed("write", &error))?;
+        Ok(Verdict::Passes {
+            before: Some(greatest),
+        })
+    }
+
+    /// Puts a file with `fence` in the place of `standing`, which is ours alone.
+    fn replace(&self, standing: &File, fence: Fence) -> io::Result<()> {
+        // A name can be replaced whatever the file allows; but somebody said that it is not to change.
+        eaccess(&self.path, AccessFlags::W_OK)?;
+        let old = standing.metadata()?;
+        // Only who holds the lock uses this name: one that is there was left behind.
+        let next = self.folder.join(format!(".{}.leasehold-next", self.name));
+        match fs::remove_file(&next) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let replaced = (|| {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&next)?;
+            let new = file.metadata()?;
+            if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+                fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            }
+            file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+            write(&file, fence)?;
+            fs::rename(&next, &self.path)
+        })();
+        if replaced.is_err() {
+            let _ = fs::remove_file(&next);
+        }
+        replaced.and_then(|()| self.sync_folder())
+    }
+
+    /// Makes the file, with `fence` in it from its first moment; false if somebody else did meanwhile.
+    fn make(&self, fence: Fence) -> Result<bool, Failure> {
+        let number = SystemEntropy.next_u64();
+        let next = format!(".{}.leasehold-{number:016x}", self.name);
+        let next = self.folder.join(next);
+        let made = (|| {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&next)?;
+            write(&file, fence)?;
+            fs::hard_link(&next, &self.path)
+        })();
+        let _ = fs::remove_file(&next);
+        match made.and_then(|()| self.sync_folder()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(self.failed("make", &error)),
+        }
+    }
+
+    /// Returns once the name of a file that was just put there would survive a power cut.
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+
+    fn failed(&self, deed: &str, error: &io::Error) -> Failure {
+        failed(deed, &self.path, error)
+    }
+}
+
+fn write(mut file: &File, fence: Fence) -> io::Result<()> {
+    file.write_all(format!("{fence}\n").as_bytes())?;
+    file.sync_all()
+}
+
+/// The number in the file, if there is nothing else in it. One that is empty was cut off: it must not
+/// let anybody in.
+fn parse(bytes: &[u8]) -> Option<Fence> {
+    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let text = is_number
+        .then(|| std::str::from_utf8(text).ok())
+        .flatten()?;
+    Fence::new(text.parse().ok()?)
+}
+
+fn failed(deed: &str, path: &Path, error: &io::Error) -> Failure {
+    let text = format!(
+        "cannot {deed} the high-water file {}: {error}",
+        path.display()
+    );
+    Failure::new(ExitCode::IO, text)
+}
+
+fn of_file(path: &Path, why: &str) -> Failure {
+    let text = format!("high-water file {}: {why}", path.display());
+    Failure::new(ExitCode::IO, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::runtime;
+
+    fn shown(path: &Path, fence: u64, patience: Duration) -> Result<Verdict, Failure> {
+        let file = HighWater::at(path)?;
+        let fence = Fence::new(fence).unwrap();
+        runtime()?.block_on(file.check(fence, patience))
+    }
+
+    #[test]
+    fn only_a_whole_number_is_one() {
+        let number = |text: &str| parse(text.as_bytes()).map(Fence::get);
+        assert_eq!(number("7\n"), Some(7));
+        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
+        for wrong in [
+            "",
+            "\n",
+            "0\n",
+            "-1",
+            "+1",
+            "7\n\n",
+            "7 ",
+            " 7",
+            "7\n8\n",
+            "1e3",
+            "18446744073709551616",
+        ] {
+            assert_eq!(number(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(parse(b"7\xff"), None);
+    }
+
+    #[test]
+    fn what_a_killed_check_left_behind_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fence");
+        fs::write(&path, "5\n").unwrap();
+        fs::write(folder.path().join(".fence.leasehold-next"), "9").unwrap();
+        let before = Fence::new(5);
+        let patience = Duration::from_secs(30);
+        assert_eq!(
+            shown(&path, 6, patience).unwrap(),
+            Verdict::Passes { before }
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "6\n");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_check_that_is_stopped_is_not_waited_for_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fence");
+        fs::write(&path, "5\n").unwrap();
+        let file = File::open(&path).unwrap();
+        let held = Flock::lock(file, FlockArg::LockExclusiveNonblock).unwrap();
+        let failure = shown(&path, 6, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(failure.code, ExitCode::IO);
+        assert!(failure.to_string().contains("may be stopped"), "{failure}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "5\n");
+        drop(held);
+        shown(&path, 6, Duration::from_secs(30)).unwrap();
+    }
+}

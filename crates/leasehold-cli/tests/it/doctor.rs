@@ -1,0 +1,133 @@
+//! `doctor` on files, and what it refuses.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::harness::{Ended, PROGRAM, Sandbox};
+use crate::pty::OnTerminal;
+
+/// The object that it printed.
+#[track_caller]
+pub(crate) fn report(ended: &Ended) -> Value {
+    assert_eq!(ended.stderr, "", "{ended:?}");
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["version"], 1);
+    report
+}
+
+/// The verdict of a check of the store, or of one of its servers.
+#[track_caller]
+pub(crate) fn verdict(of: &Value, check: &str) -> String {
+    let checks = of["checks"].as_array().unwrap();
+    let found = checks.iter().find(|it| it["id"] == check);
+    let found = found.unwrap_or_else(|| panic!("no {check} in {of}"));
+    let is_well = found["verdict"] == "green";
+    assert_eq!(found["remedy"].is_null(), is_well, "{found}");
+    assert_eq!(found["why"].is_null(), is_well, "{found}");
+    found["verdict"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn files_that_are_well_are_green_and_nothing_is_made() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(&["doctor", "--json"]);
+    let found = report(&ended);
+    assert_eq!(
+        (ended.code(), &found["verdict"]),
+        (0, &"green".into()),
+        "{found}"
+    );
+    assert_eq!(found["members"], Value::Array(vec![]));
+    assert!(found["counting"].is_null() && found["needed"].is_null());
+    for check in ["folder", "file_system", "fences", "room", "locks"] {
+        assert_eq!(verdict(&found, check), "green");
+    }
+    assert!(!sandbox.path("locks").exists());
+    let local = sandbox.run(&["doctor", "--local"]);
+    assert!(local.stdout.contains("folder"), "{local:?}");
+}
+
+#[test]
+fn locks_that_are_held_are_counted_and_stay() {
+    let sandbox = Sandbox::new();
+    let holder = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > held; sleep 1000"]);
+    sandbox.pid_in("held");
+    let names = || {
+        let entries = fs::read_dir(sandbox.path("locks")).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    let before = names();
+    let ended = sandbox.run(&["doctor"]);
+    assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
+    for part in [
+        "1 lock files, 1 held",
+        "green  flock",
+        "\n7 green, 0 yellow, 0 red\n",
+    ] {
+        assert!(ended.stdout.contains(part), "no {part:?} in {ended:?}");
+    }
+    assert_eq!(names(), before);
+    assert!(!sandbox.is_free("x"));
+    drop(holder);
+}
+
+#[test]
+fn what_is_wrong_with_a_folder_is_red_and_78() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("locks")).unwrap();
+    fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o777)).unwrap();
+    let ended = sandbox.run(&["doctor", "--json"]);
+    let found = report(&ended);
+    assert_eq!(
+        (ended.code(), &*verdict(&found, "owner")),
+        (78, "red"),
+        "{found}"
+    );
+    fs::remove_dir(sandbox.path("locks")).unwrap();
+    fs::write(sandbox.path("locks"), "").unwrap();
+    let ended = sandbox.run(&["doctor"]);
+    assert_eq!(ended.code(), 78, "{ended:?}");
+    assert!(ended.stdout.contains("red    folder"), "{ended:?}");
+    let ended = sandbox.run(&["doctor", "--json", "--store", "file:/proc/locks"]);
+    let found = report(&ended);
+    assert_eq!(
+        (ended.code(), &*verdict(&found, "file_system")),
+        (78, "red")
+    );
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_want_them() {
+    let sandbox = Sandbox::new();
+    assert!(!sandbox.run(&["doctor"]).stdout.contains('\x1b'));
+    let mut terminal = OnTerminal::start(&sandbox, &[PROGRAM, "doctor"]);
+    terminal.shows("\x1b[32mgreen ");
+    assert_eq!(terminal.exit_code(), 0);
+    let plain = ["env", "NO_COLOR=1", PROGRAM, "doctor"];
+    let mut terminal = OnTerminal::start(&sandbox, &plain);
+    terminal.shows("\r\n  green  folder ");
+    assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused() {
+    let sandbox = Sandbox::new();
+    let refused = |args: &[&str], parts: &[&str]| {
+        let ended = sandbox.run(&[&["doctor"], args].concat());
+        ended.fails(64, parts);
+        assert_eq!(ended.stdout, "");
+        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+    };
+    refused(&["--store", "mysql://u:secret@a"], &["unknown scheme"]);
+    refused(&["--store", "redis://:secret@a,redis://a:6379"], &["twice"]);
+    refused(&["--store", "file:relative"], &["not absolute"]);
+    refused(&["--max-ttl", "20s"], &["max_ttl belongs to a set"]);
+    refused(&["name"], &["'name'"]);
+    let json = sandbox.run(&["doctor", "--json", "--store", "nothing"]);
+    let error: Value = serde_json::from_str(&json.stderr).unwrap();
+    assert_eq!((json.code(), &error["exit_code"]), (64, &64.into()));
+}
