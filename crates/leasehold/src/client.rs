@@ -14,6 +14,7 @@ use crate::lock::Lock;
 use crate::lock_set::LockSet;
 use crate::owner::ClientId;
 use crate::queue::Waiter;
+use crate::record::Record;
 use crate::semaphore::Semaphore;
 use crate::store::Store;
 
@@ -85,6 +86,12 @@ impl Client {
     /// ```
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::new(Arc::clone(&self.core), Key::new(name), permits)
+    }
+
+    /// The record of the lock called `name`, for whoever does not hold the lock. A name that breaks a rule
+    /// is reported when it is read. [`Guard::record`](crate::Guard::record) writes it.
+    pub fn record(&self, name: impl AsRef<str>) -> Record {
+        Record::new(Arc::clone(&self.core), Key::new(name))
     }
 
     /// Who holds `name` right now, as far as the store knows. For people.

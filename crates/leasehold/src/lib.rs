@@ -101,6 +101,8 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
+mod record;
+mod records;
 mod running;
 mod semaphore;
 mod store;
@@ -134,6 +136,11 @@ pub use owner::{ClientId, NotAnOwner, Owner};
 pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
+pub use record::{HeldRecord, Record};
+pub use records::{
+    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Recorded, Records, Stamp, Written,
+    Wrote,
+};
 pub use semaphore::Semaphore;
 pub use store::Store;
 
