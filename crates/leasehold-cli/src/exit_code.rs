@@ -109,10 +109,10 @@ impl From<ExitCode> for process::ExitCode {
 }
 
 const TABLE: &[(&str, &str)] = &[
-    ("0-255", "run: the exit code of CMD, exactly"),
+    ("0-255", "run, elect: the exit code of CMD, exactly"),
     (
         "128+n",
-        "CMD, the wait for the lock, or bench was ended by signal n",
+        "CMD, the wait for the lock, bench, or elect --observe was ended by signal n",
     ),
     (
         "64",
@@ -127,7 +127,10 @@ const TABLE: &[(&str, &str)] = &[
         "no quorum, or the store did not answer; members: no majority counts",
     ),
     ("74", "a file or disk failed"),
-    ("75", "not acquired in time (-E changes it)"),
+    (
+        "75",
+        "not acquired in time (-E changes it); elect --observe --once: nobody leads",
+    ),
     ("76", "the lock was lost before CMD ended; CMD was ended"),
     ("77", "refused by the store (password, access rights)"),
     ("125", "another failure of leasehold itself"),

@@ -8,11 +8,14 @@ mod bench_args;
 mod config;
 mod config_file;
 mod documents;
+mod elect_args;
 mod events;
 mod exit_code;
 mod failure;
 mod holder_text;
+mod leader_text;
 mod message;
+mod observe;
 mod output;
 mod run;
 mod run_args;
@@ -62,6 +65,8 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),
         Verb::Bench(args) => bench::bench(args, output),
+        Verb::Elect(args) if args.observe => observe::observe(args, output),
+        Verb::Elect(args) => run::elect(args, output),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

@@ -1,10 +1,12 @@
-//! The verb `run`: wait for the lock, let a guardian run the command, free the lock.
+//! The verb `run`: wait for the lock, let a guardian run the command, free the lock. And `elect`, which does so
+//! again after each loss, for all to see.
 
 pub(crate) mod guardian;
 pub(crate) mod guardian_args;
 pub(crate) mod signals;
 
 mod around;
+mod candidate;
 mod descendants;
 mod ending;
 mod guardian_process;
@@ -12,6 +14,7 @@ mod hold;
 mod job_control;
 mod nesting;
 mod orders;
+mod pauses;
 mod protocol;
 mod raw;
 mod stage;
@@ -19,9 +22,11 @@ mod terminal;
 mod waiting;
 mod wrapper;
 
+use crate::elect_args::ElectArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::run::candidate::Candidate;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
 use crate::run::stage::{Stage, cannot_start};
@@ -45,6 +50,23 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
             },
         };
         stage.start(hold, &signals)?.supervise().await
+    })?;
+    Ok(stage.leave(end))
+}
+
+/// Runs a command while this program is the leader, again after each loss.
+pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
+    args.check_value()?;
+    let term = args.term();
+    let (stage, blocked) = Stage::set(&term, output)?;
+    let end = runtime()?.block_on(async {
+        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let candidate = Candidate {
+            args,
+            stage: &stage,
+            signals: &signals,
+        };
+        candidate.campaign().await
     })?;
     Ok(stage.leave(end))
 }

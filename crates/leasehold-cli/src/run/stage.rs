@@ -59,6 +59,7 @@ impl<'a> Stage<'a> {
             args: self.args,
             nesting: &self.nesting,
             output: self.output,
+            lends: true,
         }
     }
 
@@ -89,6 +90,7 @@ impl<'a> Stage<'a> {
         drop(self.client);
         match end {
             End::With(code) => code,
+            End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
                 job_control::die_of_the_interrupt();
                 ExitCode::of_signal(Signal::SIGINT as i32)
