@@ -42,7 +42,7 @@ Usage: cargo xtask VERB
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
   sim     [--seed N | --seeds A..B] [--faults NAMES] [--trace]
                             lets whole worlds of clients and servers run, 1,000 if not said
-  faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--json]
+  faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--elections] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it
   bench   handover|waiters|modes [--quick] [--waiters K,K] [--nodes 1,5]

@@ -6,6 +6,7 @@ use clap_complete::Shell;
 
 use crate::bench_args::BenchArgs;
 use crate::doctor_args::DoctorArgs;
+use crate::elect_args::ElectArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::fence_args::{FenceArgs, FenceDeed};
@@ -120,6 +121,29 @@ pub(crate) enum Verb {
     #[command(after_help = postscript())]
     Fence(FenceArgs),
 
+    /// Run a command while being the leader, or see who is.
+    ///
+    /// Campaigns under NAME, and runs CMD once this one leads: nobody else does then. What --value says is
+    /// published for those who observe. If the leadership is lost, CMD and all it started are ended before
+    /// anybody else can lead, which is said, and this one campaigns again after a pause of 0.5 s to 30 s,
+    /// longer after each loss that follows soon. Once it has led it goes on when the store does not answer, too.
+    ///
+    /// When CMD ends by itself this one resigns, and exits with CMD's code. After SIGTERM, SIGINT or SIGQUIT it
+    /// does not campaign again.
+    ///
+    /// Two may think that they lead: a paused machine does not know that its time is over. What CMD does to
+    /// others shows them LEASEHOLD_FENCE, and they refuse one smaller than they have seen. Signals,
+    /// terminal, process group and environment of CMD are as with `run`.
+    ///
+    /// With --observe prints who leads, in the order of fences: never an older leader after a newer one. Anybody
+    /// may observe, and it costs the store two reads a look.
+    #[command(
+        after_help = postscript(),
+        override_usage = "leasehold elect [OPTIONS] <NAME> [--] <CMD>...\n       \
+                          leasehold elect --observe [--once] [OPTIONS] <NAME>"
+    )]
+    Elect(ElectArgs),
+
     /// Print the completions for a shell.
     Completions {
         /// The shell they are for.
@@ -192,7 +216,7 @@ pub(crate) enum MembersChange {
     },
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StoreArgs {
     /// Where the lock lives: redis://…, rediss://…, unix://… or file:///folder. Several Redis
     /// addresses, separated by commas, form a quorum. [default: LEASEHOLD_STORE, else
@@ -241,6 +265,7 @@ impl Verb {
             Self::Fence(args) => match &args.deed {
                 FenceDeed::Check(args) => args.json,
             },
+            Self::Elect(args) => args.json,
             _ => false,
         }
     }

@@ -111,10 +111,10 @@ impl From<ExitCode> for process::ExitCode {
 }
 
 const TABLE: &[(&str, &str)] = &[
-    ("0-255", "run: the exit code of CMD, exactly"),
+    ("0-255", "run, elect: the exit code of CMD, exactly"),
     (
         "128+n",
-        "CMD, the wait for the lock, or bench was ended by signal n",
+        "CMD, the wait for the lock, bench, or elect --observe was ended by signal n",
     ),
     (
         "64",
@@ -129,7 +129,10 @@ const TABLE: &[(&str, &str)] = &[
         "no quorum, or the store did not answer; members, doctor: no majority counts",
     ),
     ("74", "a file or disk failed"),
-    ("75", "not acquired in time (-E changes it)"),
+    (
+        "75",
+        "not acquired in time (-E changes it); elect --observe --once: nobody leads",
+    ),
     (
         "76",
         "the lock was lost before CMD ended; CMD was ended; fence check: a later holder was here",

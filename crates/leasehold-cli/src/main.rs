@@ -10,13 +10,16 @@ mod config_file;
 mod doctor;
 mod doctor_args;
 mod documents;
+mod elect_args;
 mod events;
 mod exit_code;
 mod failure;
 mod fence;
 mod fence_args;
 mod holder_text;
+mod leader_text;
 mod message;
+mod observe;
 mod output;
 mod run;
 mod run_args;
@@ -68,6 +71,8 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Bench(args) => bench::bench(args, output),
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Fence(args) => fence::fence(args),
+        Verb::Elect(args) if args.observe => observe::observe(args, output),
+        Verb::Elect(args) => run::elect(args, output),
         Verb::Completions { shell } => documents::completions(*shell),
         Verb::Man { verb } => documents::manual(verb.as_deref()),
     }

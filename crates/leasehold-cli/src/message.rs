@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::holder_text;
+use crate::leader_text;
 use crate::shortage::Shortage;
 use crate::waiter_text;
 
@@ -40,6 +41,14 @@ pub(crate) enum Message<'a> {
     },
     /// The lock is lost, or will be in a moment; the command is being ended.
     Lost { lock: &'a str, reason: &'a str },
+    /// This program leads, and those who observe can see it.
+    Leads {
+        name: &'a str,
+        fence: Fence,
+        value: &'a str,
+    },
+    /// It does not lead any more, and tries again after a pause.
+    Campaigns { name: &'a str, after: Duration },
     /// This part of a measurement has begun.
     Measuring {
         part: &'a str,
@@ -64,8 +73,13 @@ impl Message<'_> {
                 shortage,
                 so_far,
             } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
-            Self::Acquired { .. } | Self::Nested { .. } => None,
+            Self::Acquired { .. } | Self::Nested { .. } | Self::Leads { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
+            Self::Campaigns { name, after } => {
+                let after =
+                    humantime::format_duration(Duration::from_millis(holder_text::millis(*after)));
+                Some(format!("campaigning for {name:?} again in {after}"))
+            }
             Self::Measuring { part, number, of } => {
                 Some(format!("measuring, {number} of {of}: {part}"))
             }
@@ -114,6 +128,19 @@ impl Message<'_> {
             Self::Lost { lock, reason } => {
                 json!({"event": "lost", "lock": lock, "reason": reason})
             }
+            Self::Leads { name, fence, value } => json!({
+                "version": leader_text::VERSION,
+                "event": "leads",
+                "name": name,
+                "fence": fence.get(),
+                "value": value,
+            }),
+            Self::Campaigns { name, after } => json!({
+                "version": leader_text::VERSION,
+                "event": "campaigns",
+                "name": name,
+                "after_ms": holder_text::millis(*after),
+            }),
             Self::Measuring { part, number, of } => {
                 json!({"event": "measuring", "part": part, "number": number, "of": of})
             }

@@ -26,9 +26,11 @@ macro_rules! settings {
     )+};
 }
 
+mod election;
 mod guarded;
 mod lock_set;
 
+pub use election::{Election, LeaderWatch, Leadership};
 pub use guarded::Guarded;
 pub use lock_set::{GuardSet, LockSet};
 
@@ -71,6 +73,11 @@ impl Client {
     /// The lock called `name` with so many permits.
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore(self.0.semaphore(name, permits))
+    }
+
+    /// The election of a leader among all who campaign under `name`.
+    pub fn election(&self, name: impl AsRef<str>) -> Election {
+        Election(self.0.election(name))
     }
 
     /// Who holds `name` right now, as far as the store knows. For people.

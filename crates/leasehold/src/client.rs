@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ambient::Ambient;
 use crate::background::Background;
@@ -10,10 +11,12 @@ use crate::guarantees::Guarantees;
 use crate::health::MemberHealth;
 use crate::holder::{ClientInfo, Holder};
 use crate::key::Key;
+use crate::leader::Election;
 use crate::lock::Lock;
 use crate::lock_set::LockSet;
 use crate::owner::ClientId;
 use crate::queue::Waiter;
+use crate::record::Record;
 use crate::semaphore::Semaphore;
 use crate::store::Store;
 
@@ -85,6 +88,18 @@ impl Client {
     /// ```
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::new(Arc::clone(&self.core), Key::new(name), permits)
+    }
+
+    /// The record of the lock called `name`, for whoever does not hold the lock. A name that breaks a rule
+    /// is reported when it is read. [`Guard::record`](crate::Guard::record) writes it.
+    pub fn record(&self, name: impl AsRef<str>) -> Record {
+        Record::new(Arc::clone(&self.core), Key::new(name))
+    }
+
+    /// The election of a leader among all who campaign under `name`. A name that breaks a rule is reported by
+    /// whatever is asked of it.
+    pub fn election(&self, name: impl AsRef<str>) -> Election {
+        Election::new(self.clone(), name.as_ref())
     }
 
     /// Who holds `name` right now, as far as the store knows. For people.
@@ -183,6 +198,20 @@ impl Client {
     /// The client's random identity; every owner it draws begins with it.
     pub fn id(&self) -> ClientId {
         self.core.context.info.id
+    }
+
+    /// Resolves after `span`, by the client's clock and on any executor: for recipes on top of it, whose
+    /// callers need not have timers.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forked`](crate::ErrorKind::Forked), or a background thread that has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn pause(&self, span: Duration) -> Result<(), Error> {
+        self.core.pause(span).await
     }
 
     /// Time and chance, as the client takes them: for recipes on top of it.

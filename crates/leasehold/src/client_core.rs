@@ -2,6 +2,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -92,6 +93,23 @@ impl ClientCore {
     ) -> Result<Outcome<T>, Error> {
         let task = self.context.last_words.track_future(task);
         Ok(self.engine()?.background.begin(task, outcome))
+    }
+
+    /// Resolves after `span`, on any executor. Nothing goes on once the future is dropped.
+    pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
+        let (mut resting, over) = oneshot::channel();
+        let clock = Arc::clone(&self.context.ambient.clock);
+        let end = self.now() + span;
+        let rest = async move {
+            tokio::select! {
+                () = clock.sleep_until(end) => {
+                    // A failed send means that nobody waits any more.
+                    let _ = resting.send(());
+                }
+                () = resting.closed() => {}
+            }
+        };
+        self.engine()?.background.begin(rest, over).await
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {

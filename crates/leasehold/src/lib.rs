@@ -47,12 +47,14 @@
 //!   [`manual::failure`].
 //! - Waiting is first come, first served on Redis and quorums; the file store's waiters are told when
 //!   a lock is free, but in no order. [`manual::waiting`] says more.
-//! - It is no consensus store: it keeps no value and elects no leader.
+//! - It is no consensus store: what it keeps beside a lock is small, and one holder's to write at a time. Two
+//!   may think that they lead ([`manual::leadership`]).
 //!
 //! # The parts, in reading order
 //!
 //! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
-//! be held, and a [`LockSet`] takes several locks at once. A resource that checks fences is
+//! be held, and a [`LockSet`] takes several locks at once. An [`Election`] makes one of many the leader, for all
+//! to see. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
@@ -90,6 +92,7 @@ mod health;
 mod holder;
 mod keeper;
 mod key;
+mod leader;
 mod lease;
 mod lock;
 mod lock_set;
@@ -101,6 +104,8 @@ mod patience;
 mod permits;
 mod queue;
 mod quorum;
+mod record;
+mod records;
 mod running;
 mod semaphore;
 mod store;
@@ -124,6 +129,7 @@ pub use guarded::Guarded;
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;
+pub use leader::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use lock::Lock;
 pub use lock_set::LockSet;
 pub use member::{
@@ -134,6 +140,11 @@ pub use owner::{ClientId, NotAnOwner, Owner};
 pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
+pub use record::{HeldRecord, Record};
+pub use records::{
+    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Recorded, Records, Stamp, Written,
+    Wrote,
+};
 pub use semaphore::Semaphore;
 pub use store::Store;
 

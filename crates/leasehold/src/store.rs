@@ -9,6 +9,7 @@ use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::queue::Waiter;
+use crate::records::Records;
 
 /// A place that grants locks: the trait for implementors. Users see [`Lock`](crate::Lock) and
 /// [`Guard`](crate::Guard).
@@ -185,5 +186,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time.
     fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
         Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// What it keeps beside locks; `None` where it keeps no records.
+    fn records(&self) -> Option<&dyn Records> {
+        None
     }
 }

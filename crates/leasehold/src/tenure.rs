@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
@@ -28,6 +28,8 @@ pub(crate) struct Tenure {
     /// Made for whoever first asks to be told: most locks are given back before anybody does.
     lost: OnceLock<CancellationToken>,
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
+    /// How often its record was written.
+    steps: AtomicU32,
 }
 
 impl Tenure {
@@ -41,6 +43,7 @@ impl Tenure {
             lease: Mutex::new(lease),
             lost: OnceLock::new(),
             deadlines: OnceLock::new(),
+            steps: AtomicU32::new(0),
         }
     }
 
@@ -57,6 +60,11 @@ impl Tenure {
     pub(crate) fn downgrade(&self) {
         self.downgraded
             .get_or_init(|| Arc::new((*self.granted).clone().with_mode(Mode::Shared)));
+    }
+
+    /// The number of the next write of its record, from 1 on.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.steps.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(crate) fn renewing(&self) {

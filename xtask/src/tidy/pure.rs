@@ -3,8 +3,9 @@ use super::source::{Source, has_word};
 
 /// The files of the core that decide and do nothing else: fed answers and instants, they give
 /// decisions, so that the same code runs in a simulation and in production.
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "crates/leasehold/src/backoff.rs",
+    "crates/leasehold/src/leader/news.rs",
     "crates/leasehold/src/lease.rs",
     "crates/leasehold/src/memory/permits.rs",
     "crates/leasehold/src/memory/queue/mod.rs",

@@ -28,6 +28,8 @@ pub(super) struct Request<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) nesting: &'a Nesting,
     pub(super) output: &'a Output,
+    /// Whether the command could be run under a lock that is held around it: with --nested.
+    pub(super) lends: bool,
 }
 
 /// Why a wait goes on, as far as it is worth saying again when it changes.
@@ -148,7 +150,9 @@ impl Request<'_> {
     /// The option that would let the command run under a lock held around it, where one would.
     fn way_out(&self, held: Mode) -> &'static str {
         match around::refusal(held, self.args.mode()) {
-            None if self.args.also.is_empty() => " (--nested runs the command under its lease)",
+            None if self.args.also.is_empty() && self.lends => {
+                " (--nested runs the command under its lease)"
+            }
             _ => "",
         }
     }
@@ -288,7 +292,7 @@ impl Request<'_> {
 
     /// Resolves with a signal that asks the program to end. Until there is a command to stop, a
     /// stop from the keyboard stops the program itself.
-    async fn ending_signal(&self, signals: &Signals) -> io::Result<i32> {
+    pub(super) async fn ending_signal(&self, signals: &Signals) -> io::Result<i32> {
         loop {
             let signal = signals.next().await?;
             if signal.ends() {

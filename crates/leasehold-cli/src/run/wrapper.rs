@@ -52,6 +52,8 @@ pub(super) struct Wrapper<'a> {
     /// The last deadline the guardian was told.
     deadline: Option<BootInstant>,
     lost: bool,
+    /// The program was told to end: not by SIGHUP, which daemons take as a wish to read their settings again.
+    told_to_end: bool,
 }
 
 /// How the guardian's work ended.
@@ -65,6 +67,11 @@ enum Outcome {
 /// How a run ended.
 pub(super) enum End {
     With(ExitCode),
+    /// A lock was lost, and the command ended.
+    Lost {
+        /// Whether the program had been told to end, too.
+        told_to_end: bool,
+    },
     /// The interrupt key ended the command.
     Interrupted,
 }
@@ -74,7 +81,7 @@ impl Outcome {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
             Self::Ended(status) => Ok(End::With(ExitCode::of_command(status))),
-            Self::TooLate => Ok(End::With(ExitCode::LOST)),
+            Self::TooLate => Ok(End::Lost { told_to_end: false }),
             Self::NotStarted(errno) => {
                 let program = args.command.first().cloned().unwrap_or_default();
                 Err(Failure::new(
@@ -138,6 +145,7 @@ impl<'a> Wrapper<'a> {
             command: None,
             deadline,
             lost: false,
+            told_to_end: false,
         })
     }
 
@@ -164,7 +172,8 @@ impl<'a> Wrapper<'a> {
             self.lost = true;
         }
         if self.lost {
-            return Ok(End::With(ExitCode::LOST));
+            let told_to_end = self.told_to_end;
+            return Ok(End::Lost { told_to_end });
         }
         outcome.into_end(self.args, had_terminal)
     }
@@ -213,7 +222,8 @@ impl<'a> Wrapper<'a> {
 
     /// Passes a signal on to the command. In a nested run the terminal's signals and those of the
     /// outer guardian went to the whole group, the command included: twice would be once too often.
-    fn pass_on(&self, signal: Arrived) {
+    fn pass_on(&mut self, signal: Arrived) {
+        self.told_to_end |= signal.ends() && signal.number != Signal::SIGHUP as i32;
         let reached_all = match (self.outer, signal.sender) {
             (None, _) => false,
             (Some(_), None) => true,

@@ -54,7 +54,11 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let page = sandbox.run(&["man", "elect"]).stdout;
+    for part in [r"\-\-observe", r"\-\-value", "campaigns", "LEASEHOLD_FENCE"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
     sandbox
         .run(&["man", "fly"])
-        .fails(64, &["fly", "run, status, init, members, bench"]);
+        .fails(64, &["fly", "run, status, init, members, bench, elect"]);
 }

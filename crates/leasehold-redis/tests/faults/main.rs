@@ -27,6 +27,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use fault::Fault;
 use row::Row;
+use worker::Way;
 
 /// How long a test goes on with one fault. The first round is always seen through.
 const MOMENT: Duration = Duration::from_secs(3);
@@ -54,27 +55,42 @@ fn main() -> ExitCode {
 fn trials() -> impl Iterator<Item = Trial> {
     let faults = Fault::ALL.iter().copied();
     let survived = faults.clone().map(|fault| {
-        Trial::test(format!("faults::{}", fault.test_name()), move || {
-            let row = Row::of(fault, TrustRules::Enforced, MOMENT, 1);
-            match row.failures().as_slice() {
-                [] => Ok(()),
-                failures => Err(format!("{}\n{}", failures.join("\n"), row.summary()).into()),
-            }
-        })
+        let name = format!("faults::{}", fault.test_name());
+        Trial::test(name, move || survives(fault, Way::Lock))
+    });
+    // What an election adds to a lock is the announcement; these are what it meets with.
+    let led = [
+        Fault::PauseHolder,
+        Fault::HalfOpen,
+        Fault::SlowAnswers,
+        Fault::KillAndForget,
+    ];
+    let led = led.into_iter().map(|fault| {
+        let name = format!("leaders::{}", fault.test_name());
+        Trial::test(name, move || survives(fault, Way::Election))
     });
     let forgetful = faults.filter(|fault| fault.makes_a_member_forget());
     let seen = forgetful.map(|fault| {
         let name = format!("without_trust::{}_grants_twice", fault.test_name());
         Trial::test(name, move || without_trust(fault))
     });
-    survived.chain(seen)
+    survived.chain(led).chain(seen)
+}
+
+/// That nothing happens that may never be.
+fn survives(fault: Fault, way: Way) -> Result<(), Failed> {
+    let row = Row::of(fault, (TrustRules::Enforced, way), MOMENT, 1);
+    match row.failures().as_slice() {
+        [] => Ok(()),
+        failures => Err(format!("{}\n{}", failures.join("\n"), row.summary()).into()),
+    }
 }
 
 /// That the fault is one which the trust rules are needed for, and that the judges see it: without
 /// the rules the lock is granted twice.
 fn without_trust(fault: Fault) -> Result<(), Failed> {
     for seed in 1..=TRIES {
-        let row = Row::of(fault, TrustRules::Logged, Duration::ZERO, seed);
+        let row = Row::of(fault, (TrustRules::Logged, Way::Lock), Duration::ZERO, seed);
         if !row.found.valid_overlaps.is_empty() {
             return Ok(());
         }

@@ -5,6 +5,7 @@ use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::faults::Findings;
 
 use crate::fault::Fault;
+use crate::worker::Way;
 use crate::world::World;
 
 /// What came of one fault.
@@ -23,10 +24,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Starts everything anew, with workers that trust members under `rules`, and does `fault` again
-    /// and again for so long, at least once.
-    pub(crate) fn of(fault: Fault, rules: TrustRules, span: Duration, seed: u64) -> Self {
-        let mut world = World::start(&fault.servers(), rules, seed);
+    /// Starts everything anew, with workers that trust members, and come in, in this `manner`, and does
+    /// `fault` again and again for so long, at least once.
+    pub(crate) fn of(fault: Fault, manner: (TrustRules, Way), span: Duration, seed: u64) -> Self {
+        let mut world = World::start(&fault.servers(), manner, seed);
         let begun = SystemClock.now();
         let mut rounds = 0;
         while rounds == 0 || SystemClock.now() < begun + span {

@@ -12,6 +12,7 @@ use leasehold::clock::{Clock, SystemClock};
 
 use crate::fault::Fault;
 use crate::row::Row;
+use crate::worker::Way;
 
 pub(crate) const VERB: &str = "soak";
 
@@ -25,6 +26,7 @@ struct Order {
     seed: u64,
     json: bool,
     rules: TrustRules,
+    way: Way,
     faults: Vec<Fault>,
 }
 
@@ -44,13 +46,14 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let turn = TURN.min(share);
     let mut rows: Vec<Row> = Vec::new();
     let mut is_well = true;
+    let manner = (order.rules, order.way);
     for (turn_number, fault) in order.faults.iter().copied().cycle().enumerate() {
         if turn_number >= order.faults.len() && SystemClock.now() >= end {
             break;
         }
         let seed = order.seed.wrapping_add(turn_number as u64);
         // Where a wait for the lock came to nothing, the message has been printed.
-        let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, order.rules, turn, seed)) else {
+        let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, manner, turn, seed)) else {
             eprintln!("seed {seed}: FAILED: {}: see above", fault.name());
             is_well = false;
             continue;
@@ -85,6 +88,7 @@ impl Order {
             seed: 1,
             json: false,
             rules: TrustRules::Enforced,
+            way: Way::Lock,
             faults: Fault::ALL.to_vec(),
         };
         let mut rest = arguments.iter();
@@ -93,6 +97,7 @@ impl Order {
             match argument.as_str() {
                 "--json" => order.json = true,
                 "--without-trust" => order.rules = TrustRules::Logged,
+                "--elections" => order.way = Way::Election,
                 "--minutes" => {
                     let text = value();
                     let minutes = text.parse().ok().filter(|minutes| *minutes > 0.0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold::TrustRules;
 use leasehold::ambient::Entropy;
-use leasehold::blocking::{Client, Guard, Lock};
+use leasehold::blocking::{Client, Election, Guard, Leadership, Lock};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::GateClient;
@@ -33,39 +33,62 @@ const RULES: [(&str, TrustRules); 2] = [
     ("logged", TrustRules::Logged),
 ];
 
+/// How it comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the lock.
+    Lock,
+    /// By being elected, announcing itself with it.
+    Election,
+}
+
+/// How a worker is told its way in.
+const WAYS: [(&str, Way); 2] = [("lock", Way::Lock), ("election", Way::Election)];
+
 /// Starts worker `number`, which goes to the members at `urls` and trusts them under `rules`.
 pub(crate) fn start(
     number: usize,
     seed: u64,
     gate: &Path,
-    rules: TrustRules,
+    (rules, way): (TrustRules, Way),
     urls: &[String],
 ) -> Process {
     let gate = gate.display().to_string();
-    let rules = RULES.iter().find(|known| known.1 == rules);
-    let rules = rules.expect("known rules").0.to_owned();
     let own = [
         VERB.into(),
         number.to_string(),
         seed.to_string(),
         gate,
-        rules,
+        name_of(&RULES, rules),
+        name_of(&WAYS, way),
     ];
     Process::start(own.into_iter().chain(urls.iter().cloned()))
 }
 
+fn name_of<T: Copy + PartialEq>(known: &[(&str, T)], value: T) -> String {
+    let entry = known.iter().find(|entry| entry.1 == value);
+    entry.expect("a known value").0.to_owned()
+}
+
+fn named<T: Copy>(known: &[(&str, T)], name: &str) -> T {
+    let entry = known.iter().find(|entry| entry.0 == name);
+    entry.expect("a known name").1
+}
+
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let [number, seed, gate, rules, urls @ ..] = arguments else {
-        panic!("a worker needs a number, a seed, a gate, rules and members: {arguments:?}")
+    let [number, seed, gate, rules, way, urls @ ..] = arguments else {
+        panic!("a worker needs a number, a seed, a gate, rules, a way and members: {arguments:?}")
     };
-    let rules = RULES.iter().find(|known| known.0 == rules);
-    let rules = rules.expect("known rules").1;
+    let rules = named(&RULES, rules);
     let client = Client::new(set::quorum(urls, MAX_TTL).trust(rules));
     let mut worker = Worker {
         number: number.parse().expect("a number"),
         chance: SeededEntropy::new(seed.parse().expect("a number")),
         gate: GateClient::connect(Path::new(gate)).expect("the gate"),
-        lock: client.lock(LOCK).ttl(TTL).wait(WAIT),
+        entrance: match named(&WAYS, way) {
+            Way::Lock => Entrance::Lock(client.lock(LOCK).ttl(TTL).wait(WAIT)),
+            Way::Election => Entrance::Election(client.election(LOCK).ttl(TTL).wait(WAIT)),
+        },
     };
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
@@ -87,7 +110,46 @@ struct Worker {
     number: usize,
     chance: SeededEntropy,
     gate: GateClient,
-    lock: Lock,
+    entrance: Entrance,
+}
+
+/// What it takes to come in.
+enum Entrance {
+    Lock(Lock),
+    Election(Election),
+}
+
+/// What it has while it is inside.
+enum Pass {
+    Guard(Guard),
+    Leadership(Leadership),
+}
+
+impl Entrance {
+    fn enter(&self, barging: bool) -> Result<Pass, leasehold::Error> {
+        match self {
+            Self::Lock(lock) => lock.clone().barging(barging).acquire().map(Pass::Guard),
+            // Who campaigns waits its turn.
+            Self::Election(election) => election.campaign().map(Pass::Leadership),
+        }
+    }
+}
+
+impl Pass {
+    fn guard(&self) -> &leasehold::Guard {
+        match self {
+            Self::Guard(guard) => guard,
+            Self::Leadership(leadership) => leadership.guard(),
+        }
+    }
+
+    /// Lost or not: what became of it is seen in what the others are granted.
+    fn leave(self) {
+        match self {
+            Self::Guard(guard) => drop(guard.release()),
+            Self::Leadership(leadership) => drop(leadership.resign()),
+        }
+    }
 }
 
 impl Worker {
@@ -96,19 +158,19 @@ impl Worker {
         // before anybody else. Who barges asks all the time.
         let barging = self.chance.next_u64().is_multiple_of(2);
         let asked = SystemClock.now();
-        let guard = match self.lock.clone().barging(barging).acquire() {
-            Ok(guard) => guard,
+        let pass = match self.entrance.enter(barging) {
+            Ok(pass) => pass,
             Err(error) => return self.gate.refused(self.number, &error.to_string()),
         };
         let granted = SystemClock.now();
+        let guard = pass.guard();
         let fence = guard.fence().get();
         let stay = self.gate.granted(self.number, fence, asked, granted)?;
         let stay = stay.max(Duration::from_millis(2 + self.chance.next_u64() % 20));
         let mut valid_until = None;
-        let left = self.work(&guard, fence, stay, &mut valid_until)?;
+        let left = self.work(guard, fence, stay, &mut valid_until)?;
         self.gate.left(fence, valid_until, left)?;
-        // Lost or not: what became of it is seen in what the others are granted.
-        let _ = guard.release();
+        pass.leave();
         Ok(())
     }
 
@@ -116,7 +178,7 @@ impl Worker {
     /// work: nothing that a program does can follow its check at once.
     fn work(
         &mut self,
-        guard: &Guard,
+        guard: &leasehold::Guard,
         fence: u64,
         stay: Duration,
         valid_until: &mut Option<BootInstant>,

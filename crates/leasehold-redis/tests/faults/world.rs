@@ -9,7 +9,7 @@ use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
 
 use crate::process::Process;
 use crate::set::{self, MAX_TTL};
-use crate::worker;
+use crate::worker::{self, Way};
 
 /// How many members the set has.
 pub(crate) const MEMBERS: usize = 5;
@@ -41,7 +41,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn start(servers: &RedisBuilder, rules: TrustRules, seed: u64) -> Self {
+    /// With workers that trust members, and come in, in this `manner`.
+    pub(crate) fn start(servers: &RedisBuilder, manner: (TrustRules, Way), seed: u64) -> Self {
         let servers = RedisSet::start_each(MEMBERS, servers);
         let path = |_| servers.iter().map(|server| Proxy::to(server.port()));
         let paths: Vec<Vec<Proxy>> = (0..SITES).map(|site| path(site).collect()).collect();
@@ -50,7 +51,7 @@ impl World {
         let gate = Gate::open();
         let worker = |number: usize| {
             let seed = seed.wrapping_mul(31).wrapping_add(number as u64);
-            worker::start(number, seed, &gate.path(), rules, &sites[number % SITES])
+            worker::start(number, seed, &gate.path(), manner, &sites[number % SITES])
         };
         let world = Self {
             workers: (0..WORKERS).map(worker).collect(),

@@ -17,5 +17,7 @@
 //! | wait | no limit | a lock that gives up by itself surprises; the caller knows how long is too long |
 //! | a store that does not answer, while waiting without a limit | one TTL | long enough for a restart, short enough to be told |
 //! | lock delay | none | it costs whenever a holder dies; a resource that checks fences needs none |
+//! | look of an [observer](crate::Election::look_every) | every second, give or take a tenth | soon enough for people and for most programs; a thousand observers are two thousand reads a second |
+//! | announcement of a leader | written again every minute, kept for a year | members that lost their data have it again soon; nothing ends with it, so it need not end |
 //! | hold | no limit | the work decides; `max_hold` bounds it |
 //! | dropping a client | waits 500 ms for releases | else every short program would leave its locks to their TTL |

@@ -4,5 +4,6 @@ pub mod choosing;
 pub mod defaults;
 pub mod failure;
 pub mod fencing;
+pub mod leadership;
 pub mod modes;
 pub mod waiting;

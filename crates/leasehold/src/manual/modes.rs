@@ -9,6 +9,7 @@
 //! | a pause after a holder that died | [`Lock::lock_delay`](crate::Lock::lock_delay) |
 //! | to write first, and then to read with others | [`Guard::downgrade`](crate::Guard::downgrade) |
 //! | one hold for several parts of a program | [`Guard::share`](crate::Guard::share) |
+//! | one of many that does the work, for all to see | [`Client::election`](crate::Client::election): [`leadership`](super::leadership) |
 //! | a value that is not to be used without the lock | [`Guarded`](crate::Guarded) |
 //!
 //! [`Guarantees`](crate::Guarantees) says what of it a store offers; what it does not is an

@@ -10,6 +10,7 @@ use crate::guarantees::{
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::queue::{Departure, Waiter};
+use crate::records::Records;
 use crate::store::Store;
 
 impl Store for MemoryStore {
@@ -81,5 +82,9 @@ impl Store for MemoryStore {
                 .filter(|(key, slot)| key.as_str().starts_with(prefix) && held(slot));
             Ok(keys.map(|(key, _)| key.clone()).take(limit).collect())
         })
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::record_slot::RecordSlot;
 use super::slot::Slot;
 use crate::ambient::Entropy;
 use crate::card::{Card, CardEdit, Life, RunId, Sighting};
@@ -11,6 +12,7 @@ use crate::member::{Incarnation, MemberId, Sample};
 #[derive(Clone, Debug)]
 pub(super) struct Data {
     pub(super) slots: BTreeMap<Key, Slot>,
+    pub(super) records: BTreeMap<Key, RecordSlot>,
     pub(super) card: Option<Card>,
     pub(super) run: RunId,
     /// When this run began; `None` in the first one, which has no past.
@@ -31,6 +33,7 @@ impl Data {
     pub(super) fn new(entropy: &dyn Entropy) -> Self {
         Self {
             slots: BTreeMap::new(),
+            records: BTreeMap::new(),
             card: None,
             run: draw_run(entropy),
             restarted: None,
@@ -41,14 +44,16 @@ impl Data {
 
     pub(super) fn forget(&mut self, now: BootInstant) {
         self.slots.clear();
+        self.records.clear();
         self.card = None;
         // From now on it has a past.
         self.restarted.get_or_insert(now);
     }
 
-    /// Brings back the locks and the card of `then`.
+    /// Brings back the locks, the records and the card of `then`.
     pub(super) fn roll_back(&mut self, then: &Self) {
         self.slots.clone_from(&then.slots);
+        self.records.clone_from(&then.records);
         self.card.clone_from(&then.card);
     }
 

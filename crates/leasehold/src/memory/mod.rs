@@ -1,11 +1,13 @@
-//! `queue` and `slot` decide, and are pure; the store locks its data, lets them decide, and calls the
+//! `queue`, `slot` and `record_slot` decide, and are pure; the store locks its data, lets them decide, and calls the
 //! ears.
 
 mod as_member;
+mod as_records;
 mod as_store;
 mod data;
 mod permits;
 mod queue;
+mod record_slot;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -72,9 +74,11 @@ impl MemoryStore {
         self.data().forget(now);
     }
 
-    /// Forgets one key, its counter too.
+    /// Forgets one key, its counter and its record too.
     pub fn forget(&self, key: &Key) {
-        self.data().slots.remove(key);
+        let mut data = self.data();
+        data.slots.remove(key);
+        data.records.remove(key);
     }
 
     /// Begins a new run, as a server that is restarted: with all its data, or with none. Who waits

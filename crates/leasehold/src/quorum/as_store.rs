@@ -19,6 +19,7 @@ use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::MemberId;
 use crate::queue::{Wait, Waiter};
+use crate::records::Records;
 use crate::store::Store;
 
 impl Store for Quorum {
@@ -138,6 +139,11 @@ impl Store for Quorum {
 
     fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
         Box::pin(self.roster.health())
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        // Members are of one kind: what one keeps, all do.
+        self.first().records().is_some().then_some(self)
     }
 }
 

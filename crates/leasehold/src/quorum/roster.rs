@@ -124,6 +124,11 @@ impl Roster {
         verdict
     }
 
+    /// Whether the member said last that it keeps across a restart all that it acknowledges.
+    pub(crate) fn is_durable(&self, member: usize) -> bool {
+        self.state().trust.is_durable(member)
+    }
+
     /// Takes in what a member says of itself, in answer to a question sent at `sent`.
     pub(crate) fn present(self: &Arc<Self>, member: usize, presence: Presence, sent: BootInstant) {
         let at = self.since(sent);

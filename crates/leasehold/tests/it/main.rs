@@ -6,6 +6,7 @@ mod downgrade;
 mod freeing;
 mod keeping;
 mod key_sets;
+mod leading;
 mod lock_delay;
 mod own_fences;
 mod paused_machine;

@@ -1,6 +1,7 @@
 mod asking;
 mod freeing;
 mod hearing;
+mod recording;
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::Duration;

@@ -93,6 +93,14 @@ impl Trust {
         &self.ids[member]
     }
 
+    /// Whether the member keeps what it acknowledges, by its own word and by that on its card.
+    pub(crate) fn is_durable(&self, member: usize) -> bool {
+        self.known[member].as_ref().is_some_and(|known| {
+            let card = known.presence.card.as_ref();
+            known.presence.durable && card.is_none_or(|card| card.durable)
+        })
+    }
+
     /// Whether the member has said of itself anything since `instant`.
     pub(crate) fn heard_since(&self, member: usize, instant: BootInstant) -> bool {
         let known = self.known[member].as_ref();

@@ -1,0 +1,95 @@
+//! The verb `elect --observe`: who leads, and every change of that.
+
+use std::io;
+
+use leasehold::{Client, LeaderChange, LeaderWatch};
+use nix::sys::signal::{Signal, raise};
+
+use crate::config::{self, Environment};
+use crate::elect_args::ElectArgs;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::leader_text;
+use crate::output::{self, Output};
+use crate::run::signals::Signals;
+use crate::status::runtime;
+use crate::store_url::OpenStore;
+
+/// Prints who leads, until a signal; with --once, who leads now.
+pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
+    // Before the client starts its thread, which inherits what is blocked.
+    let blocked = Signals::block().map_err(|error| Failure::of("cannot start", &error))?;
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.speak_up(output);
+    let client = store.client();
+    if args.once {
+        return runtime()?.block_on(look_once(args, &client));
+    }
+    let watch = client
+        .election(&args.name)
+        .look_every(args.every)
+        .observe()?;
+    runtime()?.block_on(async {
+        let signals = Signals::new(blocked).map_err(|error| Failure::of("cannot start", &error))?;
+        tokio::select! {
+            biased;
+            signal = ending_signal(&signals) => {
+                let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
+                Ok(ExitCode::of_signal(signal))
+            }
+            failure = tell_all(args, watch) => Err(failure),
+        }
+    })
+}
+
+async fn look_once(args: &ElectArgs, client: &Client) -> Result<ExitCode, Failure> {
+    let leader = client.election(&args.name).leader().await?;
+    let (change, code) = match leader {
+        Some(leader) => (LeaderChange::Leads(leader), ExitCode::SUCCESS),
+        None => (LeaderChange::Nobody, ExitCode::BUSY),
+    };
+    tell(args, &change)?;
+    Ok(code)
+}
+
+/// Prints every change, until that fails.
+async fn tell_all(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
+    let mut is_first = true;
+    loop {
+        let change = match watch.next().await {
+            // What will not pass by itself is better said at once than never noticed.
+            Some(LeaderChange::Unknown(error)) if is_first && !error.is_retryable() => {
+                return error.into();
+            }
+            Some(change) => change,
+            None => return Failure::of("cannot observe", &"the client has ended"),
+        };
+        is_first = false;
+        if let Err(failure) = tell(args, &change) {
+            return failure;
+        }
+    }
+}
+
+fn tell(args: &ElectArgs, change: &LeaderChange) -> Result<(), Failure> {
+    let printed = if args.json {
+        output::print_json(&leader_text::json(&args.name, change))
+    } else {
+        output::print(&format!("{}\n", leader_text::line(&args.name, change)))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))
+}
+
+/// Resolves with a signal that asks the program to end.
+async fn ending_signal(signals: &Signals) -> io::Result<i32> {
+    loop {
+        let signal = signals.next().await?;
+        if signal.ends() {
+            return Ok(signal.number);
+        }
+        if signal.is_stop() {
+            raise(Signal::SIGSTOP)?;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+use std::convert::Infallible;
+use std::future::pending;
+use std::io;
+use std::time::Duration;
+
+use leasehold::ambient::{Entropy as _, SystemEntropy};
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
+
+use crate::elect_args::ElectArgs;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::message::Message;
+use crate::output::Output;
+use crate::run::hold::Hold;
+use crate::run::pauses::Pauses;
+use crate::run::signals::Signals;
+use crate::run::stage::Stage;
+use crate::run::waiting::{Request, Wait};
+use crate::run::wrapper::End;
+
+/// Somebody who wants to lead, and runs a command while it does.
+pub(super) struct Candidate<'a> {
+    pub(super) args: &'a ElectArgs,
+    pub(super) stage: &'a Stage<'a>,
+    pub(super) signals: &'a Signals,
+}
+
+/// How a campaign and what followed it ended.
+enum Term {
+    /// With the end of the program.
+    Over(End),
+    /// The leadership was lost, after so long.
+    Lost { led: Duration, told_to_end: bool },
+}
+
+/// What came of the announcement.
+enum Announced {
+    Leads(Leadership),
+    /// It was lost before anybody heard of it.
+    Lost(Error),
+    /// This signal asked the program to end.
+    Signalled(i32),
+}
+
+impl Candidate<'_> {
+    /// Campaigns, and leads, until the command ends by itself or the program is told to end.
+    pub(super) async fn campaign(&self) -> Result<End, Failure> {
+        let mut pauses = Pauses::default();
+        let mut has_led = false;
+        loop {
+            let led = match self.term().await {
+                Ok(Term::Over(end)) => return Ok(end),
+                Ok(Term::Lost { led, told_to_end }) => {
+                    if self.args.once || told_to_end {
+                        return Ok(End::Lost { told_to_end });
+                    }
+                    has_led = true;
+                    led
+                }
+                // At first it may be the address that is wrong.
+                Err(failure) if has_led && failure.code == ExitCode::UNREACHABLE => {
+                    self.output().say(&Message::Warning(&failure.to_string()));
+                    Duration::ZERO
+                }
+                Err(failure) => return Err(failure),
+            };
+            let pause = pauses.after(led, SystemEntropy.next_u64());
+            self.output().say(&Message::Campaigns {
+                name: &self.args.name,
+                after: pause,
+            });
+            let request = self.request();
+            tokio::select! {
+                biased;
+                signal = request.ending_signal(self.signals) => {
+                    return Ok(End::With(ExitCode::of_signal(read(signal)?)));
+                }
+                () = SystemClock.sleep_until(SystemClock.now() + pause) => {}
+            }
+        }
+    }
+
+    /// Waits until this one is elected, and leads for as long as it may.
+    async fn term(&self) -> Result<Term, Failure> {
+        let request = self.request();
+        let signalled = |signal| Ok(Term::Over(End::With(ExitCode::of_signal(signal))));
+        let guards = match request.acquire(self.signals).await? {
+            Wait::Held(guards) => guards,
+            Wait::Signalled(signal) => return signalled(signal),
+        };
+        let leadership = match self.announce(&request, &guards).await? {
+            Announced::Leads(leadership) => leadership,
+            Announced::Signalled(signal) => return signalled(signal),
+            Announced::Lost(error) => {
+                self.say_lost(error.reason());
+                return Ok(Term::Lost {
+                    led: Duration::ZERO,
+                    told_to_end: false,
+                });
+            }
+        };
+        self.lead(leadership, guards).await
+    }
+
+    /// Lets everybody see that this one leads.
+    async fn announce(
+        &self,
+        request: &Request<'_>,
+        guards: &GuardSet,
+    ) -> Result<Announced, Failure> {
+        let Some(guard) = guards.guard(&self.args.name) else {
+            return Err(Failure::of("cannot lead", &"its lock is not held"));
+        };
+        let election = self.election();
+        tokio::select! {
+            biased;
+            signal = request.ending_signal(self.signals) => Ok(Announced::Signalled(read(signal)?)),
+            announced = election.announce(guard.share()) => match announced {
+                Ok(leadership) => Ok(Announced::Leads(leadership)),
+                Err(error) if error.is_lost() => Ok(Announced::Lost(error)),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Runs the command, and resigns when it has ended.
+    async fn lead(&self, leadership: Leadership, guards: GuardSet) -> Result<Term, Failure> {
+        self.output().say(&Message::Leads {
+            name: &self.args.name,
+            fence: leadership.fence(),
+            value: &self.args.value,
+        });
+        let began = SystemClock.now();
+        let wrapper = self.stage.start(Hold::Own(guards), self.signals)?;
+        let end = tokio::select! {
+            biased;
+            end = wrapper.supervise() => end?,
+            never = keep_announced(&leadership) => match never {},
+        };
+        let led = SystemClock.now().since(began);
+        if let End::Lost { told_to_end } = end {
+            return Ok(Term::Lost { led, told_to_end });
+        }
+        // The wrapper freed its share; this is the last one.
+        let limit = SystemClock.now() + RELEASE_LIMIT;
+        match within(&SystemClock, limit, leadership.resign()).await {
+            Some(Ok(Ended::WasLost)) => {
+                self.say_lost(&LostReason::Gone.to_string());
+                let told_to_end = false;
+                return Ok(Term::Lost { led, told_to_end });
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.warn(&format!("cannot free the lock: {error}")),
+            None => self.warn(UNANSWERED),
+        }
+        Ok(Term::Over(end))
+    }
+
+    fn election(&self) -> Election {
+        let election = self.stage.client.election(&self.args.name);
+        election.ttl(self.args.ttl).value(self.args.value.clone())
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
+            lends: false,
+            ..self.stage.request()
+        }
+    }
+
+    fn output(&self) -> &Output {
+        self.stage.output
+    }
+
+    fn say_lost(&self, reason: &str) {
+        let lock = &self.args.name;
+        self.output().say(&Message::Lost { lock, reason });
+    }
+
+    fn warn(&self, text: &str) {
+        self.output().say(&Message::Warning(text));
+    }
+}
+
+/// Writes the announcement again and again, for servers that forgot it. Never ends: that the leadership is
+/// lost is told by others.
+async fn keep_announced(leadership: &Leadership) -> Infallible {
+    let _ = leadership.lead(pending::<Infallible>()).await;
+    pending().await
+}
+
+fn read(signal: io::Result<i32>) -> Result<i32, Failure> {
+    signal.map_err(|error| Failure::of("cannot read signals", &error))
+}
+
+const UNANSWERED: &str =
+    "the store does not answer: nobody leads until the lease of this one runs out";
+/// How long the end of the program waits for the lock to be freed.
+const RELEASE_LIMIT: Duration = Duration::from_secs(3);

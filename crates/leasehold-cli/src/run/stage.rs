@@ -1,0 +1,119 @@
+use std::time::Duration;
+
+use leasehold::{Client, LockSet};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+
+use crate::config::{self, Environment};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::run::hold::Hold;
+use crate::run::job_control;
+use crate::run::nesting::Nesting;
+use crate::run::signals::Signals;
+use crate::run::waiting::Request;
+use crate::run::wrapper::{End, Job, Wrapper};
+use crate::run_args::RunArgs;
+use crate::store_url::OpenStore;
+
+/// Everything that a command under a lock needs, but the lock.
+pub(super) struct Stage<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) output: &'a Output,
+    pub(super) store: OpenStore,
+    pub(super) nesting: Nesting,
+    pub(super) client: Client,
+    grace: Duration,
+}
+
+impl<'a> Stage<'a> {
+    /// Checks the arguments, and blocks the signals that are to be read. Call it before any thread is started.
+    pub(super) fn set(args: &'a RunArgs, output: &'a Output) -> Result<(Self, SignalFd), Failure> {
+        // Before the client starts its thread, which inherits what is blocked.
+        let blocked = Signals::block().map_err(|error| cannot_start(&error))?;
+        // Should the guardian be killed, the processes below it come to this one.
+        prctl::set_child_subreaper(true).map_err(|errno| cannot_start(&errno))?;
+        let grace = args.grace()?;
+        let choice = config::choose(&args.store, &Environment::read())?;
+        let store = OpenStore::open(&choice)?;
+        args.refuse_ttl_over(store.ttl_max())?;
+        store.speak_up(output);
+        let stage = Self {
+            args,
+            output,
+            nesting: Nesting::of_this_process(),
+            client: store.client(),
+            store,
+            grace,
+        };
+        Ok((stage, blocked))
+    }
+
+    /// The wish for the locks.
+    pub(super) fn request(&self) -> Request<'_> {
+        Request {
+            client: &self.client,
+            locks: locks(self.args, &self.client),
+            args: self.args,
+            nesting: &self.nesting,
+            output: self.output,
+            lends: true,
+        }
+    }
+
+    /// Starts the command under `hold`.
+    pub(super) fn start<'s>(
+        &'s self,
+        hold: Hold,
+        signals: &'s Signals,
+    ) -> Result<Wrapper<'s>, Failure> {
+        let job = Job {
+            args: self.args,
+            grace: self.grace,
+            margin: self.args.margin(),
+            descriptors: hold
+                .owners()
+                .filter_map(|owner| self.store.descriptor(owner))
+                .collect(),
+            around: self.nesting.with(hold.taken(self.store.place())),
+            members: self.store.members(),
+            outer: self.nesting.guardian_of_this_group(),
+        };
+        Wrapper::start(hold, job, signals, self.output)
+            .map_err(|error| Failure::of("cannot start the guardian", &error))
+    }
+
+    /// Waits for releases under way, and says how the program ends.
+    pub(super) fn leave(self, end: End) -> ExitCode {
+        drop(self.client);
+        match end {
+            End::With(code) => code,
+            End::Lost { .. } => ExitCode::LOST,
+            End::Interrupted => {
+                job_control::die_of_the_interrupt();
+                ExitCode::of_signal(Signal::SIGINT as i32)
+            }
+        }
+    }
+}
+
+pub(super) fn cannot_start(error: &dyn std::fmt::Display) -> Failure {
+    Failure::of("cannot start", error)
+}
+
+fn locks(args: &RunArgs, client: &Client) -> LockSet {
+    let locks = client.lock_all(args.names());
+    let mut locks = locks.ttl(args.ttl).mode(args.mode());
+    if let Some(wait) = args.wait {
+        locks = locks.wait(wait);
+    }
+    if let Some(max_hold) = args.max_hold {
+        locks = locks.max_hold(max_hold);
+    }
+    if let Some(delay) = args.lock_delay {
+        locks = locks.lock_delay(delay);
+    }
+    locks
+}

@@ -1,0 +1,163 @@
+//! `elect` on one Redis and on five: leaders that are lost, stopped, or cut off from their servers.
+
+use leasehold_testkit::servers::{RedisServer, until};
+use nix::sys::signal::Signal;
+
+use crate::elect::{changes, fences, until_led};
+use crate::harness::{Running, Sandbox};
+use crate::processes::until_gone;
+use crate::redis::{formed_set, run, start};
+
+/// Notes its fence, its process, and whether the command of somebody else is still there.
+const LEAD: &str = r#"
+for other in *.pid; do
+    if [ -s $other ] && kill -0 $(cat $other) 2> /dev/null; then echo $other >> overlaps; fi
+done
+echo $$ > $0.pid
+echo $LEASEHOLD_FENCE >> fences
+trap "" TERM
+while :; do sleep 0.02; done"#;
+
+fn lead(sandbox: &Sandbox, urls: &[String], who: &str, options: &[&str]) -> Running {
+    let command = ["--value", who, "x", "--", "sh", "-c", LEAD, who];
+    let ttl = ["elect", "--ttl", "3s", "--grace", "200ms"];
+    start(sandbox, urls, &[&ttl, options, &command].concat())
+}
+
+/// Who leads, as an observer is told.
+fn leader(sandbox: &Sandbox, urls: &[String]) -> String {
+    let args = ["elect", "--observe", "--once", "--json", "x"];
+    let ended = run(sandbox, urls, &args);
+    let change: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let value = change["leader"]["value"].as_str();
+    value.unwrap_or_default().to_owned()
+}
+
+/// A leader is stopped, with its lease ahead; the next one leads; then the first one goes on.
+fn stopped_and_continued(sandbox: &Sandbox, urls: &[String]) {
+    let first = lead(sandbox, urls, "a", &[]);
+    until_led(sandbox, 1);
+    let command = sandbox.pid_in("a.pid");
+    assert_eq!(leader(sandbox, urls), "a");
+    let second = lead(sandbox, urls, "b", &[]);
+    second.says("waiting for lock");
+    first.signal(Signal::SIGSTOP);
+    until_led(sandbox, 2);
+    until_gone(command);
+    assert_eq!(leader(sandbox, urls), "b");
+    first.signal(Signal::SIGCONT);
+    first.says("lost lock \"x\"");
+    first.says("campaigning for \"x\" again");
+    second.signal(Signal::SIGKILL);
+    until_led(sandbox, 3);
+    until("an observer sees it", || leader(sandbox, urls) == "a");
+    assert_eq!(
+        sandbox.lines_in("overlaps"),
+        [""; 0],
+        "two commands at once"
+    );
+    drop(first);
+}
+
+#[test]
+fn on_one_server_a_stopped_leader_is_followed_and_campaigns_again() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    stopped_and_continued(&sandbox, &[server.url()]);
+}
+
+#[test]
+fn on_five_servers_a_stopped_leader_is_followed_and_campaigns_again() {
+    let sandbox = Sandbox::new();
+    let servers = formed_set(&sandbox, 5);
+    servers[2].freeze();
+    stopped_and_continued(&sandbox, &servers.urls());
+    servers[2].thaw();
+}
+
+#[test]
+fn a_leadership_that_was_deleted_is_campaigned_for_again() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let leader = lead(&sandbox, &[server.url()], "a", &["--json"]);
+    until_led(&sandbox, 1);
+    server.command(&["DEL", "x"]);
+    until_led(&sandbox, 2);
+    leader.says(r#""event":"lost""#);
+    leader.says(r#""event":"campaigns""#);
+    let once = lead(&sandbox, &[server.url()], "b", &["--once"]);
+    once.says("waiting for lock");
+    leader.signal(Signal::SIGKILL);
+    until_led(&sandbox, 3);
+    server.command(&["DEL", "x"]);
+    once.wait()
+        .fails(76, &["lost lock \"x\": the lease vanished"]);
+}
+
+#[test]
+fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
+    let sandbox = Sandbox::new();
+    let servers = formed_set(&sandbox, 5);
+    let args = ["elect", "--observe", "--json", "--every", "100ms", "x"];
+    let observer = start(&sandbox, &servers.urls(), &args);
+    let leader = lead(&sandbox, &servers.urls(), "a", &[]);
+    until_led(&sandbox, 1);
+    let command = sandbox.pid_in("a.pid");
+    let seen = |event: &str, count: usize| {
+        until(&format!("{count} times {event}"), || {
+            let told = changes(&sandbox, "stdout-1");
+            told.iter()
+                .filter(|change| change["event"] == event)
+                .count()
+                >= count
+        });
+    };
+    seen("leads", 1);
+    (0..3).for_each(|index| servers[index].freeze());
+    until_gone(command);
+    leader.says("warning: lock \"x\": ");
+    seen("unknown", 1);
+    (0..3).for_each(|index| servers[index].thaw());
+    until_led(&sandbox, 2);
+    seen("leads", 2);
+    observer.signal(Signal::SIGTERM);
+    let ended = observer.wait();
+    assert_eq!(ended.code(), 143, "{ended:?}");
+    let told = changes(&sandbox, "stdout-1");
+    let led = told
+        .iter()
+        .filter_map(|change| change["leader"]["fence"].as_u64());
+    let led: Vec<u64> = led.collect();
+    assert!(
+        led.is_sorted() && led.last() == fences(&sandbox).last(),
+        "{led:?}"
+    );
+    drop(leader);
+}
+
+#[test]
+fn servers_that_do_not_answer_are_69_at_first_and_for_who_looks_once() {
+    let sandbox = Sandbox::new();
+    let urls = ["redis://127.0.0.1:1".to_owned()];
+    let args = ["elect", "--ttl", "1s", "x", "--", "touch", "ran"];
+    run(&sandbox, &urls, &args).fails(69, &["127.0.0.1:1"]);
+    run(&sandbox, &urls, &["elect", "--observe", "--once", "x"]).fails(69, &["127.0.0.1:1"]);
+    assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn a_wrong_password_is_77_also_for_who_observes() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::builder().password("right").start();
+    let wrong = [format!("redis://:secret@127.0.0.1:{}", server.port())];
+    for args in [
+        &["elect", "x", "--", "touch", "ran"][..],
+        &["elect", "--observe", "x"],
+        &["elect", "--observe", "--once", "x"],
+    ] {
+        let ended = run(&sandbox, &wrong, args);
+        ended.fails(77, &[&format!("127.0.0.1:{}", server.port())]);
+        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+    }
+    assert!(!sandbox.path("ran").exists());
+}

@@ -1,0 +1,108 @@
+//! What a leader writes beside its lock.
+
+use std::fmt;
+
+use crate::clock::WallTime;
+use crate::error::{Error, ErrorKind};
+use crate::owner::Owner;
+
+/// Who leads, and what it has to say: the content of the record.
+///
+/// One line, `leader/1 <owner> <since>`, and the value behind it. It names the attempt, so that it counts
+/// for nobody but the one who holds the lock by that attempt. A record without any content is what is left
+/// by a leader that resigned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Announcement {
+    pub(super) owner: Owner,
+    pub(super) since: WallTime,
+    pub(super) value: String,
+}
+
+/// The first word: what kind of record it is, and in which version.
+const KIND: &str = "leader/1";
+
+impl Announcement {
+    /// Reads what a leader wrote; `None` if it took it back.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corrupt`] if no leader wrote it: it is damaged, or of another recipe or version.
+    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Error> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        Self::parse(bytes).map(Some).ok_or_else(|| {
+            let text = "the record beside the lock is no leader's: it is damaged, or the name is used \
+                        for something else too";
+            Error::new(ErrorKind::Corrupt, text)
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (head, value) = std::str::from_utf8(bytes).ok()?.split_once('\n')?;
+        let mut words = head.split(' ');
+        if words.next()? != KIND {
+            return None;
+        }
+        let announcement = Self {
+            owner: words.next()?.parse().ok()?,
+            since: WallTime::from_micros(words.next()?.parse().ok()?),
+            value: value.to_owned(),
+        };
+        words.next().is_none().then_some(announcement)
+    }
+}
+
+impl fmt::Display for Announcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.since.as_micros();
+        write!(f, "{KIND} {} {since}\n{}", self.owner, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ambient::SystemEntropy;
+    use crate::owner::ClientId;
+
+    fn announcement(value: &str) -> Announcement {
+        Announcement {
+            owner: Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy),
+            since: WallTime::from_micros(1_795_000_000_000_003),
+            value: value.into(),
+        }
+    }
+
+    #[test]
+    fn it_survives_its_text_form() {
+        for value in ["", "10.0.0.7:8080", "two\nlines\n", "leader/1 x", "Zürich"] {
+            let announcement = announcement(value);
+            let read = Announcement::read(announcement.to_string().as_bytes()).unwrap();
+            assert_eq!(read, Some(announcement));
+        }
+        assert_eq!(Announcement::read(b"").unwrap(), None);
+    }
+
+    #[test]
+    fn nothing_else_is_taken_for_one() {
+        let good = announcement("value").to_string();
+        let line_end = good.find('\n').unwrap();
+        for damaged in [
+            "\n",
+            "once/1 x",
+            &good[..line_end],
+            &good[1..],
+            &good.replacen("leader/1", "leader/2", 1),
+            &good.replacen(' ', "  ", 1),
+            &good.replacen("3\n", "3 4\n", 1),
+            &good.replacen("3\n", "three\n", 1),
+            &good.replacen(" 1795", "\n1795", 1),
+            &good.replacen('.', "", 1),
+        ] {
+            let error = Announcement::read(damaged.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{damaged:?}");
+        }
+        assert!(Announcement::read(b"leader/1 \xff").is_err());
+    }
+}

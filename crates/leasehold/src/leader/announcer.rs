@@ -1,0 +1,149 @@
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::select;
+use tokio::sync::Mutex;
+
+use super::announcement::Announcement;
+use crate::claim::Mode;
+use crate::client::Client;
+use crate::clock::WallTime;
+use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
+
+/// Writes what a leader announces beside its lock.
+#[derive(Debug)]
+pub(super) struct Announcer {
+    client: Client,
+    /// How long it is tried to announce a new leader.
+    patience: Duration,
+    since: WallTime,
+    /// Locked while it is written: what was published later is written later.
+    value: Mutex<String>,
+}
+
+impl Announcer {
+    /// For somebody who leads from now on, and publishes `value`.
+    pub(super) fn new(client: Client, patience: Duration, value: String) -> Self {
+        Self {
+            since: client.ambient().clock.wall(),
+            client,
+            patience,
+            value: Mutex::new(value),
+        }
+    }
+
+    /// As `Election::announce`.
+    pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
+        check_mode(guard)?;
+        let clock = &self.client.ambient().clock;
+        let end = clock.now() + self.patience;
+        loop {
+            let outcome = select! {
+                biased;
+                reason = guard.lost() => return Err(guard.lost_error(reason)),
+                outcome = self.try_to_announce(guard) => outcome,
+            };
+            match outcome {
+                Err(error) if error.is_retryable() && clock.now() < end => {
+                    tracing::debug!(key = %guard.key(), %error, "not announced yet");
+                    self.client.pause(RETRY).await?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn try_to_announce(&self, guard: &Guard) -> Result<(), Error> {
+        self.leave_others_records(guard).await?;
+        write(guard, self.since, &self.value.lock().await).await
+    }
+
+    /// Announces `value` from now on.
+    pub(super) async fn publish(&self, guard: &Guard, value: String) -> Result<(), Error> {
+        let mut published = self.value.lock().await;
+        *published = value;
+        write(guard, self.since, &published).await
+    }
+
+    /// A record that no leader wrote belongs to whoever uses the name for something else.
+    async fn leave_others_records(&self, guard: &Guard) -> Result<(), Error> {
+        let reading = self.client.record(guard.key()).read().await?;
+        match reading.written {
+            Some(written) => Announcement::read(&written.bytes)
+                .map(drop)
+                .map_err(|error| error.with_key(guard.key())),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the announcement again and again, for servers that forgot it.
+    pub(super) async fn repeat(&self, guard: &Guard) -> Infallible {
+        loop {
+            if self.client.pause(REPEAT).await.is_err() {
+                // The client is of no use any more, and its guards are lost.
+                return std::future::pending().await;
+            }
+            let value = self.value.lock().await;
+            if let Err(error) = write(guard, self.since, &value).await {
+                tracing::debug!(key = %guard.key(), %error, "not announced again");
+            }
+        }
+    }
+
+    /// Takes the announcement back, as far as that goes quickly. It would not count without the lock; but
+    /// nothing need be left.
+    pub(super) async fn withdraw(&self, guard: &Guard) {
+        if !guard.is_valid() {
+            return;
+        }
+        let record = guard.record();
+        let outcome = select! {
+            biased;
+            outcome = record.write([], AFTER_THE_END) => outcome,
+            outcome = self.client.pause(LAST_WORDS) => outcome,
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(key = %guard.key(), %error, "the announcement stays");
+        }
+    }
+}
+
+async fn write(guard: &Guard, since: WallTime, value: &str) -> Result<(), Error> {
+    let announcement = Announcement {
+        owner: guard.owner(),
+        since,
+        value: value.to_owned(),
+    };
+    let text = announcement.to_string().into_bytes();
+    let written = guard.record().write(text, RETENTION).await;
+    written.map_err(|error| match error.kind() {
+        // Who wrote with a greater fence was granted the lock after this guard was lost.
+        ErrorKind::Fenced => Error::new(ErrorKind::Lost, error.reason()).with_key(guard.key()),
+        _ => error,
+    })
+}
+
+/// Who shares the lock cannot lead: others hold it too.
+fn check_mode(guard: &Guard) -> Result<(), Error> {
+    if guard.mode() == Mode::Exclusive {
+        return Ok(());
+    }
+    let text = format!(
+        "a leader holds its lock alone, and not in mode {}",
+        guard.mode()
+    );
+    Err(Error::new(ErrorKind::InvalidInput, text).with_key(guard.key()))
+}
+
+/// For how long the store keeps an announcement that is not written again: one that has to be repeated to
+/// stay would be one more lease.
+const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// How long a withdrawn one takes to go: the shortest there is.
+const AFTER_THE_END: Duration = Duration::from_secs(1);
+/// How long taking it back may delay the release.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The pause before an announcement that failed is tried again.
+const RETRY: Duration = Duration::from_millis(200);
+/// How long a server that forgot an announcement does without it.
+const REPEAT: Duration = Duration::from_secs(60);

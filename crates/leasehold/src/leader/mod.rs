@@ -1,0 +1,17 @@
+//! Leader election: a lock that its holder keeps until told otherwise, and who that is, for others to see.
+//!
+//! A recipe over [`Lock`](crate::Lock) and the record beside it. It has nothing to do with how a quorum
+//! decides an attempt.
+
+mod announcement;
+mod announcer;
+mod leader_change;
+mod leader_election;
+mod leader_watch;
+mod leadership;
+mod news;
+
+pub use leader_change::{Leader, LeaderChange};
+pub use leader_election::Election;
+pub use leader_watch::LeaderWatch;
+pub use leadership::Leadership;

@@ -1,0 +1,250 @@
+//! A record, as the users of a client and the holders of its lock see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::BoxFuture;
+use crate::client_core::ClientCore;
+use crate::error::{Error, ErrorKind};
+use crate::fence::Fence;
+use crate::guard::Guard;
+use crate::key::Key;
+use crate::records::{
+    Opened, Reading, RecordKey, RecordWrite, Recorded, Records, Stamp, Written, Wrote,
+};
+use crate::store::Store;
+
+/// The record of a lock, for whoever looks at it without holding the lock: made by
+/// [`Client::record`](crate::Client::record).
+#[derive(Clone, Debug)]
+#[must_use = "a record does nothing until it is read"]
+pub struct Record {
+    client: Arc<ClientCore>,
+    record: Result<RecordKey, Error>,
+}
+
+impl Record {
+    pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>) -> Self {
+        Self {
+            client,
+            record: key.map(RecordKey::new),
+        }
+    }
+
+    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart.
+    pub fn lasting(mut self) -> Self {
+        self.record = self.record.map(as_lasting);
+        self
+    }
+
+    /// What is written now. It takes no part in the holders' order: a moment later another value may
+    /// stand there.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name; [`ErrorKind::Unsupported`] where the store keeps no records; a store that does
+    /// not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn read(&self) -> Result<Reading, Error> {
+        let record = self.record.clone()?;
+        let key = record.key.clone();
+        let store = Arc::clone(&self.client.context.store);
+        let reading = async move {
+            let reading = records(&*store)?.read_record(&record).await;
+            reading.map(|reading| reading.answer)
+        };
+        let reading = self.client.run(reading)?.await?;
+        reading.map_err(|error| error.with_key(&key))
+    }
+}
+
+/// The record of a lock in the hands of its holder: made by [`Guard::record`].
+///
+/// Whatever the holder of a greater fence opened or wrote is not overwritten: a write that comes too
+/// late is [`ErrorKind::Fenced`]. A write needs no valid guard to be safe; but a guard whose deadline
+/// is further back than a store is bound to remember ([`HeldRecord::TOO_LATE`]) writes nothing.
+///
+/// # Examples
+///
+/// ```
+/// # pollster::block_on(async {
+/// use std::time::Duration;
+/// use leasehold::{Client, MemoryStore};
+///
+/// let locks = Client::new(MemoryStore::new());
+/// let guard = locks.lock("leader").acquire().await?;
+/// let record = guard.record();
+/// assert_eq!(record.open().await?, None);
+/// record.write(*b"10.0.0.7:8080", Duration::from_secs(3600)).await?;
+///
+/// let seen = locks.record("leader").read().await?.written.unwrap();
+/// assert_eq!((&*seen.bytes, seen.stamp.fence), (&b"10.0.0.7:8080"[..], guard.fence()));
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[must_use = "a record does nothing until it is opened or written"]
+pub struct HeldRecord<'a> {
+    guard: &'a Guard,
+    record: RecordKey,
+}
+
+impl Guard {
+    /// The record of this lock, to be opened and written with this guard's fence. Exclusive guards
+    /// alone should write: shared ones have fences too, and the greatest wins.
+    pub fn record(&self) -> HeldRecord<'_> {
+        HeldRecord {
+            guard: self,
+            record: RecordKey::new(self.key().clone()),
+        }
+    }
+}
+
+impl HeldRecord<'_> {
+    /// How long after its deadline a guard opens and writes nothing any more: a day less than stores
+    /// remember, at least, who was there after it.
+    pub const TOO_LATE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
+
+    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart.
+    pub fn lasting(mut self) -> Self {
+        self.record = as_lasting(self.record);
+        self
+    }
+
+    /// Shuts out all smaller fences, and says what is written. That is settled: on a quorum, a value that
+    /// too few members have is first written anew, with this guard's fence.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] if a greater fence has been there; [`ErrorKind::Unsupported`] where the
+    /// store keeps no records; [`ErrorKind::Lost`] if the guard ended too long ago. With
+    /// [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide; calling again is fine.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard.
+    pub async fn open(&self) -> Result<Option<Written>, Error> {
+        let (record, fence) = (self.record.clone(), self.guard.fence());
+        let opened = self
+            .ask(move |records| Box::pin(async move { records.open_record(&record, fence).await }));
+        let reading = match opened.await? {
+            Opened::Open(reading) => reading,
+            Opened::Superseded(greatest) => return Err(self.fenced(greatest)),
+        };
+        match reading.written {
+            Some(written) if !reading.settled => self.adopt(written).await.map(Some),
+            written => Ok(written),
+        }
+    }
+
+    /// Writes the record, to be kept for `retention`, as the store measures it from then on. A
+    /// later write of the same guard replaces it, however late this one arrives.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] if a greater fence has been there: then nothing was written.
+    /// [`ErrorKind::InvalidInput`] for a value longer than [`RecordWrite::BYTES_MAX`] or a retention
+    /// out of its bounds, and [`ErrorKind::Unsupported`] where the store keeps no records; both change
+    /// nothing. [`ErrorKind::Lost`] if the guard ended too long ago. With
+    /// [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the value may stand, or
+    /// the next holder may find it; calling again is fine.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard.
+    pub async fn write(
+        &self,
+        bytes: impl Into<Arc<[u8]>>,
+        retention: Duration,
+    ) -> Result<(), Error> {
+        self.write_stamped(bytes.into(), retention).await.map(drop)
+    }
+
+    async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Stamp, Error> {
+        let stamp = Stamp {
+            fence: self.guard.fence(),
+            step: self.guard.tenure().next_step(),
+        };
+        let record = self.record.clone();
+        let write = RecordWrite::new(stamp, bytes, retention)
+            .map_err(|error| error.with_key(self.guard.key()))?;
+        let wrote = self.ask(move |records| {
+            Box::pin(async move { records.write_record(&record, &write).await })
+        });
+        match wrote.await? {
+            Wrote::Written => Ok(stamp),
+            Wrote::Superseded(greatest) => Err(self.fenced(greatest)),
+        }
+    }
+
+    /// Makes an earlier holder's value one that all who come later find, for as long as it was to be kept.
+    async fn adopt(&self, written: Written) -> Result<Written, Error> {
+        let Written {
+            bytes, remaining, ..
+        } = written;
+        let retention = remaining.max(RecordWrite::RETENTION_MIN);
+        let stamp = self.write_stamped(Arc::clone(&bytes), retention).await?;
+        Ok(Written::new(stamp, bytes, retention))
+    }
+
+    /// Asks in the background, to the end, also where nobody waits for the answer any more.
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl for<'r> FnOnce(&'r dyn Records) -> Asked<'r, T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.in_time()?;
+        let client = &self.guard.hold.client;
+        let store = Arc::clone(&client.context.store);
+        let asking = async move { question(records(&*store)?).await };
+        match client.run(asking)?.await? {
+            Ok(recorded) => Ok(recorded.answer),
+            Err(error) => Err(error.with_key(self.guard.key())),
+        }
+    }
+
+    fn in_time(&self) -> Result<(), Error> {
+        let now = self.guard.hold.client.now();
+        let late = self.guard.deadline().map(|deadline| now.since(deadline));
+        match late {
+            Some(late) if late > Self::TOO_LATE => {
+                let text = format!(
+                    "the guard ended {late:.0?} ago: after {:?} its record is not touched any more",
+                    Self::TOO_LATE
+                );
+                Err(Error::new(ErrorKind::Lost, text).with_key(self.guard.key()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fenced(&self, greatest: Fence) -> Error {
+        let fence = self.guard.fence();
+        let text = format!("fence {fence} comes too late: the record has seen {greatest}");
+        Error::new(ErrorKind::Fenced, text).with_key(self.guard.key())
+    }
+}
+
+impl fmt::Debug for HeldRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldRecord")
+            .field("guard", self.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+type Asked<'a, T> = BoxFuture<'a, Result<Recorded<T>, Error>>;
+
+fn as_lasting(mut record: RecordKey) -> RecordKey {
+    record.lasting = true;
+    record
+}
+
+/// The store's records, if it keeps any.
+fn records(store: &dyn Store) -> Result<&dyn Records, Error> {
+    store.records().ok_or_else(|| {
+        let text = format!("{} keeps no records", store.describe());
+        Error::new(ErrorKind::Unsupported, text)
+    })
+}

@@ -1,0 +1,363 @@
+//! Elections under virtual time: who leads, for how long, and what others are told.
+
+use std::future::pending;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use leasehold::background;
+use leasehold::{
+    Client, Election, Ended, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore,
+    Mode,
+};
+use leasehold_testkit::{Fault, FaultyMember};
+
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+
+fn election(client: &Client, value: &str) -> Election {
+    client.election("x").ttl(TTL).value(value)
+}
+
+/// A client of the same members, on a network of its own.
+fn elsewhere(scene: &Scene) -> (Client, Vec<FaultyMember>) {
+    let stores = scene.stores.iter();
+    let members: Vec<_> = stores
+        .map(|store| FaultyMember::new(store.clone(), scene.ambient.clone()))
+        .collect();
+    let quorum = quorum_of(&members, &scene.ambient);
+    (client(quorum, &scene.ambient), members)
+}
+
+fn watch(client: &Client) -> LeaderWatch {
+    client.election("x").observe().expect("a watch")
+}
+
+/// The next change in one word: the leader's value, `nobody`, or the reason why it is not known.
+async fn told(watch: &mut LeaderWatch) -> String {
+    match watch.next().await.expect("a change") {
+        LeaderChange::Leads(leader) => leader.value,
+        LeaderChange::Nobody => "nobody".into(),
+        LeaderChange::Unknown(error) => format!("{:?}", error.kind()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whether nothing is told for so long.
+async fn silent(scene: &Scene, watch: &mut LeaderWatch, span: Duration) -> bool {
+    tokio::select! {
+        biased;
+        _ = watch.next() => false,
+        () = scene.pass(span) => true,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_resigns_is_followed_by_who_waits_with_a_greater_fence() {
+    let scene = Scene::quorum(5);
+    let (other, _) = elsewhere(&scene);
+    let first = election(&scene.client, "a").campaign().await.unwrap();
+    let next = background::spawn(election(&other, "b").campaign());
+    scene.pass(2 * TTL).await;
+    assert!(
+        first.is_valid() && !next.is_finished(),
+        "as long as it likes"
+    );
+    let fence = first.fence();
+    assert_eq!(first.resign().await.unwrap(), Ended::Released);
+    let next = next.await.unwrap().unwrap();
+    assert!(next.fence() > fence);
+    let leader = election(&scene.client, "").leader().await.unwrap().unwrap();
+    assert_eq!((&*leader.value, leader.fence), ("b", next.fence()));
+    assert_eq!(leader.owner, next.guard().owner());
+    assert_eq!(
+        leader.client.expect("it said who it is").pid,
+        std::process::id()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_stops_before_anybody_else_leads() {
+    let scene = Scene::quorum(5);
+    let (other, _) = elsewhere(&scene);
+    let first = election(&scene.client, "a").campaign().await.unwrap();
+    for member in &scene.members[..3] {
+        member.set(Fault::Unreachable);
+    }
+    let began = scene.now();
+    let next = background::spawn(election(&other, "b").campaign());
+    let error = first.lead(pending::<()>()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert!(scene.now().since(began) <= TTL - QUORUM_MARGIN, "in time");
+    assert!(!next.is_finished(), "nobody else leads yet");
+    assert!(!first.is_valid());
+    let next = next.await.unwrap().unwrap();
+    assert!(next.fence() > first.fence());
+    assert!(first.publish("late").await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_leader_sent_in_time_and_arrives_late_changes_nothing() {
+    let scene = Scene::quorum(3);
+    let (other, _) = elsewhere(&scene);
+    let first = election(&scene.client, "a").campaign().await.unwrap();
+    for member in &scene.members {
+        member.set(Fault::Frozen);
+    }
+    // It leads when it sends this; its servers get it when it does not any more.
+    let error = first.publish("late").await.unwrap_err();
+    assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
+    assert_eq!(first.lost().await, LostReason::Unreachable);
+    let next = election(&other, "b").campaign().await.unwrap();
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+    scene.pass(Duration::from_secs(5)).await;
+    let leader = election(&other, "").leader().await.unwrap().unwrap();
+    assert_eq!((&*leader.value, leader.fence), ("b", next.fence()));
+}
+
+/// On a runtime of several threads.
+fn can_be_spawned<F: Future + Send>(future: F) -> F {
+    future
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_ends_leaves_the_leadership_as_it_is() {
+    let scene = Scene::quorum(3);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let output = leadership.lead(async { leadership.publish("b").await.map(|()| 42) });
+    assert_eq!(can_be_spawned(output).await.unwrap().unwrap(), 42);
+    assert!(leadership.is_valid());
+    let leader = election(&scene.client, "").leader().await.unwrap().unwrap();
+    assert_eq!(leader.value, "b");
+    leadership.guard().give_up();
+    assert!(leadership.lead(async {}).await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_are_told_of_changes_alone_and_in_their_order() {
+    let scene = Scene::quorum(3);
+    let (other, _) = elsewhere(&scene);
+    let mut watch = watch(&other);
+    assert_eq!(told(&mut watch).await, "nobody");
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    assert_eq!(told(&mut watch).await, "a");
+    assert!(silent(&scene, &mut watch, Duration::from_secs(90)).await);
+    leadership.publish("a2").await.unwrap();
+    assert_eq!(told(&mut watch).await, "a2");
+    leadership.resign().await.unwrap();
+    assert_eq!(told(&mut watch).await, "nobody");
+    let leadership = election(&scene.client, "a2").campaign().await.unwrap();
+    // The same value of another leader.
+    assert_eq!(told(&mut watch).await, "a2");
+    drop(leadership);
+    assert_eq!(told(&mut watch).await, "nobody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_a_stream_and_sees_a_change_within_its_pause() {
+    let scene = Scene::single();
+    let watching = scene
+        .client
+        .election("x")
+        .look_every(Duration::from_secs(10));
+    let mut watch = watching.observe().unwrap();
+    assert!(matches!(
+        StreamExt::next(&mut watch).await,
+        Some(LeaderChange::Nobody)
+    ));
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let began = scene.now();
+    let seen = StreamExt::next(&mut watch).await;
+    assert!(
+        matches!(seen, Some(LeaderChange::Leads(leader)) if leader.fence == leadership.fence())
+    );
+    let after = scene.now().since(began);
+    let spread = Duration::from_secs(9)..=Duration::from_secs(11);
+    assert!(spread.contains(&after), "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_cannot_ask_says_so_and_goes_on() {
+    let scene = Scene::quorum(3);
+    let (other, members) = elsewhere(&scene);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let mut watch = watch(&other);
+    assert_eq!(told(&mut watch).await, "a");
+    members
+        .iter()
+        .for_each(|member| member.set(Fault::Unreachable));
+    assert_eq!(told(&mut watch).await, "NoQuorum");
+    assert!(
+        silent(&scene, &mut watch, Duration::from_secs(30)).await,
+        "said once"
+    );
+    members.iter().for_each(|member| member.set(Fault::None));
+    assert_eq!(told(&mut watch).await, "a", "known again");
+    drop(leadership);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_leader_is_told_of_until_its_lease_ends() {
+    let scene = Scene::quorum(3);
+    let (other, members) = elsewhere(&scene);
+    let leadership = election(&other, "a").campaign().await.unwrap();
+    let mut watch = watch(&scene.client);
+    assert_eq!(told(&mut watch).await, "a");
+    members
+        .iter()
+        .for_each(|member| member.set(Fault::Unreachable));
+    let began = scene.now();
+    assert_eq!(told(&mut watch).await, "nobody");
+    let after = scene.now().since(began);
+    // Renewed a third of the TTL ago at most; two looks miss it.
+    assert!(
+        after > TTL / 2 && after < TTL + Duration::from_secs(3),
+        "{after:?}"
+    );
+    assert!(!leadership.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_holds_the_lock_without_a_word_does_not_lead() {
+    let scene = Scene::quorum(3);
+    election(&scene.client, "a")
+        .campaign()
+        .await
+        .unwrap()
+        .resign()
+        .await
+        .unwrap();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let silent = election(&scene.client, "b");
+    assert!(silent.leader().await.unwrap().is_none());
+    let leadership = silent.announce(guard.share()).await.unwrap();
+    assert_eq!(leadership.fence(), guard.fence());
+    assert_eq!(silent.leader().await.unwrap().unwrap().value, "b");
+    assert_eq!(leadership.resign().await.unwrap(), Ended::StillShared);
+    assert!(
+        silent.leader().await.unwrap().is_none(),
+        "it took its word back"
+    );
+    assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_forgot_hear_of_the_leader_again() {
+    let scene = Scene::quorum(3);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let leading = async {
+        for store in &scene.stores[..2] {
+            store.forget_everything();
+            // Until it counts again, and has its lease and the announcement back.
+            scene.pass(Duration::from_secs(200)).await;
+        }
+        election(&scene.client, "").leader().await
+    };
+    let leader = leadership.lead(leading).await.expect("it still leads");
+    assert_eq!(leader.unwrap().expect("a leader").value, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_campaign_ends_with_its_wait_and_leaves_nothing() {
+    let scene = Scene::quorum(3);
+    let (other, _) = elsewhere(&scene);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let began = scene.now();
+    let campaign = election(&other, "b").wait(Duration::from_secs(7));
+    assert!(campaign.campaign().await.unwrap_err().is_busy());
+    assert!(scene.now().since(began) < Duration::from_secs(8));
+    // One that is dropped neither leads nor waits.
+    tokio::select! {
+        biased;
+        led = election(&other, "c").campaign() => panic!("{led:?}"),
+        () = scene.pass(Duration::from_secs(2)) => {}
+    }
+    leadership.resign().await.unwrap();
+    scene.pass(Duration::from_secs(2)).await;
+    assert!(other.holders("x").await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_input_is_refused_and_changes_nothing() {
+    let scene = Scene::single();
+    let election = || scene.client.election("x");
+    let refused = |error: leasehold::Error, parts: &[&str]| {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        for part in parts {
+            assert!(error.to_string().contains(part), "{part}: {error}");
+        }
+    };
+    let too_long = "v".repeat(Election::VALUE_MAX + 1);
+    let error = election().value(&*too_long).campaign().await.unwrap_err();
+    refused(error, &["\"x\"", "4097 bytes", "at most 4096"]);
+    let bounds = election().ttl(Duration::from_millis(99)).campaign().await;
+    refused(bounds.unwrap_err(), &["99ms"]);
+    for name in ["", "leasehold:x", "a\0b"] {
+        let nameless = scene.client.election(name);
+        refused(nameless.campaign().await.unwrap_err(), &[]);
+        refused(nameless.leader().await.unwrap_err(), &[]);
+        refused(nameless.observe().unwrap_err(), &[]);
+    }
+    let often = election().look_every(Duration::from_millis(9)).observe();
+    refused(often.unwrap_err(), &["9ms", "at most every 10ms"]);
+    assert_eq!(scene.members[0].calls().len(), 0, "nothing was asked");
+
+    let longest = election().value(&too_long[1..]).campaign().await.unwrap();
+    refused(longest.publish(too_long).await.unwrap_err(), &["4097"]);
+    assert_eq!(
+        election().leader().await.unwrap().unwrap().value.len(),
+        4096
+    );
+    longest.resign().await.unwrap();
+
+    let other = scene.client.lock("y").acquire().await.unwrap();
+    refused(
+        election().announce(other).await.unwrap_err(),
+        &["\"x\"", "\"y\""],
+    );
+    let shared = scene
+        .client
+        .lock("x")
+        .mode(Mode::Shared)
+        .acquire()
+        .await
+        .unwrap();
+    refused(election().announce(shared).await.unwrap_err(), &["shared"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_used_for_something_else_is_left_alone() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let hour = Duration::from_secs(3600);
+    guard
+        .record()
+        .write(*b"of another recipe", hour)
+        .await
+        .unwrap();
+    guard.release().await.unwrap();
+    let error = election(&scene.client, "a").campaign().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    let reading = scene.client.record("x").read().await.unwrap();
+    assert_eq!(&*reading.written.unwrap().bytes, b"of another recipe");
+    assert!(scene.client.holders("x").await.unwrap().is_empty());
+}
+
+#[test]
+fn without_async_it_is_the_same() {
+    let locks = leasehold::blocking::Client::new(MemoryStore::new());
+    let election = locks.election("x").value("a");
+    let leadership = election.campaign().unwrap();
+    let mut watch = election.observe().unwrap();
+    let fence: Fence = leadership.fence();
+    assert!(matches!(watch.next(), Some(LeaderChange::Leads(leader)) if leader.fence == fence));
+    leadership.publish("b").unwrap();
+    assert!(matches!(watch.next(), Some(LeaderChange::Leads(leader)) if leader.value == "b"));
+    assert_eq!(
+        leadership.lead(|leadership| leadership.fence()).unwrap(),
+        fence
+    );
+    assert_eq!(leadership.resign().unwrap(), Ended::Released);
+    assert!(matches!(watch.next(), Some(LeaderChange::Nobody)));
+    assert!(election.leader().unwrap().is_none());
+}
