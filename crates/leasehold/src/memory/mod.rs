@@ -3,6 +3,7 @@
 
 mod as_member;
 mod as_store;
+mod breaking;
 mod data;
 mod permits;
 mod queue;
