@@ -5,6 +5,8 @@
 mod args;
 mod bench;
 mod bench_args;
+mod break_args;
+mod break_lock;
 mod config;
 mod config_file;
 mod documents;
@@ -12,6 +14,8 @@ mod events;
 mod exit_code;
 mod failure;
 mod holder_text;
+mod ls;
+mod ls_args;
 mod message;
 mod output;
 mod run;
@@ -21,6 +25,8 @@ mod shortage;
 mod status;
 mod store_url;
 mod waiter_text;
+mod waiters;
+mod waiters_args;
 
 use std::process;
 
@@ -59,6 +65,9 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
         Verb::Status(args) => status::status(args, output),
+        Verb::Ls(args) => ls::ls(args, output),
+        Verb::Waiters(args) => waiters::waiters(args, output),
+        Verb::Break(args) => break_lock::break_lock(args, output),
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),
         Verb::Bench(args) => bench::bench(args, output),

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use leasehold::{Fence, GuardSet, Holder};
+use leasehold::{BreakRecord, Fence, GuardSet, Holder};
 use serde_json::{Map, Value, json};
 
+use crate::break_lock;
 use crate::failure::Failure;
 use crate::holder_text;
 use crate::shortage::Shortage;
@@ -40,6 +41,11 @@ pub(crate) enum Message<'a> {
     },
     /// The lock is lost, or will be in a moment; the command is being ended.
     Lost { lock: &'a str, reason: &'a str },
+    /// Who broke the lock that was lost.
+    Broken {
+        lock: &'a str,
+        record: &'a BreakRecord,
+    },
     /// This part of a measurement has begun.
     Measuring {
         part: &'a str,
@@ -66,6 +72,7 @@ impl Message<'_> {
             } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
             Self::Acquired { .. } | Self::Nested { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
+            Self::Broken { lock, record } => Some(format!("lock {lock:?} was broken by {record}")),
             Self::Measuring { part, number, of } => {
                 Some(format!("measuring, {number} of {of}: {part}"))
             }
@@ -114,6 +121,11 @@ impl Message<'_> {
             Self::Lost { lock, reason } => {
                 json!({"event": "lost", "lock": lock, "reason": reason})
             }
+            Self::Broken { lock, record } => json!({
+                "event": "broken",
+                "lock": lock,
+                "broken": break_lock::record_json(record),
+            }),
             Self::Measuring { part, number, of } => {
                 json!({"event": "measuring", "part": part, "number": number, "of": of})
             }

@@ -18,13 +18,18 @@ mod terminal;
 mod waiting;
 mod wrapper;
 
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{Client, LockSet};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::message::Message;
 use crate::output::Output;
 use crate::run::hold::Hold;
 use crate::run::nesting::Nesting;
@@ -79,20 +84,40 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
             members,
             outer: nesting.guardian_of_this_group(),
         };
+        let fences = hold.fences();
         let wrapper = Wrapper::start(hold, job, &signals, output)
             .map_err(|error| Failure::of("cannot start the guardian", &error))?;
-        wrapper.supervise().await
+        let end = wrapper.supervise().await?;
+        if let End::Broken(lock) = &end {
+            say_who_broke(lock, fences.get(lock), &client, output).await;
+        }
+        Ok::<_, Failure>(end)
     })?;
     // Waits for releases under way.
     drop(client);
     match end {
         End::With(code) => Ok(code),
+        End::Broken(_) => Ok(ExitCode::LOST),
         End::Interrupted => {
             job_control::die_of_the_interrupt();
             Ok(ExitCode::of_signal(Signal::SIGINT as i32))
         }
     }
 }
+
+/// Says who broke the lease with this fence, where the store answers soon.
+async fn say_who_broke(lock: &str, fence: Option<&Value>, client: &Client, output: &Output) {
+    let limit = SystemClock.now() + WHO_LIMIT;
+    let found = within(&SystemClock, limit, client.last_break(lock)).await;
+    if let Some(Ok(Some(record))) = &found
+        && fence == Some(&record.fence.get().into())
+    {
+        output.say(&Message::Broken { lock, record });
+    }
+}
+
+/// How long the question who broke a lock may delay the end.
+const WHO_LIMIT: Duration = Duration::from_secs(2);
 
 fn locks(args: &RunArgs, client: &Client) -> LockSet {
     let locks = client.lock_all(args.names());

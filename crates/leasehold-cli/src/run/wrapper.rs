@@ -52,6 +52,8 @@ pub(super) struct Wrapper<'a> {
     /// The last deadline the guardian was told.
     deadline: Option<BootInstant>,
     lost: bool,
+    /// The lock that was lost since an operator broke it.
+    broken: Option<String>,
 }
 
 /// How the guardian's work ended.
@@ -67,6 +69,8 @@ pub(super) enum End {
     With(ExitCode),
     /// The interrupt key ended the command.
     Interrupted,
+    /// This lock was lost since an operator broke it.
+    Broken(String),
 }
 
 impl Outcome {
@@ -138,6 +142,7 @@ impl<'a> Wrapper<'a> {
             command: None,
             deadline,
             lost: false,
+            broken: None,
         })
     }
 
@@ -162,6 +167,9 @@ impl<'a> Wrapper<'a> {
         {
             note_loss(self.output, &loss);
             self.lost = true;
+        }
+        if let Some(lock) = self.broken {
+            return Ok(End::Broken(lock));
         }
         if self.lost {
             return Ok(End::With(ExitCode::LOST));
@@ -250,12 +258,14 @@ impl<'a> Wrapper<'a> {
         Loss {
             lock: self.hold.first_to_end(),
             reason: reason.to_owned(),
+            broken: false,
         }
     }
 
     fn note_loss(&mut self, loss: &Loss) {
         if !self.lost {
             note_loss(self.output, loss);
+            self.broken = loss.broken.then(|| loss.lock.clone());
         }
         self.lost = true;
     }
