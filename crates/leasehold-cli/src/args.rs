@@ -5,14 +5,17 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::bench_args::BenchArgs;
+use crate::break_args::BreakArgs;
 use crate::doctor_args::DoctorArgs;
 use crate::elect_args::ElectArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::fence_args::{FenceArgs, FenceDeed};
+use crate::ls_args::LsArgs;
 use crate::message::Message;
 use crate::output::Output;
 use crate::run_args::RunArgs;
+use crate::waiters_args::WaitersArgs;
 
 /// Locks for many machines: run a command under a lease, and end it in time if the lease is lost.
 #[derive(Debug, Parser)]
@@ -61,6 +64,35 @@ pub(crate) enum Verb {
     /// Show who holds a lock, and the first ten who wait for it, in order (with --json all).
     #[command(after_help = postscript())]
     Status(StatusArgs),
+
+    /// Show which locks are held, by name, and by whom.
+    ///
+    /// On several servers a lock that not all of them see alike is shown with how many do: it may be
+    /// taken or freed right now, or be the rest of an attempt that failed, which ends by itself. Locks of other
+    /// libraries are not shown, since any value could be one. A server is asked in many short steps,
+    /// however many keys it has.
+    #[command(after_help = postscript())]
+    Ls(LsArgs),
+
+    /// Show who waits for a lock, all of them, in the order in which they are served.
+    ///
+    /// Locks that are files have no queue.
+    #[command(after_help = postscript())]
+    Waiters(WaitersArgs),
+
+    /// Take a lock from its holder, who holds it alone.
+    ///
+    /// The holder is told with its next renewal, and a command under `run` is ended then (exit code 76).
+    /// The lock stays shut until the lease would have ended, so that nobody enters beside it;
+    /// --now frees it at once. Who did it, when and why is kept for 7 days, for `status`.
+    ///
+    /// --fence says whose lease is meant. On Redis a fence is shown from the first renewal on, a third of the
+    /// TTL after the lock was taken. On several servers a majority must carry it out; it may be repeated.
+    ///
+    /// Readers and those with permits cannot be broken: their leases end by themselves. Nor can locks that are
+    /// files, since only its process can let go of one: end that process (`status` shows which).
+    #[command(after_help = postscript())]
+    Break(BreakArgs),
 
     /// Form a set of servers, before its first use.
     ///
@@ -162,7 +194,14 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object on stdout.
+    /// Print one JSON object on stdout. Its `version` is 1 as long as no field of these changes its
+    /// meaning or goes; others may come.
+    ///
+    /// `lock`, `store`; `held`, whether anything keeps others out; `permits` with `total` and `held`;
+    /// `holders`, each with `mode`, `permits`, `owner`, `host`, `pid`, `program`, `since` (when that program
+    /// began), `fence`, `remaining_ms` and `broken`; `waiters`, as `leasehold waiters` shows them; `broken`, how the
+    /// lock was broken last, with `fence`, `owner`, `now`, `at`, `user`, `host`, `pid`, `program` and
+    /// `reason`. What is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -258,6 +297,9 @@ impl Verb {
         match self {
             Self::Run(args) => args.json,
             Self::Status(args) => args.json,
+            Self::Ls(args) => args.json,
+            Self::Waiters(args) => args.json,
+            Self::Break(args) => args.json,
             Self::Init(args) => args.json,
             Self::Members(args) => args.json,
             Self::Bench(args) => args.json,

@@ -15,7 +15,11 @@ pub(crate) fn phrase(holder: &Holder) -> String {
         text += &format!(", fence {fence}");
     }
     if let Some(left) = holder.remaining {
-        text += &format!(", {} left unless renewed", whole_millis(left));
+        let left = whole_millis(left);
+        text += &match holder.broken {
+            true => format!(", broken: shut for {left}"),
+            false => format!(", {left} left unless renewed"),
+        };
     }
     text
 }
@@ -72,6 +76,7 @@ pub(crate) fn json(holder: &Holder) -> Value {
         "since": client.map(|client| timestamp(client.since)),
         "fence": holder.fence.map(leasehold::Fence::get),
         "remaining_ms": holder.remaining.map(millis),
+        "broken": holder.broken,
     })
 }
 
@@ -80,7 +85,7 @@ pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn whole_millis(span: Duration) -> humantime::FormattedDuration {
+pub(crate) fn whole_millis(span: Duration) -> humantime::FormattedDuration {
     humantime::format_duration(Duration::from_millis(millis(span)))
 }
 
@@ -116,6 +121,10 @@ mod tests {
             "cron (pid 7 on host1) since 2023-11-14T22:13:20Z, shared, fence 12, \
              21s 500ms left unless renewed"
         );
+        let mut broken = known();
+        broken.broken = true;
+        assert!(phrase(&broken).ends_with(", fence 12, broken: shut for 21s 500ms"));
+        assert_eq!(json(&broken)["broken"], true);
         let unknown = Holder::unknown(Mode::Exclusive);
         assert_eq!(phrase(&unknown), "a client of another library");
         assert_eq!(

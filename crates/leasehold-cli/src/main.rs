@@ -5,6 +5,8 @@
 mod args;
 mod bench;
 mod bench_args;
+mod break_args;
+mod break_lock;
 mod config;
 mod config_file;
 mod doctor;
@@ -18,6 +20,8 @@ mod fence;
 mod fence_args;
 mod holder_text;
 mod leader_text;
+mod ls;
+mod ls_args;
 mod message;
 mod observe;
 mod output;
@@ -28,6 +32,8 @@ mod shortage;
 mod status;
 mod store_url;
 mod waiter_text;
+mod waiters;
+mod waiters_args;
 
 use std::process;
 
@@ -66,6 +72,9 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
         Verb::Status(args) => status::status(args, output),
+        Verb::Ls(args) => ls::ls(args, output),
+        Verb::Waiters(args) => waiters::waiters(args, output),
+        Verb::Break(args) => break_lock::break_lock(args, output),
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),
         Verb::Bench(args) => bench::bench(args, output),

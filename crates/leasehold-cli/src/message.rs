@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use leasehold::{Fence, GuardSet, Holder};
+use leasehold::{BreakRecord, Fence, GuardSet, Holder};
 use serde_json::{Map, Value, json};
 
+use crate::break_lock;
 use crate::failure::Failure;
 use crate::holder_text;
 use crate::leader_text;
@@ -49,6 +50,11 @@ pub(crate) enum Message<'a> {
     },
     /// It does not lead any more, and tries again after a pause.
     Campaigns { name: &'a str, after: Duration },
+    /// Who broke the lock that was lost.
+    Broken {
+        lock: &'a str,
+        record: &'a BreakRecord,
+    },
     /// This part of a measurement has begun.
     Measuring {
         part: &'a str,
@@ -80,6 +86,7 @@ impl Message<'_> {
                     humantime::format_duration(Duration::from_millis(holder_text::millis(*after)));
                 Some(format!("campaigning for {name:?} again in {after}"))
             }
+            Self::Broken { lock, record } => Some(format!("lock {lock:?} was broken by {record}")),
             Self::Measuring { part, number, of } => {
                 Some(format!("measuring, {number} of {of}: {part}"))
             }
@@ -140,6 +147,11 @@ impl Message<'_> {
                 "event": "campaigns",
                 "name": name,
                 "after_ms": holder_text::millis(*after),
+            }),
+            Self::Broken { lock, record } => json!({
+                "event": "broken",
+                "lock": lock,
+                "broken": break_lock::record_json(record),
             }),
             Self::Measuring { part, number, of } => {
                 json!({"event": "measuring", "part": part, "number": number, "of": of})

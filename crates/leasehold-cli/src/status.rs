@@ -4,6 +4,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::args::StatusArgs;
+use crate::break_lock;
 use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -18,14 +19,16 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let store = OpenStore::open(&choice)?;
     store.speak_up(output);
     let client = store.client();
-    let (waiters, holders) = runtime()?.block_on(async {
+    let (waiters, holders, broken) = runtime()?.block_on(async {
         // In this order whoever is granted the lock meanwhile is seen twice; in the other, not at all.
         let waiters = client.waiters(&args.name).await?;
-        Ok::<_, Error>((waiters, client.holders(&args.name).await?))
+        let holders = client.holders(&args.name).await?;
+        Ok::<_, Error>((waiters, holders, client.last_break(&args.name).await?))
     })?;
     let now = SystemClock.wall();
     let printed = if args.json {
         output::print_json(&json!({
+            "version": 1,
             "lock": args.name,
             "store": client.describe(),
             "held": !holders.is_empty(),
@@ -35,6 +38,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
             })),
             "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
             "waiters": waiter_text::json(&waiters, now),
+            "broken": broken.as_ref().map(break_lock::record_json),
         }))
     } else {
         let mut lines = String::new();
@@ -49,9 +53,14 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
             );
         }
         for holder in &holders {
-            lines += &format!("{}: held by {}\n", args.name, holder_text::phrase(holder));
+            let held = if holder.broken { "was held" } else { "held" };
+            lines += &format!("{}: {held} by {}\n", args.name, holder_text::phrase(holder));
         }
-        lines += &waiter_text::lines(&args.name, &waiters, now);
+        let shown = waiter_text::SHOWN_MAX;
+        lines += &waiter_text::lines(&args.name, &waiters, shown, now);
+        if let Some(record) = &broken {
+            lines += &break_lock::line(&args.name, record);
+        }
         output::print(&lines)
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;

@@ -107,6 +107,11 @@ impl OpenStore {
         self.store.terms().ttl_max
     }
 
+    /// How many members the store has; 1 for one without any.
+    pub(crate) fn member_count(&self) -> usize {
+        self.members.len()
+    }
+
     /// The ids of the members, without credentials.
     pub(crate) fn members(&self) -> String {
         self.members.join(",")

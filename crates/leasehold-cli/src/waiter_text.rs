@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::holder_text;
 
-/// Who waits for `lock`, a line each, the next one first: for people, so not all of a long queue.
-pub(crate) fn lines(lock: &str, waiters: &[Waiter], now: WallTime) -> String {
+/// Who waits for `lock`, a line each, the next one first; of a long queue the first `shown_max`.
+pub(crate) fn lines(lock: &str, waiters: &[Waiter], shown_max: usize, now: WallTime) -> String {
     let mut lines = String::new();
-    for (place, waiter) in (1..).zip(waiters.iter().take(SHOWN_MAX)) {
+    for (place, waiter) in (1..).zip(waiters.iter().take(shown_max)) {
         let (nth, who) = (nth(place), phrase(waiter, now));
         lines += &format!("{lock}: {nth} in the queue: {who}\n");
     }
-    if waiters.len() > SHOWN_MAX {
-        lines += &format!("{lock}: and {} more\n", waiters.len() - SHOWN_MAX);
+    if waiters.len() > shown_max {
+        lines += &format!("{lock}: and {} more\n", waiters.len() - shown_max);
     }
     lines
 }
@@ -46,6 +46,7 @@ pub(crate) fn json(waiters: &[Waiter], now: WallTime) -> Value {
                 "program": client.map(|client| &client.program),
                 "since": client.map(|client| holder_text::timestamp(client.since)),
             },
+            "since": holder_text::timestamp(waiter.ticket.since),
             "waiting_ms": holder_text::millis(waiting(waiter, now)),
         })
     });
@@ -77,8 +78,8 @@ fn waiting(waiter: &Waiter, now: WallTime) -> Duration {
     Duration::from_micros(now.as_micros().saturating_sub(since))
 }
 
-/// So many of those who wait are shown to people.
-const SHOWN_MAX: usize = 10;
+/// So many of those who wait are shown to people who asked for something else.
+pub(crate) const SHOWN_MAX: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +110,7 @@ mod tests {
         let id = second.ticket.waiter.client();
         let now = WallTime::from_micros(62_900_000);
         assert_eq!(
-            lines("deploy", &[first.clone(), second.clone()], now),
+            lines("deploy", &[first.clone(), second.clone()], SHOWN_MAX, now),
             format!(
                 "deploy: 1st in the queue: cron (pid 7 on host1), shared, waiting for about 1m 1s\n\
                  deploy: 2nd in the queue: client {id}, waiting for about 1m\n"
@@ -122,6 +123,7 @@ mod tests {
         );
         assert_eq!(value[0]["client"]["pid"], 7);
         assert_eq!(value[0]["client"]["since"], "1970-01-01T00:00:00Z");
+        assert_eq!(value[0]["since"], "1970-01-01T00:00:01Z");
         assert_eq!(
             (&value[0]["mode"], &value[0]["waiting_ms"]),
             (&"shared".into(), &61_900.into())
@@ -134,7 +136,7 @@ mod tests {
     fn a_wait_that_begins_later_by_another_clock_has_just_begun() {
         let late = [waiter(5_000_000)];
         let now = WallTime::from_micros(4_000_000);
-        assert!(lines("x", &late, now).ends_with(&format!("{}\n", late[0])));
+        assert!(lines("x", &late, SHOWN_MAX, now).ends_with(&format!("{}\n", late[0])));
         assert_eq!(json(&late, now)[0]["waiting_ms"], 0);
     }
 
@@ -142,11 +144,12 @@ mod tests {
     fn a_long_queue_is_cut_for_people_and_not_for_programs() {
         let now = WallTime::from_micros(0);
         let many: Vec<Waiter> = (0..42).map(waiter).collect();
-        let text = lines("x", &many, now);
+        let text = lines("x", &many, SHOWN_MAX, now);
         assert_eq!(text.lines().count(), 11);
         assert!(text.contains("\nx: 10th in the queue: "), "{text}");
         assert!(text.ends_with("\nx: and 32 more\n"), "{text}");
-        assert_eq!(lines("x", &many[..10], now).lines().count(), 10);
+        assert_eq!(lines("x", &many[..10], SHOWN_MAX, now).lines().count(), 10);
+        assert_eq!(lines("x", &many, usize::MAX, now).lines().count(), 42);
         assert_eq!(json(&many, now).as_array().unwrap().len(), 42);
         assert_eq!(place_of(many[41].ticket.waiter.client(), &many), Some(42));
         assert_eq!(place_of(ClientId::random(&SystemEntropy), &many), None);

@@ -91,6 +91,7 @@ mod kernel_locks;
 mod listener;
 mod lock_file;
 mod options;
+mod oversight;
 mod range_lock;
 mod renewal;
 mod rhythm;

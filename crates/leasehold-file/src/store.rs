@@ -111,6 +111,10 @@ impl FileStore {
         &self.0.waits
     }
 
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
+        &self.0.directory
+    }
+
     /// Adds to an error where it happened.
     fn at(&self, key: &Key) -> impl FnOnce(Error) -> Error {
         let (key, store) = (key.clone(), self.describe());

@@ -158,7 +158,10 @@ pub(crate) fn busy(value: &[u8]) -> Busy {
     match LockValue::read(value) {
         LockValue::Owner(owner) => busy.holder = Some(owner),
         LockValue::Foreign => busy.silent = true,
-        LockValue::Shared | LockValue::Permits(_) | LockValue::Reserved(..) => {}
+        LockValue::Shared
+        | LockValue::Permits(_)
+        | LockValue::Reserved(..)
+        | LockValue::Broken(_) => {}
     }
     busy
 }

@@ -60,9 +60,9 @@ fn renewal(prefix: &str, leases: &[Held]) -> Command {
         .chain(slots)
     });
     let keys: Vec<String> = keys.collect();
-    let arguments = leases.iter().flat_map(|Held { claim, .. }| {
-        let ttl = milliseconds(claim.ttl).to_string();
-        [word(claim.mode), claim.owner.to_string(), ttl]
+    let arguments = leases.iter().flat_map(|Held { claim, fence }| {
+        let (ttl, fence) = (milliseconds(claim.ttl).to_string(), fence.to_string());
+        [word(claim.mode), claim.owner.to_string(), ttl, fence]
     });
     let arguments: Vec<String> = arguments.collect();
     RENEW.call(&keys, &arguments)

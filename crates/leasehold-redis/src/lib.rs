@@ -54,6 +54,14 @@
 //! and those who have one of its permits, keep out writers of all of them: `leasehold:shared` or
 //! `leasehold:permits:<n>` is under the lock's name until the last of their leases ends.
 //!
+//! # Locks that an operator broke
+//!
+//! `leasehold:broken:<owner>` is then under the lock's name, with the time that was left of the lease, and
+//! keeps out every other client, of other libraries too. Beside the lock, in the hash
+//! `leasehold:broken:{…}:<lock>`, it is kept for 7 days who broke it, when and why. That the owner's lease
+//! is broken stands in the record of the counter, below 0; there stands, too, the fence of a lock that
+//! one holds alone, from the first renewal on, so that others can be shown it.
+//!
 //! # What a user of the server must be allowed
 //!
 //! ```text
@@ -90,6 +98,7 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod breaking;
 mod card;
 mod connection;
 mod examine;
@@ -105,6 +114,7 @@ mod presence;
 mod queue;
 mod rests;
 mod sample;
+mod scan;
 mod scripts;
 mod url;
 mod wire;

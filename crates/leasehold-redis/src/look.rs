@@ -1,22 +1,19 @@
 //! Looking at locks, for people: nothing here is atomic, and all of it may be over when it is read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientId, ClientInfo, Error, Holder, Key, Mode, Owner, Ticket, Waiter};
+use leasehold::{ClientId, ClientInfo, Error, Fence, Holder, Mode, Owner, Ticket, Waiter};
 
 use crate::attempt::garbled;
 use crate::connection::{Answer, Command, Link, Refusal, Rights, read_time};
 use crate::wire::{LockValue, Records, client_record, read_entry};
 
-const LOOK_RIGHTS: Rights = Rights("+get +mget +pttl +time +zrange +hgetall +scan");
+const LOOK_RIGHTS: Rights = Rights("+get +mget +pttl +time +zrange +zscore +hgetall +scan");
 
 /// At most so many readers of one lock are shown, and as many who wait for it.
 const SHOWN_MAX: u64 = 1000;
-
-/// How many keys the server looks at before it does something else.
-const SCAN_STEP: u64 = 512;
 
 pub(crate) async fn holders(link: &Link, records: &Records) -> Result<Vec<Holder>, Error> {
     let questions = vec![
@@ -36,18 +33,54 @@ pub(crate) async fn holders(link: &Link, records: &Records) -> Result<Vec<Holder
     };
     let mut holders = match found {
         LockValue::Foreign => vec![holder(Mode::Exclusive, None, remaining)],
-        LockValue::Owner(owner) => vec![holder(Mode::Exclusive, Some(owner), remaining)],
+        LockValue::Owner(owner) | LockValue::Broken(owner) => {
+            let question = noted(records, owner);
+            let answers = ask(link, vec![question], Refusal::is_wrong_type).await?;
+            vec![alone(found, owner, remaining, answers.first())]
+        }
         LockValue::Shared => readers(link, records, Mode::Shared).await?,
         LockValue::Permits(permits) => readers(link, records, Mode::Permit(permits)).await?,
         LockValue::Reserved(..) => return Ok(Vec::new()),
     };
+    name(link, holders.iter_mut()).await?;
+    Ok(holders)
+}
+
+/// Says of each holder who it is, as far as it does.
+pub(crate) async fn name<'a>(
+    link: &Link,
+    holders: impl Iterator<Item = &'a mut Holder>,
+) -> Result<(), Error> {
+    let holders: Vec<&mut Holder> = holders.collect();
     let owners = holders.iter().filter_map(|holder| holder.owner);
     let named = clients(link, owners).await?;
-    for holder in &mut holders {
+    for holder in holders {
         let client = holder.owner.and_then(|owner| named.get(&owner.client()));
         holder.client = client.cloned();
     }
-    Ok(holders)
+    Ok(())
+}
+
+/// Asks for the fence of an exclusive lease. The counter tells nothing: refused attempts move it too.
+pub(crate) fn noted(records: &Records, owner: Owner) -> Command {
+    Command::new("ZSCORE")
+        .joined(&records.fence())
+        .arg(owner.to_string())
+}
+
+/// Who holds the lock alone, or did until its lease was broken, with what is noted of it.
+pub(crate) fn alone(
+    found: LockValue,
+    owner: Owner,
+    remaining: Option<Duration>,
+    noted: Option<&Answer>,
+) -> Holder {
+    let mut holder = holder(Mode::Exclusive, Some(owner), remaining);
+    // Of a lease that was broken it stands there below 0.
+    let fence = noted.and_then(Answer::as_score).map(f64::abs);
+    holder.fence = fence.and_then(|fence| Fence::new(fence as u64));
+    holder.broken = matches!(found, LockValue::Broken(_));
+    holder
 }
 
 /// Who waits for the lock, the one for whom it is reserved first.
@@ -95,39 +128,44 @@ fn holder(mode: Mode, owner: Option<Owner>, remaining: Option<Duration>) -> Hold
     let mut holder = Holder::unknown(mode);
     holder.owner = owner;
     holder.remaining = remaining;
-    // The counter moves with every attempt, refused ones too: it is not the holder's fence.
-    holder.fence = None;
     holder
 }
 
 /// PTTL answers a negative number where there is no end, or no key any more.
-fn remaining(milliseconds: i64) -> Option<Duration> {
+pub(crate) fn remaining(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
 /// Who holds the lock together, in this mode.
 async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holder>, Error> {
-    let questions = vec![
-        Command::new("TIME"),
-        Command::new("ZRANGE")
-            .joined(&records.readers())
-            .arg("0")
-            .number(SHOWN_MAX - 1)
-            .arg("WITHSCORES"),
-    ];
+    let questions = vec![Command::new("TIME"), those_together(records, SHOWN_MAX)];
     let answers = ask(link, questions, |_| false).await?;
     let [time, readers] = answers.as_slice() else {
         return Err(garbled("ZRANGE"));
     };
     let now = read_time(time).ok_or_else(|| garbled("TIME"))?;
-    let readers = readers.as_scored().ok_or_else(|| garbled("ZRANGE"))?;
-    let holders = readers.into_iter().filter_map(|(owner, ends_ms)| {
+    together(readers, mode, now).ok_or_else(|| garbled("ZRANGE"))
+}
+
+/// Asks who holds the lock together with others: the first of them.
+pub(crate) fn those_together(records: &Records, shown_max: u64) -> Command {
+    Command::new("ZRANGE")
+        .joined(&records.readers())
+        .arg("0")
+        .number(shown_max - 1)
+        .arg("WITHSCORES")
+}
+
+/// Those whose lease stands at the instant `now` of the server.
+pub(crate) fn together(answer: &Answer, mode: Mode, now: WallTime) -> Option<Vec<Holder>> {
+    let readers = answer.as_scored()?.into_iter();
+    let holders = readers.filter_map(|(owner, ends_ms)| {
         let owner = owner.parse().ok()?;
         let ends = Duration::from_millis(ends_ms as u64);
         let left = ends.checked_sub(Duration::from_micros(now.as_micros()))?;
         Some(holder(mode, Some(owner), Some(left)))
     });
-    Ok(holders.collect())
+    Some(holders.collect())
 }
 
 /// Who the clients of `owners` say they are, as far as they do.
@@ -163,79 +201,8 @@ fn read_client(id: ClientId, answer: &Answer) -> Option<ClientInfo> {
     ))
 }
 
-/// The locks of this library whose names begin with `name_prefix`.
-pub(crate) async fn list(
-    link: &Link,
-    key_prefix: &str,
-    name_prefix: &str,
-    limit: usize,
-) -> Result<Vec<Key>, Error> {
-    let pattern = format!("{}*", escaped(&format!("{key_prefix}{name_prefix}")));
-    // A server may name a key twice while its table grows.
-    let mut found = HashSet::new();
-    let mut cursor = "0".to_owned();
-    while found.len() < limit {
-        let question = Command::new("SCAN")
-            .arg(&cursor)
-            .arg("MATCH")
-            .arg(&pattern)
-            .arg("COUNT")
-            .number(SCAN_STEP)
-            .arg("TYPE")
-            .arg("string");
-        let answers = ask(link, vec![question], |_| false).await?;
-        let Some([next, Answer::List(keys)]) = answers.first().and_then(Answer::as_list) else {
-            return Err(garbled("SCAN"));
-        };
-        found.extend(held_by_us(link, key_prefix, keys).await?);
-        cursor = next.as_text().ok_or_else(|| garbled("SCAN"))?.to_owned();
-        if cursor == "0" {
-            break;
-        }
-    }
-    Ok(found.into_iter().take(limit).collect())
-}
-
-/// Any string may be another library's lock, and most strings in a database are none: only what
-/// this library wrote is certainly a lock.
-async fn held_by_us(link: &Link, key_prefix: &str, keys: &[Answer]) -> Result<Vec<Key>, Error> {
-    let keys: Vec<&str> = keys.iter().filter_map(Answer::as_text).collect();
-    if keys.is_empty() {
-        return Ok(Vec::new());
-    }
-    let question = keys.iter().fold(Command::new("MGET"), Command::arg);
-    let answers = ask(link, vec![question], |_| false).await?;
-    let values = answers.first().and_then(Answer::as_list);
-    let values = values.ok_or_else(|| garbled("MGET"))?;
-    let held = keys.iter().zip(values).filter_map(|(key, value)| {
-        let Answer::Text(value) = value else {
-            return None;
-        };
-        let value = LockValue::read(value);
-        let ours = matches!(
-            value,
-            LockValue::Owner(_) | LockValue::Shared | LockValue::Permits(_)
-        );
-        let name = key.strip_prefix(key_prefix)?;
-        ours.then(|| Key::new(name).ok()).flatten()
-    });
-    Ok(held.collect())
-}
-
-/// `text` as a glob pattern that matches itself alone.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    for c in text.chars() {
-        if matches!(c, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern
-}
-
 /// Asks, and turns every refusal into an error unless it is `expected`.
-async fn ask(
+pub(crate) async fn ask(
     link: &Link,
     questions: Vec<Command>,
     expected: impl Fn(&Refusal) -> bool,
@@ -255,12 +222,6 @@ async fn ask(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_prefix_is_taken_literally() {
-        assert_eq!(escaped("a*b?[c]\\^-"), r"a\*b\?\[c\]\\\^\-");
-        assert_eq!(escaped("Ключ{x}"), "Ключ{x}");
-    }
 
     #[test]
     fn a_lease_without_end_has_no_remaining_time() {

@@ -83,6 +83,13 @@ pub(crate) static LEAVE_QUEUE: LazyLock<Script> = script!(
     "lua/offers.lua",
     "lua/leave_queue.lua"
 );
+pub(crate) static BREAK: LazyLock<Script> = script!(
+    "lua/words.lua",
+    "lua/lease.lua",
+    "lua/break.lua",
+    "lua/queue.lua",
+    "lua/depart.lua"
+);
 pub(crate) static FORGET: LazyLock<Script> = script!("lua/forget.lua");
 pub(crate) static CARD_WRITE: LazyLock<Script> = script!("lua/card.lua", "lua/card_write.lua");
 pub(crate) static WITNESS: LazyLock<Script> = script!("lua/card.lua", "lua/witness.lua");

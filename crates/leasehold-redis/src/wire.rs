@@ -16,6 +16,10 @@ pub(crate) const COUNTER: &str = "f";
 /// In front of what the lock key holds while the lock is reserved; `lua/lease.lua` has it too.
 pub(crate) const RESERVED: &str = "leasehold:next:";
 
+/// In front of the owner in what the lock key holds after its lease was broken; `lua/lease.lua` has it
+/// too.
+pub(crate) const BROKEN: &str = "leasehold:broken:";
+
 /// Behind the identity of one who waits for the lock in shared mode; `lua/queue.lua` has it too.
 const SHARED_MARK: &str = "/s";
 
@@ -59,6 +63,11 @@ impl Records {
 
     pub(crate) fn offered(&self) -> Record<'_> {
         self.record("leasehold:offered:{")
+    }
+
+    /// How the lock was broken last.
+    pub(crate) fn broken(&self) -> Record<'_> {
+        self.record("leasehold:broken:{")
     }
 
     fn record<'a>(&'a self, kind: &'static str) -> Record<'a> {
@@ -117,7 +126,9 @@ pub(crate) enum LockValue {
     Permits(Permits),
     /// Nobody yet: it is kept for the one whose turn it is.
     Reserved(Ticket, Mode),
-    /// A token of another library, or what an operator left who broke the lock.
+    /// Nobody any more: an operator broke the lease of this owner.
+    Broken(Owner),
+    /// A token of another library.
     Foreign,
 }
 
@@ -133,6 +144,9 @@ impl LockValue {
     fn read_text(text: &str) -> Option<Self> {
         if let Some(permits) = text.strip_prefix(PERMITS) {
             return read_permits(permits).map(Self::Permits);
+        }
+        if let Some(owner) = text.strip_prefix(BROKEN) {
+            return owner.parse().ok().map(Self::Broken);
         }
         if let Some((ticket, mode)) = read_reservation(text) {
             return Some(Self::Reserved(ticket, mode));
@@ -171,6 +185,7 @@ mod tests {
             plain.offered().concat(),
             "leasehold:offered:{deploy}:deploy"
         );
+        assert_eq!(plain.broken().concat(), "leasehold:broken:{deploy}:deploy");
         let tagged = records("app:", "{user7}/cart");
         assert_eq!(tagged.lock, "app:{user7}/cart");
         assert_eq!(
@@ -199,6 +214,7 @@ mod tests {
         let lua = include_str!("lua/words.lua");
         assert!(lua.contains(&format!("local COUNTER = '{COUNTER}'\n")));
         assert!(lua.contains(&format!("local RESERVED = '{RESERVED}'\n")));
+        assert!(lua.contains(&format!("local BROKEN = '{BROKEN}'\n")));
         assert!(lua.contains("local REST_MS = 7 * 24 * 60 * 60 * 1000\n"));
         assert_eq!(REST_MS, 604_800_000);
         for ours in [SHARED, PERMITS, RESERVED] {
@@ -222,8 +238,8 @@ mod tests {
         assert_eq!(LockValue::read(b"leasehold:shared"), LockValue::Shared);
         assert_eq!(LockValue::read(b"\xff\x00"), LockValue::Foreign);
         assert_eq!(LockValue::read(b"job-1"), LockValue::Foreign);
-        let broken = LockValue::read(b"leasehold:broken:by ann");
-        assert_eq!(broken, LockValue::Foreign);
+        let damaged = LockValue::read(b"leasehold:broken:by ann");
+        assert_eq!(damaged, LockValue::Foreign);
         for damaged in [
             "leasehold:permits:",
             "leasehold:permits:+3",
@@ -236,6 +252,9 @@ mod tests {
         let owner = format!("{:016x}.{:032x}", 7, 9);
         let parsed = owner.parse().unwrap();
         assert_eq!(LockValue::read(owner.as_bytes()), LockValue::Owner(parsed));
+        let broken = format!("leasehold:broken:{owner}");
+        let read = LockValue::read(broken.as_bytes());
+        assert_eq!(read, LockValue::Broken(parsed));
     }
 
     #[test]

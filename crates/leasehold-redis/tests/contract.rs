@@ -116,7 +116,7 @@ impl Harness for Servers {
 
     fn forget(&self, key: &Key) {
         for server in self.set().iter() {
-            let records = ["fence:0", "readers", "slots", "queue", "offered"];
+            let records = ["fence:0", "readers", "slots", "queue", "offered", "broken"];
             let records = records.map(|record| format!("leasehold:{record}:{{{key}}}:{key}"));
             let mut command = vec!["DEL", key.as_str()];
             command.extend(records.iter().map(String::as_str));

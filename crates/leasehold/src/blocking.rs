@@ -39,16 +39,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::LostReason;
+use crate::breaking::{Breach, Break, BreakRecord};
 use crate::claim::Mode;
 use crate::error::Error;
+use crate::fence::Fence;
 use crate::fenced::Fenced;
 use crate::guarantees::Guarantees;
 use crate::guard::Ended;
 use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::pattern::Pattern;
 use crate::queue::Waiter;
 use crate::store::Store;
+use crate::survey::Survey;
 
 /// A blocking [`crate::Client`].
 #[derive(Clone, Debug)]
@@ -105,6 +109,38 @@ impl Client {
     /// Those of [`crate::Client::list`].
     pub fn list(&self, prefix: impl Into<String>, limit: usize) -> Result<Vec<Key>, Error> {
         pollster::block_on(self.0.list(prefix, limit))
+    }
+
+    /// The held locks whose names match `pattern`, the first `limit` of them by name. For people.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::survey`].
+    pub fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+        pollster::block_on(self.0.survey(pattern, limit))
+    }
+
+    /// Takes the lock `name` from its holder, where that holds it alone and with this `fence`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::break_lock`].
+    pub fn break_lock(
+        &self,
+        name: impl AsRef<str>,
+        fence: Fence,
+        how: Break,
+    ) -> Result<Breach, Error> {
+        pollster::block_on(self.0.break_lock(name, fence, how))
+    }
+
+    /// How the lock `name` was broken last, as long as the store keeps that. For people.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::last_break`].
+    pub fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
+        pollster::block_on(self.0.last_break(name))
     }
 
     /// How the members of the store are, each freshly asked. For people and monitoring.

@@ -1,3 +1,5 @@
+mod oversight;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

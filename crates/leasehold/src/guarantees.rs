@@ -19,6 +19,8 @@ pub struct Guarantees {
     pub sharing: Sharing,
     /// Whether a lock can have permits.
     pub counting: Counting,
+    /// Whether an operator can break a lock.
+    pub breaking: Breaking,
 }
 
 impl Guarantees {
@@ -39,6 +41,7 @@ impl Guarantees {
             order,
             sharing,
             counting: Counting::Unsupported,
+            breaking: Breaking::Unsupported,
         }
     }
 
@@ -46,6 +49,13 @@ impl Guarantees {
     #[must_use]
     pub fn with_counting(mut self, counting: Counting) -> Self {
         self.counting = counting;
+        self
+    }
+
+    /// The same promises, and this one.
+    #[must_use]
+    pub fn with_breaking(mut self, breaking: Breaking) -> Self {
+        self.breaking = breaking;
         self
     }
 }
@@ -124,6 +134,16 @@ pub enum Counting {
     Unsupported,
     /// Never more hold the lock than it has permits; each permit has a lease and a fence of its own.
     Permits,
+}
+
+/// Whether an operator can break a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Breaking {
+    /// Nobody can take the lock from its holder: to break it is refused as unsupported.
+    Unsupported,
+    /// An exclusive lease can be broken.
+    Exclusive,
 }
 
 /// The times a store's leases keep to.

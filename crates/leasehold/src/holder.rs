@@ -77,6 +77,9 @@ pub struct Holder {
     pub fence: Option<Fence>,
     /// How long its lease still lives unless renewed; `None` where it has no end.
     pub remaining: Option<Duration>,
+    /// An operator broke the lease: its holder has no lock any more, and learns of it with its next
+    /// renewal. Until the lease would have ended the lock stays shut.
+    pub broken: bool,
 }
 
 impl Holder {
@@ -88,6 +91,7 @@ impl Holder {
             client: None,
             fence: None,
             remaining: None,
+            broken: false,
         }
     }
 }

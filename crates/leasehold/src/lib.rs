@@ -55,7 +55,8 @@
 //! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
 //! be held, and a [`LockSet`] takes several locks at once. An [`Election`] makes one of many the leader, for all
 //! to see. A resource that checks fences is
-//! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
+//! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
+//! holder that hangs with [`Client::break_lock`]. Implementors read [`Store`], [`Oversight`], [`Records`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].
@@ -74,6 +75,7 @@ pub mod manual;
 mod acquisition;
 mod attempt;
 mod backoff;
+mod breaking;
 mod card;
 mod claim;
 mod client;
@@ -99,8 +101,10 @@ mod lock_set;
 mod member;
 mod memory;
 mod nursery;
+mod oversight;
 mod owner;
 mod patience;
+mod pattern;
 mod permits;
 mod queue;
 mod quorum;
@@ -109,9 +113,11 @@ mod records;
 mod running;
 mod semaphore;
 mod store;
+mod survey;
 mod tenure;
 
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
+pub use breaking::{Breach, Break, BreakRecord, Broken};
 pub use card::{Card, CardEdit, Life, Mark, MemberSet, RunId, Sighting};
 pub use claim::{Claim, Held, Mode};
 pub use client::{Client, ClientBuilder};
@@ -121,7 +127,7 @@ pub use fence::Fence;
 pub use fence_gate::FenceGate;
 pub use fenced::Fenced;
 pub use guarantees::{
-    Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+    Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
 pub use guard::{Ended, Guard, GuardState};
 pub use guard_set::GuardSet;
@@ -136,7 +142,9 @@ pub use member::{
     Incarnation, Member, MemberFailure, MemberId, Presence, RESERVATION, Sample, Sampled, Seal,
 };
 pub use memory::{MemorySnapshot, MemoryStore};
+pub use oversight::Oversight;
 pub use owner::{ClientId, NotAnOwner, Owner};
+pub use pattern::Pattern;
 pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
@@ -147,6 +155,7 @@ pub use records::{
 };
 pub use semaphore::Semaphore;
 pub use store::Store;
+pub use survey::{Sight, Survey, SurveyedLock};
 
 /// A boxed future, as the methods of [`Store`] return it, so that a store can be `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -8,6 +8,7 @@ use crate::guarantees::{Guarantees, LeaseTerms};
 use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::oversight::Oversight;
 use crate::queue::Waiter;
 use crate::records::Records;
 
@@ -25,7 +26,7 @@ use crate::records::Records;
 /// - **S1** Two stores opened on the same place grant the same locks, also from two processes.
 /// - **S2** `guarantees` and `terms` never change during a store's life.
 /// - **S3** `describe` names the store without credentials.
-pub trait Store: fmt::Debug + Send + Sync + 'static {
+pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// The store in a few words, without credentials: for messages and logs.
     fn describe(&self) -> String;
 
@@ -156,7 +157,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// # Contract
     ///
     /// - **H1** Names the holder's owner and, where known, its host, process and program; empty
-    ///   when the lock is free. Locks of other libraries show as holders without an owner.
+    ///   when the lock is free. Locks of other libraries show as holders without an owner. A lease that
+    ///   was broken is shown, as such, while it still keeps others out.
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>>;
 
     /// Who waits for `key`, in the order in which they are served; empty where there is no queue.

@@ -97,9 +97,10 @@ fn is_public(tree: &[Source], crate_name: &str, name: &str) -> bool {
         })
 }
 
-const CONTRACTS: [&str; 2] = [
+const CONTRACTS: [&str; 3] = [
     "crates/leasehold/src/store.rs",
     "crates/leasehold/src/member.rs",
+    "crates/leasehold/src/oversight.rs",
 ];
 const SUITE: &str = "crates/leasehold-testkit/src/contract/";
 

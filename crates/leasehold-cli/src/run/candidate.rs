@@ -53,7 +53,10 @@ impl Candidate<'_> {
                 Ok(Term::Over(end)) => return Ok(end),
                 Ok(Term::Lost { led, told_to_end }) => {
                     if self.args.once || told_to_end {
-                        return Ok(End::Lost { told_to_end });
+                        return Ok(End::Lost {
+                            told_to_end,
+                            broken: None,
+                        });
                     }
                     has_led = true;
                     led
@@ -132,14 +135,13 @@ impl Candidate<'_> {
             value: &self.args.value,
         });
         let began = SystemClock.now();
-        let wrapper = self.stage.start(Hold::Own(guards), self.signals)?;
         let end = tokio::select! {
             biased;
-            end = wrapper.supervise() => end?,
+            end = self.stage.perform(Hold::Own(guards), self.signals) => end?,
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);
-        if let End::Lost { told_to_end } = end {
+        if let End::Lost { told_to_end, .. } = end {
             return Ok(Term::Lost { led, told_to_end });
         }
         // The wrapper freed its share; this is the last one.

@@ -22,6 +22,8 @@ pub(super) enum Hold {
 pub(super) struct Loss {
     pub(super) lock: String,
     pub(super) reason: String,
+    /// An operator broke it.
+    pub(super) broken: bool,
 }
 
 impl Hold {
@@ -143,6 +145,7 @@ impl Loss {
         Self {
             lock: key.to_string(),
             reason: reason.to_string(),
+            broken: reason == LostReason::Broken,
         }
     }
 
@@ -150,6 +153,7 @@ impl Loss {
         Self {
             lock: around.lock().name().to_owned(),
             reason: reason.to_owned(),
+            broken: false,
         }
     }
 }

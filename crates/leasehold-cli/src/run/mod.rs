@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
                 Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
             },
         };
-        stage.start(hold, &signals)?.supervise().await
+        stage.perform(hold, &signals).await
     })?;
     Ok(stage.leave(end))
 }

@@ -113,11 +113,10 @@ impl LockAround {
         self.fence
     }
 
-    /// Whether `holder` is the very attempt that took the lock.
+    /// Whether `holder` is the very attempt that took the lock, and nobody broke it.
     pub(super) fn is_held_by(&self, holder: &Holder) -> bool {
-        holder
-            .owner
-            .is_some_and(|owner| owner.to_string() == self.owner)
+        let owner = holder.owner.filter(|_| !holder.broken);
+        owner.is_some_and(|owner| owner.to_string() == self.owner)
     }
 }
 

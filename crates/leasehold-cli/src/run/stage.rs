@@ -1,13 +1,16 @@
 use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{Client, LockSet};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
+use serde_json::Value;
 
 use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::message::Message;
 use crate::output::Output;
 use crate::run::hold::Hold;
 use crate::run::job_control;
@@ -63,12 +66,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Starts the command under `hold`.
-    pub(super) fn start<'s>(
-        &'s self,
-        hold: Hold,
-        signals: &'s Signals,
-    ) -> Result<Wrapper<'s>, Failure> {
+    /// Runs the command under `hold`, and frees the locks.
+    pub(super) async fn perform(&self, hold: Hold, signals: &Signals) -> Result<End, Failure> {
         let job = Job {
             args: self.args,
             grace: self.grace,
@@ -81,8 +80,28 @@ impl<'a> Stage<'a> {
             members: self.store.members(),
             outer: self.nesting.guardian_of_this_group(),
         };
-        Wrapper::start(hold, job, signals, self.output)
-            .map_err(|error| Failure::of("cannot start the guardian", &error))
+        let fences = hold.fences();
+        let wrapper = Wrapper::start(hold, job, signals, self.output)
+            .map_err(|error| Failure::of("cannot start the guardian", &error))?;
+        let end = wrapper.supervise().await?;
+        if let End::Lost {
+            broken: Some(lock), ..
+        } = &end
+        {
+            self.say_who_broke(lock, fences.get(lock)).await;
+        }
+        Ok(end)
+    }
+
+    /// Says who broke the lease with this fence, where the store answers soon.
+    async fn say_who_broke(&self, lock: &str, fence: Option<&Value>) {
+        let limit = SystemClock.now() + WHO_LIMIT;
+        let found = within(&SystemClock, limit, self.client.last_break(lock)).await;
+        if let Some(Ok(Some(record))) = &found
+            && fence == Some(&record.fence.get().into())
+        {
+            self.output.say(&Message::Broken { lock, record });
+        }
     }
 
     /// Waits for releases under way, and says how the program ends.
@@ -98,6 +117,9 @@ impl<'a> Stage<'a> {
         }
     }
 }
+
+/// How long the question who broke a lock may delay the end.
+const WHO_LIMIT: Duration = Duration::from_secs(2);
 
 pub(super) fn cannot_start(error: &dyn std::fmt::Display) -> Failure {
     Failure::of("cannot start", error)

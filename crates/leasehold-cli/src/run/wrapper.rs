@@ -54,6 +54,8 @@ pub(super) struct Wrapper<'a> {
     lost: bool,
     /// The program was told to end: not by SIGHUP, which daemons take as a wish to read their settings again.
     told_to_end: bool,
+    /// The lock that was lost since an operator broke it.
+    broken: Option<String>,
 }
 
 /// How the guardian's work ended.
@@ -71,6 +73,8 @@ pub(super) enum End {
     Lost {
         /// Whether the program had been told to end, too.
         told_to_end: bool,
+        /// The lock, where it was lost since an operator broke it.
+        broken: Option<String>,
     },
     /// The interrupt key ended the command.
     Interrupted,
@@ -81,7 +85,10 @@ impl Outcome {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
             Self::Ended(status) => Ok(End::With(ExitCode::of_command(status))),
-            Self::TooLate => Ok(End::Lost { told_to_end: false }),
+            Self::TooLate => Ok(End::Lost {
+                told_to_end: false,
+                broken: None,
+            }),
             Self::NotStarted(errno) => {
                 let program = args.command.first().cloned().unwrap_or_default();
                 Err(Failure::new(
@@ -146,6 +153,7 @@ impl<'a> Wrapper<'a> {
             deadline,
             lost: false,
             told_to_end: false,
+            broken: None,
         })
     }
 
@@ -172,8 +180,10 @@ impl<'a> Wrapper<'a> {
             self.lost = true;
         }
         if self.lost {
-            let told_to_end = self.told_to_end;
-            return Ok(End::Lost { told_to_end });
+            return Ok(End::Lost {
+                told_to_end: self.told_to_end,
+                broken: self.broken,
+            });
         }
         outcome.into_end(self.args, had_terminal)
     }
@@ -260,12 +270,14 @@ impl<'a> Wrapper<'a> {
         Loss {
             lock: self.hold.first_to_end(),
             reason: reason.to_owned(),
+            broken: false,
         }
     }
 
     fn note_loss(&mut self, loss: &Loss) {
         if !self.lost {
             note_loss(self.output, loss);
+            self.broken = loss.broken.then(|| loss.lock.clone());
         }
         self.lost = true;
     }

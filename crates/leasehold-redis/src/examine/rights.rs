@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use crate::connection::{Answer, Command, Refusal, Visit};
-use crate::look::escaped;
+use crate::scan::escaped;
 
 /// A rule that `ACL SETUSER` would have to be given for a user who lacks a right. All of them together are
 /// enough, and some of them may be there already: whether keys are open shows only where a command is allowed.

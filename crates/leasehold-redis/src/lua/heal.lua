@@ -3,12 +3,15 @@
 --
 -- KEYS  three for each lease: lock key, fence counter, offered
 -- ARGV  three for each lease: owner, ttl in ms, fence
--- Answer  for each lease: 1 put back, 0 the key is not free, or the text of the error that this one
+-- Answer  for each lease: 1 put back, 0 the key is not free, or an operator broke it, or the text of the error that this one
 --         lease ran into; the others are not touched by it
 -- Source  Leasehold's healing over Redlock, proven in its quorum model
 
 local function heal(lock, fence, offered, owner, ttl, floor)
   if redis.call('EXISTS', lock) == 1 then
+    return 0
+  end
+  if (noted_of(fence, owner) or 0) < 0 then
     return 0
   end
   local gap = redis.call('ZSCORE', offered, GAP)

@@ -14,7 +14,7 @@
 local SHARED = 'leasehold:shared'
 local PERMITS = 'leasehold:permits:'
 
--- What an operator who breaks a lock puts under its key begins with this.
+-- Behind this the lock key names the owner whose lease an operator broke, until that would have ended.
 local BROKEN = 'leasehold:broken:'
 
 local function now_ms()
@@ -79,6 +79,24 @@ local function align_sentinel(lock, readers, slots)
   if slots then
     redis.call('PEXPIREAT', slots, ends)
   end
+end
+
+-- What is noted beside the counter of an owner: the fence of its exclusive lease, for people, from its
+-- first renewal on; a number below 0 once its lease was broken; nothing where the record is damaged.
+local function noted_of(fence, owner)
+  local score = redis.pcall('ZSCORE', fence, owner)
+  if type(score) == 'table' then
+    return nil
+  end
+  return score and tonumber(score) or 0
+end
+
+-- Notes the fence of an exclusive lease, in place of those of leases before it. The counter is none of
+-- them, also where this fence was sealed on others only.
+local function note_fence(fence, owner, number)
+  redis.call('ZADD', fence, 'GT', number, COUNTER)
+  redis.call('ZREMRANGEBYSCORE', fence, '(0', '(' .. number)
+  redis.call('ZADD', fence, number, owner)
 end
 
 -- The answer for one lease of many, as pcall gives it. Errors are tables from Redis 7.0 on, and

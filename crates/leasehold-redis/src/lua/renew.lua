@@ -2,7 +2,7 @@
 -- exclusive lease that is renewed as a shared one is shared from then on.
 --
 -- KEYS  three for each lease: lock key, fence counter, readers; and slots for one of permits
--- ARGV  three for each lease: mode, owner, ttl in ms
+-- ARGV  four for each lease: mode, owner, ttl in ms, fence
 -- Answer  for each lease: 1 renewed, 0 nobody holds the lock, -1 somebody else holds it, -2 an operator
 --         broke it, or the text of the error that this one lease ran into; the others are not
 --         touched by it
@@ -23,7 +23,11 @@ local function lost(lock)
   return begins(BROKEN) and -2 or -1
 end
 
-local function renew(lock, fence, readers, slots, mode, owner, ttl)
+local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
+  local noted = noted_of(fence, owner)
+  if noted and noted < 0 then
+    return -2
+  end
   local now = mode ~= 'exclusive' and now_ms()
   if not holds(mode, owner, lock, readers, now) then
     if mode ~= 'shared' or not lock_is(lock, owner) then
@@ -37,6 +41,9 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl)
     if redis.call('PTTL', lock) < ttl then
       redis.call('PEXPIRE', lock, ttl)
     end
+    if noted == 0 then
+      note_fence(fence, owner, number)
+    end
   else
     redis.call('ZADD', readers, 'GT', digits(now + ttl), owner)
     align_sentinel(lock, readers, slots)
@@ -46,11 +53,12 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl)
 end
 
 local answers, key = {}, 1
-for first = 1, #ARGV, 3 do
+for first = 1, #ARGV, 4 do
   local mode, owner, ttl = ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2])
+  local number = ARGV[first + 3]
   local lock, fence, readers = KEYS[key], KEYS[key + 1], KEYS[key + 2]
   local slots = has_permits(mode) and KEYS[key + 3]
   key = key + (slots and 4 or 3)
-  answers[#answers + 1] = outcome(pcall(renew, lock, fence, readers, slots, mode, owner, ttl))
+  answers[#answers + 1] = outcome(pcall(renew, lock, fence, readers, slots, mode, owner, ttl, number))
 end
 return answers

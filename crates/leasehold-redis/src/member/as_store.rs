@@ -1,11 +1,11 @@
 use leasehold::{
-    Attempt, BoxFuture, Claim, Counting, Departure, Error, Exclusion, Expiry, Fencing, Guarantees,
-    Held, Holder, Key, LeaseTerms, Member, Order, Release, Renewal, Sharing, Store, Waiter,
-    Waiting,
+    Attempt, BoxFuture, Breaking, Claim, Counting, Departure, Error, Exclusion, Expiry, Fencing,
+    Guarantees, Held, Holder, Key, LeaseTerms, Member, Order, Release, Renewal, Sharing, Store,
+    Waiter, Waiting,
 };
 
 use super::RedisMember;
-use crate::{attempt, look};
+use crate::{attempt, look, scan};
 
 impl Store for RedisMember {
     fn describe(&self) -> String {
@@ -22,6 +22,7 @@ impl Store for RedisMember {
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)
+        .with_breaking(Breaking::Exclusive)
     }
 
     fn terms(&self) -> LeaseTerms {
@@ -104,6 +105,6 @@ impl RedisMember {
 
     async fn try_list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
         let link = self.link().await?;
-        look::list(&link, &self.connector.url().prefix, prefix, limit).await
+        scan::list(&link, &self.connector.url().prefix, prefix, limit).await
     }
 }

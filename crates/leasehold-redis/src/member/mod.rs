@@ -1,4 +1,5 @@
 mod as_member;
+mod as_oversight;
 mod as_store;
 
 use std::fmt;

@@ -5,6 +5,7 @@
     reason = "in a test's helpers a failure is the test's failure"
 )]
 
+mod breaking;
 mod broken;
 mod card;
 mod downgrade;

@@ -1,4 +1,4 @@
-use leasehold::{Key, Mode, Sharing};
+use leasehold::{Key, Mode, Pattern, Sharing, Survey};
 
 use super::scene::{LONG, Scene, expires, granted, released};
 
@@ -82,4 +82,59 @@ pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
         list(base.to_string(), 10).await.is_empty(),
         "freed keys are not listed"
     );
+}
+
+pub(crate) async fn h4_a_survey_names_the_held_locks_that_match(scene: &Scene) {
+    let (store, base) = (scene.open(), scene.key());
+    let names: Vec<String> = ["/c", "/a1", "/a[2]", "/b1", "/a3"]
+        .iter()
+        .map(|end| format!("{base}{end}"))
+        .collect();
+    let keys = names
+        .iter()
+        .map(|name| Key::new(name).expect("a valid name"));
+    let claims: Vec<_> = keys.map(|key| scene.claim(&key, LONG)).collect();
+    for claim in &claims {
+        granted(&store, claim).await;
+    }
+    let survey = async |end: &str, limit: usize| {
+        let pattern = Pattern::new(format!("{base}{end}")).expect("a pattern");
+        store.survey(&pattern, limit).await.expect("an answer")
+    };
+    let found = |survey: &Survey| -> Vec<String> {
+        let names = survey.locks.iter().map(|lock| lock.key.to_string());
+        names
+            .map(|name| name[base.as_str().len()..].to_owned())
+            .collect()
+    };
+    let all = survey("/*", 9).await;
+    assert_eq!(found(&all), ["/a1", "/a3", "/a[2]", "/b1", "/c"]);
+    assert!(!all.more && all.failures.is_empty(), "{all:?}");
+    let places = scene.harness.places().len();
+    assert_eq!(all.members, places);
+    for lock in &all.locks {
+        let [sight] = lock.holders.as_slice() else {
+            panic!("one holder: {lock:?}")
+        };
+        let claim = claims.iter().find(|claim| claim.key == lock.key);
+        assert_eq!(sight.holder.owner, claim.map(|claim| claim.owner));
+        let client = claim.map(|claim| (*claim.client).clone());
+        assert_eq!(sight.holder.client, client);
+        assert_eq!(
+            sight.holder.remaining.is_some(),
+            expires(store.guarantees())
+        );
+        assert!(sight.members > places / 2, "{sight:?}");
+    }
+    let some = survey("/?1", 9).await;
+    assert_eq!(found(&some), ["/a1", "/b1"], "all that match, and no other");
+    let first = survey("/*", 2).await;
+    assert_eq!(found(&first), ["/a1", "/a3"]);
+    assert!(first.more);
+    assert!(!survey("/*", 5).await.more, "nothing is left out");
+    assert_eq!(found(&survey("/a[2]", 9).await), ["/a[2]"]);
+    for claim in &claims {
+        released(&store, claim).await;
+    }
+    assert!(survey("*", 9).await.locks.is_empty());
 }

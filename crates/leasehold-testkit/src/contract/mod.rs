@@ -11,6 +11,7 @@
 //! ```
 
 mod acquire;
+mod breaking;
 mod cancellation;
 mod card;
 mod contention;
@@ -172,6 +173,20 @@ const CHECKS: &[Check] = checks! {
     looking, Nothing::{
         h1_holders_are_named_while_they_hold,
         h2_exactly_the_held_keys_are_listed,
+        h4_a_survey_names_the_held_locks_that_match,
+    }
+    breaking, Nothing::{
+        b1_a_store_that_cannot_break_a_lock_refuses,
+        b1_the_owner_learns_of_it_with_its_next_renewal,
+        b2_nobody_enters_before_the_lease_would_have_ended,
+        b3_whoever_holds_the_lock_by_now_keeps_it,
+        b4_a_lock_that_is_broken_at_once_is_free,
+        b4_a_lock_that_is_broken_at_once_is_handed_over,
+        b5_fences_go_on_and_nothing_brings_the_lease_back,
+        b6_the_record_is_kept,
+    }
+    breaking, Member::{
+        b5_a_broken_lease_is_not_put_back,
     }
     member, Member::{
         m1_a_seal_needs_the_claim,

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::{
-    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
-    Holder, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Release, Renewal, Sampled,
-    Seal, Store, Turn, Waiter,
+    Attempt, BoxFuture, BreakRecord, Broken, CardEdit, Claim, Departure, Ear, Error, ErrorKind,
+    Fence, Guarantees, Held, Holder, Key, LeaseTerms, Life, Member, MemberId, Oversight, Owner,
+    Pattern, Presence, Release, Renewal, Sampled, Seal, Store, Survey, Turn, Waiter,
 };
 
 use super::request::{Answer, Request};
@@ -93,6 +93,28 @@ impl Store for RemoteMember {
 
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         self.ask(Request::List(prefix.to_owned(), limit), part!(List))
+    }
+}
+
+impl Oversight for RemoteMember {
+    fn survey<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Survey, Error>> {
+        self.ask(Request::Survey(pattern.clone(), limit), part!(Survey))
+    }
+
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        self.ask(Request::Break(key.clone(), record.clone()), part!(Break))
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        self.ask(Request::LastBreak(key.clone()), part!(LastBreak))
     }
 }
 

@@ -1,7 +1,8 @@
 use futures_util::FutureExt;
 use leasehold::{
-    Attempt, CardEdit, Claim, Departure, Error, Fence, Held, Holder, Key, Life, Member, MemberId,
-    MemoryStore, Owner, Presence, Release, Renewal, Sampled, Seal, Store, Ticket, Turn, Waiter,
+    Attempt, BreakRecord, Broken, CardEdit, Claim, Departure, Error, Fence, Held, Holder, Key,
+    Life, Member, MemberId, MemoryStore, Oversight, Owner, Pattern, Presence, Release, Renewal,
+    Sampled, Seal, Store, Survey, Ticket, Turn, Waiter,
 };
 
 use super::execution::Kind;
@@ -23,6 +24,9 @@ pub(crate) enum Request {
     Holders(Key),
     Waiters(Key),
     List(String, usize),
+    Survey(Pattern, usize),
+    Break(Key, BreakRecord),
+    LastBreak(Key),
 }
 
 /// What a member answers.
@@ -40,6 +44,9 @@ pub(crate) enum Answer {
     Holders(Result<Vec<Holder>, Error>),
     Waiters(Result<Vec<Waiter>, Error>),
     List(Result<Vec<Key>, Error>),
+    Survey(Result<Survey, Error>),
+    Break(Result<Broken, Error>),
+    LastBreak(Result<Option<BreakRecord>, Error>),
 }
 
 impl Request {
@@ -66,6 +73,9 @@ impl Request {
             Self::Holders(key) => Answer::Holders(at_once(store.holders(key))),
             Self::Waiters(key) => Answer::Waiters(at_once(store.waiters(key))),
             Self::List(prefix, limit) => Answer::List(at_once(store.list(prefix, *limit))),
+            Self::Survey(pattern, limit) => Answer::Survey(at_once(store.survey(pattern, *limit))),
+            Self::Break(key, record) => Answer::Break(at_once(store.break_lease(key, record))),
+            Self::LastBreak(key) => Answer::LastBreak(at_once(store.last_break(key))),
         }
     }
 

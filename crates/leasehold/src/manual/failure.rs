@@ -53,6 +53,14 @@
 //!
 //! [`Quorum::init`]: crate::Quorum::init
 //!
+//! # A holder that hangs
+//!
+//! A process that hangs, and whose keeper goes on renewing, holds its lock for ever. An operator takes it
+//! away with [`Client::break_lock`](crate::Client::break_lock), or `leasehold break`: the guard is lost as
+//! [`Broken`](crate::LostReason::Broken) with the next renewal. Others may enter once the lease would
+//! have ended by its last renewal, and so, as ever, not before the guard's deadline. To let them in at once
+//! is possible where the resource checks [fences](super::fencing).
+//!
 //! # What stays outside
 //!
 //! - A virtual machine that is paused does not know it: its clock stood still too. When renewals

@@ -5,7 +5,7 @@ use crate::attempt::{Attempt, Release, Renewal};
 use crate::claim::{Claim, Held};
 use crate::error::Error;
 use crate::guarantees::{
-    Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+    Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
 use crate::holder::Holder;
 use crate::key::Key;
@@ -28,6 +28,7 @@ impl Store for MemoryStore {
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)
+        .with_breaking(Breaking::Exclusive)
     }
 
     fn terms(&self) -> LeaseTerms {

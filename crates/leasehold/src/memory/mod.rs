@@ -4,6 +4,7 @@
 mod as_member;
 mod as_records;
 mod as_store;
+mod breaking;
 mod data;
 mod permits;
 mod queue;

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::breaking::Breaks;
 use super::queue::{Entry, Queue, Step};
 use crate::attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 use crate::claim::{Claim, Held, Mode};
@@ -18,6 +19,7 @@ pub(super) struct Slot {
     pub(super) counter: u64,
     pub(super) leases: Vec<Lease>,
     pub(super) queue: Queue,
+    pub(super) breaks: Breaks,
 }
 
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub(super) struct Lease {
     pub(super) claim: Claim,
     pub(super) fence: Fence,
     pub(super) end: BootInstant,
+    /// It only keeps others out any more.
+    pub(super) broken: bool,
 }
 
 impl Slot {
@@ -91,7 +95,8 @@ impl Slot {
             self.queue.enqueue(*ticket, Entry::of(claim), step.now);
         }
         let before = self.leases.len();
-        self.leases.retain(|lease| lease.claim.owner != claim.owner);
+        self.leases
+            .retain(|lease| lease.claim.owner != claim.owner || lease.broken);
         let held = self.leases.len() < before;
         if self.is_free() && !self.queue.is_reserved() {
             match departure {
@@ -127,6 +132,9 @@ impl Slot {
     /// Renews a lease, or makes it shared. What is shared is lost to a late message of the exclusive
     /// claim it was.
     pub(super) fn renew(&mut self, claim: &Claim, step: &mut Step<'_>) -> Renewal {
+        if self.breaks.concern(claim.owner) {
+            return Renewal::Lost(LostReason::Broken);
+        }
         if self.is_free() {
             return Renewal::Lost(LostReason::Gone);
         }
@@ -162,7 +170,8 @@ impl Slot {
 
     pub(super) fn heal(&mut self, held: &Held, now: BootInstant) {
         let kept_free = self.queue.is_reserved() || self.queue.has_gap();
-        if held.claim.mode == Mode::Exclusive && self.is_free() && !kept_free {
+        let is_kept_out = kept_free || self.breaks.concern(held.claim.owner);
+        if held.claim.mode == Mode::Exclusive && self.is_free() && !is_kept_out {
             self.counter = self.counter.max(held.fence.get());
             self.hold(&held.claim, held.fence, now);
         }
@@ -171,7 +180,7 @@ impl Slot {
     pub(super) fn lease_of(&mut self, claim: &Claim) -> Option<&mut Lease> {
         self.leases
             .iter_mut()
-            .find(|lease| lease.claim.owner == claim.owner)
+            .find(|lease| lease.claim.owner == claim.owner && !lease.broken)
     }
 
     /// The answer to a claim that holds already.
@@ -255,6 +264,7 @@ impl Slot {
             claim,
             fence,
             end: now + ttl,
+            broken: false,
         });
     }
 
@@ -330,6 +340,7 @@ impl Lease {
         holder.client = Some((*self.claim.client).clone());
         holder.fence = Some(self.fence);
         holder.remaining = Some(self.end.since(now));
+        holder.broken = self.broken;
         holder
     }
 }

@@ -1,7 +1,7 @@
 //! Redlock: an algorithm over members, not a kind of Redis client.
 //!
 //! The decisions are pure and stand in `ballot`, `tally` and `slots`; `election` and `link` carry them out,
-//! `rounds` renews and frees, `records` keeps records, `views` shows.
+//! `rounds` renews and frees, `records` keeps records, `views` and `oversight` show.
 
 mod as_store;
 mod ballot;
@@ -10,6 +10,7 @@ mod election;
 mod forming;
 mod limit;
 mod link;
+mod oversight;
 mod records;
 mod roster;
 mod rounds;

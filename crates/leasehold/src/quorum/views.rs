@@ -70,48 +70,82 @@ async fn ask_all<T: Send + 'static>(
     links: &[Arc<Link>],
     question: impl Fn(Arc<Link>) -> BoxFuture<'static, Result<T, Error>>,
 ) -> Result<Vec<T>, Error> {
+    let answers = ask_each(links, question).await;
+    answers.of_a_majority().map(|(answers, _)| answers)
+}
+
+/// What all members were asked for, of those who answered, and why others did not.
+pub(crate) struct Answers<T> {
+    pub(crate) given: Vec<T>,
+    pub(crate) failures: Vec<MemberFailure>,
+}
+
+impl<T> Answers<T> {
+    /// The answers and failures if a majority answered.
+    pub(crate) fn of_a_majority(self) -> Result<(Vec<T>, Vec<MemberFailure>), Error> {
+        let members = self.given.len() + self.failures.len();
+        if self.given.len() < majority(members) {
+            return Err(too_few(members, 0, self.failures));
+        }
+        Ok((self.given, self.failures))
+    }
+}
+
+/// [`ask_all`], whether or not a majority answers.
+pub(crate) async fn ask_each<T: Send + 'static>(
+    links: &[Arc<Link>],
+    question: impl Fn(Arc<Link>) -> BoxFuture<'static, Result<T, Error>>,
+) -> Answers<T> {
     let asked: Vec<_> = links
         .iter()
         .map(|link| (link, background::spawn(question(Arc::clone(link)))))
         .collect();
-    let (mut answers, mut failures) = (Vec::new(), Vec::new());
+    let (mut given, mut failures) = (Vec::new(), Vec::new());
     for (link, answer) in asked {
         let answer = answer.await.unwrap_or_else(|error| {
             Err(Error::new(ErrorKind::Closed, "the question broke off").with_source(error))
         });
         match answer {
-            Ok(answer) => answers.push(answer),
+            Ok(answer) => given.push(answer),
             Err(error) => failures.push(MemberFailure::new(link.member().id().clone(), error)),
         }
     }
-    if answers.len() < majority(links.len()) {
-        return Err(too_few(links.len(), 0, failures));
-    }
-    Ok(answers)
+    Answers { given, failures }
 }
 
-/// The holders that at least `needed` members name. A lease lives on a majority as long as that
-/// majority's shortest part; holders of other libraries have no identity and count as one.
+/// The holders that at least `needed` members name; those of other libraries have no identity and
+/// count as one.
 fn agreed_holders(answers: Vec<Vec<Holder>>, needed: usize) -> Vec<Holder> {
+    by_holder(answers.into_iter().flatten())
+        .filter(|words| words.len() >= needed)
+        .filter_map(|words| together(words, needed))
+        .collect()
+}
+
+/// What members say of each holder.
+pub(crate) fn by_holder(
+    words: impl IntoIterator<Item = Holder>,
+) -> impl Iterator<Item = Vec<Holder>> {
     let mut named = BTreeMap::<_, Vec<Holder>>::new();
-    for holder in answers.into_iter().flatten() {
-        named
-            .entry((holder.owner, holder.mode))
-            .or_default()
-            .push(holder);
+    for word in words {
+        named.entry((word.owner, word.mode)).or_default().push(word);
     }
-    let mut agreed = Vec::new();
-    for mut words in named.into_values().filter(|words| words.len() >= needed) {
-        // `None` has no end: it sorts as the longest.
-        words.sort_by_key(|word| {
-            std::cmp::Reverse(word.remaining.map_or(u128::MAX, |r| r.as_nanos()))
-        });
-        let mut holder = words[needed - 1].clone();
-        holder.client = words.iter().find_map(|word| word.client.clone());
-        holder.fence = words.iter().filter_map(|word| word.fence).max();
-        agreed.push(holder);
-    }
-    agreed
+    named.into_values()
+}
+
+/// What members say of one holder, together. A lease lives on a majority of `needed` as long as that
+/// majority's shortest part, and it is broken once those where it is not are none.
+pub(crate) fn together(mut words: Vec<Holder>, needed: usize) -> Option<Holder> {
+    // `None` has no end: it sorts as the longest.
+    words.sort_by_key(|word| {
+        std::cmp::Reverse(word.remaining.map_or(u128::MAX, |left| left.as_nanos()))
+    });
+    let unbroken = words.iter().filter(|word| !word.broken).count();
+    let mut holder = words.get(needed - 1).or(words.first())?.clone();
+    holder.client = words.iter().find_map(|word| word.client.clone());
+    holder.fence = words.iter().filter_map(|word| word.fence).max();
+    holder.broken = unbroken < words.len() && unbroken < needed;
+    Some(holder)
 }
 
 #[cfg(test)]
@@ -145,5 +179,19 @@ mod tests {
         assert_eq!(shown.len(), 1);
         assert_eq!(shown[0].owner, Some(holder));
         assert_eq!(shown[0].remaining, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_lease_is_broken_once_it_stands_whole_on_no_majority() {
+        let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+        let shown = |broken: usize| {
+            let answers = (0..5).map(|member| {
+                let mut words = held(owner, 9);
+                words[0].broken = member < broken;
+                words
+            });
+            agreed_holders(answers.collect(), 3)[0].broken
+        };
+        assert_eq!([0, 2, 3, 5].map(shown), [false, false, true, true]);
     }
 }

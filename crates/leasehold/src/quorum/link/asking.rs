@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::{Attempt, Renewal};
+use crate::breaking::{BreakRecord, Broken};
 use crate::claim::{Claim, Held};
 use crate::clock::BootInstant;
 use crate::error::{Effect, Error};
@@ -11,11 +12,13 @@ use crate::fence::Fence;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Incarnation, MemberFailure, Sampled, Seal};
+use crate::pattern::Pattern;
 use crate::queue::{Turn, Waiter};
 use crate::quorum::link::Link;
 use crate::quorum::link::freeing::Announced;
 use crate::quorum::trust::Distrust;
 use crate::quorum::waiting::Vigil;
+use crate::survey::Survey;
 
 /// An answer, with what decides whether it counts.
 #[derive(Debug)]
@@ -154,6 +157,35 @@ impl Link {
         self.heard()?;
         self.request(LIST_LIMIT, self.member.list(prefix, usize::MAX))
             .await
+    }
+
+    pub(crate) async fn survey(
+        self: &Arc<Self>,
+        pattern: &Pattern,
+        limit: usize,
+    ) -> Result<Survey, Error> {
+        self.heard()?;
+        self.request(LIST_LIMIT, self.member.survey(pattern, limit))
+            .await
+    }
+
+    /// Also where its answers do not count: what it keeps of the break does.
+    pub(crate) async fn break_lease(
+        self: &Arc<Self>,
+        key: &Key,
+        record: &BreakRecord,
+    ) -> Result<Broken, Error> {
+        self.may_ask(LOOK_LIMIT).await?;
+        self.request(LOOK_LIMIT, self.member.break_lease(key, record))
+            .await
+    }
+
+    pub(crate) async fn last_break(
+        self: &Arc<Self>,
+        key: &Key,
+    ) -> Result<Option<BreakRecord>, Error> {
+        self.heard()?;
+        self.request(LOOK_LIMIT, self.member.last_break(key)).await
     }
 
     fn dated<T>(self: &Arc<Self>, sampled: Sampled<T>, sent: BootInstant) -> Dated<T> {

@@ -1,0 +1,139 @@
+use leasehold::{Breach, Break, BreakRecord, Broken, Client, Holder};
+use nix::unistd::{Uid, User};
+use serde_json::{Value, json};
+
+use crate::break_args::BreakArgs;
+use crate::config::{self, Environment};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::holder_text;
+use crate::output::{self, Output};
+use crate::status::runtime;
+use crate::store_url::OpenStore;
+
+/// Takes a lock from its holder.
+pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.speak_up(output);
+    let client = store.client();
+    let (broken, record) = runtime()?.block_on(perform(args, &client))?;
+    let of = store.member_count();
+    let printed = if args.json {
+        output::print_json(&json!({
+            "version": 1,
+            "lock": args.name,
+            "store": client.describe(),
+            "shut_for_ms": broken.shut_for.map(holder_text::millis),
+            "members": broken.members,
+            "of": of,
+            "broken": record_json(&record),
+        }))
+    } else {
+        output::print(&text(&args.name, &broken, &record, of))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakRecord), Failure> {
+    let Some(fence) = args.fence else {
+        let holders = client.holders(&args.name).await?;
+        return Err(without_fence(&args.name, &holders));
+    };
+    let mut how = if args.now {
+        Break::at_once()
+    } else {
+        Break::at_its_end()
+    };
+    how = how.by_user(user())?;
+    if let Some(reason) = &args.reason {
+        how = how.because(reason)?;
+    }
+    let refused = match client.break_lock(&args.name, fence, how).await? {
+        Breach::Done(broken, record) => return Ok((broken, record)),
+        Breach::Free => format!("nobody holds lock {:?}: nothing is broken", args.name),
+        Breach::HeldBy(holder) => {
+            let why = match (holder.owner, holder.fence) {
+                (_, Some(_)) => format!("not with fence {fence}"),
+                (None, None) => "without a fence".to_owned(),
+                (Some(_), None) => {
+                    "whose fence is not known before its first renewal: ask again then".to_owned()
+                }
+            };
+            format!(
+                "lock {:?} is held by {}, {why}: nothing is broken",
+                args.name,
+                holder_text::phrase(&holder)
+            )
+        }
+    };
+    Err(Failure::usage(refused))
+}
+
+fn without_fence(name: &str, holders: &[Holder]) -> Failure {
+    if holders.is_empty() {
+        return Failure::usage(format!("nobody holds lock {name:?}: nothing is broken"));
+    }
+    Failure::usage(format!(
+        "--fence is missing: it says whose lease is meant; lock {name:?} is held by {}",
+        holder_text::phrases(holders)
+    ))
+}
+
+/// Who runs this, by name or else by number.
+fn user() -> String {
+    let uid = Uid::current();
+    let known = User::from_uid(uid).ok().flatten();
+    known.map_or_else(|| format!("uid {uid}"), |user| user.name)
+}
+
+fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String {
+    let fence = record.fence;
+    let members = if broken.members < of {
+        format!(" on {} of {of} members", broken.members)
+    } else {
+        String::new()
+    };
+    if record.at_once {
+        return format!(
+            "{name}: broken{members}, fence {fence}; free at once\n{name}: its holder may go on until \
+             its next renewal: only a check of fences protects now\n"
+        );
+    }
+    let shut = match broken.shut_for {
+        Some(span) => format!("shut for {}", holder_text::whole_millis(span)),
+        None => "free".into(),
+    };
+    format!(
+        "{name}: broken{members}, fence {fence}; {shut}, until its lease would have ended\n\
+         {name}: its holder is told with its next renewal\n"
+    )
+}
+
+/// How a lock was broken, as a line for people.
+pub(crate) fn line(name: &str, record: &BreakRecord) -> String {
+    let when = holder_text::timestamp(record.at);
+    let how = if record.at_once {
+        " and freed at once"
+    } else {
+        ""
+    };
+    let fence = record.fence;
+    format!("{name}: the lease with fence {fence} was broken{how} at {when} by {record}\n")
+}
+
+/// How a lock was broken, for programs.
+pub(crate) fn record_json(record: &BreakRecord) -> Value {
+    json!({
+        "fence": record.fence.get(),
+        "owner": record.owner.to_string(),
+        "now": record.at_once,
+        "at": holder_text::timestamp(record.at),
+        "user": record.user,
+        "host": record.by.host,
+        "pid": record.by.pid,
+        "program": record.by.program,
+        "reason": record.reason,
+    })
+}

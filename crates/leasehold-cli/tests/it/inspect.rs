@@ -1,0 +1,139 @@
+//! `ls`, `waiters` and `break` on files, and their bad input.
+
+use serde_json::Value;
+
+use crate::harness::{Running, Sandbox};
+
+/// Holds `lock` until the file `go` is there.
+fn hold(sandbox: &Sandbox, lock: &str) -> Running {
+    let script =
+        format!("echo $LEASEHOLD_FENCE > fence-{lock}; while [ ! -e go ]; do sleep 0.02; done");
+    let holder = sandbox.start(&["run", lock, "--", "sh", "-c", &script]);
+    sandbox.line_in(&format!("fence-{lock}"));
+    holder
+}
+
+fn let_go(sandbox: &Sandbox) {
+    std::fs::write(sandbox.path("go"), "").unwrap();
+}
+
+#[test]
+fn ls_shows_the_locks_that_match_by_name() {
+    let sandbox = Sandbox::new();
+    let none = sandbox.run(&["ls"]);
+    assert_eq!(none.code(), 0, "{none:?}");
+    assert_eq!(none.stdout, "no lock is held whose name matches \"*\"\n");
+    let holders = ["b2", "a1", "b1"].map(|lock| hold(&sandbox, lock));
+    let listed = sandbox.run(&["ls"]);
+    let names: Vec<&str> = listed
+        .stdout
+        .lines()
+        .map(|line| line.split(": held by leasehold (pid ").next().unwrap())
+        .collect();
+    assert_eq!(names, ["a1", "b1", "b2"], "{listed:?}");
+    let fence = sandbox.line_in("fence-a1");
+    assert!(listed.stdout.contains(&format!(", fence {fence}\n")));
+
+    let some = sandbox.run(&["ls", "--json", "--limit", "1", "b*"]);
+    let some: Value = serde_json::from_str(&some.stdout).unwrap();
+    assert_eq!(some["version"], 1);
+    assert_eq!((&some["more"], &some["members"]), (&true.into(), &1.into()));
+    assert_eq!(some["locks"].as_array().unwrap().len(), 1);
+    let lock = &some["locks"][0];
+    assert_eq!(lock["lock"], "b1");
+    assert_eq!(
+        (&lock["held"], &lock["agreed"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(lock["holders"][0]["pid"], holders[2].pid());
+    assert_eq!(lock["holders"][0]["members"], 1);
+    let text = sandbox.run(&["ls", "--limit", "1", "b?"]);
+    assert!(
+        text.stdout
+            .ends_with("\nand more locks, which --limit 1 leaves out\n"),
+        "{text:?}"
+    );
+    let_go(&sandbox);
+    for holder in holders {
+        assert_eq!(holder.wait().code(), 0);
+    }
+}
+
+#[test]
+fn values_that_break_a_rule_are_named_with_it() {
+    let sandbox = Sandbox::new();
+    for (args, parts) in [
+        (&["ls", ""][..], ["the pattern is empty", "PATTERN"]),
+        (&["ls", "--limit", "0"], ["'0'", "1 to 100000 locks"]),
+        (&["ls", "--limit", "-1"], ["'-1'", "1 to 100000 locks"]),
+        (&["ls", "a\tb"], ["control character '\\t'", "PATTERN"]),
+        (&["waiters", ""], ["lock name", "is empty"]),
+        (&["break", "", "--fence", "1"], ["lock name", "is empty"]),
+        (
+            &["break", "x", "--fence", "0"],
+            ["'0'", "a whole number from 1"],
+        ),
+        (
+            &["break", "x", "--fence", "ten"],
+            ["'ten'", "a whole number from 1"],
+        ),
+        (
+            &["break", "x", "--fence", "1", "--reason", ""],
+            ["the reason is empty", "--reason"],
+        ),
+        (
+            &["break", "x", "--fence", "1", "--reason", "a\nb"],
+            ["control character '\\n'", "--reason"],
+        ),
+    ] {
+        sandbox.run(args).fails(64, &parts);
+    }
+    let free = r#"nobody holds lock "x": nothing is broken"#;
+    sandbox.run(&["break", "x"]).fails(64, &[free]);
+    sandbox
+        .run(&["break", "x", "--fence", "1"])
+        .fails(64, &[free]);
+    let json = sandbox.run(&["break", "x", "--json"]);
+    let event: Value = serde_json::from_str(&json.stderr).unwrap();
+    assert_eq!(
+        (&event["event"], &event["exit_code"]),
+        (&"error".into(), &64.into())
+    );
+}
+
+#[test]
+fn a_lock_that_is_a_file_is_not_broken_and_its_process_is_named() {
+    let sandbox = Sandbox::new();
+    let holder = hold(&sandbox, "x");
+    let fence = sandbox.line_in("fence-x");
+    let named = format!("(pid {} on ", holder.pid());
+    let without = sandbox.run(&["break", "x"]);
+    without.fails(
+        64,
+        &["--fence is missing", &named, &format!("fence {fence}")],
+    );
+    for now in [&[][..], &["--now"]] {
+        let args = [&["break", "x", "--fence", &fence][..], now].concat();
+        sandbox
+            .run(&args)
+            .fails(64, &["end the process that holds it", &named]);
+    }
+    assert!(!sandbox.is_free("x"), "it is held as before");
+    let_go(&sandbox);
+    assert_eq!(holder.wait().code(), 0, "the command was not ended");
+}
+
+#[test]
+fn a_store_without_a_queue_says_so() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.run(&["waiters", "x"]);
+    assert_eq!(shown.code(), 0);
+    assert!(shown.stdout.contains("keeps no queue"), "{shown:?}");
+    let shown = sandbox.run(&["waiters", "--json", "x"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(
+        (&shown["version"], &shown["queue"]),
+        (&1.into(), &false.into())
+    );
+    assert_eq!(shown["waiters"], Value::Array(Vec::new()));
+}

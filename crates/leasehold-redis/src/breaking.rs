@@ -1,0 +1,145 @@
+//! Breaking a lease, and the record of it.
+
+use std::collections::HashMap;
+
+use leasehold::clock::WallTime;
+use leasehold::{BreakRecord, Broken, ClientInfo, Error, Key};
+
+use crate::attempt::{duration, garbled};
+use crate::connection::{Answer, Command, Link};
+use crate::lease::refused;
+use crate::look::ask;
+use crate::scripts::BREAK;
+use crate::wire::Records;
+
+/// Breaks the lease of `record.owner`, and keeps the record where it stood.
+pub(crate) async fn break_lease(
+    link: &Link,
+    records: &Records,
+    record: &BreakRecord,
+) -> Result<Broken, Error> {
+    let keys = [
+        records.lock.clone(),
+        records.fence().concat(),
+        records.readers().concat(),
+        records.queue().concat(),
+        records.offered().concat(),
+        records.broken().concat(),
+    ];
+    let departure = if record.at_once { "hand over" } else { "" };
+    let mut arguments = vec![
+        record.owner.to_string(),
+        record.fence.to_string(),
+        departure.to_owned(),
+        BreakRecord::KEPT.as_millis().to_string(),
+    ];
+    arguments.extend(fields(record));
+    let answers = link
+        .run(&BREAK, vec![BREAK.call(&keys, &arguments)])
+        .await?;
+    match answers.first() {
+        Some(Answer::Integer(held)) => Ok(Broken::new(*held == 1, None)),
+        Some(Answer::List(told)) => match told.as_slice() {
+            [Answer::Integer(_), left @ Answer::Integer(_)] => {
+                Ok(Broken::new(true, duration(left)))
+            }
+            // The lock is free, but somebody was not told.
+            [Answer::Integer(held), Answer::Text(_)] => Ok(Broken::new(*held == 1, None)),
+            _ => Err(garbled("the breaking of a lock")),
+        },
+        Some(Answer::Refused(refusal)) => Err(refused(refusal, link)),
+        _ => Err(garbled("the breaking of a lock")),
+    }
+}
+
+/// The record as fields and values by turns.
+fn fields(record: &BreakRecord) -> Vec<String> {
+    let at_once = u8::from(record.at_once).to_string();
+    let mut fields = vec![
+        ("owner", record.owner.to_string()),
+        ("fence", record.fence.to_string()),
+        ("at_once", at_once),
+        ("at", record.at.as_micros().to_string()),
+        ("client", record.by.id.to_string()),
+        ("host", record.by.host.clone()),
+        ("pid", record.by.pid.to_string()),
+        ("program", record.by.program.clone()),
+        ("since", record.by.since.as_micros().to_string()),
+    ];
+    fields.extend(record.user.clone().map(|user| ("user", user)));
+    fields.extend(record.reason.clone().map(|reason| ("reason", reason)));
+    let pairs = fields.into_iter();
+    pairs
+        .flat_map(|(field, value)| [field.to_owned(), value])
+        .collect()
+}
+
+/// How the lock was broken last, if that is kept. A record that was damaged counts as none.
+pub(crate) async fn last_break(
+    link: &Link,
+    records: &Records,
+    key: &Key,
+) -> Result<Option<BreakRecord>, Error> {
+    let question = Command::new("HGETALL").joined(&records.broken());
+    let answers = ask(link, vec![question], |_| false).await?;
+    let found = answers.first().and_then(Answer::as_list);
+    let pairs = found.ok_or_else(|| garbled("HGETALL"))?.chunks_exact(2);
+    let fields: HashMap<&str, &str> = pairs
+        .filter_map(|pair| Some((pair[0].as_text()?, pair[1].as_text()?)))
+        .collect();
+    let record = read(&fields);
+    if record.is_none() && !fields.is_empty() {
+        tracing::warn!(%key, "the record of how the lock was broken makes no sense");
+    }
+    Ok(record)
+}
+
+fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
+    let number = |name: &str| fields.get(name)?.parse::<u64>().ok();
+    let text = |name: &str| fields.get(name).map(|text| (*text).to_owned());
+    let by = ClientInfo::new(
+        fields.get("client")?.parse().ok()?,
+        text("host")?,
+        u32::try_from(number("pid")?).ok()?,
+        text("program")?,
+        WallTime::from_micros(number("since")?),
+    );
+    let owner = fields.get("owner")?.parse().ok()?;
+    let fence = leasehold::Fence::new(number("fence")?)?;
+    let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
+    record.at_once = number("at_once")? == 1;
+    record.user = text("user");
+    record.reason = text("reason");
+    Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::ambient::SystemEntropy;
+    use leasehold::{ClientId, Fence, Owner};
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_or_not_at_all() {
+        let id = ClientId::random(&SystemEntropy);
+        let owner = Owner::random(id, &SystemEntropy);
+        let by = ClientInfo::new(
+            id,
+            "host1".into(),
+            7,
+            "ops".into(),
+            WallTime::from_micros(5),
+        );
+        let fence = Fence::new(12).unwrap();
+        let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(9));
+        record.at_once = true;
+        record.reason = Some("its host is gone".into());
+        let written = fields(&record);
+        let pairs = written.chunks(2).map(|pair| (&*pair[0], &*pair[1]));
+        let mut found: HashMap<&str, &str> = pairs.collect();
+        assert_eq!(read(&found), Some(record));
+        found.insert("fence", "0");
+        assert_eq!(read(&found), None);
+        assert_eq!(read(&HashMap::new()), None);
+    }
+}

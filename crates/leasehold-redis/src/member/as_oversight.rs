@@ -1,0 +1,52 @@
+use leasehold::{BoxFuture, BreakRecord, Broken, Error, Key, Oversight, Pattern, Survey};
+
+use super::RedisMember;
+use crate::{breaking, scan};
+
+impl Oversight for RedisMember {
+    fn survey<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Survey, Error>> {
+        Box::pin(async move {
+            let surveyed = self.try_survey(pattern, limit).await;
+            surveyed.map_err(|error| self.named(error))
+        })
+    }
+
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        Box::pin(async move {
+            let broken = self.try_break(key, record).await;
+            broken.map_err(|error| self.named(error))
+        })
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        Box::pin(async move {
+            let found = self.try_last_break(key).await;
+            found.map_err(|error| self.named(error))
+        })
+    }
+}
+
+impl RedisMember {
+    async fn try_survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+        let link = self.link().await?;
+        scan::survey(&link, &self.connector.url().prefix, pattern, limit).await
+    }
+
+    async fn try_break(&self, key: &Key, record: &BreakRecord) -> Result<Broken, Error> {
+        let link = self.link().await?;
+        breaking::break_lease(&link, &self.records(key), record).await
+    }
+
+    async fn try_last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
+        let link = self.link().await?;
+        breaking::last_break(&link, &self.records(key), key).await
+    }
+}

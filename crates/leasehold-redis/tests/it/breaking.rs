@@ -1,0 +1,220 @@
+//! What breaking a lock leaves at the server, and how others see it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{
+    BreakRecord, Claim, ClientInfo, Fence, Held, Key, LostReason, Oversight, Owner, Renewal, Store,
+};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisServer, Reply};
+
+use crate::support::{CLIENT, busy, claim, granted, key, member, released};
+
+const FENCES: &str = "leasehold:fence:0:{deploy}:deploy";
+
+fn record(claim: &Claim, fence: Fence) -> BreakRecord {
+    let by = ClientInfo::of_this_process(&Ambient::default(), None);
+    BreakRecord::new(claim.owner, fence, by, SystemClock.wall())
+}
+
+async fn renewal(store: &RedisMember, claim: &Claim, fence: Fence) -> Renewal {
+    let claim = Arc::new(claim.clone());
+    let mut answers = store.renew(&[Held { claim, fence }]).await;
+    answers.pop().unwrap()
+}
+
+async fn renewed(store: &RedisMember, claim: &Claim, fence: Fence) {
+    let answer = renewal(store, claim, fence).await;
+    assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
+}
+
+async fn shown_fence(store: &RedisMember, key: &Key) -> Option<Fence> {
+    store.holders(key).await.unwrap()[0].fence
+}
+
+fn count(server: &RedisServer, min: &str, max: &str) -> i64 {
+    match server.command(&["ZCOUNT", FENCES, min, max]) {
+        Reply::Integer(count) => count,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_fence_is_shown_from_the_first_renewal_on_and_the_last_holders_alone_is_kept() {
+    let server = RedisServer::start();
+    let (store, deploy) = (member(&server), key("deploy"));
+    for _ in 0..20 {
+        let holder = claim("deploy");
+        let fence = granted(&store, &holder).await.fence;
+        assert_eq!(shown_fence(&store, &deploy).await, None);
+        // Refused attempts move the counter, and not what is shown.
+        busy(&store, &claim("deploy")).await;
+        renewed(&store, &holder, fence).await;
+        renewed(&store, &holder, fence).await;
+        assert_eq!(shown_fence(&store, &deploy).await, Some(fence));
+        released(&store, &holder).await;
+    }
+    assert_eq!(
+        count(&server, "-inf", "+inf"),
+        2,
+        "the counter and one note"
+    );
+}
+
+#[tokio::test]
+async fn a_fence_that_was_sealed_elsewhere_only_does_not_cost_the_counter() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let holder = claim("deploy");
+    let drawn = granted(&store, &holder).await.fence;
+    let agreed = Fence::new(drawn.get() + 1_000_000_000).unwrap();
+    renewed(&store, &holder, agreed).await;
+    released(&store, &holder).await;
+    let next = granted(&store, &claim("deploy")).await.fence;
+    assert!(next > agreed, "{next} after {agreed}");
+}
+
+#[tokio::test]
+async fn a_damaged_counter_hides_the_fence_and_stops_no_renewal() {
+    let server = RedisServer::start();
+    let (store, holder) = (member(&server), claim("deploy"));
+    let fence = granted(&store, &holder).await.fence;
+    server.command(&["SET", FENCES, "text"]);
+    renewed(&store, &holder, fence).await;
+    assert_eq!(shown_fence(&store, &holder.key).await, None);
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_broken_lock_keeps_others_out_until_it_would_have_ended() {
+    let server = RedisServer::start();
+    let (store, holder) = (member(&server), claim("deploy"));
+    let fence = granted(&store, &holder).await.fence;
+    let record = record(&holder, fence);
+    let broken = store.break_lease(&holder.key, &record).await.unwrap();
+    let left = broken.shut_for.unwrap();
+    assert!(left > Duration::from_secs(30) && left <= Duration::from_secs(60));
+    let value = format!("leasehold:broken:{}", holder.owner);
+    assert_eq!(server.command(&["GET", "deploy"]), Reply::Bulk(value));
+    let theirs = server.command(&["SET", "deploy", "theirs", "NX", "PX", "100"]);
+    assert_eq!(theirs, Reply::Nil);
+    let refused = busy(&store, &claim("deploy")).await;
+    assert!(refused.holder.is_none() && !refused.silent, "{refused:?}");
+    let rest = server.command(&["PTTL", "leasehold:broken:{deploy}:deploy"]);
+    let week = 7 * 24 * 60 * 60 * 1000;
+    assert!(
+        matches!(rest, Reply::Integer(rest) if rest > week - 60_000 && rest <= week),
+        "{rest:?}"
+    );
+    let answer = renewal(&store, &holder, fence).await;
+    assert!(matches!(answer, Renewal::Lost(LostReason::Broken)));
+    assert_eq!(
+        store.list("", 9).await.unwrap(),
+        [key("deploy")],
+        "it is shut"
+    );
+}
+
+#[tokio::test]
+async fn of_many_broken_leases_the_last_sixteen_are_remembered() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let (mut owners, many) = (Vec::new(), 20);
+    for _ in 0..many {
+        let holder = claim("deploy");
+        let fence = granted(&store, &holder).await.fence;
+        let mut record = record(&holder, fence);
+        record.at_once = true;
+        let broken = store.break_lease(&holder.key, &record).await.unwrap();
+        assert!(broken.stood && broken.shut_for.is_none());
+        owners.push((holder, fence));
+    }
+    assert_eq!(count(&server, "-inf", "(0"), 16);
+    assert_eq!(count(&server, "(0", "+inf"), 1, "the counter");
+    let (last, fence) = owners.last().unwrap();
+    let answer = renewal(&store, last, *fence).await;
+    assert!(matches!(answer, Renewal::Lost(LostReason::Broken)));
+    let (first, fence) = &owners[0];
+    let answer = renewal(&store, first, *fence).await;
+    assert!(matches!(answer, Renewal::Lost(LostReason::Gone)));
+}
+
+/// How often the server was asked for `command`, and how many microseconds one took on average.
+fn calls(server: &RedisServer, command: &str) -> Option<(u64, f64)> {
+    let Reply::Bulk(text) = server.command(&["INFO", "commandstats"]) else {
+        panic!("no statistics")
+    };
+    let start = format!("cmdstat_{command}:");
+    let line = text.lines().find_map(|line| line.strip_prefix(&start))?;
+    let field = |name: &str| {
+        let mut fields = line.split(',');
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    };
+    Some((
+        field("calls")?.parse().unwrap(),
+        field("usec_per_call")?.parse().unwrap(),
+    ))
+}
+
+/// The longest command of a survey, as the server tells, in microseconds.
+fn longest(server: &RedisServer) -> i64 {
+    let Reply::Array(entries) = server.command(&["SLOWLOG", "GET", "-1"]) else {
+        panic!("no slow log")
+    };
+    let took = entries.iter().map(|entry| match entry {
+        Reply::Array(fields) => match fields[2] {
+            Reply::Integer(micros) => micros,
+            ref other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    });
+    took.max().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_survey_of_a_hundred_thousand_locks_is_many_short_commands() {
+    const LOCKS: usize = 100_000;
+    let server = RedisServer::start();
+    for part in (0..LOCKS).collect::<Vec<_>>().chunks(1000) {
+        let owner = || Owner::random(CLIENT.id, &SystemEntropy).to_string();
+        let pairs = part
+            .iter()
+            .flat_map(|number| [format!("lock/{number:06}"), owner()]);
+        let pairs: Vec<String> = pairs.collect();
+        let mut command = vec!["MSET"];
+        command.extend(pairs.iter().map(String::as_str));
+        server.command(&command);
+    }
+    server.command(&["CONFIG", "RESETSTAT"]);
+    server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    server.command(&["CONFIG", "SET", "slowlog-max-len", "100000"]);
+    let store = member(&server);
+    let pattern = leasehold::Pattern::new("lock/0*7").unwrap();
+    let survey = store.survey(&pattern, 1000).await.unwrap();
+    server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "-1"]);
+    assert_eq!(survey.locks.len(), 1000);
+    assert!(survey.more);
+    assert_eq!(survey.locks[0].key.as_str(), "lock/000007");
+    assert_eq!(survey.locks[999].key.as_str(), "lock/009997");
+
+    assert_eq!(calls(&server, "keys"), None, "KEYS looks at all at once");
+    let (scans, each) = calls(&server, "scan").unwrap();
+    // Each looks at so few keys that the server is soon there for others.
+    assert!(scans >= (LOCKS / 1024) as u64, "{scans} steps");
+    let (looks, _) = calls(&server, "mget").unwrap();
+    let requests = looks + scans;
+    assert!(requests < 600, "{requests} requests, and not one per lock");
+    let figure = format!(
+        "{LOCKS} locks: {scans} SCAN of {each:.0} µs on average; the longest command took {} µs",
+        longest(&server)
+    );
+    #[expect(
+        clippy::print_stderr,
+        reason = "the figure that the documentation states"
+    )]
+    {
+        eprintln!("{figure}");
+    }
+}

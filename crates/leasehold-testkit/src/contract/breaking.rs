@@ -1,0 +1,260 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{
+    BreakRecord, Breaking, Broken, Claim, ErrorKind, Fence, LostReason, Mode, Release, Renewal,
+    Store,
+};
+
+use super::crowd::Crowd;
+use super::scene::{
+    LONG, PATIENCE, Scene, busy, granted, granted_in_time, held, now, released, short_ttl,
+};
+
+fn record(scene: &Scene, claim: &Claim, fence: Fence) -> BreakRecord {
+    let by = scene.client();
+    BreakRecord::new(claim.owner, fence, (*by).clone(), scene.wall())
+}
+
+fn at_once(scene: &Scene, claim: &Claim, fence: Fence) -> BreakRecord {
+    let mut record = record(scene, claim, fence);
+    record.at_once = true;
+    record
+}
+
+async fn broken(store: &Arc<dyn Store>, claim: &Claim, record: &BreakRecord) -> Broken {
+    let broken = store.break_lease(&claim.key, record).await;
+    let broken = broken.expect("an answer");
+    assert!(broken.stood, "the lease stood: {broken:?}");
+    broken
+}
+
+/// Whether the store can break a lock at all; one that cannot has a test of its own.
+fn can_break(store: &Arc<dyn Store>) -> bool {
+    store.guarantees().breaking == Breaking::Exclusive
+}
+
+async fn renewal(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) -> Renewal {
+    let mut answers = store.renew(&[held(claim, fence)]).await;
+    answers.pop().expect("one answer")
+}
+
+async fn is_told(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) {
+    let answer = renewal(store, claim, fence).await;
+    assert!(
+        matches!(answer, Renewal::Lost(LostReason::Broken)),
+        "{answer:?}"
+    );
+}
+
+pub(crate) async fn b1_a_store_that_cannot_break_a_lock_refuses(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    if can_break(&store) {
+        return;
+    }
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(&store, &claim).await;
+    let refused = store.break_lease(&key, &record(scene, &claim, fence)).await;
+    let error = refused.expect_err("a refusal");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(matches!(
+        renewal(&store, &claim, fence).await,
+        Renewal::Renewed
+    ));
+    assert_eq!(store.last_break(&key).await.expect("an answer"), None);
+    released(&store, &claim).await;
+}
+
+pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    if !can_break(&store) {
+        return;
+    }
+    let ttl = short_ttl(&store);
+    let claim = scene.claim(&key, ttl);
+    let fence = granted(&store, &claim).await;
+    assert!(matches!(
+        renewal(&store, &claim, fence).await,
+        Renewal::Renewed
+    ));
+    broken(&other, &claim, &record(scene, &claim, fence)).await;
+    is_told(&store, &claim, fence).await;
+    let shared = claim.clone().with_mode(Mode::Shared);
+    is_told(&store, &shared, fence).await;
+    let release = store.release(&claim).await;
+    assert!(matches!(release, Ok(Release::WasLost)), "{release:?}");
+    // Also one that comes when the lock is free, or belongs to the next.
+    let (next, _) = granted_in_time(scene, &other, &key).await;
+    is_told(&store, &claim, fence).await;
+    released(&other, &next).await;
+    is_told(&store, &claim, fence).await;
+}
+
+pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    if !can_break(&store) {
+        return;
+    }
+    let ttl = short_ttl(&store);
+    let (claim, began) = (scene.claim(&key, ttl), now());
+    let fence = granted(&store, &claim).await;
+    while began.elapsed() < ttl / 3 {
+        scene.pause().await;
+    }
+    let asked = now();
+    assert!(matches!(
+        renewal(&store, &claim, fence).await,
+        Renewal::Renewed
+    ));
+    let left = broken(&other, &claim, &record(scene, &claim, fence)).await;
+    let left = left.shut_for.expect("a time");
+    assert!(left <= ttl && left > ttl / 3, "{left:?}");
+    busy(&other, &scene.claim(&key, LONG)).await;
+    let holders = other.holders(&key).await.expect("an answer");
+    let [holder] = holders.as_slice() else {
+        panic!("one holder: {holders:?}")
+    };
+    assert!(holder.broken && holder.remaining.is_some(), "{holder:?}");
+    assert_eq!(
+        (holder.owner, holder.fence),
+        (Some(claim.owner), Some(fence))
+    );
+    // Neither do its own late messages make it last longer.
+    is_told(&store, &claim, fence).await;
+    let (next, _) = granted_in_time(scene, &other, &key).await;
+    let lived = asked.elapsed();
+    assert!(lived >= ttl.mul_f64(0.95), "free again after {lived:?}");
+    assert!(lived < ttl + PATIENCE);
+    let holders = other.holders(&key).await.expect("an answer");
+    assert!(!holders[0].broken, "{holders:?}");
+    released(&other, &next).await;
+}
+
+pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    if !can_break(&store) {
+        return;
+    }
+    let (gone, next) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
+    let fence = granted(&store, &gone).await;
+    released(&store, &gone).await;
+    let later = granted(&store, &next).await;
+    for record in [record(scene, &gone, fence), at_once(scene, &gone, fence)] {
+        let broken = other.break_lease(&key, &record).await.expect("an answer");
+        assert!(!broken.stood && broken.shut_for.is_none(), "{broken:?}");
+    }
+    let answer = renewal(&store, &next, later).await;
+    assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
+    busy(&other, &scene.claim(&key, LONG)).await;
+    assert_eq!(other.last_break(&key).await.expect("an answer"), None);
+    released(&store, &next).await;
+}
+
+pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_free(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    if !can_break(&store) {
+        return;
+    }
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(&store, &claim).await;
+    let freed = broken(&other, &claim, &at_once(scene, &claim, fence)).await;
+    assert_eq!(freed.shut_for, None);
+    let second = scene.claim(&key, LONG);
+    let fence = granted(&other, &second).await;
+    // What is shut can be opened.
+    broken(&other, &second, &record(scene, &second, fence)).await;
+    busy(&store, &scene.claim(&key, LONG)).await;
+    broken(&other, &second, &at_once(scene, &second, fence)).await;
+    let third = scene.claim(&key, LONG);
+    granted(&store, &third).await;
+    released(&store, &third).await;
+}
+
+pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_handed_over(scene: &Scene) {
+    let Some(crowd) = Crowd::in_turn(scene, 1) else {
+        return;
+    };
+    let (store, key) = (&crowd.store, scene.key());
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(store, &claim).await;
+    let lock = crowd.lock(0, &key);
+    let breaking = async {
+        crowd.until_waiting(&key, 1).await;
+        broken(store, &claim, &at_once(scene, &claim, fence)).await;
+    };
+    let (guard, ()) = futures_util::join!(lock.acquire(), breaking);
+    let guard = guard.expect("the lock");
+    assert!(guard.fence() > fence);
+    is_told(store, &claim, fence).await;
+    assert!(guard.is_valid());
+    guard.release().await.expect("an answer");
+}
+
+pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    if !can_break(&store) {
+        return;
+    }
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(&store, &claim).await;
+    broken(&other, &claim, &at_once(scene, &claim, fence)).await;
+    is_told(&store, &claim, fence).await;
+    let holders = other.holders(&key).await.expect("an answer");
+    assert!(holders.is_empty(), "{holders:?}");
+    let next = scene.claim(&key, LONG);
+    let later = granted(&other, &next).await;
+    assert!(later > fence, "{later} after {fence}");
+    is_told(&store, &claim, fence).await;
+    let answer = renewal(&other, &next, later).await;
+    assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
+    released(&other, &next).await;
+}
+
+pub(crate) async fn b5_a_broken_lease_is_not_put_back(scene: &Scene) {
+    let (store, member, key) = (scene.open(), scene.harness.member(), scene.key());
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(&store, &claim).await;
+    broken(&store, &claim, &at_once(scene, &claim, fence)).await;
+    let lease = [held(&claim, fence)];
+    member.heal(&lease).await.expect("an answer");
+    // Nor where it was not when it was broken.
+    let absent = scene.claim(&scene.key(), LONG);
+    let broken = store
+        .break_lease(&absent.key, &record(scene, &absent, fence))
+        .await;
+    assert!(!broken.expect("an answer").stood);
+    member
+        .heal(&[held(&absent, fence)])
+        .await
+        .expect("an answer");
+    for key in [&key, &absent.key] {
+        let next = scene.claim(key, LONG);
+        granted(&store, &next).await;
+        released(&store, &next).await;
+    }
+}
+
+pub(crate) async fn b6_the_record_is_kept(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    if !can_break(&store) {
+        return;
+    }
+    let claim = scene.claim(&key, LONG);
+    let fence = granted(&store, &claim).await;
+    assert_eq!(store.last_break(&key).await.expect("an answer"), None);
+    let mut first = record(scene, &claim, fence);
+    first.user = Some("änne".into());
+    first.reason = Some("its host \"a\" is gone".into());
+    broken(&other, &claim, &first).await;
+    let kept = store.last_break(&key).await.expect("an answer");
+    assert_eq!(kept.as_ref(), Some(&first));
+    let mut second = at_once(scene, &claim, fence);
+    second.at = leasehold::clock::WallTime::from_micros(first.at.as_micros() + 1);
+    broken(&other, &claim, &second).await;
+    let next = scene.claim(&key, LONG);
+    granted(&store, &next).await;
+    released(&store, &next).await;
+    let kept = store.last_break(&key).await.expect("an answer");
+    assert_eq!(kept, Some(second), "the last one, also afterwards");
+    assert!(BreakRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
+}

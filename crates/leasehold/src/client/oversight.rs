@@ -1,0 +1,184 @@
+//! What operators ask: all locks, and to break one.
+
+use std::sync::Arc;
+
+use super::Client;
+use crate::breaking::{Breach, Break, BreakRecord};
+use crate::claim::Mode;
+use crate::client_context::ClientContext;
+use crate::error::{Error, ErrorKind};
+use crate::fence::Fence;
+use crate::guarantees::Breaking;
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::pattern::Pattern;
+use crate::survey::Survey;
+
+impl Client {
+    /// The held locks whose names match `pattern`, the first `limit` of them by name, each with its
+    /// holders; on a quorum with how many members name each. For people.
+    ///
+    /// # Errors
+    ///
+    /// A store, or a majority of its members, that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore, Pattern};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("invoices/2026-11").acquire().await?;
+    /// let survey = locks.survey(&Pattern::new("invoices/*")?, 100).await?;
+    /// assert_eq!(survey.locks[0].key.as_str(), "invoices/2026-11");
+    /// assert_eq!(survey.locks[0].holders[0].holder.fence, Some(guard.fence()));
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+        let (pattern, store) = (pattern.clone(), Arc::clone(&self.core.context.store));
+        self.core
+            .run(async move { store.survey(&pattern, limit).await })?
+            .await?
+    }
+
+    /// Takes the lock `name` from its holder, where that holds it alone and with this `fence`, as
+    /// [`holders`](Self::holders) showed it. So nobody is hit who took the lock meanwhile.
+    ///
+    /// The holder learns of it with its next renewal: its guard is lost with
+    /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. A record
+    /// of it is kept for [`BreakRecord::KEPT`], and one event is traced.
+    ///
+    /// A Redis server knows the fence of a lease from its first renewal on, which comes after a third of
+    /// its TTL.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name. [`ErrorKind::Unsupported`] where nobody can take the lock from its holder (see
+    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or where several hold it together.
+    /// A store that does not answer; with an effect that is `Unknown` if the lock may be broken. On a
+    /// quorum a majority must carry it out; it may be asked for again.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the lock may or may not be broken then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Breach, Break, Client, MemoryStore};
+    ///
+    /// let store = MemoryStore::new();
+    /// let (holder, operator) = (Client::new(store.clone()), Client::new(store));
+    /// let guard = holder.lock("deploy").acquire().await?;
+    ///
+    /// let shown = operator.holders("deploy").await?[0].fence.unwrap();
+    /// let how = Break::at_once().because("its host is gone")?;
+    /// let breach = operator.break_lock("deploy", shown, how).await?;
+    /// assert!(matches!(breach, Breach::Done(..)));
+    /// let next = operator.lock("deploy").acquire().await?;
+    /// assert!(next.fence() > guard.fence());
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn break_lock(
+        &self,
+        name: impl AsRef<str>,
+        fence: Fence,
+        how: Break,
+    ) -> Result<Breach, Error> {
+        let key = Key::new(name)?;
+        let context = Arc::clone(&self.core.context);
+        self.core
+            .run(async move { break_lock(&context, &key, fence, how).await })?
+            .await?
+    }
+
+    /// How the lock `name` was broken last, as long as the store keeps that. For people.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name, or a store that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
+        let (key, store) = (Key::new(name)?, Arc::clone(&self.core.context.store));
+        self.core
+            .run(async move { store.last_break(&key).await })?
+            .await?
+    }
+}
+
+async fn break_lock(
+    context: &ClientContext,
+    key: &Key,
+    fence: Fence,
+    how: Break,
+) -> Result<Breach, Error> {
+    let store = &context.store;
+    let holders = store.holders(key).await?;
+    let Some(holder) = the_only(&holders) else {
+        return refused(context, key, holders);
+    };
+    let (Some(owner), true) = (holder.owner, holder.fence == Some(fence)) else {
+        return refused(context, key, holders);
+    };
+    if context.guarantees.breaking == Breaking::Unsupported {
+        return Err(unsupported(&holders).with_key(key));
+    }
+    let at = context.ambient.clock.wall();
+    // An owner has one fence: whoever holds the lock with another one by now is another owner.
+    let record = how.record(owner, fence, Arc::clone(&context.info), at);
+    let broken = store
+        .break_lease(key, &record)
+        .await
+        .map_err(|error| error.with_key(key))?;
+    if !broken.stood {
+        return refused(context, key, store.holders(key).await?);
+    }
+    tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
+    Ok(Breach::Done(broken, record))
+}
+
+/// The holder, if one has the lock alone.
+fn the_only(holders: &[Holder]) -> Option<&Holder> {
+    match holders {
+        [only] if only.mode == Mode::Exclusive => Some(only),
+        _ => None,
+    }
+}
+
+/// Why nothing was broken.
+fn refused(context: &ClientContext, key: &Key, holders: Vec<Holder>) -> Result<Breach, Error> {
+    if holders.is_empty() {
+        return Ok(Breach::Free);
+    }
+    if context.guarantees.breaking == Breaking::Unsupported {
+        return Err(unsupported(&holders).with_key(key));
+    }
+    if let Some(holder) = the_only(&holders) {
+        return Ok(Breach::HeldBy(Box::new(holder.clone())));
+    }
+    let text = format!(
+        "{} hold it together: only a lock that one holds alone can be broken; each lease ends by \
+         itself once its holder is gone",
+        holders.len()
+    );
+    Err(Error::new(ErrorKind::Unsupported, text).with_key(key))
+}
+
+fn unsupported(holders: &[Holder]) -> Error {
+    let named: Vec<String> = holders.iter().take(3).map(Holder::to_string).collect();
+    let text = format!(
+        "this store cannot take a lock from its holder: end the process that holds it, and it is \
+         free; held by {}",
+        named.join(" and ")
+    );
+    Error::new(ErrorKind::Unsupported, text)
+}

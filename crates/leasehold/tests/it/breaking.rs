@@ -1,0 +1,143 @@
+//! Locks that an operator breaks, as clients see it.
+
+use std::time::Duration;
+
+use leasehold::{
+    Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard, GuardState,
+    LostReason, Mode, Oversight, Pattern,
+};
+use leasehold_testkit::Fault;
+
+use crate::scene::{Scene, TTL};
+
+fn fail(scene: &Scene, places: &[usize]) {
+    for (place, member) in scene.members.iter().enumerate() {
+        member.set(if places.contains(&place) {
+            Fault::Unreachable
+        } else {
+            Fault::None
+        });
+    }
+}
+
+/// What an operator who was shown this guard's lease writes down.
+fn record_of(scene: &Scene, guard: &Guard) -> BreakRecord {
+    let by = ClientInfo::of_this_process(&scene.ambient, Some("operator".into()));
+    BreakRecord::new(guard.owner(), guard.fence(), by, scene.ambient.clock.wall())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
+    let scene = Scene::quorum(5);
+    let operator = scene.other_client();
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    scene.settle().await;
+    let other = Fence::new(guard.fence().get() - 1).unwrap();
+    let refused = operator.break_lock("x", other, Break::at_once()).await;
+    let Ok(Breach::HeldBy(shown)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(shown.fence, Some(guard.fence()));
+    assert_eq!(operator.last_break("x").await.unwrap(), None);
+    scene.pass(TTL).await;
+    assert!(guard.is_valid(), "it is renewed as before");
+
+    let how = Break::at_its_end().because("a test").unwrap();
+    let done = operator.break_lock("x", guard.fence(), how).await.unwrap();
+    let Breach::Done(broken, record) = done else {
+        panic!("{done:?}")
+    };
+    assert_eq!((broken.members, record.fence), (5, guard.fence()));
+    let shut_for = broken.shut_for.expect("a time");
+    assert!(shut_for > TTL / 2 && shut_for <= TTL, "{shut_for:?}");
+    let broken_at = scene.now();
+    assert_eq!(guard.lost().await, LostReason::Broken);
+    let told_after = scene.now().since(broken_at);
+    assert!(
+        told_after <= TTL / 3 + Duration::from_secs(1),
+        "{told_after:?}"
+    );
+    assert_eq!(operator.last_break("x").await.unwrap(), Some(record));
+
+    let next = operator.lock("x").acquire().await.unwrap();
+    let shut = scene.now().since(broken_at);
+    assert!(
+        shut >= shut_for,
+        "granted after {shut:?}, and shut for {shut_for:?}"
+    );
+    assert!(next.fence() > guard.fence());
+    next.release().await.unwrap();
+    let nobody = operator.break_lock("x", guard.fence(), Break::at_once());
+    assert_eq!(nobody.await.unwrap(), Breach::Free);
+}
+
+/// Also where those whom the operator reaches are not those on which the lease stands.
+#[tokio::test(start_paused = true)]
+async fn whatever_majority_the_operator_reaches_the_holder_has_none_any_more() {
+    let scene = Scene::quorum(5);
+    fail(&scene, &[3, 4]);
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    fail(&scene, &[0, 1]);
+    let broken = scene
+        .store()
+        .break_lease(guard.key(), &record_of(&scene, &guard))
+        .await
+        .unwrap();
+    assert_eq!((broken.stood, broken.members), (true, 3));
+    fail(&scene, &[]);
+    assert_eq!(guard.lost().await, LostReason::Broken);
+    // Nor is it put back where it was not.
+    scene.pass(TTL * 2).await;
+    for store in &scene.stores {
+        let survey = store.survey(&Pattern::all(), 9).await.unwrap();
+        assert!(survey.locks.is_empty(), "{survey:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_break_on_a_minority_says_on_how_many_and_does_not_count() {
+    let scene = Scene::quorum(5);
+    let operator = scene.other_client();
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    scene.settle().await;
+    let quorum = scene.store();
+    fail(&scene, &[2, 3, 4]);
+    let failed = quorum
+        .break_lease(guard.key(), &record_of(&scene, &guard))
+        .await;
+    fail(&scene, &[]);
+    let error = failed.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::NoQuorum, Effect::Unknown)
+    );
+    assert!(error.reason().contains("on 2 of 5 members only"), "{error}");
+    assert_eq!(error.members().len(), 3, "each is named: {error}");
+    // It is renewed on the other three.
+    scene.pass(TTL * 2).await;
+    assert_eq!(guard.state(), GuardState::Held);
+    let holders = operator.holders("x").await.unwrap();
+    assert!(!holders[0].broken, "{holders:?}");
+    let survey = operator.survey(&Pattern::all(), 9).await.unwrap();
+    assert_eq!(survey.locks[0].holders[0].members, 3, "{survey:?}");
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_several_hold_together_is_not_broken() {
+    let scene = Scene::quorum(3);
+    let operator = scene.other_client();
+    let (one, two) = (
+        scene.client.lock("x").mode(Mode::Shared),
+        operator.lock("x").mode(Mode::Shared),
+    );
+    let (one, two) = (one.acquire().await.unwrap(), two.acquire().await.unwrap());
+    scene.settle().await;
+    for guard in [&one, &two] {
+        let refused = operator.break_lock("x", guard.fence(), Break::at_once());
+        let error = refused.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("2 hold it together"), "{error}");
+    }
+    assert!(one.is_valid() && two.is_valid());
+}
