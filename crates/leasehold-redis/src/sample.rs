@@ -38,6 +38,9 @@ pub(crate) fn read_seen(link: &Link, seen: &[Answer]) -> Option<Sample> {
     let [seconds, micros, mark, ..] = seen else {
         return None;
     };
+    // As HGET says it, or every change between the two would look like another set of data.
+    let no_mark = mark.as_text() == Some("");
+    let mark = if no_mark { &Answer::Nil } else { mark };
     Some(sample(link, wall_time(seconds, micros)?, mark))
 }
 
