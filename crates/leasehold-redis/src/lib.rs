@@ -81,6 +81,9 @@
 //!   all leases of before are over.
 //! - `+client|setname` shows the connections as "leasehold" in `CLIENT LIST`.
 //!
+//! [`RedisMember::examine`] finds out what a user lacks; `leasehold doctor` says the line that would be
+//! enough.
+//!
 //! `+client|id +client|kill` are worth adding where the server's users trust each other: when the
 //! answer to an attempt does not come and the connection is given up, they let the next connection
 //! make sure that the server drops what it had received and not executed. Without them such an

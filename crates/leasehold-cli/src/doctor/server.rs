@@ -41,7 +41,7 @@ pub(super) fn judge(found: &Examination, place: Place) -> Vec<Finding> {
         Ok(facts) => findings.extend([version(facts), role(facts), eviction(facts)]),
         Err(error) => findings.push(hidden("version", error)),
     }
-    findings.push(writes(found.refuses_writes.as_deref()));
+    findings.push(writes(found.refuses_locks.as_deref()));
     findings.push(match &found.persistence {
         Ok(kept) => persistence(kept, found, place),
         Err(error) => hidden("persistence", error),
@@ -134,6 +134,7 @@ fn writes(refused: Option<&str>) -> Finding {
                 Some("OOM") => "CONFIG SET maxmemory to more than it uses, or remove data",
                 Some("MISCONF") => "mend what its log says of the disk",
                 Some("READONLY") => "REPLICAOF NO ONE, or take the primary's address",
+                _ if text.contains("unknown command") => "no rename-command in redis.conf for it",
                 _ => "mend what it says",
             };
             Finding::red(

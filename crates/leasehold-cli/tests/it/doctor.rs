@@ -29,6 +29,26 @@ pub(crate) fn verdict(of: &Value, check: &str) -> String {
     found["verdict"].as_str().unwrap().to_owned()
 }
 
+/// Asserts that the manual has every id of the report.
+#[track_caller]
+pub(crate) fn is_documented(sandbox: &Sandbox, report: &Value) {
+    let page = sandbox.run(&["man", "doctor"]).stdout;
+    let members = report["members"].as_array().unwrap();
+    for part in [report].into_iter().chain(members) {
+        for check in part["checks"].as_array().unwrap() {
+            let id = check["id"].as_str().unwrap();
+            assert!(page.contains(&format!("`{id}`")), "{id}: {page}");
+        }
+        for fact in part["facts"]
+            .as_object()
+            .into_iter()
+            .flat_map(|it| it.keys())
+        {
+            assert!(page.contains(&format!("`{fact}`")), "{fact}: {page}");
+        }
+    }
+}
+
 #[test]
 fn files_that_are_well_are_green_and_nothing_is_made() {
     let sandbox = Sandbox::new();
@@ -44,6 +64,7 @@ fn files_that_are_well_are_green_and_nothing_is_made() {
     for check in ["folder", "file_system", "fences", "room", "locks"] {
         assert_eq!(verdict(&found, check), "green");
     }
+    is_documented(&sandbox, &found);
     assert!(!sandbox.path("locks").exists());
     let local = sandbox.run(&["doctor", "--local"]);
     assert!(local.stdout.contains("folder"), "{local:?}");

@@ -45,8 +45,9 @@ pub struct Examination {
     pub clock_offset: Option<i64>,
     /// What its user lacks of the rights that this crate's front page lists.
     pub missing_rights: Vec<MissingRight>,
-    /// Why it takes no writes from a user who may write, in its own words.
-    pub refuses_writes: Option<String>,
+    /// Why it serves no locks to a user who may have them, in its own words: it takes no writes, or a
+    /// command was taken from it.
+    pub refuses_locks: Option<String>,
     /// The keys that locks may meet.
     pub keys: Result<KeyCensus, Error>,
 }
@@ -156,7 +157,7 @@ impl RedisMember {
             round_trips,
             clock_offset,
             missing_rights: rights.missing,
-            refuses_writes: rights.refuses_writes,
+            refuses_locks: rights.refuses_locks,
             keys,
         })
     }

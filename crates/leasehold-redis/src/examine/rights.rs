@@ -155,8 +155,8 @@ fn on(command: &str, names: &Names) -> Command {
 /// What was found of a user's rights.
 pub(super) struct Found {
     pub(super) missing: Vec<MissingRight>,
-    /// Why the server takes no writes, though the user may write.
-    pub(super) refuses_writes: Option<String>,
+    /// Why the server serves no locks, though the user may have them.
+    pub(super) refuses_locks: Option<String>,
 }
 
 /// Finds out what the user of `visit` lacks, whose locks have names that begin with `prefix`.
@@ -192,7 +192,7 @@ fn judge(asked: &[&Right], answers: &[Answer], of_lock: &[Answer], prefix: &str)
         _ => format!("~{of}*"),
     };
     let [mut of_record, mut of_inbox] = [Vec::new(), Vec::new()];
-    let mut refuses_writes = None;
+    let mut refuses_locks = None;
     for (right, answer) in asked.iter().zip(answers) {
         let denial = denial(answer);
         match right.about {
@@ -203,8 +203,9 @@ fn judge(asked: &[&Right], answers: &[Answer], of_lock: &[Answer], prefix: &str)
         if denial == Some(Denial::Command) {
             lacks(right.rule.into(), right.need);
         }
-        if right.rule == "+set" && denial.is_none() {
-            refuses_writes = refusal(answer);
+        let is_ill = right.rule == "+set" || right.need == Need::Locks && is_unknown(answer);
+        if is_ill && denial.is_none() {
+            refuses_locks = refuses_locks.or(refusal(answer));
         }
     }
     let of_lock: Vec<_> = of_lock.iter().map(denial).collect();
@@ -219,7 +220,7 @@ fn judge(asked: &[&Right], answers: &[Answer], of_lock: &[Answer], prefix: &str)
     }
     Found {
         missing,
-        refuses_writes,
+        refuses_locks,
     }
 }
 
@@ -249,6 +250,11 @@ fn denial(answer: &Answer) -> Option<Denial> {
         Denial::Name
     };
     refusal.is_missing_right().then_some(which)
+}
+
+/// Whether the server does not have the command, or not any more (`rename-command`).
+fn is_unknown(answer: &Answer) -> bool {
+    matches!(answer, Answer::Refused(refusal) if refusal.text.starts_with("unknown command"))
 }
 
 fn refusal(answer: &Answer) -> Option<String> {
@@ -327,11 +333,11 @@ mod tests {
         let full = Answer::Refused(Refusal::new("OOM", "command not allowed"));
         let open = [Answer::Nil];
         let found = judge(&asked, &[full], &open, "");
-        assert_eq!(found.refuses_writes.unwrap(), "OOM command not allowed");
+        assert_eq!(found.refuses_locks.unwrap(), "OOM command not allowed");
         assert!(found.missing.is_empty());
         assert!(
             judge(&asked, &[Answer::Nil], &[], "")
-                .refuses_writes
+                .refuses_locks
                 .is_none()
         );
     }

@@ -51,7 +51,7 @@ async fn a_look_changes_nothing() {
     let found = look(&member).await;
     assert_eq!(state(&server), before);
     assert_eq!(rules(&found), [""; 0]);
-    assert_eq!(found.refuses_writes, None);
+    assert_eq!(found.refuses_locks, None);
     assert_eq!(found.transport, Transport::ThisMachine);
     assert_eq!((&*found.user, found.speaks_resp3), ("default", true));
     assert_eq!(found.presence.unwrap().card.unwrap().life, edit.life);
@@ -161,7 +161,7 @@ async fn what_can_be_no_member_is_looked_at_all_the_same() {
     let replica = RedisServer::builder().replica_of(&primary).start();
     let found = look(&member(&replica)).await;
     assert!(!found.server.unwrap().is_primary);
-    assert!(found.refuses_writes.unwrap().starts_with("READONLY"));
+    assert!(found.refuses_locks.unwrap().starts_with("READONLY"));
     let node = RedisServer::builder().cluster().start();
     let found = look(&member(&node)).await;
     assert!(found.server.unwrap().is_cluster_node);
@@ -180,7 +180,7 @@ async fn memory_and_files_are_told_as_they_are() {
         (facts.max_memory, &*facts.eviction_policy),
         (1, "allkeys-lru")
     );
-    assert!(found.refuses_writes.unwrap().starts_with("OOM"));
+    assert!(found.refuses_locks.unwrap().starts_with("OOM"));
     assert!(found.presence.unwrap().durable);
     let kept = found.persistence.unwrap();
     let words = [
@@ -190,6 +190,17 @@ async fn memory_and_files_are_told_as_they_are() {
     ];
     assert_eq!(words, ["yes", "always", "no"]);
     assert!(kept.last_write_was_ok);
+}
+
+#[tokio::test]
+async fn a_command_that_was_taken_from_it_is_named() {
+    let server = RedisServer::builder()
+        .directive("rename-command", "EVALSHA \"\"")
+        .start();
+    let found = look(&member(&server)).await;
+    let said = found.refuses_locks.as_ref().unwrap();
+    assert!(said.starts_with("ERR unknown command 'EVALSHA'"), "{said}");
+    assert_eq!(rules(&found), [""; 0], "no rule would bring it back");
 }
 
 #[tokio::test]

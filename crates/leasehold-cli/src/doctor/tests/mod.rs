@@ -39,7 +39,7 @@ fn well(run: &str) -> Examination {
         round_trips: [1, 2, 3].map(Duration::from_millis).to_vec(),
         clock_offset: Some(0),
         missing_rights: Vec::new(),
-        refuses_writes: None,
+        refuses_locks: None,
         keys: Ok(KeyCensus {
             is_complete: true,
             ..KeyCensus::default()

@@ -89,9 +89,10 @@ fn a_server_that_takes_no_writes_is_red() {
         ("OOM command not allowed", "maxmemory"),
         ("MISCONF Redis is configured", "disk"),
         ("READONLY You can't write", "REPLICAOF"),
+        ("ERR unknown command 'EVALSHA'", "rename-command"),
         ("NOREPLICAS Not enough", "what it says"),
     ] {
-        let findings = judged(|it| it.refuses_writes = Some(said.into()));
+        let findings = judged(|it| it.refuses_locks = Some(said.into()));
         assert_eq!(finding(&findings, "writes", Red).found, said);
         assert!(remedy(&findings, "writes", Red).contains(part), "{said}");
     }
