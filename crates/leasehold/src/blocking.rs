@@ -27,6 +27,7 @@ macro_rules! settings {
 }
 
 mod guarded;
+mod handing;
 mod lock_set;
 
 pub use guarded::Guarded;

@@ -46,14 +46,14 @@ use crate::tenure::Tenure;
 #[clippy::has_significant_drop]
 pub struct Guard {
     /// One more share of the same hold; the last one frees it.
-    hold: Arc<Hold>,
+    pub(crate) hold: Arc<Hold>,
 }
 
 /// The hold that all shares of one guard have in common.
-struct Hold {
-    tenure: Arc<Tenure>,
-    client: Arc<ClientCore>,
-    freed: bool,
+pub(crate) struct Hold {
+    pub(crate) tenure: Arc<Tenure>,
+    pub(crate) client: Arc<ClientCore>,
+    pub(crate) freed: bool,
 }
 
 /// How a [`Guard`] stands.

@@ -52,7 +52,8 @@
 //! # The parts, in reading order
 //!
 //! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
-//! be held, and a [`LockSet`] takes several locks at once. A resource that checks fences is
+//! be held, and a [`LockSet`] takes several locks at once. A [`Handle`] is what a guard is given up to,
+//! where the process that holds the lock ends and another goes on. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
@@ -86,6 +87,9 @@ mod guarantees;
 mod guard;
 mod guard_set;
 mod guarded;
+mod handing;
+mod handle;
+mod handle_text;
 mod health;
 mod holder;
 mod keeper;
@@ -104,6 +108,7 @@ mod quorum;
 mod running;
 mod semaphore;
 mod store;
+mod taking_back;
 mod tenure;
 
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
@@ -121,6 +126,7 @@ pub use guarantees::{
 pub use guard::{Ended, Guard, GuardState};
 pub use guard_set::GuardSet;
 pub use guarded::Guarded;
+pub use handle::Handle;
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;

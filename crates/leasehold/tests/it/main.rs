@@ -4,6 +4,7 @@ mod acquiring;
 mod claiming;
 mod downgrade;
 mod freeing;
+mod handles;
 mod keeping;
 mod key_sets;
 mod lock_delay;
