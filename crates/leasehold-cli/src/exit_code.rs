@@ -112,7 +112,7 @@ const TABLE: &[(&str, &str)] = &[
     ("0-255", "run: the exit code of CMD, exactly"),
     (
         "128+n",
-        "CMD, the wait for the lock, or bench was ended by signal n",
+        "CMD, the wait for the lock, hold, or bench was ended by signal n",
     ),
     (
         "64",
@@ -129,6 +129,7 @@ const TABLE: &[(&str, &str)] = &[
     ("74", "a file or disk failed"),
     ("75", "not acquired in time (-E changes it)"),
     ("76", "the lock was lost before CMD ended; CMD was ended"),
+    ("", "hold, renew, release: the lock was lost"),
     ("77", "refused by the store (password, access rights)"),
     ("125", "another failure of leasehold itself"),
     ("126", "CMD was found but could not be executed"),

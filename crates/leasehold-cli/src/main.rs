@@ -11,6 +11,8 @@ mod documents;
 mod events;
 mod exit_code;
 mod failure;
+mod hold;
+mod hold_args;
 mod holder_text;
 mod message;
 mod output;
@@ -21,6 +23,7 @@ mod shortage;
 mod status;
 mod store_url;
 mod waiter_text;
+mod wish;
 
 use std::process;
 
@@ -58,6 +61,10 @@ fn main() -> process::ExitCode {
 fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
+        Verb::Hold(args) => hold::hold(args, output),
+        Verb::Acquire(args) => hold::acquire(args, output),
+        Verb::Renew(args) => hold::renew(args, output),
+        Verb::Release(args) => hold::release(args, output),
         Verb::Status(args) => status::status(args, output),
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),

@@ -2,11 +2,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::{Mode, Permits};
+use leasehold::Permits;
 
 use crate::args::{StoreArgs, span};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::wish::Wish;
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
@@ -83,33 +84,19 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// The names of all locks, in the order in which they are taken.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.also.iter().map(String::as_str).collect();
-        names.push(&self.name);
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        match self.permits {
-            Some(permits) => Mode::Permit(permits),
-            None if self.shared => Mode::Shared,
-            None => Mode::Exclusive,
+    /// Which locks are wanted.
+    pub(crate) fn wish(&self) -> Wish {
+        Wish {
+            name: self.name.clone(),
+            also: self.also.clone(),
+            shared: self.shared,
+            permits: self.permits,
+            ttl: self.ttl,
+            no_wait: self.no_wait,
+            wait: self.wait,
+            busy_code: self.busy_code,
+            json: self.json,
         }
-    }
-
-    /// The default TTL too may be longer than a set allows.
-    pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
-        if self.ttl <= longest {
-            return Ok(());
-        }
-        Err(Failure::usage(format!(
-            "TTL {:?} is longer than max_ttl {longest:?}, the longest of this store: give a \
-             shorter --ttl",
-            self.ttl
-        )))
     }
 
     /// Between SIGTERM and SIGKILL.
@@ -141,7 +128,7 @@ impl RunArgs {
     }
 }
 
-fn permits(text: &str) -> Result<Permits, String> {
+pub(crate) fn permits(text: &str) -> Result<Permits, String> {
     let rule = || format!("a lock has 1 to {} permits", Permits::MAX);
     let number: u32 = text.parse().map_err(|_| rule())?;
     Permits::new(number).map_err(|_| rule())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Client, Member, Owner, Quorum, Store};
+use leasehold::{Client, Expiry, LeaseTerms, Member, Owner, Quorum, Store};
 use leasehold_file::FileStore;
 use leasehold_redis::RedisMember;
 
@@ -105,6 +105,14 @@ impl OpenStore {
     /// The longest TTL that a lease may have here.
     pub(crate) fn ttl_max(&self) -> Duration {
         self.store.terms().ttl_max
+    }
+
+    /// The times of its leases; `None` where locks end with their process.
+    pub(crate) fn leases(&self) -> Option<LeaseTerms> {
+        match self.store.guarantees().expiry {
+            Expiry::WithProcess => None,
+            _ => Some(self.store.terms()),
+        }
     }
 
     /// The ids of the members, without credentials.

@@ -2,20 +2,20 @@
 
 pub(crate) mod guardian;
 pub(crate) mod guardian_args;
+pub(crate) mod hold;
+pub(crate) mod nesting;
 pub(crate) mod signals;
+pub(crate) mod waiting;
 
 mod around;
 mod descendants;
 mod ending;
 mod guardian_process;
-mod hold;
 mod job_control;
-mod nesting;
 mod orders;
 mod protocol;
 mod raw;
 mod terminal;
-mod waiting;
 mod wrapper;
 
 use leasehold::{Client, LockSet};
@@ -34,6 +34,7 @@ use crate::run::wrapper::{End, Job, Wrapper};
 use crate::run_args::RunArgs;
 use crate::status::runtime;
 use crate::store_url::OpenStore;
+use crate::wish::Wish;
 
 /// Runs a command while holding a lock.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
@@ -43,9 +44,10 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     // Should the guardian be killed, the processes below it come to this one.
     prctl::set_child_subreaper(true).map_err(|errno| failed(errno.into()))?;
     let grace = args.grace()?;
+    let wish = args.wish();
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    args.refuse_ttl_over(store.ttl_max())?;
+    wish.refuse_ttl_over(store.ttl_max())?;
     store.speak_up(output);
     let nesting = Nesting::of_this_process();
     let client = store.client();
@@ -54,8 +56,8 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         let signals = Signals::new(blocked).map_err(failed)?;
         let request = Request {
             client: &client,
-            locks: locks(args, &client),
-            args,
+            locks: locks(args, &wish, &client),
+            args: &wish,
             nesting: &nesting,
             output,
         };
@@ -94,12 +96,8 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     }
 }
 
-fn locks(args: &RunArgs, client: &Client) -> LockSet {
-    let locks = client.lock_all(args.names());
-    let mut locks = locks.ttl(args.ttl).mode(args.mode());
-    if let Some(wait) = args.wait {
-        locks = locks.wait(wait);
-    }
+fn locks(args: &RunArgs, wish: &Wish, client: &Client) -> LockSet {
+    let mut locks = wish.locks(client);
     if let Some(max_hold) = args.max_hold {
         locks = locks.max_hold(max_hold);
     }
