@@ -64,6 +64,18 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) lock_delay: Option<Duration>,
 
+    /// Keep the lock for at least so long from when it was acquired, though CMD has ended before: for
+    /// scheduled jobs that are shorter than the clocks of their machines differ.
+    ///
+    /// When CMD has ended, its exit code is passed on at once, and the lock stays shut by a lease that
+    /// nobody renews: no other run begins before SPAN is over, and at most a ninth of the rest and a second
+    /// later one can (or once the lease as it stands has ended, if that is later). Where more is
+    /// left than a lease of the longest TTL can bridge, or less than a second, and on files, whose locks
+    /// end with their process, leasehold stays for that time; a signal ends the stay, and leaves the
+    /// lease. A CMD that could not be started leaves the lock free.
+    #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
+    pub(crate) min_hold: Option<Duration>,
+
     /// The exit code if the lock was not acquired in time.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
     pub(crate) busy_code: u8,
@@ -96,6 +108,16 @@ impl RunArgs {
             wait: self.wait,
             busy_code: self.busy_code,
             json: self.json,
+        }
+    }
+
+    /// A shortest hold that the longest one ends is no promise.
+    pub(crate) fn refuse_contradicting_holds(&self) -> Result<(), Failure> {
+        match (self.min_hold, self.max_hold) {
+            (Some(least), Some(most)) if least > most => Err(Failure::usage(format!(
+                "min-hold {least:?} is longer than max-hold {most:?}"
+            ))),
+            _ => Ok(()),
         }
     }
 

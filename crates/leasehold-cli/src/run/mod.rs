@@ -12,12 +12,14 @@ mod descendants;
 mod ending;
 mod guardian_process;
 mod job_control;
+mod min_hold;
 mod orders;
 mod protocol;
 mod raw;
 mod terminal;
 mod wrapper;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, LockSet};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
@@ -44,6 +46,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     // Should the guardian be killed, the processes below it come to this one.
     prctl::set_child_subreaper(true).map_err(|errno| failed(errno.into()))?;
     let grace = args.grace()?;
+    args.refuse_contradicting_holds()?;
     let wish = args.wish();
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
@@ -71,6 +74,8 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         };
         let job = Job {
             args,
+            keep_until: args.min_hold.map(|span| SystemClock.now() + span),
+            leases: store.leases(),
             grace,
             margin: args.margin(),
             descriptors: hold
