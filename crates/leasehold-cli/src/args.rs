@@ -11,6 +11,7 @@ use crate::elect_args::ElectArgs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::fence_args::{FenceArgs, FenceDeed};
+use crate::hold_args::{self, AcquireArgs, HoldArgs, ReleaseArgs, RenewArgs};
 use crate::ls_args::LsArgs;
 use crate::message::Message;
 use crate::output::Output;
@@ -60,6 +61,30 @@ pub(crate) enum Verb {
         override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>..."
     )]
     Run(RunArgs),
+
+    /// Hold a lock for a script, until its stdin is closed or a signal comes.
+    #[command(after_help = postscript(), long_about = hold_args::HOLD)]
+    Hold(HoldArgs),
+
+    /// Acquire a lock, print a handle to it, and end.
+    #[command(after_help = postscript(), long_about = hold_args::ACQUIRE)]
+    Acquire(AcquireArgs),
+
+    /// Renew the lease of a handle once, and print the new handle.
+    ///
+    /// With --handle-file the new handle takes the place of the old one in FILE, and the time that is left
+    /// is printed. Exits with 76 if the lock was lost: the lease does not stand any more, or the handle's
+    /// deadline has passed, after which somebody else may have been there. Exits with 69 if the store did
+    /// not decide: the old handle is good until its deadline, and trying again is fine.
+    #[command(after_help = postscript())]
+    Renew(RenewArgs),
+
+    /// Free the lock of a handle.
+    ///
+    /// With --handle-file FILE is removed. Exits with 76 if the lock was not held by this handle any more;
+    /// nobody else is touched.
+    #[command(after_help = postscript())]
+    Release(ReleaseArgs),
 
     /// Show who holds a lock, and the first ten who wait for it, in order (with --json all).
     #[command(after_help = postscript())]
@@ -296,6 +321,10 @@ impl Verb {
     pub(crate) fn speaks_json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
+            Self::Hold(args) => args.json,
+            Self::Acquire(args) => args.json,
+            Self::Renew(args) => args.json,
+            Self::Release(args) => args.json,
             Self::Status(args) => args.json,
             Self::Ls(args) => args.json,
             Self::Waiters(args) => args.json,
@@ -350,6 +379,7 @@ Environment:
   LEASEHOLD_MAX_TTL          as --max-ttl
   LEASEHOLD_CLOCK_TOLERANCE  as --clock-tolerance
   LEASEHOLD_REQUIRE_STORE    1: an error where no store is configured
+  LEASEHOLD_HANDLE           renew, release: the handle
   LEASEHOLD_CONFIG           the configuration file, in place of leasehold.toml in
                              $XDG_CONFIG_HOME/leasehold and /etc/leasehold
 ";

@@ -105,6 +105,7 @@ impl ElectArgs {
             grace: self.grace,
             max_hold: None,
             lock_delay: self.lock_delay,
+            min_hold: None,
             busy_code: ExitCode::BUSY.get(),
             store: self.store.clone(),
             json: self.json,

@@ -114,7 +114,7 @@ const TABLE: &[(&str, &str)] = &[
     ("0-255", "run, elect: the exit code of CMD, exactly"),
     (
         "128+n",
-        "CMD, the wait for the lock, bench, or elect --observe was ended by signal n",
+        "CMD, the wait for the lock, hold, bench, or elect --observe was ended by signal n",
     ),
     (
         "64",
@@ -133,9 +133,10 @@ const TABLE: &[(&str, &str)] = &[
         "75",
         "not acquired in time (-E changes it); elect --observe --once: nobody leads",
     ),
+    ("76", "the lock was lost before CMD ended; CMD was ended"),
     (
-        "76",
-        "the lock was lost before CMD ended; CMD was ended; fence check: a later holder was here",
+        "",
+        "hold, renew, release: the lock was lost; fence check: a later holder was here",
     ),
     ("77", "refused by the store (password, access rights)"),
     (

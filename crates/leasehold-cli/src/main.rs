@@ -18,6 +18,8 @@ mod exit_code;
 mod failure;
 mod fence;
 mod fence_args;
+mod hold;
+mod hold_args;
 mod holder_text;
 mod leader_text;
 mod ls;
@@ -34,6 +36,7 @@ mod store_url;
 mod waiter_text;
 mod waiters;
 mod waiters_args;
+mod wish;
 
 use std::process;
 
@@ -71,6 +74,10 @@ fn main() -> process::ExitCode {
 fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
+        Verb::Hold(args) => hold::hold(args, output),
+        Verb::Acquire(args) => hold::acquire(args, output),
+        Verb::Renew(args) => hold::renew(args, output),
+        Verb::Release(args) => hold::release(args, output),
         Verb::Status(args) => status::status(args, output),
         Verb::Ls(args) => ls::ls(args, output),
         Verb::Waiters(args) => waiters::waiters(args, output),

@@ -1,9 +1,6 @@
 //! The verb `elect --observe`: who leads, and every change of that.
 
-use std::io;
-
 use leasehold::{Client, LeaderChange, LeaderWatch};
-use nix::sys::signal::{Signal, raise};
 
 use crate::config::{self, Environment};
 use crate::elect_args::ElectArgs;
@@ -34,7 +31,7 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
         let signals = Signals::new(blocked).map_err(|error| Failure::of("cannot start", &error))?;
         tokio::select! {
             biased;
-            signal = ending_signal(&signals) => {
+            signal = signals.ending(output) => {
                 let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
                 Ok(ExitCode::of_signal(signal))
             }
@@ -79,17 +76,4 @@ fn tell(args: &ElectArgs, change: &LeaderChange) -> Result<(), Failure> {
         output::print(&format!("{}\n", leader_text::line(&args.name, change)))
     };
     printed.map_err(|error| Failure::of_stdout(&error))
-}
-
-/// Resolves with a signal that asks the program to end.
-async fn ending_signal(signals: &Signals) -> io::Result<i32> {
-    loop {
-        let signal = signals.next().await?;
-        if signal.ends() {
-            return Ok(signal.number);
-        }
-        if signal.is_stop() {
-            raise(Signal::SIGSTOP)?;
-        }
-    }
 }

@@ -2,11 +2,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::{Mode, Permits};
+use leasehold::Permits;
 
 use crate::args::{StoreArgs, span};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::wish::Wish;
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
@@ -63,6 +64,18 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) lock_delay: Option<Duration>,
 
+    /// Keep the lock for at least so long from when it was acquired, though CMD has ended before: for
+    /// scheduled jobs that are shorter than the clocks of their machines differ.
+    ///
+    /// When CMD has ended, its exit code is passed on at once, and the lock stays shut by a lease that
+    /// nobody renews: no other run begins before SPAN is over, and at most a ninth of the rest and a second
+    /// later one can (or once the lease as it stands has ended, if that is later). Where more is
+    /// left than a lease of the longest TTL can bridge, or less than a second, and on files, whose locks
+    /// end with their process, leasehold stays for that time; a signal ends the stay, and leaves the
+    /// lease. A CMD that could not be started leaves the lock free.
+    #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
+    pub(crate) min_hold: Option<Duration>,
+
     /// The exit code if the lock was not acquired in time.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
     pub(crate) busy_code: u8,
@@ -83,33 +96,29 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// The names of all locks, in the order in which they are taken.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.also.iter().map(String::as_str).collect();
-        names.push(&self.name);
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        match self.permits {
-            Some(permits) => Mode::Permit(permits),
-            None if self.shared => Mode::Shared,
-            None => Mode::Exclusive,
+    /// Which locks are wanted.
+    pub(crate) fn wish(&self) -> Wish {
+        Wish {
+            name: self.name.clone(),
+            also: self.also.clone(),
+            shared: self.shared,
+            permits: self.permits,
+            ttl: self.ttl,
+            no_wait: self.no_wait,
+            wait: self.wait,
+            busy_code: self.busy_code,
+            json: self.json,
         }
     }
 
-    /// The default TTL too may be longer than a set allows.
-    pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
-        if self.ttl <= longest {
-            return Ok(());
+    /// A shortest hold that the longest one ends is no promise.
+    pub(crate) fn refuse_contradicting_holds(&self) -> Result<(), Failure> {
+        match (self.min_hold, self.max_hold) {
+            (Some(least), Some(most)) if least > most => Err(Failure::usage(format!(
+                "min-hold {least:?} is longer than max-hold {most:?}"
+            ))),
+            _ => Ok(()),
         }
-        Err(Failure::usage(format!(
-            "TTL {:?} is longer than max_ttl {longest:?}, the longest of this store: give a \
-             shorter --ttl",
-            self.ttl
-        )))
     }
 
     /// Between SIGTERM and SIGKILL.
@@ -141,7 +150,7 @@ impl RunArgs {
     }
 }
 
-fn permits(text: &str) -> Result<Permits, String> {
+pub(crate) fn permits(text: &str) -> Result<Permits, String> {
     let rule = || format!("a lock has 1 to {} permits", Permits::MAX);
     let number: u32 = text.parse().map_err(|_| rule())?;
     Permits::new(number).map_err(|_| rule())

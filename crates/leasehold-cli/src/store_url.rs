@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Client, Member, Owner, Quorum, Store};
+use leasehold::{Client, Expiry, LeaseTerms, Member, Owner, Quorum, Store};
 use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
 use leasehold_redis::RedisMember;
 
@@ -110,6 +110,14 @@ impl OpenStore {
     /// How many members the store has; 1 for one without any.
     pub(crate) fn member_count(&self) -> usize {
         self.members.len()
+    }
+
+    /// The times of its leases; `None` where locks end with their process.
+    pub(crate) fn leases(&self) -> Option<LeaseTerms> {
+        match self.store.guarantees().expiry {
+            Expiry::WithProcess => None,
+            _ => Some(self.store.terms()),
+        }
     }
 
     /// The ids of the members, without credentials.

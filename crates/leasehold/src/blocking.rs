@@ -28,6 +28,7 @@ macro_rules! settings {
 
 mod election;
 mod guarded;
+mod handing;
 mod lock_set;
 
 pub use election::{Election, LeaderWatch, Leadership};

@@ -41,6 +41,9 @@ pub struct Claim {
     pub client: Arc<ClientInfo>,
     /// Whether the attempt is part of a wait, and how that goes on if the lock is held.
     pub wait: Wait,
+    /// Whether a renewal may put the lease back on members that forgot it, beside a majority on which it
+    /// stands. Not where another process could free it meanwhile: what is put back would come after.
+    pub heals: bool,
 }
 
 impl Claim {
@@ -68,6 +71,7 @@ impl Claim {
             limit,
             client,
             wait: Wait::None,
+            heals: true,
         }
     }
 
@@ -102,6 +106,13 @@ impl Claim {
     #[must_use]
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
+        self
+    }
+
+    /// The same claim, which a renewal puts back nowhere.
+    #[must_use]
+    pub fn without_healing(mut self) -> Self {
+        self.heals = false;
         self
     }
 

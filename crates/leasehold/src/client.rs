@@ -197,6 +197,10 @@ impl Client {
         self.core.run(async move { store.health().await })?.await
     }
 
+    pub(crate) fn core(&self) -> &Arc<ClientCore> {
+        &self.core
+    }
+
     /// The client's random identity; every owner it draws begins with it.
     pub fn id(&self) -> ClientId {
         self.core.context.info.id

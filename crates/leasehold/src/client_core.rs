@@ -139,6 +139,19 @@ impl ClientCore {
         })
     }
 
+    /// Stops renewing, and leaves the lease to its own end.
+    pub(crate) fn let_go(&self, tenure: &Tenure) -> Result<(), Error> {
+        let engine = self.engine()?;
+        if engine.nursery.remove(tenure.id).is_none() {
+            let _ = engine.orders.send(Order::Forget(tenure.id));
+        }
+        let store = Arc::clone(&self.context.store);
+        let claim = Arc::clone(tenure.claim());
+        // Nobody waits for it but a client that is dropped.
+        drop(self.run(async move { store.abandon(&claim) })?);
+        Ok(())
+    }
+
     /// Stops renewing and frees the lock, on the background thread; after an unclean end of a lock with
     /// a delay it leaves the lease to its own end. Not in a forked child.
     pub(crate) fn free(&self, tenure: &Tenure) -> Result<Outcome<Result<Release, Error>>, Error> {

@@ -1,7 +1,9 @@
 //! The only file that reads time.
 
 use std::fmt;
+use std::fs;
 use std::future::Future;
+use std::io;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,6 +60,42 @@ impl fmt::Debug for BootInstant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "boot+{:?}", Duration::from_nanos(self.0))
     }
+}
+
+/// Which boot of which machine a [`BootInstant`] counts from: two processes that find the same one
+/// read the same clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BootId(u64);
+
+impl BootId {
+    /// The boot that the calling process lives in.
+    ///
+    /// # Errors
+    ///
+    /// Where `/proc` cannot be read.
+    pub fn of_this_process() -> io::Result<Self> {
+        let mut boot = fs::read("/proc/sys/kernel/random/boot_id")?;
+        // Another namespace may count from elsewhere. Kernels before 5.6 have one for all.
+        if let Ok(namespace) = fs::read_link("/proc/self/ns/time") {
+            boot.extend_from_slice(namespace.as_os_str().as_encoded_bytes());
+        }
+        Ok(Self(fnv1a(&boot)))
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// The hash called FNV-1a, of 64 bits: against accidents, not against people.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// A reading of a wall clock, in microseconds since 1970. Never used to measure a span: only to
@@ -186,6 +224,16 @@ mod tests {
         assert_eq!(early - Duration::from_secs(1), BootInstant::from_nanos(0));
         assert_eq!(early + Duration::MAX, BootInstant::from_nanos(u64::MAX));
         assert_eq!(early.since(early + Duration::from_secs(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_boot_is_the_same_for_all_who_live_in_it() {
+        let boot = BootId::of_this_process().unwrap();
+        assert_eq!(BootId::of_this_process().unwrap(), boot);
+        assert_eq!(BootId::from_bits(boot.to_bits()), boot);
+        // The published test vectors.
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[tokio::test]

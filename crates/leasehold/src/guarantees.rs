@@ -187,4 +187,36 @@ impl LeaseTerms {
     pub fn margin(&self, ttl: Duration) -> Duration {
         ttl / 10 + self.clock_allowance
     }
+
+    /// The shortest TTL of a lease whose guard is valid for `span`: what [`LeaseTerms::margin`] takes
+    /// away comes on top. It may be longer than the longest allowed.
+    pub fn ttl_for(&self, span: Duration) -> Duration {
+        let ttl = span.saturating_add(self.clock_allowance).saturating_mul(10) / 9;
+        // The division rounds down.
+        ttl.saturating_add(Duration::from_nanos(10))
+            .max(self.ttl_min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_for_a_span_is_valid_for_that_span_and_hardly_longer() {
+        let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX);
+        for terms in [LeaseTerms::single(), set] {
+            for millis in [0, 1, 90, 1_999, 30_000, 3_600_001] {
+                let span = Duration::from_millis(millis);
+                let ttl = terms.ttl_for(span);
+                let valid = ttl - terms.margin(ttl);
+                assert!(valid >= span, "{valid:?} of {ttl:?} for {span:?}");
+                let is_shortest = ttl == terms.ttl_min;
+                let is_tight = valid < span + Duration::from_micros(1);
+                assert!(is_shortest || is_tight, "{ttl:?} for {span:?}");
+            }
+        }
+        let endless = LeaseTerms::single().ttl_for(Duration::MAX);
+        assert!(endless > LeaseTerms::TTL_MAX);
+    }
 }

@@ -97,6 +97,11 @@ impl GuardSet {
         self.guards.iter()
     }
 
+    /// The guards, each on its own from now on, in the order of their names.
+    pub fn into_guards(self) -> impl ExactSizeIterator<Item = Guard> {
+        self.guards.into_iter()
+    }
+
     /// The fencing token of the lock called `name`, if it is one of the set.
     pub fn fence(&self, name: impl AsRef<str>) -> Option<Fence> {
         self.guard(name).map(Guard::fence)
@@ -192,6 +197,24 @@ impl GuardSet {
             (key, guard.release().await)
         });
         join_all(releases).await
+    }
+
+    /// Gives all guards up at the same time, and leaves the locks shut for at least `span`: as
+    /// [`Guard::leave_for`], of which it says for each lock how that went.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answers are not heard.
+    pub fn leave_for(
+        self,
+        span: Duration,
+    ) -> impl Future<Output = Vec<(Key, Result<(), Error>)>> + Send + use<> {
+        let leave = |guard: Guard| {
+            let key = guard.key().clone();
+            let leaving = guard.leave_for(span);
+            async move { (key, leaving.await) }
+        };
+        join_all(self.guards.into_iter().map(leave).collect::<Vec<_>>())
     }
 
     /// As [`Guard::give_up`], for all locks.

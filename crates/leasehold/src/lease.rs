@@ -28,6 +28,8 @@ pub(crate) struct Lease {
     renew_at: Option<BootInstant>,
     /// A renewal is under way.
     renewing: bool,
+    /// Its deadline was earned by a TTL that is not known here.
+    resumed: bool,
     state: State,
 }
 
@@ -51,10 +53,33 @@ impl Lease {
             hold_deadline: times.max_hold.map(|span| sent + span),
             renew_at: None,
             renewing: false,
+            resumed: false,
             state: State::Held,
         };
         lease.plan_renewal(sent + (times.ttl / 3).saturating_sub(spread));
         lease
+    }
+
+    /// A lease that somebody else was granted, whose deadline is known; nothing was renewed here yet.
+    pub(crate) fn resumed(
+        times: LeaseTimes,
+        deadline: BootInstant,
+        hold_deadline: Option<BootInstant>,
+    ) -> Self {
+        Self {
+            times,
+            lease_deadline: Some(deadline),
+            hold_deadline,
+            renew_at: None,
+            renewing: false,
+            resumed: true,
+            state: State::Held,
+        }
+    }
+
+    /// The end of the whole hold, however often it is renewed.
+    pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
+        self.hold_deadline
     }
 
     /// The instant from which on the guard is not valid; `None` where it has no end.
@@ -107,7 +132,10 @@ impl Lease {
             .times
             .margin
             .map(|margin| sent + self.times.ttl.saturating_sub(margin));
-        self.lease_deadline = self.lease_deadline.max(earned);
+        // One that is taken up again stands for this TTL from now on, were it shorter than before.
+        let known = self.lease_deadline.filter(|_| !self.resumed);
+        self.resumed = false;
+        self.lease_deadline = known.max(earned);
         self.state = State::Held;
         self.plan_renewal(sent + self.times.ttl / 3);
         Ok(())
@@ -201,6 +229,27 @@ mod tests {
         lease.renewed(at(115), at(116)).unwrap();
         lease.renewed(at(110), at(117)).unwrap();
         assert_eq!(lease.deadline(), Some(at(142)));
+    }
+
+    #[test]
+    fn a_resumed_lease_has_the_deadline_it_had_and_no_more_rights() {
+        let mut late = Lease::resumed(TIMES, at(127), None);
+        assert_eq!(late.check(at(126)), Ok(()));
+        assert_eq!(late.renewed(at(126), at(127)), Err(LostReason::Expired));
+        assert_eq!(late.renewed(at(126), at(126)), Err(LostReason::Expired));
+        let mut lease = Lease::resumed(TIMES, at(127), Some(at(140)));
+        assert_eq!(lease.renewed(at(120), at(121)), Ok(()));
+        assert_eq!(lease.deadline(), Some(at(140)), "the whole hold has an end");
+        assert_eq!(lease.check(at(140)), Err(LostReason::MaxHold));
+    }
+
+    #[test]
+    fn a_resumed_lease_with_a_shorter_ttl_is_believed_for_no_longer() {
+        let mut lease = Lease::resumed(TIMES, at(1_000), None);
+        lease.renewed(at(100), at(101)).unwrap();
+        assert_eq!(lease.deadline(), Some(at(127)));
+        lease.renewed(at(99), at(102)).unwrap();
+        assert_eq!(lease.deadline(), Some(at(127)), "as any from then on");
     }
 
     #[test]

@@ -53,7 +53,8 @@
 //! # The parts, in reading order
 //!
 //! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
-//! be held, and a [`LockSet`] takes several locks at once. An [`Election`] makes one of many the leader, for all
+//! be held, and a [`LockSet`] takes several locks at once. A [`Handle`] is what a guard is given up to,
+//! where the process that holds the lock ends and another goes on. An [`Election`] makes one of many the leader, for all
 //! to see. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
 //! holder that hangs with [`Client::break_lock`]. Implementors read [`Store`], [`Oversight`], [`Records`] and
@@ -90,6 +91,9 @@ mod guarantees;
 mod guard;
 mod guard_set;
 mod guarded;
+mod handing;
+mod handle;
+mod handle_text;
 mod health;
 mod holder;
 mod keeper;
@@ -114,6 +118,7 @@ mod running;
 mod semaphore;
 mod store;
 mod survey;
+mod taking_back;
 mod tenure;
 
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
@@ -132,6 +137,7 @@ pub use guarantees::{
 pub use guard::{Ended, Guard, GuardState};
 pub use guard_set::GuardSet;
 pub use guarded::Guarded;
+pub use handle::Handle;
 pub use health::MemberHealth;
 pub use holder::{ClientInfo, Holder};
 pub use key::Key;

@@ -64,6 +64,16 @@ impl Owner {
         self.client
     }
 
+    /// All of it as numbers: the client's, and the attempt's own.
+    pub(crate) fn to_bits(self) -> (u64, u128) {
+        (self.client.0, self.nonce)
+    }
+
+    pub(crate) fn from_bits((client, nonce): (u64, u128)) -> Self {
+        let client = ClientId(client);
+        Self { client, nonce }
+    }
+
     /// Random bits of the attempt's own.
     pub(crate) fn luck(self) -> u64 {
         (self.nonce >> 64) as u64

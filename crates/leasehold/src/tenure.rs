@@ -118,6 +118,10 @@ impl Tenure {
         self.lease().deadline()
     }
 
+    pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
+        self.lease().hold_deadline()
+    }
+
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.lease().is_in_doubt()
     }

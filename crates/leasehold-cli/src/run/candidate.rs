@@ -73,10 +73,9 @@ impl Candidate<'_> {
                 name: &self.args.name,
                 after: pause,
             });
-            let request = self.request();
             tokio::select! {
                 biased;
-                signal = request.ending_signal(self.signals) => {
+                signal = self.signals.ending(self.output()) => {
                     return Ok(End::With(ExitCode::of_signal(read(signal)?)));
                 }
                 () = SystemClock.sleep_until(SystemClock.now() + pause) => {}
@@ -92,7 +91,7 @@ impl Candidate<'_> {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return signalled(signal),
         };
-        let leadership = match self.announce(&request, &guards).await? {
+        let leadership = match self.announce(&guards).await? {
             Announced::Leads(leadership) => leadership,
             Announced::Signalled(signal) => return signalled(signal),
             Announced::Lost(error) => {
@@ -107,18 +106,14 @@ impl Candidate<'_> {
     }
 
     /// Lets everybody see that this one leads.
-    async fn announce(
-        &self,
-        request: &Request<'_>,
-        guards: &GuardSet,
-    ) -> Result<Announced, Failure> {
+    async fn announce(&self, guards: &GuardSet) -> Result<Announced, Failure> {
         let Some(guard) = guards.guard(&self.args.name) else {
             return Err(Failure::of("cannot lead", &"its lock is not held"));
         };
         let election = self.election();
         tokio::select! {
             biased;
-            signal = request.ending_signal(self.signals) => Ok(Announced::Signalled(read(signal)?)),
+            signal = self.signals.ending(self.output()) => Ok(Announced::Signalled(read(signal)?)),
             announced = election.announce(guard.share()) => match announced {
                 Ok(leadership) => Ok(Announced::Leads(leadership)),
                 Err(error) if error.is_lost() => Ok(Announced::Lost(error)),

@@ -19,11 +19,11 @@ pub(super) enum Hold {
 }
 
 /// A lock that is lost, and why.
-pub(super) struct Loss {
-    pub(super) lock: String,
-    pub(super) reason: String,
+pub(crate) struct Loss {
+    pub(crate) lock: String,
+    pub(crate) reason: String,
     /// An operator broke it.
-    pub(super) broken: bool,
+    pub(crate) broken: bool,
 }
 
 impl Hold {
@@ -141,7 +141,7 @@ impl Hold {
 }
 
 impl Loss {
-    fn of((key, reason): (Key, LostReason)) -> Self {
+    pub(crate) fn of((key, reason): (Key, LostReason)) -> Self {
         Self {
             lock: key.to_string(),
             reason: reason.to_string(),
@@ -160,7 +160,7 @@ impl Loss {
 
 /// Frees the locks; says if one did not stand any more. A store that does not answer cannot delay
 /// the end for long: the releases go on in the background, and at the latest the leases run out.
-async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
+pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
     let limit = SystemClock.now() + RELEASE_LIMIT;
     let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
         output.say(&Message::Warning(

@@ -3,23 +3,24 @@
 
 pub(crate) mod guardian;
 pub(crate) mod guardian_args;
+pub(crate) mod hold;
+pub(crate) mod nesting;
 pub(crate) mod signals;
+pub(crate) mod waiting;
 
 mod around;
 mod candidate;
 mod descendants;
 mod ending;
 mod guardian_process;
-mod hold;
 mod job_control;
-mod nesting;
+mod min_hold;
 mod orders;
 mod pauses;
 mod protocol;
 mod raw;
 mod stage;
 mod terminal;
-mod waiting;
 mod wrapper;
 
 use crate::elect_args::ElectArgs;

@@ -11,7 +11,7 @@ use crate::run::descendants::Process;
 /// `LEASEHOLD_RUN` holds `<guardian>:<locks>`: the guardian of the process group, and the locks that
 /// are held around, the outermost first, as a JSON array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Nesting {
+pub(crate) struct Nesting {
     guardian: Option<Pid>,
     locks: Vec<LockAround>,
 }
@@ -30,7 +30,7 @@ pub(super) const VARIABLE: &str = "LEASEHOLD_RUN";
 
 impl Nesting {
     /// What the environment says; nothing, if it makes no sense.
-    pub(super) fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         let text = env::var(VARIABLE).ok();
         text.and_then(|text| Self::parse(&text)).unwrap_or_default()
     }

@@ -1,9 +1,11 @@
 use std::fs;
 use std::io;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::unix::AsyncFd;
+
+use crate::output::Output;
 
 /// The signals the wrapper reads instead of being interrupted by them: those it passes on to CMD.
 ///
@@ -64,6 +66,23 @@ impl Signals {
                     });
                 }
                 None => ready.clear_ready(),
+            }
+        }
+    }
+
+    /// The next signal that asks the program to end, while there is no command to stop: a stop from the
+    /// keyboard stops the program itself.
+    ///
+    /// Cancel safe: a signal is taken only when it is acted on.
+    pub(crate) async fn ending(&self, output: &Output) -> io::Result<i32> {
+        loop {
+            let signal = self.next().await?;
+            if signal.ends() {
+                return Ok(signal.number);
+            }
+            if signal.is_stop() {
+                output.clear_status();
+                raise(Signal::SIGSTOP)?;
             }
         }
     }

@@ -20,6 +20,7 @@ use crate::run::waiting::Request;
 use crate::run::wrapper::{End, Job, Wrapper};
 use crate::run_args::RunArgs;
 use crate::store_url::OpenStore;
+use crate::wish::Wish;
 
 /// Everything that a command under a lock needs, but the lock.
 pub(super) struct Stage<'a> {
@@ -28,6 +29,7 @@ pub(super) struct Stage<'a> {
     pub(super) store: OpenStore,
     pub(super) nesting: Nesting,
     pub(super) client: Client,
+    wish: Wish,
     grace: Duration,
 }
 
@@ -39,9 +41,11 @@ impl<'a> Stage<'a> {
         // Should the guardian be killed, the processes below it come to this one.
         prctl::set_child_subreaper(true).map_err(|errno| cannot_start(&errno))?;
         let grace = args.grace()?;
+        args.refuse_contradicting_holds()?;
+        let wish = args.wish();
         let choice = config::choose(&args.store, &Environment::read())?;
         let store = OpenStore::open(&choice)?;
-        args.refuse_ttl_over(store.ttl_max())?;
+        wish.refuse_ttl_over(store.ttl_max())?;
         store.speak_up(output);
         let stage = Self {
             args,
@@ -49,6 +53,7 @@ impl<'a> Stage<'a> {
             nesting: Nesting::of_this_process(),
             client: store.client(),
             store,
+            wish,
             grace,
         };
         Ok((stage, blocked))
@@ -58,18 +63,31 @@ impl<'a> Stage<'a> {
     pub(super) fn request(&self) -> Request<'_> {
         Request {
             client: &self.client,
-            locks: locks(self.args, &self.client),
-            args: self.args,
+            locks: self.locks(),
+            args: &self.wish,
             nesting: &self.nesting,
             output: self.output,
             lends: true,
         }
     }
 
+    fn locks(&self) -> LockSet {
+        let mut locks = self.wish.locks(&self.client);
+        if let Some(max_hold) = self.args.max_hold {
+            locks = locks.max_hold(max_hold);
+        }
+        if let Some(delay) = self.args.lock_delay {
+            locks = locks.lock_delay(delay);
+        }
+        locks
+    }
+
     /// Runs the command under `hold`, and frees the locks.
     pub(super) async fn perform(&self, hold: Hold, signals: &Signals) -> Result<End, Failure> {
         let job = Job {
             args: self.args,
+            keep_until: self.args.min_hold.map(|span| SystemClock.now() + span),
+            leases: self.store.leases(),
             grace: self.grace,
             margin: self.args.margin(),
             descriptors: hold
@@ -123,19 +141,4 @@ const WHO_LIMIT: Duration = Duration::from_secs(2);
 
 pub(super) fn cannot_start(error: &dyn std::fmt::Display) -> Failure {
     Failure::of("cannot start", error)
-}
-
-fn locks(args: &RunArgs, client: &Client) -> LockSet {
-    let locks = client.lock_all(args.names());
-    let mut locks = locks.ttl(args.ttl).mode(args.mode());
-    if let Some(wait) = args.wait {
-        locks = locks.wait(wait);
-    }
-    if let Some(max_hold) = args.max_hold {
-        locks = locks.max_hold(max_hold);
-    }
-    if let Some(delay) = args.lock_delay {
-        locks = locks.lock_delay(delay);
-    }
-    locks
 }

@@ -1,12 +1,10 @@
 use std::future::pending;
-use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{
     Client, Error, ErrorKind, GuardSet, Holder, LockSet, MemberId, Mode, Order, Owner, Waiter,
 };
-use nix::sys::signal::{Signal, raise};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -17,19 +15,19 @@ use crate::run::around::{self, Around};
 use crate::run::hold::Hold;
 use crate::run::nesting::{LockAround, Nesting};
 use crate::run::signals::Signals;
-use crate::run_args::RunArgs;
 use crate::shortage::Shortage;
 use crate::waiter_text;
+use crate::wish::Wish;
 
 /// The wish for locks, and everything that is said while it is not granted.
-pub(super) struct Request<'a> {
-    pub(super) client: &'a Client,
-    pub(super) locks: LockSet,
-    pub(super) args: &'a RunArgs,
-    pub(super) nesting: &'a Nesting,
-    pub(super) output: &'a Output,
+pub(crate) struct Request<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) locks: LockSet,
+    pub(crate) args: &'a Wish,
+    pub(crate) nesting: &'a Nesting,
+    pub(crate) output: &'a Output,
     /// Whether the command could be run under a lock that is held around it: with --nested.
-    pub(super) lends: bool,
+    pub(crate) lends: bool,
 }
 
 /// Why a wait goes on, as far as it is worth saying again when it changes.
@@ -59,18 +57,18 @@ impl Why {
 }
 
 /// How a wait ended, unless it failed.
-pub(super) enum Wait {
+pub(crate) enum Wait {
     Held(GuardSet),
     /// This signal asked the program to end. Nothing is held, nothing queued.
     Signalled(i32),
 }
 
 impl Request<'_> {
-    pub(super) async fn acquire(&self, signals: &Signals) -> Result<Wait, Failure> {
+    pub(crate) async fn acquire(&self, signals: &Signals) -> Result<Wait, Failure> {
         let began = SystemClock.now();
         let outcome = tokio::select! {
             biased;
-            signal = self.ending_signal(signals) => {
+            signal = signals.ending(self.output) => {
                 let signal = signal.map_err(|error| Failure::of("cannot read signals", &error));
                 signal.map(Wait::Signalled)
             }
@@ -288,21 +286,6 @@ impl Request<'_> {
         }
         let waiters = self.client.waiters(name).await;
         waiters.unwrap_or_default()
-    }
-
-    /// Resolves with a signal that asks the program to end. Until there is a command to stop, a
-    /// stop from the keyboard stops the program itself.
-    pub(super) async fn ending_signal(&self, signals: &Signals) -> io::Result<i32> {
-        loop {
-            let signal = signals.next().await?;
-            if signal.ends() {
-                return Ok(signal.number);
-            }
-            if signal.is_stop() {
-                self.output.clear_status();
-                raise(Signal::SIGSTOP)?;
-            }
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use leasehold::LeaseTerms;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -17,6 +18,7 @@ use crate::run::descendants::Family;
 use crate::run::guardian_process::{Duty, GuardianProcess};
 use crate::run::hold::{Hold, Loss};
 use crate::run::job_control::JobControl;
+use crate::run::min_hold::MinHold;
 use crate::run::protocol::{Order, Report};
 use crate::run::signals::{Arrived, Signals};
 use crate::run_args::RunArgs;
@@ -25,6 +27,10 @@ use crate::run_args::RunArgs;
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) args: &'a RunArgs,
+    /// Until when the locks are kept, however soon the command ends.
+    pub(super) keep_until: Option<BootInstant>,
+    /// The times of leases that outlive this process; `None` where locks end with it.
+    pub(super) leases: Option<LeaseTerms>,
     pub(super) grace: Duration,
     pub(super) margin: Duration,
     /// The ids of the members, for the command.
@@ -45,6 +51,10 @@ pub(super) struct Wrapper<'a> {
     signals: &'a Signals,
     output: &'a Output,
     args: &'a RunArgs,
+    keep_until: Option<BootInstant>,
+    leases: Option<LeaseTerms>,
+    /// A signal that asks to end was passed on.
+    hurried: bool,
     family: Family,
     job_control: JobControl,
     outer: Option<Pid>,
@@ -146,6 +156,9 @@ impl<'a> Wrapper<'a> {
             signals,
             output,
             args: job.args,
+            keep_until: job.keep_until,
+            leases: job.leases,
+            hurried: false,
             family,
             job_control,
             outer: job.outer,
@@ -172,7 +185,12 @@ impl<'a> Wrapper<'a> {
             // Also where renewals have recovered meanwhile: what the command sent may be on its way.
             self.hold.give_up();
         }
-        if let Some(loss) = self.hold.end(self.output).await
+        let min_hold = self.min_hold(&outcome, had_terminal);
+        let ending = match min_hold {
+            Some(min_hold) => min_hold.end(self.hold).await,
+            None => self.hold.end(self.output).await,
+        };
+        if let Some(loss) = ending
             && !self.lost
             && !stays_shut
         {
@@ -186,6 +204,21 @@ impl<'a> Wrapper<'a> {
             });
         }
         outcome.into_end(self.args, had_terminal)
+    }
+
+    /// How the locks outlive the command, where they are to: it ran, and they were not lost.
+    fn min_hold(&self, outcome: &Outcome, had_terminal: bool) -> Option<MinHold<'a>> {
+        let Outcome::Ended(status) = outcome else {
+            return None;
+        };
+        let until = self.keep_until.filter(|_| !self.lost)?;
+        Some(MinHold {
+            until,
+            leases: self.leases,
+            hurried: self.hurried || had_terminal && is_interrupt(*status),
+            signals: self.signals,
+            output: self.output,
+        })
     }
 
     async fn watch(&mut self) -> Result<Outcome, Failure> {
@@ -234,6 +267,7 @@ impl<'a> Wrapper<'a> {
     /// outer guardian went to the whole group, the command included: twice would be once too often.
     fn pass_on(&mut self, signal: Arrived) {
         self.told_to_end |= signal.ends() && signal.number != Signal::SIGHUP as i32;
+        self.hurried |= signal.ends();
         let reached_all = match (self.outer, signal.sender) {
             (None, _) => false,
             (Some(_), None) => true,

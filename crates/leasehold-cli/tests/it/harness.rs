@@ -75,20 +75,27 @@ impl Sandbox {
     }
 
     /// Starts `command` with its output in files of the sandbox.
-    pub(crate) fn spawn(&self, mut command: Command) -> Running {
+    pub(crate) fn spawn(&self, command: Command) -> Running {
+        self.spawn_named(command).0
+    }
+
+    /// The same, with the name of the file that has its stdout.
+    pub(crate) fn spawn_named(&self, mut command: Command) -> (Running, String) {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let stdout = self.path(&format!("stdout-{number}"));
+        let name = format!("stdout-{number}");
+        let stdout = self.path(&name);
         let stderr = self.path(&format!("stderr-{number}"));
         let child = command
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
             .spawn()
             .unwrap();
-        Running {
+        let running = Running {
             child: Some(child),
             stdout,
             stderr,
-        }
+        };
+        (running, name)
     }
 
     /// Waits until the file `name` holds a whole line, and returns it.

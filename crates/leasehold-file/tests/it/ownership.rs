@@ -172,3 +172,26 @@ async fn a_delay_is_refused_where_no_lease_stands_beyond_its_process() {
     let guard = client.lock("deploy").lock_delay(Duration::ZERO);
     assert!(guard.try_acquire().await.unwrap().is_some(), "none at all");
 }
+
+#[tokio::test]
+async fn there_are_no_handles_where_locks_end_with_their_process() {
+    let world = World::new();
+    let client = Client::new(world.another_store());
+    let guard = client.lock("deploy").try_acquire().await.unwrap().unwrap();
+    let error = guard.into_handle().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let text = error.to_string();
+    assert!(text.contains("ends there with the process"), "{text}");
+    // The guard is gone with the error.
+    let guard = client
+        .lock("deploy")
+        .wait(Duration::from_secs(10))
+        .acquire()
+        .await;
+    let error = guard
+        .unwrap()
+        .leave_for(Duration::from_secs(1))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}

@@ -14,6 +14,8 @@
 //! | a waiter is paused | the lock is kept for it for a second, then goes to the next; when it wakes it has its old place |
 //! | the caller drops its future | the attempt is seen through in the background and freed |
 //! | somebody removes the file of a held lock | the next one makes a new file and enters; the holder is told when its keeper looks next, within a third of the TTL |
+//! | nobody renews the lease of a [handle](crate::Handle) | at its deadline the handle is lost, for ever; the lock is free after the TTL |
+//! | a handle comes to another machine, or the machine restarts | it is lost, since nobody can measure its deadline; it can be released |
 //! | the process forks | the child's copies of client and guard are `Forked` |
 //!
 //! # What is assumed

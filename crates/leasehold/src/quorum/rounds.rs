@@ -90,6 +90,7 @@ impl Round {
         let healing = self.links.iter().enumerate().map(|(place, link)| {
             let forgotten = self.leases.iter().zip(&self.fates).filter(|(held, fate)| {
                 held.claim.mode == Mode::Exclusive
+                    && held.claim.heals
                     && fate.forgotten_at.contains(&place)
                     && fate.tally.verdict() == Verdict::Stood
             });

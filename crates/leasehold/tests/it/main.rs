@@ -5,6 +5,7 @@ mod breaking;
 mod claiming;
 mod downgrade;
 mod freeing;
+mod handles;
 mod keeping;
 mod key_sets;
 mod leading;

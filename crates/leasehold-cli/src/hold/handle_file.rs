@@ -1,0 +1,66 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use leasehold::Handle;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+
+/// A file that is to hold a handle. It is there from the start, under another name, so that nothing can
+/// fail later but the disk; it takes its own name with the handle in it, and nobody sees a part.
+pub(super) struct HandleFile {
+    path: PathBuf,
+    draft: PathBuf,
+    file: File,
+}
+
+impl HandleFile {
+    pub(super) fn prepare(path: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| cannot_write(path, &error);
+        let Some(name) = path.file_name() else {
+            let error = io::Error::from(io::ErrorKind::IsADirectory);
+            return Err(failed(error));
+        };
+        // A rename would only fail when the lock is held.
+        if path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        let mut draft = name.to_owned();
+        draft.push(format!(".{}.new", process::id()));
+        let draft = path.with_file_name(draft);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(ONLY_ITS_OWNER);
+        let file = options.open(&draft).map_err(failed)?;
+        Ok(Self {
+            path: path.to_owned(),
+            draft,
+            file,
+        })
+    }
+
+    /// Puts the handle into the file, in place of what was there.
+    pub(super) fn keep(mut self, handle: &Handle) -> Result<(), Failure> {
+        let text = format!("{}\n", handle.reveal());
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| fs::rename(&self.draft, &self.path))
+            .map_err(|error| cannot_write(&self.path, &error))
+    }
+}
+
+impl Drop for HandleFile {
+    fn drop(&mut self) {
+        // Gone already where the handle was kept.
+        let _ = fs::remove_file(&self.draft);
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let text = format!("cannot write {}: {error}", path.display());
+    Failure::new(ExitCode::IO, text)
+}
+
+const ONLY_ITS_OWNER: u32 = 0o600;

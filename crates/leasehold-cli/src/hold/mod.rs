@@ -1,0 +1,114 @@
+//! The verb `hold`, which keeps a lock for a script, and those that work with handles.
+
+mod acquire;
+mod handle_file;
+mod handle_source;
+mod handles;
+mod report;
+mod stdin;
+
+use leasehold::GuardSet;
+use leasehold::clock::{Clock as _, SystemClock};
+
+use crate::config::{self, Environment};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::hold_args::HoldArgs;
+use crate::message::Message;
+use crate::output::{self, Output};
+use crate::run::hold::{Loss, free};
+use crate::run::nesting::Nesting;
+use crate::run::signals::Signals;
+use crate::run::waiting::{Request, Wait};
+use crate::status::runtime;
+use crate::store_url::OpenStore;
+use stdin::{Stdin, Watched};
+
+pub(crate) use acquire::acquire;
+pub(crate) use handles::{release, renew};
+
+/// Keeps a lock until stdin is closed, a signal comes, or it is lost.
+pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let failed = |error| Failure::of("cannot start", &error);
+    // Before the client starts its thread, which inherits what is blocked.
+    let blocked = Signals::block().map_err(failed)?;
+    let stdin = match args.ignore_stdin {
+        true => None,
+        false => Some(Stdin::to_be_watched()?),
+    };
+    let wish = args.take.wish(args.json);
+    let choice = config::choose(&args.take.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    wish.refuse_ttl_over(store.ttl_max())?;
+    store.speak_up(output);
+    let nesting = Nesting::of_this_process();
+    let client = store.client();
+    let code = runtime()?.block_on(async {
+        let signals = Signals::new(blocked).map_err(failed)?;
+        let stdin = stdin.map(Stdin::watch).transpose().map_err(failed)?;
+        let request = Request {
+            client: &client,
+            locks: wish.locks(&client),
+            args: &wish,
+            nesting: &nesting,
+            output,
+            lends: false,
+        };
+        let began = SystemClock.now();
+        let wait = tokio::select! {
+            biased;
+            () = stdin::closed(stdin.as_ref()) => {
+                let text = format!("lock {:?} was still held when stdin was closed", wish.name);
+                return Err(Failure::new(ExitCode::of(wish.busy_code), text));
+            }
+            wait = request.acquire(&signals) => wait?,
+        };
+        let guards = match wait {
+            Wait::Held(guards) => guards,
+            Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
+        };
+        let waited = SystemClock.now().since(began);
+        let held = report::held(&wish, &guards, &client.describe(), waited);
+        if let Err(error) = output::print_json(&held) {
+            // Nobody knows that it is held.
+            free(guards, output).await;
+            return Err(Failure::of_stdout(&error));
+        }
+        keep(guards, &signals, stdin.as_ref(), output).await
+    })?;
+    // Waits for releases under way.
+    drop(client);
+    Ok(code)
+}
+
+/// Keeps the lock, and frees it at the end.
+async fn keep(
+    guards: GuardSet,
+    signals: &Signals,
+    stdin: Option<&Watched>,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
+    let code = tokio::select! {
+        biased;
+        lost = guards.lost() => return Ok(tell_loss(&Loss::of(lost), output)),
+        signal = signals.ending(output) => {
+            let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
+            ExitCode::of_signal(signal)
+        }
+        () = stdin::closed(stdin) => ExitCode::SUCCESS,
+    };
+    Ok(match free(guards, output).await {
+        Some(loss) => tell_loss(&loss, output),
+        None => code,
+    })
+}
+
+fn tell_loss(loss: &Loss, output: &Output) -> ExitCode {
+    // Whoever does not read it still gets the exit code.
+    let _ = output::print_json(&report::lost(loss));
+    output.say(&Message::Lost {
+        lock: &loss.lock,
+        reason: &loss.reason,
+    });
+    ExitCode::LOST
+}

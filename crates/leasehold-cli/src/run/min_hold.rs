@@ -1,0 +1,153 @@
+//! How a lock outlives a command that ended too soon for `--min-hold`.
+
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold::{GuardSet, LeaseTerms};
+
+use crate::message::Message;
+use crate::output::Output;
+use crate::run::hold::{Hold, Loss, free};
+use crate::run::signals::Signals;
+
+/// What is kept from others, and until when.
+pub(super) struct MinHold<'a> {
+    pub(super) until: BootInstant,
+    /// The times of leases that outlive their process; `None` where locks end with it.
+    pub(super) leases: Option<LeaseTerms>,
+    /// The run was asked to end: it stays for nothing more.
+    pub(super) hurried: bool,
+    pub(super) signals: &'a Signals,
+    pub(super) output: &'a Output,
+}
+
+/// What is to be done while so much is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It is over: free the locks.
+    Free,
+    /// Keep them until so much is left.
+    Stay(Duration),
+    /// Leave them to leases for so long.
+    Leave(Duration),
+}
+
+impl MinHold<'_> {
+    /// Ends the hold, now or in time; says if a lock was lost while the command ran.
+    pub(super) async fn end(mut self, hold: Hold) -> Option<Loss> {
+        let guards = match hold {
+            Hold::Own(guards) if guards.is_valid() => guards,
+            hold => return hold.end(self.output).await,
+        };
+        loop {
+            let rest = self.until.since(SystemClock.now());
+            match step(rest, self.leases.as_ref(), self.hurried) {
+                Step::Free => return free(guards, self.output).await,
+                Step::Leave(span) => {
+                    self.leave(guards, span).await;
+                    return None;
+                }
+                Step::Stay(until_left) => {
+                    let at = SystemClock.now() + rest.saturating_sub(until_left);
+                    if rest > BRIEF {
+                        let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
+                        let text = format!(
+                            "the command has ended: --min-hold keeps the lock for {rest} more"
+                        );
+                        self.output.say(&Message::Notice(&text));
+                    }
+                    tokio::select! {
+                        biased;
+                        lost = guards.lost() => {
+                            let (key, reason) = lost;
+                            let key = key.as_str();
+                            let text = format!("lock {key:?} is not kept for --min-hold: it was lost: {reason}");
+                            self.output.say(&Message::Warning(&text));
+                            return None;
+                        }
+                        // If signals cannot be read any more, it does not stay either.
+                        _ = self.signals.ending(self.output) => self.hurried = true,
+                        () = SystemClock.sleep_until(at) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn leave(&self, guards: GuardSet, span: Duration) {
+        for (key, left) in guards.leave_for(span).await {
+            if let Err(error) = left {
+                let key = key.as_str();
+                let text = format!("lock {key:?} is not kept for --min-hold: {error}");
+                self.output.say(&Message::Warning(&text));
+            }
+        }
+    }
+}
+
+fn step(rest: Duration, leases: Option<&LeaseTerms>, hurried: bool) -> Step {
+    let Some(terms) = leases else {
+        return match rest.is_zero() || hurried {
+            true => Step::Free,
+            false => Step::Stay(Duration::ZERO),
+        };
+    };
+    let longest = terms
+        .ttl_max
+        .saturating_sub(terms.margin(terms.ttl_max))
+        .saturating_sub(ROUNDING);
+    match rest {
+        Duration::ZERO => Step::Free,
+        _ if hurried => Step::Leave(rest.min(longest)),
+        // A lease would keep others out for longer than that.
+        _ if rest <= BRIEF => Step::Stay(Duration::ZERO),
+        _ if rest <= longest => Step::Leave(rest),
+        _ => Step::Stay(longest),
+    }
+}
+
+/// For so long it is better to stay than to leave a lease behind.
+const BRIEF: Duration = Duration::from_secs(1);
+
+/// What a lease of the longest TTL may fall short of by rounding.
+const ROUNDING: Duration = Duration::from_micros(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_lease_bridges_what_it_can_and_the_rest_is_stayed_for() {
+        let terms = LeaseTerms::single();
+        let step = |rest| step(rest, Some(&terms), false);
+        assert_eq!(step(Duration::ZERO), Step::Free);
+        assert_eq!(step(BRIEF), Step::Stay(Duration::ZERO));
+        assert_eq!(step(50 * SECOND), Step::Leave(50 * SECOND));
+        let Step::Stay(left) = step(600 * SECOND) else {
+            panic!("no lease is so long");
+        };
+        assert!(terms.ttl_for(left) <= terms.ttl_max);
+        assert_eq!(step(left), Step::Leave(left));
+        assert!(left > 53 * SECOND);
+    }
+
+    #[test]
+    fn who_was_asked_to_end_leaves_what_it_can() {
+        let terms = LeaseTerms::single();
+        let step = |rest| step(rest, Some(&terms), true);
+        assert_eq!(step(SECOND / 2), Step::Leave(SECOND / 2));
+        let Step::Leave(left) = step(600 * SECOND) else {
+            panic!("asked to end");
+        };
+        assert!(terms.ttl_for(left) <= terms.ttl_max);
+    }
+
+    #[test]
+    fn where_locks_end_with_their_process_it_stays() {
+        assert_eq!(step(600 * SECOND, None, false), Step::Stay(Duration::ZERO));
+        assert_eq!(step(Duration::ZERO, None, false), Step::Free);
+        assert_eq!(step(600 * SECOND, None, true), Step::Free);
+    }
+}

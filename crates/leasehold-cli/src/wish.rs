@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use leasehold::{Client, LockSet, Mode, Permits};
+
+use crate::failure::Failure;
+
+/// Which locks are wanted, how, and for how long that is waited for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub(crate) name: String,
+    /// Those wanted beside it.
+    pub(crate) also: Vec<String>,
+    pub(crate) shared: bool,
+    pub(crate) permits: Option<Permits>,
+    pub(crate) ttl: Duration,
+    pub(crate) no_wait: bool,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) busy_code: u8,
+    pub(crate) json: bool,
+}
+
+impl Wish {
+    /// The names of all locks, in the order in which they are taken.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.also.iter().map(String::as_str).collect();
+        names.push(&self.name);
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.permits {
+            Some(permits) => Mode::Permit(permits),
+            None if self.shared => Mode::Shared,
+            None => Mode::Exclusive,
+        }
+    }
+
+    /// The locks, as `client` is to take them.
+    pub(crate) fn locks(&self, client: &Client) -> LockSet {
+        let locks = client.lock_all(self.names());
+        let locks = locks.ttl(self.ttl).mode(self.mode());
+        match self.wait {
+            Some(wait) => locks.wait(wait),
+            None => locks,
+        }
+    }
+
+    /// The default TTL too may be longer than a set allows.
+    pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
+        if self.ttl <= longest {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "TTL {:?} is longer than max_ttl {longest:?}, the longest of this store: give a \
+             shorter --ttl",
+            self.ttl
+        )))
+    }
+}

@@ -1,0 +1,73 @@
+//! Handles: what is refused before anything is sent.
+
+use std::fs;
+
+use crate::harness::{Ended, Sandbox};
+
+fn with_handle(sandbox: &Sandbox, handle: &str, args: &[&str]) -> Ended {
+    let mut command = sandbox.without_store();
+    command
+        .env("LEASEHOLD_STORE", NOBODY)
+        .env("LEASEHOLD_HANDLE", handle);
+    command.args(args);
+    sandbox.spawn(command).wait()
+}
+
+#[test]
+fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
+    let sandbox = Sandbox::new();
+    for verb in ["renew", "release"] {
+        for args in [
+            &[verb, "lh1_secret"][..],
+            &[verb, "--json", "lh1_secret", "more"],
+            &[verb, "--handle", "lh1_secret"],
+            &[verb, "--handle=lh1_secret"],
+        ] {
+            let ended = with_handle(&sandbox, "lh1_other", args);
+            ended.fails(64, &["everybody can read arguments", "--handle-file"]);
+            assert!(!ended.stderr.contains("secret"), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_handle_that_is_none_is_refused_and_not_repeated() {
+    let sandbox = Sandbox::new();
+    for verb in ["renew", "release"] {
+        for (handle, rule) in [
+            ("", "no handle in LEASEHOLD_HANDLE"),
+            (" \n", "no handle in LEASEHOLD_HANDLE"),
+            ("secret", "begin with lh1_"),
+            ("lh1_00secret", "damaged"),
+            ("lh9_secret", "another version"),
+        ] {
+            let ended = with_handle(&sandbox, handle, &[verb]);
+            ended.fails(64, &[rule, "LEASEHOLD_HANDLE"]);
+            assert!(!ended.stderr.contains("secret"), "{ended:?}");
+        }
+        // Its stdin is at its end.
+        let mut command = sandbox.without_store();
+        command.env("LEASEHOLD_STORE", NOBODY).arg(verb);
+        let ended = sandbox.spawn(command).wait();
+        ended.fails(64, &["no handle in stdin"]);
+        let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "nowhere"]);
+        ended.fails(74, &["cannot read nowhere"]);
+        fs::write(sandbox.path("long"), "x".repeat(1 << 20)).unwrap();
+        let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "long"]);
+        ended.fails(64, &["long: the handle is none that leasehold made"]);
+    }
+}
+
+#[test]
+fn where_locks_end_with_their_process_there_are_no_handles() {
+    let sandbox = Sandbox::new();
+    for args in [&["acquire", "x"][..], &["renew"], &["release"]] {
+        let ended = sandbox.run(args);
+        ended.fails(64, &[args[0], "ends with the process", "`leasehold hold`"]);
+        assert_eq!(ended.stdout, "");
+        assert!(sandbox.is_free("x"));
+    }
+}
+
+/// Nobody is asked there.
+const NOBODY: &str = "redis://127.0.0.1:1";

@@ -1,0 +1,80 @@
+//! `--min-hold` on files, and what is refused.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use nix::sys::signal::Signal;
+
+use crate::harness::Sandbox;
+
+#[test]
+fn where_the_lock_ends_with_its_process_it_stays() {
+    let sandbox = Sandbox::new();
+    let began = SystemClock.now();
+    let script = "echo ran; exit 3";
+    let ended = sandbox.run(&["run", "--min-hold", "1500ms", "x", "--", "sh", "-c", script]);
+    assert_eq!((ended.code(), &*ended.stdout), (3, "ran\n"));
+    assert!(
+        ended.stderr.contains("--min-hold keeps the lock for"),
+        "{ended:?}"
+    );
+    assert!(SystemClock.now().since(began) >= Duration::from_millis(1_500));
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn a_signal_ends_the_stay_with_the_code_of_the_command() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(&["run", "--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"]);
+    run.says("--min-hold keeps the lock for");
+    assert!(!sandbox.is_free("x"));
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.wait().code(), 3);
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn a_run_that_is_asked_to_end_does_not_stay() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let script = "trap 'exit 4' TERM; echo $$ > pid; read line < gate";
+    let run = sandbox.start(&["run", "--min-hold", "1h", "x", "--", "sh", "-c", script]);
+    sandbox.pid_in("pid");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.wait().code(), 4);
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn a_command_that_did_not_start_holds_nothing() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(&[
+        "run",
+        "--min-hold",
+        "1h",
+        "x",
+        "--",
+        "./nothing-of-that-name",
+    ]);
+    ended.fails(127, &["nothing-of-that-name"]);
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let sandbox = Sandbox::new();
+    let refused = |args: &[&str], parts: &[&str]| {
+        let args = [&["run"], args, &["x", "touch", "ran"]].concat();
+        sandbox.run(&args).fails(64, parts);
+        assert!(!sandbox.path("ran").exists());
+    };
+    refused(&["--min-hold", "30"], &["'30'", "needs a unit"]);
+    refused(
+        &["--min-hold", "11s", "--max-hold", "10s"],
+        &["min-hold 11s", "max-hold 10s"],
+    );
+    refused(
+        &["--min-hold", "1s", "--nested"],
+        &["--min-hold", "--nested"],
+    );
+}

@@ -1,0 +1,287 @@
+//! Locks that are held between the commands of a script.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold_testkit::servers::{RedisServer, until};
+use serde_json::Value;
+
+use crate::harness::{Ended, Sandbox};
+use crate::hold::{bash, example};
+use crate::redis::{formed_set, run};
+
+fn with_handle(sandbox: &Sandbox, urls: &[String], handle: &str, args: &[&str]) -> Ended {
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", urls.join(","));
+    command.env("LEASEHOLD_HANDLE", handle);
+    command.args(args);
+    sandbox.spawn(command).wait()
+}
+
+fn on_stdin(sandbox: &Sandbox, urls: &[String], handle: &str, args: &[&str]) -> Ended {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", urls.join(",")).stdin(reader);
+    command.args(args);
+    let running = sandbox.spawn(command);
+    writer.write_all(handle.as_bytes()).unwrap();
+    drop(writer);
+    running.wait()
+}
+
+/// What the command printed: one line.
+#[track_caller]
+fn line(ended: &Ended) -> &str {
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    let line = ended.stdout.strip_suffix('\n').unwrap();
+    assert!(!line.contains('\n'), "{ended:?}");
+    line
+}
+
+fn is_busy(sandbox: &Sandbox, urls: &[String]) -> bool {
+    let ended = run(sandbox, urls, &["run", "-n", "x", "true"]);
+    match ended.code() {
+        0 => false,
+        75 => true,
+        _ => panic!("{ended:?}"),
+    }
+}
+
+fn check_the_life_of_a_handle(sandbox: &Sandbox, urls: &[String]) {
+    let acquired = run(sandbox, urls, &["acquire", "--ttl", "10s", "x"]);
+    let first = line(&acquired);
+    assert!(first.starts_with("lh1_") && first.len() > 100, "{first}");
+    assert!(is_busy(sandbox, urls));
+    run(sandbox, urls, &["acquire", "-n", "x"]).fails(75, &["held by"]);
+    let renewed = with_handle(sandbox, urls, first, &["renew"]);
+    let second = line(&renewed);
+    assert!(second.starts_with("lh1_") && second != first);
+    let renewed = on_stdin(
+        sandbox,
+        urls,
+        &format!("{second}\n"),
+        &["renew", "--ttl", "20s"],
+    );
+    let third = line(&renewed).to_owned();
+    assert!(is_busy(sandbox, urls));
+    // Any of them frees the lock, and only once.
+    assert_eq!(with_handle(sandbox, urls, second, &["release"]).stdout, "");
+    assert!(!is_busy(sandbox, urls));
+    let again = on_stdin(sandbox, urls, &third, &["release"]);
+    again.fails(76, &["\"x\" was not held by this handle any more"]);
+    with_handle(sandbox, urls, &third, &["renew"]).fails(76, &["lost", "x"]);
+    assert!(!again.stderr.contains(&third));
+}
+
+#[test]
+fn a_handle_holds_a_lock_while_no_process_does() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    check_the_life_of_a_handle(&sandbox, &[server.url()]);
+    let servers = formed_set(&sandbox, 5);
+    check_the_life_of_a_handle(&sandbox, &servers.urls());
+}
+
+fn object(ended: &Ended) -> (Value, Vec<String>) {
+    let value: Value = serde_json::from_str(line(ended)).unwrap();
+    let fields = value.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(value["version"], 1);
+    (value, fields)
+}
+
+#[test]
+fn the_json_of_each_verb_has_the_fields_of_version_1() {
+    let sandbox = Sandbox::new();
+    let servers = formed_set(&sandbox, 5);
+    let urls = servers.urls();
+    let acquire = ["acquire", "--json", "--permits", "3", "--ttl", "20s", "x"];
+    let (acquired, fields) = object(&run(&sandbox, &urls, &acquire));
+    let expected = [
+        "expires_in_ms",
+        "fence",
+        "handle",
+        "lock",
+        "mode",
+        "permits",
+        "store",
+        "ttl_ms",
+        "version",
+    ];
+    assert_eq!(fields, expected);
+    assert_eq!(
+        (&acquired["lock"], &acquired["ttl_ms"]),
+        (&"x".into(), &20_000.into())
+    );
+    assert_eq!(
+        (&acquired["mode"], &acquired["permits"]),
+        (&"permit".into(), &3.into())
+    );
+    let left = acquired["expires_in_ms"].as_u64().unwrap();
+    assert!(left > 0 && left <= 17_500, "{left}");
+    let handle = acquired["handle"].as_str().unwrap();
+    let (renewed, fields) = object(&with_handle(&sandbox, &urls, handle, &["renew", "--json"]));
+    assert_eq!(fields, expected);
+    assert_eq!(renewed["fence"], acquired["fence"]);
+    let handle = renewed["handle"].as_str().unwrap();
+    let (released, fields) = object(&with_handle(
+        &sandbox,
+        &urls,
+        handle,
+        &["release", "--json"],
+    ));
+    assert_eq!(fields, ["lock", "released", "store", "version"]);
+    assert_eq!(released["released"], true);
+    let gone = with_handle(&sandbox, &urls, handle, &["release", "--json"]);
+    gone.fails(76, &[r#""event":"error""#, r#""exit_code":76"#]);
+    assert!(gone.stdout.contains(r#""released":false"#), "{gone:?}");
+}
+
+#[test]
+fn a_handle_file_is_its_owners_and_follows_each_renewal() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let file = sandbox.path("deploy.handle");
+    let with_file = |verb: &[&str]| {
+        let args = [verb, &["--handle-file", "deploy.handle"]].concat();
+        run(&sandbox, &urls, &args)
+    };
+    let acquired = with_file(&["acquire", "x"]);
+    assert_eq!(
+        (acquired.code(), &*acquired.stdout),
+        (0, ""),
+        "{acquired:?}"
+    );
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let first = fs::read_to_string(&file).unwrap();
+    let renewed = with_file(&["renew"]);
+    assert!(line(&renewed).ends_with("ms left"), "{renewed:?}");
+    assert_ne!(fs::read_to_string(&file).unwrap(), first);
+    let (json, _) = object(&with_file(&["renew", "--json"]));
+    assert!(json["handle"].is_null());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let released = with_file(&["release"]);
+    released.fails(0, &["warning", "deploy.handle can be read by others"]);
+    assert!(!file.exists());
+    assert!(!is_busy(&sandbox, &urls));
+    let entries = fs::read_dir(sandbox.path("")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = names.filter(|name| name.contains("handle")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_handle_that_cannot_be_handed_over_holds_nothing() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    fs::create_dir(sandbox.path("folder")).unwrap();
+    for place in ["nowhere/handle", "folder"] {
+        let ended = run(&sandbox, &urls, &["acquire", "x", "--handle-file", place]);
+        ended.fails(74, &["cannot write", place]);
+        assert!(!is_busy(&sandbox, &urls));
+    }
+    let (closed, stdout) = std::io::pipe().unwrap();
+    drop(closed);
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", server.url()).stdout(stdout);
+    let output = command.args(["acquire", "x"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    assert!(!is_busy(&sandbox, &urls));
+}
+
+#[test]
+fn a_deadline_that_passed_is_76_and_the_next_holder_is_not_touched() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let began = SystemClock.now();
+    let acquired = run(&sandbox, &urls, &["acquire", "--ttl", "2s", "x"]);
+    let handle = line(&acquired);
+    let next = run(
+        &sandbox,
+        &urls,
+        &["acquire", "-w", "20s", "--ttl", "30s", "x"],
+    );
+    line(&next);
+    assert!(SystemClock.now().since(began) >= Duration::from_millis(1_800));
+    with_handle(&sandbox, &urls, handle, &["renew"]).fails(76, &["deadline"]);
+    with_handle(&sandbox, &urls, handle, &["release"]).fails(76, &["not held"]);
+    assert!(is_busy(&sandbox, &urls));
+}
+
+#[test]
+fn a_store_that_is_another_or_dead_is_told_apart() {
+    let sandbox = Sandbox::new();
+    let (mut server, other) = (RedisServer::start(), RedisServer::start());
+    let (urls, others) = ([server.url()], [other.url()]);
+    let acquired = run(&sandbox, &urls, &["acquire", "--ttl", "60s", "x"]);
+    let handle = line(&acquired);
+    with_handle(&sandbox, &others, handle, &["renew"]).fails(76, &["the lease vanished"]);
+    with_handle(&sandbox, &others, handle, &["release"]).fails(76, &["not held"]);
+    assert!(is_busy(&sandbox, &urls));
+    for ttl in ["61s", "99ms"] {
+        let ended = with_handle(&sandbox, &urls, handle, &["renew", "--ttl", ttl]);
+        ended.fails(64, &[ttl, "100ms to 60s"]);
+    }
+    run(&sandbox, &urls, &["acquire", "--ttl", "61s", "y"]).fails(64, &["61s", "60s"]);
+    server.kill();
+    let dead = with_handle(&sandbox, &urls, handle, &["renew"]);
+    dead.fails(69, &[]);
+    assert!(!dead.stderr.contains(handle));
+    with_handle(&sandbox, &urls, handle, &["release"]).fails(69, &[]);
+}
+
+#[test]
+fn a_minority_that_is_dead_or_frozen_keeps_no_handle_from_being_renewed() {
+    let sandbox = Sandbox::new();
+    let mut servers = formed_set(&sandbox, 5);
+    let urls = servers.urls();
+    let acquired = run(&sandbox, &urls, &["acquire", "--ttl", "60s", "x"]);
+    servers[0].kill();
+    servers[1].freeze();
+    let renewed = with_handle(&sandbox, &urls, line(&acquired), &["renew"]);
+    assert_eq!(renewed.code(), 0, "{renewed:?}");
+    let handle = renewed.stdout.trim();
+    assert_eq!(with_handle(&sandbox, &urls, handle, &["release"]).code(), 0);
+    servers[1].thaw();
+}
+
+#[test]
+fn people_see_who_renewed_last() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let acquired = run(&sandbox, &urls, &["acquire", "x"]);
+    line(&acquired);
+    until("the holder's name", || {
+        let status = run(&sandbox, &urls, &["status", "x"]);
+        status.stdout.contains("held by leasehold (pid")
+    });
+}
+
+#[test]
+fn the_script_in_the_help_does_what_it_says() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let script = example(&sandbox, "acquire")
+        .replace("./first-step.sh", "leasehold status deploy")
+        .replace("./second-step.sh", "leasehold status deploy");
+    assert_eq!(script.matches("status").count(), 2, "{script}");
+    let mut command = bash(&sandbox, &format!("{script}\nleasehold status deploy"));
+    command.env("LEASEHOLD_STORE", server.url());
+    let ended = sandbox.spawn(command).wait();
+    assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{ended:?}");
+    assert!(
+        lines[..2]
+            .iter()
+            .all(|line| line.starts_with("deploy: held by"))
+    );
+    assert_eq!(lines[2], "deploy: free");
+}

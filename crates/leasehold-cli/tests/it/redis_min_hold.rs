@@ -1,0 +1,138 @@
+//! Jobs that are shorter than the clocks of their machines differ.
+
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold_testkit::servers::{RedisServer, RedisSet};
+use nix::sys::signal::Signal;
+
+use crate::harness::Sandbox;
+use crate::redis::{formed_set, run, start};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// When the command that wrote its time since boot to `file` ran.
+fn ran_at(sandbox: &Sandbox, file: &str) -> BootInstant {
+    let uptime: f64 = sandbox.line_in(file).parse().unwrap();
+    BootInstant::from_nanos(0) + Duration::from_secs_f64(uptime)
+}
+
+fn job(file: &str) -> String {
+    format!("cut -d' ' -f1 /proc/uptime > {file}; exit 3")
+}
+
+fn check_that_the_lock_outlives_a_short_job(sandbox: &Sandbox, urls: &[String]) {
+    let least = 9 * SECOND;
+    let before = SystemClock.now();
+    let args = [
+        "run",
+        "--ttl",
+        "6s",
+        "--min-hold",
+        "9s",
+        "x",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let first = run(sandbox, urls, &[&args[..], &[&job("first")]].concat());
+    assert_eq!((first.code(), &*first.stderr), (3, ""));
+    let gone = SystemClock.now();
+    let job = job("next");
+    let next = ["run", "-w", "30s", "x", "--", "sh", "-c", &job];
+    assert_eq!(run(sandbox, urls, &next).code(), 3);
+    let (first, next) = (ran_at(sandbox, "first"), ran_at(sandbox, "next"));
+    // The uptime is told in hundredths.
+    let next = next + Duration::from_millis(10);
+    assert!(next.since(before) >= least, "{:?}", next.since(before));
+    // Where the machine is not so busy that it says nothing.
+    if gone.since(first) < 5 * SECOND {
+        assert!(next > gone, "the first run ended long before");
+    }
+}
+
+#[test]
+fn a_lock_outlives_a_job_that_was_too_short() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    check_that_the_lock_outlives_a_short_job(&sandbox, &[server.url()]);
+    let servers = formed_set(&sandbox, 5);
+    check_that_the_lock_outlives_a_short_job(&sandbox, &servers.urls());
+}
+
+#[test]
+fn what_no_lease_can_bridge_is_stayed_for_and_a_signal_leaves_the_lease() {
+    let sandbox = Sandbox::new();
+    let servers = RedisSet::start(3);
+    let urls = servers.urls();
+    let formed = run(&sandbox, &urls, &["init", "--max-ttl", "20s"]);
+    assert_eq!(formed.code(), 0, "{formed:?}");
+    let limits = ["run", "--max-ttl", "20s", "--ttl", "10s"];
+    let args = [
+        &limits[..],
+        &["--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"],
+    ]
+    .concat();
+    let staying = start(&sandbox, &urls, &args);
+    staying.says("--min-hold keeps the lock for");
+    staying.signal(Signal::SIGTERM);
+    assert_eq!(staying.wait().code(), 3);
+    let next = [&limits[..], &["-n", "x", "true"]].concat();
+    run(&sandbox, &urls, &next).fails(75, &["held by"]);
+}
+
+#[test]
+fn a_lock_that_is_lost_while_it_is_kept_is_told_and_the_code_is_the_commands() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let args = [
+        "run",
+        "--ttl",
+        "3s",
+        "--min-hold",
+        "1h",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ];
+    let staying = start(&sandbox, &urls, &args);
+    staying.says("--min-hold keeps the lock for");
+    server.command(&["DEL", "x"]);
+    staying
+        .wait()
+        .fails(3, &["warning", "not kept for --min-hold", "vanished"]);
+}
+
+/// The command line of the page about scheduled jobs.
+fn crontab() -> Vec<&'static str> {
+    let page = include_str!("../../../../docs/scheduled-jobs.md");
+    let line = page.lines().find(|line| line.contains("leasehold run"));
+    let words = line.expect("an example").split_whitespace();
+    words
+        .skip_while(|word| *word != "leasehold")
+        .skip(1)
+        .collect()
+}
+
+#[test]
+fn three_machines_with_one_crontab_run_the_job_once() {
+    let sandbox = Sandbox::new();
+    let servers = formed_set(&sandbox, 3);
+    let urls = servers.urls();
+    let line = crontab();
+    let end = line.iter().position(|word| *word == "--").unwrap();
+    let command = ["sh", "-c", "echo ran >> runs"];
+    let args = [&line[..=end], &command].concat();
+    // Two whose clocks agree, and one that is late.
+    let machines = [start(&sandbox, &urls, &args), start(&sandbox, &urls, &args)];
+    for machine in machines {
+        let ended = machine.wait();
+        assert_eq!(ended.code(), 0, "{ended:?}");
+    }
+    let late = run(&sandbox, &urls, &args);
+    assert_eq!(late.code(), 0, "{late:?}");
+    assert_eq!(sandbox.lines_in("runs"), ["ran"]);
+}

@@ -1,0 +1,67 @@
+use std::time::Duration;
+
+use crate::blocking::{Client, Guard};
+use crate::error::Error;
+use crate::guard::Ended;
+use crate::handle::Handle;
+
+impl Guard {
+    /// As [`crate::Guard::into_handle`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::into_handle`].
+    pub fn into_handle(self) -> Result<Handle, Error> {
+        self.0.into_handle()
+    }
+
+    /// As [`crate::Guard::leave_for`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Guard::leave_for`].
+    pub fn leave_for(self, span: Duration) -> Result<(), Error> {
+        pollster::block_on(self.0.leave_for(span))
+    }
+}
+
+/// # Examples
+///
+/// ```
+/// use leasehold::{MemoryStore, blocking};
+///
+/// let locks = blocking::Client::new(MemoryStore::new());
+/// let handle = locks.lock("deploy").acquire()?.into_handle()?;
+/// let handle = locks.renew(&handle)?;
+/// let guard = locks.adopt(&handle)?;
+/// guard.release()?;
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+impl Client {
+    /// As [`crate::Client::renew`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::renew`].
+    pub fn renew(&self, handle: &Handle) -> Result<Handle, Error> {
+        pollster::block_on(self.0.renew(handle))
+    }
+
+    /// As [`crate::Client::adopt`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::adopt`].
+    pub fn adopt(&self, handle: &Handle) -> Result<Guard, Error> {
+        pollster::block_on(self.0.adopt(handle)).map(Guard)
+    }
+
+    /// As [`crate::Client::release`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::release`].
+    pub fn release(&self, handle: &Handle) -> Result<Ended, Error> {
+        pollster::block_on(self.0.release(handle))
+    }
+}

@@ -1,0 +1,139 @@
+//! Guards that are given up while their leases stand.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client_context::ClientContext;
+use crate::client_core::ClientCore;
+use crate::clock::BootId;
+use crate::error::{Error, ErrorKind};
+use crate::guarantees::Expiry;
+use crate::guard::Guard;
+use crate::handle::Handle;
+use crate::taking_back;
+
+impl Guard {
+    /// Gives the guard up, and leaves the lock held: nobody renews the lease any more, and it stands as
+    /// long as its last renewal said. Whoever has the handle can take it back before its deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] where locks end with their process, as on the file store: nothing could
+    /// stand beyond. [`ErrorKind::InvalidInput`] while other [shares](Self::share) of the guard live.
+    /// [`ErrorKind::Lost`] if the guard is lost. After an error the guard is gone, as if it was dropped.
+    pub fn into_handle(self) -> Result<Handle, Error> {
+        let client = Arc::clone(&self.hold.client);
+        let key = self.key().clone();
+        let refused = |kind, text: String| Err(Error::new(kind, text).with_key(&key));
+        leases_stand(&client.context).map_err(|error| error.with_key(&key))?;
+        if let Err(reason) = self.check_now() {
+            return Err(self.lost_error(reason));
+        }
+        let boot = BootId::of_this_process().map_err(|error| {
+            let text = "cannot tell this boot of the machine from others";
+            let error = Error::new(ErrorKind::Io, text).with_source(error);
+            error.with_key(&key)
+        })?;
+        let Some(mut hold) = Arc::into_inner(self.hold) else {
+            let text =
+                "other shares of the guard still hold the lock: no handle is made of one of them";
+            return refused(ErrorKind::InvalidInput, text.to_owned());
+        };
+        client.let_go(&hold.tenure)?;
+        let Some(handle) = Handle::of(&hold.tenure, boot) else {
+            return refused(
+                ErrorKind::Unsupported,
+                "the lock has no deadline".to_owned(),
+            );
+        };
+        hold.freed = true;
+        Ok(handle)
+    }
+
+    /// Gives the guard up, and leaves the lock shut for at least `span` from now: by a lease that nobody
+    /// renews, and that outlives this process. For work that is done, and must not begin again so soon.
+    ///
+    /// The store measures the time, and the lease is so much longer than `span` that clocks which run at
+    /// different rates do not matter: a tenth, and the allowance for the members' clocks. It opens later
+    /// where the last renewal has the lease stand for longer; a lease is never shortened.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`into_handle`](Self::into_handle) and of [`Client::renew`](crate::Client::renew); then the lock stays shut only
+    /// as long as the last renewal said, if it is held at all. [`ErrorKind::InvalidInput`] if `span` takes a longer
+    /// TTL than the longest of the store ([`LeaseTerms::ttl_for`](crate::LeaseTerms::ttl_for)): then the lock is freed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::time::Duration;
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("nightly").acquire().await?;
+    /// // the work takes a second; whose clock is late must not do it again
+    /// guard.leave_for(Duration::from_secs(50)).await?;
+    /// assert!(locks.lock("nightly").try_acquire().await?.is_none());
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn leave_for(
+        self,
+        span: Duration,
+    ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let core = Arc::clone(&self.hold.client);
+        let renewal = self.leave(&core, span);
+        // The client must live until the answer is there: this may have been its last guard.
+        async move {
+            let outcome = match renewal? {
+                Some(renewal) => renewal.await.map(drop),
+                None => Ok(()),
+            };
+            drop(core);
+            outcome
+        }
+    }
+
+    /// `None` if the lease stands for long enough as it is.
+    fn leave(
+        self,
+        core: &Arc<ClientCore>,
+        span: Duration,
+    ) -> Result<Option<impl Future<Output = Result<Handle, Error>> + Send + use<>>, Error> {
+        let terms = core.context.terms;
+        let ttl = terms.ttl_for(span);
+        if ttl > terms.ttl_max {
+            let longest = terms.ttl_max.saturating_sub(terms.margin(terms.ttl_max));
+            let text = format!(
+                "left for {span:?}: at most {longest:?} on {}",
+                core.context.store.describe()
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, text).with_key(self.key()));
+        }
+        let end = core.now() + span;
+        let mut handle = self.into_handle()?;
+        if handle.deadline >= end {
+            return Ok(None);
+        }
+        handle.ttl = ttl;
+        // The end was a clean one.
+        handle.delay = Duration::ZERO;
+        handle.hold_deadline = None;
+        taking_back::renew(core, handle).map(Some)
+    }
+}
+
+/// Handles are of leases that stand while no process keeps them.
+pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
+    if context.guarantees.expiry == Expiry::Lease {
+        return Ok(());
+    }
+    let store = context.store.describe();
+    let text = format!("{store} has no handles: a lock ends there with the process that holds it");
+    Err(Error::new(ErrorKind::Unsupported, text))
+}

@@ -1,0 +1,244 @@
+//! Handles that are taken back: renewed, kept again, or released.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::attempt::{LostReason, Release, Renewal};
+use crate::claim::{Claim, Held};
+use crate::client::Client;
+use crate::client_context::ClientContext;
+use crate::client_core::ClientCore;
+use crate::clock;
+use crate::error::{Error, ErrorKind};
+use crate::guard::{Ended, Guard, forked};
+use crate::handing::leases_stand;
+use crate::handle::Handle;
+use crate::holder::ClientInfo;
+use crate::tenure::Tenure;
+
+impl Client {
+    /// Renews the lease of a handle once, and makes a new handle of it with the deadline that this earned.
+    /// The old handle keeps its own deadline.
+    ///
+    /// As a guard's renewal it counts from before the request was sent, and moves the deadline only if it
+    /// is confirmed before the old one has passed. Members of a quorum that forgot the lease are not
+    /// healed by it. Where too few members answer it is tried again, for three seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`] if the lease does not stand any more at this store, or the deadline has passed,
+    /// or cannot be measured here. With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
+    /// decide: the handle is good until its deadline, and calling again is fine. [`ErrorKind::InvalidInput`] for a
+    /// TTL out of the store's bounds; [`ErrorKind::Unsupported`] where locks end with their process.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard.
+    pub fn renew(
+        &self,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Handle, Error>> + Send + use<> {
+        let renewal = renew(self.core(), handle.clone());
+        async move { renewal?.await }
+    }
+
+    /// Takes a handle back: renews its lease as [`renew`](Self::renew) does, and from then on keeps it, as
+    /// the guard it was. The guard's owner and fence are those of the grant.
+    ///
+    /// Other copies of the handle can free the lock, which the guard notices as a loss.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`renew`](Self::renew).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the lease to its own end; the handle is as good as before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("deploy").acquire().await?;
+    /// let fence = guard.fence();
+    /// let handle = guard.into_handle()?;
+    /// let guard = locks.adopt(&handle).await?;
+    /// assert_eq!(guard.fence(), fence);
+    /// guard.release().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn adopt(
+        &self,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
+        let core = Arc::clone(self.core());
+        let renewal = confirmed(&core, handle.clone());
+        async move {
+            let tenure = renewal?.await?;
+            core.keep(&tenure);
+            Ok(Guard::new(tenure, core))
+        }
+    }
+
+    /// Frees the lock of a handle, whether its deadline has passed or not, and says how that ended.
+    /// [`Ended::WasLost`] if the lease does not stand any more at this store; nobody else is touched. One of a lock with a
+    /// [delay](crate::Lock::lock_delay) frees nothing once it is lost, as a guard.
+    ///
+    /// # Errors
+    ///
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer: at the latest the TTL
+    /// frees the lock. [`ErrorKind::Unsupported`] where locks end with their process.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing but that the answer is not heard: the lock is freed in the
+    /// background.
+    pub fn release(
+        &self,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Ended, Error>> + Send + use<> {
+        let core = Arc::clone(self.core());
+        let freeing = begin_freeing(&core, handle);
+        async move {
+            let outcome = freeing?.await??;
+            drop(core);
+            Ok(match outcome {
+                Release::Released => Ended::Released,
+                Release::WasLost => Ended::WasLost,
+            })
+        }
+    }
+}
+
+fn begin_freeing(
+    core: &Arc<ClientCore>,
+    handle: &Handle,
+) -> Result<impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<>, Error> {
+    let tenure = take_up(core, handle)?;
+    if !handle.is_of_this_boot() {
+        tenure.lose(LostReason::StoodStill);
+    }
+    core.free(&tenure)
+}
+
+pub(crate) fn renew(
+    core: &Arc<ClientCore>,
+    handle: Handle,
+) -> Result<impl Future<Output = Result<Handle, Error>> + Send + use<>, Error> {
+    let boot = handle.boot;
+    let renewal = confirmed(core, handle)?;
+    Ok(async move {
+        let tenure = renewal.await?;
+        Handle::of(&tenure, boot)
+            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the lock has no deadline"))
+    })
+}
+
+/// Has the lease of `handle` renewed, on the background thread: what is returned resolves with it.
+fn confirmed(
+    core: &Arc<ClientCore>,
+    handle: Handle,
+) -> Result<impl Future<Output = Result<Arc<Tenure>, Error>> + Send + use<>, Error> {
+    let tenure = take_up(core, &handle)?;
+    check_ttl(&core.context, &handle)?;
+    if !handle.is_of_this_boot() {
+        return Err(handle.lost(ELSEWHERE));
+    }
+    let context = Arc::clone(&core.context);
+    let confirming = core.run(async move {
+        let outcome = confirm(&context, &tenure).await;
+        outcome
+            .map(|()| tenure)
+            .map_err(|error| error.with_key(&handle.key))
+    })?;
+    Ok(async move { confirming.await? })
+}
+
+/// The lease of `handle` as this client sees it: with its old deadline, and renewed by nobody.
+fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<Tenure>, Error> {
+    let context = &core.context;
+    if core.is_forked() {
+        return Err(forked());
+    }
+    leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
+    // To people, this process holds the lock from now on.
+    let client = ClientInfo {
+        id: handle.owner.client(),
+        ..(*context.info).clone()
+    };
+    let wall = context.ambient.clock.wall();
+    let (key, owner) = (handle.key.clone(), handle.owner);
+    let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))
+        .with_delay(handle.delay)
+        .with_mode(handle.mode);
+    let lease = handle.lease(context.terms.margin(handle.ttl));
+    let tenure = Tenure::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
+    Ok(Arc::new(tenure))
+}
+
+/// Renews the lease once: until the store decides, the deadline passes, or [`TRYING_MAX`] is over.
+async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> {
+    let clock = &*context.ambient.clock;
+    let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
+    let claim = (**tenure.claim()).clone().without_healing();
+    let limit = (claim.term() / 3).min(Claim::LIMIT_MAX);
+    let held = [Held {
+        claim: Arc::new(claim),
+        fence: tenure.fence,
+    }];
+    let end = clock.now() + TRYING_MAX;
+    let mut has_met = false;
+    loop {
+        let sent = clock.now();
+        tenure.check(sent).map_err(lost)?;
+        tenure.renewing();
+        let asking = context.store.renew(&held);
+        let answer = clock::within(clock, sent + limit, asking).await;
+        let now = clock.now();
+        let error = match answer.map(|mut answers| answers.pop()) {
+            Some(Some(Renewal::Renewed)) => return tenure.renewed(sent, now).map_err(lost),
+            Some(Some(Renewal::Lost(reason))) => return Err(lost(tenure.lose(reason))),
+            Some(Some(Renewal::Unknown(error))) => error,
+            Some(None) => Error::new(ErrorKind::Garbled, "not one answer per lease"),
+            None => Error::new(ErrorKind::Unreachable, "no answer in time"),
+        };
+        tenure.doubtful(now).map_err(lost)?;
+        if !error.is_retryable() || now >= end {
+            return Err(error.with_unknown_effect());
+        }
+        if has_met {
+            clock.sleep_until(now + PAUSE).await;
+        } else {
+            // Members whom this client has not met yet do not count for it.
+            let meeting = context.store.health();
+            has_met = true;
+            let _: Option<_> = clock::within(clock, end, meeting).await;
+        }
+    }
+}
+
+fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
+    let terms = context.terms;
+    let longest = terms.ttl_max.saturating_sub(handle.delay);
+    if handle.ttl >= terms.ttl_min && handle.ttl <= longest {
+        return Ok(());
+    }
+    let text = format!(
+        "TTL {:?} is out of bounds: {:?} to {longest:?} on {}",
+        handle.ttl,
+        terms.ttl_min,
+        context.store.describe()
+    );
+    Err(Error::new(ErrorKind::InvalidInput, text).with_key(&handle.key))
+}
+
+const ELSEWHERE: &str = "the handle was made on another machine or before a restart, where nobody can \
+                         measure its deadline: it can only be released";
+
+/// How long a renewal is tried on a store that does not decide.
+const TRYING_MAX: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(100);

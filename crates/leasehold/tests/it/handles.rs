@@ -1,0 +1,462 @@
+//! Locks that are held while no process keeps them.
+
+use std::time::Duration;
+
+use leasehold::background;
+use leasehold::{
+    Client, Effect, Ended, ErrorKind, Guard, Handle, Key, LeaseTerms, LostReason, MemoryStore,
+    Permits,
+};
+use leasehold_testkit::{Call, Fault};
+
+use crate::scene::{MARGIN, QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+
+const SECOND: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(100);
+
+async fn hold(client: &Client) -> Guard {
+    let taken = client.lock("x").try_acquire().await;
+    taken.expect("an answer").expect("a free lock")
+}
+
+async fn handle(client: &Client) -> Handle {
+    hold(client).await.into_handle().expect("a handle")
+}
+
+async fn is_free(client: &Client) -> bool {
+    let taken = client.lock("x").try_acquire().await.expect("an answer");
+    match taken {
+        Some(guard) => guard.release().await.is_ok(),
+        None => false,
+    }
+}
+
+/// How long it takes from now until somebody who asks all the time gets the lock.
+async fn shut_for(scene: &Scene) -> Duration {
+    let (began, newcomer) = (scene.now(), scene.other_client());
+    while !is_free(&newcomer).await {
+        scene.pass(STEP).await;
+    }
+    scene.now().since(began)
+}
+
+fn renewals(scene: &Scene) -> usize {
+    (0..scene.members.len())
+        .map(|member| scene.count(member, |call| matches!(call, Call::Renew(_))))
+        .sum()
+}
+
+fn heals(scene: &Scene) -> usize {
+    (0..scene.members.len())
+        .map(|member| scene.count(member, |call| matches!(call, Call::Heal(_))))
+        .sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_is_renewed_by_nobody_and_the_lock_is_open_after_its_ttl() {
+    for members in [1, 3, 5] {
+        let scene = Scene::quorum(members);
+        let guard = hold(&scene.client).await;
+        let deadline = guard.deadline();
+        let handle = guard.into_handle().unwrap();
+        assert_eq!(handle.deadline(), deadline);
+        let shut = shut_for(&scene).await;
+        assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
+        assert_eq!(renewals(&scene), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_was_renewed_and_waited_for_leaves_its_last_lease() {
+    let scene = Scene::quorum(3);
+    let first = hold(&scene.client).await;
+    let waiting = background::spawn(scene.client.lock("x").acquire());
+    scene.pass(SECOND).await;
+    first.release().await.unwrap();
+    let guard = waiting.await.unwrap().unwrap();
+    let mut deadline = guard.deadline();
+    for _ in 0..5 {
+        deadline = guard.deadline_moved(deadline).await;
+    }
+    let handle = guard.into_handle().unwrap();
+    assert_eq!(handle.deadline(), deadline);
+    let before = renewals(&scene);
+    assert_eq!(shut_for(&scene).await.as_secs(), TTL.as_secs());
+    assert_eq!(renewals(&scene), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_renewal_earns_a_deadline_that_counts_from_its_sending() {
+    for (members, margin) in [(1, MARGIN), (3, QUORUM_MARGIN), (5, QUORUM_MARGIN)] {
+        let scene = Scene::quorum(members);
+        let mut handle = handle(&scene.client).await;
+        let fence = handle.fence();
+        for _ in 0..4 {
+            scene.pass(Duration::from_secs(20)).await;
+            let (sent, other) = (scene.now(), scene.other_client());
+            scene.members[0].set(Fault::Slow(Duration::from_millis(40)));
+            handle = other.renew(&handle).await.unwrap();
+            scene.members[0].set(Fault::None);
+            assert_eq!(handle.deadline(), Some(sent + TTL - margin));
+            assert_eq!(handle.fence(), fence);
+            assert!(!is_free(&scene.client).await);
+        }
+        assert_eq!(
+            scene.client.release(&handle).await.unwrap(),
+            Ended::Released
+        );
+        assert!(is_free(&scene.client).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_met_the_members_can_renew() {
+    let scene = Scene::quorum(5);
+    let handle = handle(&scene.client).await;
+    let fresh = || client(quorum_of(&scene.members, &scene.ambient), &scene.ambient);
+    scene.members[0].set(Fault::Frozen);
+    scene.members[1].set(Fault::Unreachable);
+    let renewed = fresh().renew(&handle).await.unwrap();
+    assert_eq!(fresh().release(&renewed).await.unwrap(), Ended::Released);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passed_is_final_though_the_lease_stands() {
+    for members in [1, 3] {
+        let scene = Scene::quorum(members);
+        let handle = handle(&scene.client).await;
+        scene
+            .pass(handle.deadline().unwrap().since(scene.now()))
+            .await;
+        assert!(!is_free(&scene.client).await, "the lease stands");
+        let error = scene.client.renew(&handle).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        assert_eq!(error.effect(), Effect::None);
+        assert!(scene.client.adopt(&handle).await.is_err());
+        assert_eq!(renewals(&scene), 0, "nothing was sent");
+        assert_eq!(
+            scene.client.release(&handle).await.unwrap(),
+            Ended::Released
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_confirmation_that_comes_after_the_deadline_revives_nothing() {
+    let scene = Scene::quorum(1);
+    let handle = handle(&scene.client).await;
+    let deadline = handle.deadline().unwrap();
+    scene.pass(deadline.since(scene.now()) - SECOND).await;
+    scene.members[0].set(Fault::Slow(Duration::from_millis(1_500)));
+    let error = scene.client.renew(&handle).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert!(scene.now() > deadline);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_of_a_handle_keeps_its_own_deadline() {
+    let scene = Scene::quorum(3);
+    let old = handle(&scene.client).await;
+    scene.pass(Duration::from_secs(20)).await;
+    let renewed = scene.client.renew(&old).await.unwrap();
+    scene.pass(Duration::from_secs(10)).await;
+    let error = scene.client.renew(&old).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert!(scene.client.renew(&renewed).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_followed_is_not_touched_by_an_old_handle() {
+    for members in [1, 3] {
+        let scene = Scene::quorum(members);
+        let handle = handle(&scene.client).await;
+        let other = scene.other_client();
+        // Before its deadline: an operator freed it.
+        for store in &scene.stores {
+            store.forget(&Key::new("x").unwrap());
+        }
+        let next = hold(&other).await;
+        let error = scene.client.renew(&handle).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        assert!(error.to_string().contains("somebody else"), "{error}");
+        let ended = scene.client.release(&handle).await.unwrap();
+        assert_eq!(ended, Ended::WasLost);
+        scene.pass(2 * TTL).await;
+        assert!(next.is_valid());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_of_another_store_is_lost_there_and_takes_nothing() {
+    let scene = Scene::quorum(3);
+    let handle = handle(&scene.client).await;
+    let elsewhere = client(
+        MemoryStore::member("other", scene.ambient.clone()),
+        &scene.ambient,
+    );
+    let error = elsewhere.renew(&handle).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert_eq!(elsewhere.release(&handle).await.unwrap(), Ended::WasLost);
+    assert!(is_free(&elsewhere).await);
+    assert!(!is_free(&scene.client).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_majority_that_counts_renews_and_nothing_is_healed() {
+    let scene = Scene::quorum(5);
+    let handle = handle(&scene.client).await;
+    let key = Key::new("x").unwrap();
+    for store in &scene.stores[..2] {
+        store.forget(&key);
+    }
+    let handle = scene.client.renew(&handle).await.unwrap();
+    scene.settle().await;
+    assert_eq!(heals(&scene), 0);
+    // Of the three on which it stands one may have forgotten.
+    scene.stores[2].restart(true);
+    let error = scene.client.renew(&handle).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    assert_eq!(error.effect(), Effect::Unknown);
+    scene.stores[3].forget(&key);
+    let error = scene.client.renew(&handle).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert_eq!(heals(&scene), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_leaves_the_handle_as_it_is() {
+    for members in [1, 3] {
+        let scene = Scene::quorum(members);
+        let handle = handle(&scene.client).await;
+        let all = |fault| scene.members.iter().for_each(|member| member.set(fault));
+        all(Fault::Unreachable);
+        let began = scene.now();
+        let error = scene.client.renew(&handle).await.unwrap_err();
+        assert_eq!(error.effect(), Effect::Unknown, "{error}");
+        assert!(error.is_retryable(), "{error}");
+        let tried = scene.now().since(began);
+        assert!(tried >= 3 * SECOND && tried < 6 * SECOND, "{tried:?}");
+        all(Fault::None);
+        assert!(scene.client.renew(&handle).await.is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adopted_handle_is_a_guard_like_any() {
+    for members in [1, 3] {
+        let scene = Scene::quorum(members);
+        let granted = hold(&scene.client).await;
+        let (owner, fence) = (granted.owner(), granted.fence());
+        let handle = granted.into_handle().unwrap();
+        scene.pass(Duration::from_secs(20)).await;
+        let other = scene.other_client();
+        let guard = other.adopt(&handle).await.unwrap();
+        assert_eq!((guard.owner(), guard.fence()), (owner, fence));
+        scene.pass(5 * TTL).await;
+        assert!(guard.is_valid() && !guard.is_in_doubt());
+        // Another copy of the handle can still free it.
+        assert_eq!(
+            scene.client.release(&handle).await.unwrap(),
+            Ended::Released
+        );
+        assert!(is_free(&scene.client).await);
+        assert_eq!(guard.lost().await, LostReason::Gone);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adopted_lease_is_healed_again() {
+    let scene = Scene::quorum(3);
+    let handle = handle(&scene.client).await;
+    scene.stores[0].forget(&Key::new("x").unwrap());
+    let guard = scene.other_client().adopt(&handle).await.unwrap();
+    assert_eq!(heals(&scene), 0);
+    scene.pass(TTL).await;
+    assert!(heals(&scene) > 0);
+    assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_and_a_shared_lock_have_handles_too() {
+    let scene = Scene::quorum(3);
+    let two = leasehold::Mode::Permit(Permits::new(2).unwrap());
+    for (mode, others) in [(two, 1), (leasehold::Mode::Shared, 3)] {
+        let lock = scene.client.lock("y").mode(mode);
+        let handle = lock.acquire().await.unwrap().into_handle().unwrap();
+        let text = handle.reveal();
+        scene.pass(Duration::from_secs(20)).await;
+        let handle = scene.client.renew(&text.parse().unwrap()).await.unwrap();
+        scene.pass(Duration::from_secs(20)).await;
+        assert!(
+            scene
+                .client
+                .lock("y")
+                .try_acquire()
+                .await
+                .unwrap()
+                .is_none()
+        );
+        let mut beside = Vec::new();
+        for _ in 0..others {
+            beside.push(lock.try_acquire().await.unwrap().expect("room"));
+        }
+        if mode == two {
+            assert!(lock.try_acquire().await.unwrap().is_none());
+        }
+        assert_eq!(
+            scene.client.release(&handle).await.unwrap(),
+            Ended::Released
+        );
+        drop(beside);
+        scene.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_ttl_counts_from_the_next_renewal_on() {
+    let scene = Scene::single();
+    let handle = handle(&scene.client).await;
+    let longer = handle.clone().with_ttl(LeaseTerms::TTL_MAX);
+    let sent = scene.now();
+    let renewed = scene.client.renew(&longer).await.unwrap();
+    let margin = LeaseTerms::single().margin(LeaseTerms::TTL_MAX);
+    assert_eq!(
+        renewed.deadline(),
+        Some(sent + LeaseTerms::TTL_MAX - margin)
+    );
+    let before = renewals(&scene);
+    for ttl in [Duration::from_millis(99), LeaseTerms::TTL_MAX + STEP] {
+        let error = scene.client.renew(&renewed.clone().with_ttl(ttl)).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("{ttl:?}")) && text.contains("100ms to 60s"),
+            "{text}"
+        );
+    }
+    assert_eq!(renewals(&scene), before, "nothing was sent");
+    // A shorter one brings the deadline in, and not the end of the lease.
+    let short = renewed.with_ttl(SECOND);
+    let short = scene.client.renew(&short).await.unwrap();
+    let margin = LeaseTerms::single().margin(SECOND);
+    assert_eq!(short.deadline(), Some(sent + SECOND - margin));
+    let shut = shut_for_single(&scene).await;
+    assert_eq!(shut.as_secs(), LeaseTerms::TTL_MAX.as_secs());
+}
+
+/// As [`shut_for`], of a store without a quorum around it.
+async fn shut_for_single(scene: &Scene) -> Duration {
+    let began = scene.now();
+    while !is_free(&scene.client).await {
+        scene.pass(STEP).await;
+    }
+    scene.now().since(began)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_hold_ends_a_handle_too() {
+    let scene = Scene::single();
+    let hold = Duration::from_secs(40);
+    let granted = scene.now();
+    let lock = scene.client.lock("x").max_hold(hold);
+    let handle = lock.acquire().await.unwrap().into_handle().unwrap();
+    scene.pass(Duration::from_secs(20)).await;
+    let handle = scene.client.renew(&handle).await.unwrap();
+    assert_eq!(handle.deadline(), Some(granted + hold));
+    let guard = scene.client.adopt(&handle).await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::MaxHold);
+    assert_eq!(scene.now(), granted + hold);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_handle_of_a_lock_with_a_delay_frees_nothing() {
+    let scene = Scene::quorum(3);
+    let lock = scene.client.lock("x").lock_delay(Duration::from_secs(20));
+    let handle = lock.acquire().await.unwrap().into_handle().unwrap();
+    assert_eq!(handle.ttl(), TTL);
+    let handle = scene.client.renew(&handle).await.unwrap();
+    scene.pass(TTL).await;
+    assert_eq!(scene.client.release(&handle).await.unwrap(), Ended::WasLost);
+    assert!(!is_free(&scene.client).await);
+    assert_eq!(shut_for(&scene).await.as_secs(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_several_shares_makes_no_handle_and_a_lost_guard_none_either() {
+    let scene = Scene::quorum(3);
+    let guard = hold(&scene.client).await;
+    let error = guard.share().into_handle().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    scene.pass(2 * TTL).await;
+    assert!(guard.is_valid(), "the other share is kept");
+    guard.give_up();
+    assert_eq!(guard.into_handle().unwrap_err().kind(), ErrorKind::Lost);
+    scene.settle().await;
+    assert!(is_free(&scene.client).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_stays_shut_for_the_span_and_hardly_longer() {
+    for members in [1, 3, 5] {
+        let scene = Scene::quorum(members);
+        let guard = hold(&scene.client).await;
+        scene.pass(Duration::from_secs(2)).await;
+        let span = Duration::from_secs(45);
+        guard.leave_for(span).await.unwrap();
+        let shut = shut_for(&scene).await;
+        let most = span * 10 / 9 + SECOND;
+        assert!(shut >= span && shut <= most, "{shut:?} of {members}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_stands_long_enough_is_left_without_a_word() {
+    let scene = Scene::quorum(3);
+    let guard = hold(&scene.client).await;
+    guard.leave_for(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(renewals(&scene), 0);
+    let shut = shut_for(&scene).await;
+    assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaving_has_the_limits_of_any_lease() {
+    let scene = Scene::quorum(3);
+    let error = hold(&scene.client)
+        .await
+        .leave_for(Duration::from_secs(54))
+        .await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("54s: at most 53.5s"), "{error}");
+    scene.settle().await;
+    assert!(is_free(&scene.client).await, "it is freed");
+    let longest = Duration::from_millis(53_499);
+    hold(&scene.client).await.leave_for(longest).await.unwrap();
+    assert!(shut_for(&scene).await >= longest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_on_a_dead_store_is_told_and_the_last_lease_stands() {
+    let scene = Scene::quorum(3);
+    let guard = hold(&scene.client).await;
+    scene.members[0].set(Fault::Unreachable);
+    scene.members[1].set(Fault::Unreachable);
+    let error = guard.leave_for(Duration::from_secs(50)).await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown);
+    scene.members[0].set(Fault::None);
+    scene.members[1].set(Fault::None);
+    assert!(!is_free(&scene.client).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_locks_are_left_at_the_same_time() {
+    let scene = Scene::quorum(3);
+    let guards = scene.client.lock_all(["x", "y"]).acquire().await.unwrap();
+    let span = Duration::from_secs(40);
+    for (key, left) in guards.leave_for(span).await {
+        assert!(left.is_ok(), "{key}: {left:?}");
+    }
+    assert!(shut_for(&scene).await >= span - STEP);
+}
