@@ -1,5 +1,6 @@
 //! How a lock outlives a command that ended too soon for `--min-hold`.
 
+use std::fmt;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
@@ -39,15 +40,24 @@ impl MinHold<'_> {
             Hold::Own(guards) if guards.is_valid() => guards,
             hold => return hold.end(self.output).await,
         };
+        let mut has_stayed = false;
         loop {
             let rest = self.until.since(SystemClock.now());
             match step(rest, self.leases.as_ref(), self.hurried) {
-                Step::Free => return free(guards, self.output).await,
+                Step::Free => {
+                    let loss = free(guards, self.output).await;
+                    if let Some(loss) = loss.as_ref().filter(|_| has_stayed) {
+                        self.warn(&loss.lock, &loss.reason);
+                    }
+                    // What was lost after the command had ended cost it nothing.
+                    return loss.filter(|_| !has_stayed);
+                }
                 Step::Leave(span) => {
                     self.leave(guards, span).await;
                     return None;
                 }
                 Step::Stay(until_left) => {
+                    has_stayed = true;
                     let at = SystemClock.now() + rest.saturating_sub(until_left);
                     if rest > BRIEF {
                         let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
@@ -60,9 +70,7 @@ impl MinHold<'_> {
                         biased;
                         lost = guards.lost() => {
                             let (key, reason) = lost;
-                            let key = key.as_str();
-                            let text = format!("lock {key:?} is not kept for --min-hold: it was lost: {reason}");
-                            self.output.say(&Message::Warning(&text));
+                            self.warn(key.as_str(), &reason);
                             return None;
                         }
                         // If signals cannot be read any more, it does not stay either.
@@ -77,11 +85,14 @@ impl MinHold<'_> {
     async fn leave(&self, guards: GuardSet, span: Duration) {
         for (key, left) in guards.leave_for(span).await {
             if let Err(error) = left {
-                let key = key.as_str();
-                let text = format!("lock {key:?} is not kept for --min-hold: {error}");
-                self.output.say(&Message::Warning(&text));
+                self.warn(key.as_str(), &error);
             }
         }
+    }
+
+    fn warn(&self, lock: &str, why: &dyn fmt::Display) {
+        let text = format!("lock {lock:?} is not kept for --min-hold: {why}");
+        self.output.say(&Message::Warning(&text));
     }
 }
 

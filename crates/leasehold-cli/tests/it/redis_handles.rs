@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Sandbox};
 use crate::hold::{bash, example};
-use crate::redis::{formed_set, run};
+use crate::redis::{formed_set, run, start};
 
 fn with_handle(sandbox: &Sandbox, urls: &[String], handle: &str, args: &[&str]) -> Ended {
     let mut command = sandbox.without_store();
@@ -67,8 +67,14 @@ fn check_the_life_of_a_handle(sandbox: &Sandbox, urls: &[String]) {
     );
     let third = line(&renewed).to_owned();
     assert!(is_busy(sandbox, urls));
+    let waiter = start(sandbox, urls, &["run", "-w", "40s", "x", "true"]);
+    waiter.says("1st in the queue");
     // Any of them frees the lock, and only once.
+    let released = SystemClock.now();
     assert_eq!(with_handle(sandbox, urls, second, &["release"]).stdout, "");
+    assert_eq!(waiter.wait().code(), 0);
+    let handed_over = SystemClock.now().since(released);
+    assert!(handed_over < Duration::from_secs(15), "{handed_over:?}");
     assert!(!is_busy(sandbox, urls));
     let again = on_stdin(sandbox, urls, &third, &["release"]);
     again.fails(76, &["\"x\" was not held by this handle any more"]);
