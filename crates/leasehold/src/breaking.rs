@@ -38,7 +38,8 @@ impl Break {
     }
 
     /// The lock is free at once, and handed over as after a release. The holder may go on until its
-    /// next renewal: meanwhile nothing but a check of fences protects what the lock is for.
+    /// next renewal: meanwhile nothing but a check of fences protects what the lock is for. A delay of
+    /// the lock ([`Lock::lock_delay`](crate::Lock::lock_delay)) is cut off, too.
     pub fn at_once() -> Self {
         Self {
             at_once: true,

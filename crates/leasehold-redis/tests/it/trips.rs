@@ -124,7 +124,10 @@ async fn a_mutex_runs_the_same_commands_as_if_there_were_no_permits() {
     let expected = [
         // The attempt: one write, no script.
         ("set", 1),
-        ("zadd", 1),
+        // And two in the first renewal, which notes the fence, in place of those before.
+        ("zadd", 3),
+        ("zscore", 1),
+        ("zremrangebyscore", 1),
         // Two scripts, each of which asks whose the lock is.
         ("evalsha", 2),
         ("get", 2),
@@ -151,6 +154,23 @@ async fn a_mutex_runs_the_same_commands_as_if_there_were_no_permits() {
         .iter()
         .filter(|(name, _)| !known(name) && !name.starts_with("config"));
     assert_eq!(others.count(), 0, "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_later_renewal_looks_after_the_fence_and_writes_nothing_of_it() {
+    let server = RedisServer::start();
+    let store = at(server.port(), "", "");
+    let writer = claim("deploy");
+    let grant = granted(&store, &writer).await;
+    let lease = [held(&writer, &grant)];
+    store.renew_sampled(&lease).await.unwrap();
+    server.command(&["CONFIG", "RESETSTAT"]);
+    store.renew_sampled(&lease).await.unwrap();
+    let calls = commands(&server);
+    let count = |name: &str| calls.iter().find(|(found, _)| found == name).map(|it| it.1);
+    assert_eq!(count("zscore"), Some(1), "{calls:?}");
+    assert_eq!(count("zadd"), None, "{calls:?}");
+    assert_eq!(count("zremrangebyscore"), None, "{calls:?}");
 }
 
 /// Several runs of the script, one look at the mark: it is that of all of them.
