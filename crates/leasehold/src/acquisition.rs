@@ -217,7 +217,7 @@ impl Acquisition {
         let spread = self
             .context
             .ambient
-            .random_span(Duration::ZERO, self.ttl / 30);
+            .random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, sent, spread);
         let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), fence, lease);
         let tenure = Arc::new(tenure);

@@ -1,6 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
@@ -12,6 +11,7 @@ use crate::background;
 use crate::claim::{Claim, Held, Mode};
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
+use crate::lease::EARLY_MAX;
 use crate::nursery::Nursery;
 use crate::store::Store;
 use crate::tenure::Tenure;
@@ -179,11 +179,7 @@ impl Keeper {
 
     fn on_time(&mut self) {
         let now = self.ambient.clock.now();
-        if self
-            .nursery
-            .due()
-            .is_some_and(|due| due <= now + BATCH_WINDOW)
-        {
+        if self.nursery.due().is_some_and(|due| due <= now + EARLY_MAX) {
             for tenure in self.nursery.take_all() {
                 self.keep(tenure);
             }
@@ -192,7 +188,7 @@ impl Keeper {
         let due: Vec<u64> = self
             .timers
             .iter()
-            .take_while(|&&(at, _)| at <= now + BATCH_WINDOW)
+            .take_while(|&&(at, _)| at <= now + EARLY_MAX)
             .map(|&(_, id)| id)
             .collect();
         let mut renewable = Vec::new();
@@ -204,9 +200,7 @@ impl Keeper {
                 self.drop_lost(id, reason);
                 continue;
             }
-            let renew_at = kept.tenure.renew_at();
-            let is_due = renew_at.is_some_and(|at| at <= now + BATCH_WINDOW);
-            if kept.renewing.is_none() && is_due {
+            if kept.renewing.is_none() && kept.tenure.is_due(now) {
                 renewable.push((id, kept.begin_renewal()));
             }
             self.schedule(id);
@@ -323,9 +317,6 @@ fn all_unknown(count: usize, kind: ErrorKind, message: &str) -> Vec<Renewal> {
     let error = Error::new(kind, message).with_unknown_effect();
     vec![Renewal::Unknown(error); count]
 }
-
-/// Renewals due so close together are sent as one batch.
-const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// So many leases are renewed by one message at most.
 const BATCH_MAX: usize = 128;

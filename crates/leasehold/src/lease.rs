@@ -15,6 +15,25 @@ pub(crate) struct LeaseTimes {
     pub(crate) max_hold: Option<Duration>,
 }
 
+impl LeaseTimes {
+    /// From one renewal to the next.
+    pub(crate) fn beat(&self) -> Duration {
+        self.ttl / 3
+    }
+
+    /// By how much the first renewal may come before the beat: leases taken together then fall on
+    /// most of a beat, and no second of it gets more than 10/7 of its share. The rest of it is left to
+    /// locks that are given back soon and need no renewal.
+    pub(crate) fn spread(&self) -> Duration {
+        self.beat().saturating_sub(self.ttl / 10)
+    }
+
+    /// A renewal may be sent so much before it is due, together with others.
+    pub(crate) fn early(&self) -> Duration {
+        (self.ttl / 30).min(EARLY_MAX)
+    }
+}
+
 /// Held until a deadline that only moves forward, then lost for ever.
 ///
 /// Every deadline counts from before the request that earned it was *sent*: the store cannot have
@@ -25,6 +44,9 @@ pub(crate) struct Lease {
     /// When the store may let it expire, less the margin.
     lease_deadline: Option<BootInstant>,
     hold_deadline: Option<BootInstant>,
+    /// When a renewal is due if all goes well. All are whole beats apart: leases that are sent in one
+    /// message, or were in doubt at one time, would otherwise stay together for ever.
+    next_beat: BootInstant,
     renew_at: Option<BootInstant>,
     /// A renewal is under way.
     renewing: bool,
@@ -42,21 +64,24 @@ enum State {
 }
 
 impl Lease {
-    /// A lease granted to a request that was sent at `sent`. `spread`, below ttl/30, brings the
-    /// first renewal forward, so that leases taken together are not renewed together for ever.
+    /// A lease granted to a request that was sent at `sent`. `spread`, random and at most
+    /// [`LeaseTimes::spread`], brings the first renewal forward, so that leases taken together are
+    /// not renewed together.
     pub(crate) fn granted(times: LeaseTimes, sent: BootInstant, spread: Duration) -> Self {
+        let next_beat = sent + times.beat().saturating_sub(spread);
         let mut lease = Self {
             times,
             lease_deadline: times
                 .margin
                 .map(|margin| sent + times.ttl.saturating_sub(margin)),
             hold_deadline: times.max_hold.map(|span| sent + span),
+            next_beat,
             renew_at: None,
             renewing: false,
             resumed: false,
             state: State::Held,
         };
-        lease.plan_renewal(sent + (times.ttl / 3).saturating_sub(spread));
+        lease.plan_renewal(next_beat);
         lease
     }
 
@@ -137,7 +162,8 @@ impl Lease {
         self.resumed = false;
         self.lease_deadline = known.max(earned);
         self.state = State::Held;
-        self.plan_renewal(sent + self.times.ttl / 3);
+        self.next_beat = self.beat_after(sent);
+        self.plan_renewal(self.next_beat);
         Ok(())
     }
 
@@ -174,6 +200,25 @@ impl Lease {
         self.renew_at
     }
 
+    /// Whether a renewal that is sent at `now` is the one that is due next.
+    pub(crate) fn is_due(&self, now: BootInstant) -> bool {
+        let soon = now + self.times.early();
+        self.renew_at.is_some_and(|at| at <= soon)
+    }
+
+    /// The first beat that a renewal sent at `sent` was not sent for: at most a beat and
+    /// [`LeaseTimes::early`] later.
+    fn beat_after(&self, sent: BootInstant) -> BootInstant {
+        let seen_to = sent + self.times.early();
+        if seen_to < self.next_beat {
+            return self.next_beat;
+        }
+        let beat = self.times.beat().as_nanos().max(1);
+        let over = seen_to.since(self.next_beat).as_nanos() % beat;
+        let left = u64::try_from(beat - over).unwrap_or(u64::MAX);
+        seen_to + Duration::from_nanos(left)
+    }
+
     fn plan_renewal(&mut self, at: BootInstant) {
         let lasts_anyway = match (self.hold_deadline, self.lease_deadline) {
             (Some(hold), Some(lease)) => hold <= lease,
@@ -185,6 +230,12 @@ impl Lease {
 
 /// A renewal in doubt is repeated at least this often.
 const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Renewals due so close together travel together.
+pub(crate) const EARLY_MAX: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod beat_tests;
 
 #[cfg(test)]
 mod tests {

@@ -57,7 +57,8 @@ impl Lock {
     }
 
     /// How long the lock stays shut after its holder died: the time to live of each lease, which
-    /// is renewed from a third of it on. Default 30 s; without effect where the kernel frees locks.
+    /// is renewed whenever a third of it is over, for the first time somewhat sooner. Default 30 s;
+    /// without effect where the kernel frees locks.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self

@@ -82,7 +82,24 @@ impl Owner {
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:032x}", self.client, self.nonce)
+        let mut text = [b'.'; CLIENT_DIGITS + 1 + NONCE_DIGITS];
+        write_hex(&mut text[..CLIENT_DIGITS], self.client.0);
+        let (high, low) = text[CLIENT_DIGITS + 1..].split_at_mut(NONCE_DIGITS / 2);
+        write_hex(high, (self.nonce >> 64) as u64);
+        write_hex(low, self.nonce as u64);
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+const CLIENT_DIGITS: usize = 16;
+const NONCE_DIGITS: usize = 32;
+
+/// Writes the last digits of `bits`, as many as there is room for. Each message carries an owner, and
+/// what formats any number in any way takes several times as long.
+fn write_hex(digits: &mut [u8], mut bits: u64) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(bits & 0xf) as usize];
+        bits >>= 4;
     }
 }
 
@@ -162,6 +179,9 @@ mod tests {
         let text = owner.to_string();
         assert_eq!(text.len(), 16 + 1 + 32);
         assert_eq!(text.parse(), Ok(owner));
+        let (client, nonce) = (ClientId(0xa0), u128::from(u64::MAX) << 32);
+        let text = Owner { client, nonce }.to_string();
+        assert_eq!(text, "00000000000000a0.00000000ffffffffffffffff00000000");
     }
 
     #[test]

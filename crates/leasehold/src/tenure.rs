@@ -135,8 +135,8 @@ impl Tenure {
         }
     }
 
-    pub(crate) fn renew_at(&self) -> Option<BootInstant> {
-        self.lease().renew_at()
+    pub(crate) fn is_due(&self, now: BootInstant) -> bool {
+        self.lease().is_due(now)
     }
 
     pub(crate) fn lost_token(&self) -> &CancellationToken {

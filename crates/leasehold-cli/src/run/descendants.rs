@@ -4,7 +4,7 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 /// Everything a guardian answers for: the process group that CMD leads, and whatever descends from
@@ -24,10 +24,16 @@ pub(super) struct Family {
 
 impl Family {
     /// A family that has no member yet.
-    pub(super) fn below(root: Pid) -> io::Result<Self> {
-        let children = table()?
-            .into_iter()
-            .filter(|process| process.parent == root);
+    pub(super) fn below_this_process() -> io::Result<Self> {
+        let root = Pid::this();
+        // The kernel knows at once that there is none, and the table takes as long as there are
+        // processes on the machine.
+        let table = if has_children()? {
+            table()?
+        } else {
+            Vec::new()
+        };
+        let children = table.iter().filter(|process| process.parent == root);
         Ok(Self {
             root,
             group: None,
@@ -67,20 +73,50 @@ impl Family {
 
     /// Lets go of the adopted children that have ended, all but `kept`.
     pub(super) fn reap_orphans(&self, kept: Option<Pid>) -> io::Result<()> {
+        loop {
+            match waitid(Id::All, ENDED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT) {
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
+                Ok(status) => match status.pid().filter(|pid| Some(*pid) != kept) {
+                    Some(orphan) => reap(orphan)?,
+                    None => break,
+                },
+                // Killed by a real-time signal, which has no name.
+                Err(Errno::EINVAL) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        // The kernel goes on showing this one, and the table shows those behind it.
         for process in table()? {
             let adopted = process.parent == self.root && Some(process.pid) != kept;
             if adopted && process.state == b'Z' {
-                match waitpid(process.pid, Some(WaitPidFlag::WNOHANG)) {
-                    Ok(_) | Err(Errno::ECHILD) => {}
-                    // Killed by a real-time signal, which has no name: reaped all the same.
-                    Err(Errno::EINVAL) => {}
-                    Err(errno) => return Err(errno.into()),
-                }
+                reap(process.pid)?;
             }
         }
         Ok(())
     }
 }
+
+fn has_children() -> io::Result<bool> {
+    let any = ENDED | WaitPidFlag::WSTOPPED | WaitPidFlag::WCONTINUED | WaitPidFlag::__WALL;
+    match waitid(Id::All, any | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT) {
+        Err(Errno::ECHILD) => Ok(false),
+        // EINVAL: one was killed by a real-time signal.
+        Ok(_) | Err(Errno::EINVAL) => Ok(true),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Lets go of a child that has ended.
+fn reap(child: Pid) -> io::Result<()> {
+    match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
+        Ok(_) | Err(Errno::ECHILD) => Ok(()),
+        // Killed by a real-time signal, which has no name: reaped all the same.
+        Err(Errno::EINVAL) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+const ENDED: WaitPidFlag = WaitPidFlag::WEXITED;
 
 /// One line of the system's table of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +234,23 @@ mod tests {
                 .iter()
                 .any(|process| process.pid == own.pid)
         );
+    }
+
+    #[test]
+    fn children_are_noticed_while_they_run_and_until_they_are_reaped() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        assert!(has_children().unwrap(), "it runs");
+        let strangers = Family::below_this_process().unwrap().strangers;
+        assert!(strangers.contains(&pid));
+        drop(child.stdin.take());
+        waitid(Id::Pid(pid), ENDED | WaitPidFlag::WNOWAIT).unwrap();
+        assert!(has_children().unwrap(), "nobody has reaped it");
+        reap(pid).unwrap();
+        assert!(Process::find(pid).is_none_or(|process| process.parent != Pid::this()));
     }
 
     #[test]

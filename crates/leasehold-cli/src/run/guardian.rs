@@ -69,7 +69,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         return Ok(None);
     }
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
-    let mut family = Family::below(Pid::this())?;
+    let mut family = Family::below_this_process()?;
     let child = match command(args).spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -225,6 +225,11 @@ impl Guardian {
         if self.ending.has_begun() {
             return Ok(self.family.survivors()?.is_empty());
         }
+        self.has_ended()
+    }
+
+    /// Whether CMD ended.
+    fn has_ended(&self) -> io::Result<bool> {
         let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(self.pid), ended) {
             Ok(WaitStatus::StillAlive) => Ok(false),
@@ -261,8 +266,10 @@ impl Guardian {
             Err(errno) => return Err(errno.into()),
         }
         let ordered = sources.get(2).and_then(PollFd::any) == Some(true);
-        if self.signals.read_signal()?.is_some() {
-            // Orphans below come to this process, which lives as long as the command.
+        let is_told = self.signals.read_signal()?.is_some();
+        // Orphans below come to this process, which lives as long as the command. Those that it leaves
+        // go up to the wrapper.
+        if is_told && (self.ending.has_begun() || !self.has_ended()?) {
             self.family.reap_orphans(Some(self.pid))?;
         }
         if ordered {

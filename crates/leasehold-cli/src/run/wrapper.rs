@@ -126,7 +126,7 @@ impl<'a> Wrapper<'a> {
         signals: &'a Signals,
         output: &'a Output,
     ) -> io::Result<Self> {
-        let family = Family::below(Pid::this())?;
+        let family = Family::below_this_process()?;
         let job_control = JobControl::new(job.outer.is_some());
         let deadline = hold.deadline();
         let fences = hold.fences();

@@ -78,6 +78,15 @@ fn write_digits(digits: &mut [u8; DIGITS_MAX], mut value: u64) -> usize {
 }
 
 fn write_length(bytes: &mut Vec<u8>, kind: u8, length: usize) {
+    // Nearly every length is so short; what is put together in one piece is copied in one step.
+    let digit = |value: usize| b'0' + (value % 10) as u8;
+    if length < 10 {
+        return bytes.extend_from_slice(&[kind, digit(length), b'\r', b'\n']);
+    }
+    if length < 100 {
+        let digits = [digit(length / 10), digit(length)];
+        return bytes.extend_from_slice(&[kind, digits[0], digits[1], b'\r', b'\n']);
+    }
     let mut digits = [0; DIGITS_MAX];
     let start = write_digits(&mut digits, length as u64);
     bytes.push(kind);
@@ -135,6 +144,15 @@ mod tests {
         let written = "before*5\r\n$7\r\nPEXPIRE\r\n$5\r\ndoc\r\n\r\n\
             $20\r\n18446744073709551615\r\n$0\r\n\r\n$1\r\n0\r\n";
         assert_eq!(std::str::from_utf8(&bytes), Ok(written));
+    }
+
+    #[test]
+    fn lengths_of_any_number_of_digits_are_written_in_full() {
+        for length in [0, 9, 10, 99, 100, 101, 12_345] {
+            let mut bytes = Vec::new();
+            write_length(&mut bytes, b'$', length);
+            assert_eq!(bytes, format!("${length}\r\n").into_bytes());
+        }
     }
 
     #[test]

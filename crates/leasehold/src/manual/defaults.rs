@@ -5,7 +5,7 @@
 //! | TTL | 30 s | how long a dead holder blocks the others; three renewals may fail before it matters |
 //! | shortest TTL | 100 ms; on a quorum ten times the clock tolerance | below, the margin eats the lease |
 //! | longest TTL | 60 s | leases are renewed, so a longer one only makes a crash cost more |
-//! | first renewal | a third of the TTL, up to a thirtieth earlier | leases taken together spread out |
+//! | renewal | every third of the TTL; the first after a tenth to a third, at random | leases taken together are renewed one after the other |
 //! | renewal in doubt | every thirtieth of the TTL, at most 1 s | several tries before the deadline |
 //! | margin | a tenth of the TTL and 2 ms; on a quorum a tenth and twice the clock tolerance | clocks that run at different rates, and members that disagree |
 //! | clock tolerance | 250 ms | what NTP keeps without care; part of the set |

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 
@@ -186,7 +187,7 @@ pub(crate) async fn release(
     for (place, link) in links.iter().enumerate() {
         let departure = leaving.departure;
         let freeing = link.free(&claim, move || departure, leaving.wait.clone(), limit);
-        under_way.push(async move { (place, freeing.await) });
+        under_way.push(freeing.map(move |outcome| (place, outcome)));
     }
     let mut tally = Tally::new(links.len());
     let mut failures = Vec::new();

@@ -68,12 +68,16 @@ impl<T: Send + 'static> fmt::Debug for UnderWay<T> {
 
 /// What `request` comes to, or an error where the member's code panics: that is one member that failed,
 /// and nobody else's concern.
-pub(crate) async fn unbroken<T>(
+///
+/// No `async fn`: that would have room for `request` twice, as what it is called with and as what it
+/// awaits.
+pub(crate) fn unbroken<T>(
     request: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    let outcome = AssertUnwindSafe(request).catch_unwind().await;
-    outcome.unwrap_or_else(|_| {
-        let broken = Error::new(ErrorKind::Closed, "the request broke off");
-        Err(broken.with_unknown_effect())
+) -> impl Future<Output = Result<T, Error>> {
+    AssertUnwindSafe(request).catch_unwind().map(|outcome| {
+        outcome.unwrap_or_else(|_| {
+            let broken = Error::new(ErrorKind::Closed, "the request broke off");
+            Err(broken.with_unknown_effect())
+        })
     })
 }

@@ -14,7 +14,7 @@ fn is_renewal(call: &Call) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_is_renewed_from_a_third_of_its_ttl_on() {
+async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
     let scene = Scene::single();
     let sent = scene.now();
     let guard = scene.client.lock("x").acquire().await.unwrap();
@@ -22,7 +22,7 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on() {
     let moved = guard.deadline_moved(guard.deadline()).await.unwrap();
     let first_renewal = scene.now().since(sent);
     assert!(
-        first_renewal <= TTL / 3 && first_renewal >= TTL / 3 - TTL / 30,
+        first_renewal <= TTL / 3 && first_renewal >= TTL / 10,
         "{first_renewal:?}"
     );
     assert_eq!(moved, scene.now() + TTL - MARGIN);
@@ -82,13 +82,16 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
     let scene = Scene::single();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.members[0].set(Fault::Unreachable);
-    scene.pass(Duration::from_secs(15)).await;
+    while !guard.is_in_doubt() {
+        scene.pass(Duration::from_millis(100)).await;
+    }
+    scene.pass(Duration::from_secs(5)).await;
     assert!(guard.is_in_doubt() && guard.is_valid());
     assert_eq!(guard.state(), GuardState::InDoubt);
     let tries = scene.count(0, is_renewal);
     assert!(
         (5..=7).contains(&tries),
-        "{tries} tries in the five seconds after a third of the TTL"
+        "{tries} tries in five seconds of doubt"
     );
     scene.members[0].set(Fault::None);
     scene.pass(Duration::from_secs(2)).await;
@@ -260,6 +263,26 @@ async fn a_release_without_an_answer_is_unknown() {
         scene.client.lock("x").wait(TTL / 2).acquire().await.is_ok(),
         "freed behind our back"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_taken_together_are_renewed_in_turn_and_in_time() {
+    let scene = Scene::single();
+    let mut guards = Vec::new();
+    for n in 0..1000 {
+        let lock = scene.client.lock(format!("lock/{n}"));
+        guards.push(lock.acquire().await.unwrap());
+    }
+    let mut renewals = vec![0];
+    for _ in 0..100 {
+        scene.pass(Duration::from_secs(1)).await;
+        renewals.push(scene.count(0, is_renewal));
+        let left = guards.iter().map(leasehold::Guard::remaining).min();
+        assert!(left.unwrap() > TTL / 2 - MARGIN, "{left:?} left");
+    }
+    let most = renewals.windows(2).map(|pair| pair[1] - pair[0]).max();
+    let mean = renewals[100] / 100;
+    assert!(most.unwrap() <= 2 * mean, "{most:?} a second, {mean} mean");
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,6 +94,11 @@ impl Link {
         if self.roster.is_open(self.place) {
             return Ok(());
         }
+        // In a box of its own, as hardly any request comes here and each would have room for it.
+        Box::pin(self.ask_first(limit)).await
+    }
+
+    async fn ask_first(self: &Arc<Self>, limit: Duration) -> Result<(), Error> {
         let clock = &*self.ambient.clock;
         let began = clock.now();
         if self.roster.must_meet(self.place, began) {
