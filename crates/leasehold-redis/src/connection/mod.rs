@@ -14,6 +14,8 @@ mod opening;
 mod outbox;
 mod reply;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 pub(crate) use answer::{Answer, Refusal, read_time, wall_time};
