@@ -7,6 +7,7 @@ mod freeing;
 mod keeping;
 mod key_sets;
 mod lock_delay;
+mod losing;
 mod own_fences;
 mod paused_machine;
 mod permits;
