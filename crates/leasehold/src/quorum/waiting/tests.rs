@@ -76,6 +76,38 @@ fn who_has_left_is_queued_no_more_and_its_turn_is_for_somebody_else() {
     ));
 }
 
+#[test]
+fn what_is_taken_late_is_what_is_held_now() {
+    let (waits, _errands) = Waits::new(3, None, Ambient::default());
+    let waiter = owner();
+    let (vigil, held, before) = (begun(&waits, waiter), claim(waiter), claim(waiter));
+    vigil.hold(&held, Fence::new(1).unwrap());
+    let shared = |claim: &Claim| Arc::new(claim.clone().with_mode(Mode::Shared));
+    let mode = |owner| vigil.while_held(owner, |claim| claim.mode);
+    assert_eq!(mode(before.owner), None);
+    waits.held_as(&shared(&before));
+    assert_eq!(mode(held.owner), Some(Mode::Exclusive));
+    waits.held_as(&shared(&held));
+    assert_eq!(mode(held.owner), Some(Mode::Shared));
+}
+
+#[test]
+fn those_who_were_told_of_free_permits_together_pick_different_ones() {
+    let permits = Permits::new(2).unwrap();
+    for _ in 0..20 {
+        let (waits, _errands) = Waits::new(3, None, Ambient::default());
+        let busy = Busy {
+            free: permits.slots().collect(),
+            ..Busy::default()
+        };
+        waits.note_busy(&lock(), &busy);
+        let (first, second) = (claim(owner()), claim(owner()));
+        let picked = waits.pick(&first, permits);
+        assert_ne!(picked, waits.pick(&second, permits));
+        assert_eq!(picked, waits.pick(&first, permits), "asked again");
+    }
+}
+
 /// A clock that stands.
 #[derive(Debug)]
 struct Standing(WallTime);
@@ -109,6 +141,8 @@ fn given_back(gap: Option<Duration>, ago: Duration, wait: Wait, silent: bool) ->
         ..Busy::default()
     };
     waits.note_busy(&lock(), &busy);
+    // Whoever came after such a client tells the others.
+    waits.note_busy(&lock(), &Busy::default());
     let mut claim = claim(owner()).as_ref().clone().with_wait(wait);
     claim.proposal = WallTime::from_micros(wall.as_micros() - ago.as_micros() as u64);
     waits.departure(&claim)
