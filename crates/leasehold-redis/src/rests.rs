@@ -41,6 +41,11 @@ impl Rests {
         Some(renewal.number(REST_MS))
     }
 
+    /// The lock has no counter yet: one that it gets from now on is given its rest time.
+    pub(crate) fn has_none(&self, records: &Records) {
+        self.rests().remove(&records.lock);
+    }
+
     /// The counters are gone.
     pub(crate) fn forget(&self) {
         self.rests().clear();
@@ -75,6 +80,9 @@ mod tests {
         assert!(!is_due("a", AGAIN_AFTER - moment));
         assert!(is_due("b", AGAIN_AFTER - moment));
         assert!(is_due("a", AGAIN_AFTER));
+        assert!(!is_due("a", AGAIN_AFTER + moment));
+        rests.has_none(&lock("a"));
+        assert!(is_due("a", AGAIN_AFTER + moment));
         assert!(!is_due("a", AGAIN_AFTER + moment));
         rests.forget();
         assert!(is_due("a", AGAIN_AFTER + moment));

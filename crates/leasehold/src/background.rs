@@ -267,3 +267,33 @@ async fn start_all(mut inbox: UnboundedReceiver<Task>) {
         spawn(task);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock as _, SystemClock, within};
+
+    /// Waits for the word that there is nobody to carry the task out.
+    async fn assert_closed(outcome: Outcome<()>) {
+        let limit = SystemClock.now() + Duration::from_secs(60);
+        let outcome = within(&SystemClock, limit, outcome).await;
+        let error = outcome.expect("a word").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_task_is_told_that_the_thread_ended() {
+        let mut background = Background::start().unwrap();
+        let (begun, has_begun) = oneshot::channel();
+        let under_way = background.run(async {
+            let _ = begun.send(());
+            std::future::pending::<()>().await;
+        });
+        has_begun.await.unwrap();
+        let not_begun = background.run(std::future::pending());
+        background.stop(std::future::ready(()));
+        assert_closed(under_way).await;
+        assert_closed(not_begun).await;
+        assert_closed(background.run(std::future::ready(()))).await;
+    }
+}

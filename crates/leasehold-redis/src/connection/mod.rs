@@ -14,6 +14,8 @@ mod opening;
 mod outbox;
 mod reply;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod visit;
 

@@ -1,7 +1,7 @@
-use leasehold::Store;
+use leasehold::{Attempt, Member, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{claim, granted, key, member, one_of, released, shared};
+use crate::support::{claim, granted, key, member, one_of, queued, released, shared};
 
 #[tokio::test]
 async fn a_free_lock_leaves_nothing_and_one_in_use_keeps_its_counter() {
@@ -34,6 +34,36 @@ async fn a_free_lock_leaves_nothing_and_one_in_use_keeps_its_counter() {
     granted(&store, &free).await;
     let rest = server.command(&["PTTL", "leasehold:fence:0:{free}:free"]);
     assert!(matches!(rest, Reply::Integer(1..)), "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_lock_that_is_free_but_waited_for_keeps_its_counter() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let (held, waits) = (claim("deploy"), claim("deploy"));
+    granted(&store, &held).await;
+    let turn = queued(&waits);
+    let refused = store.acquire_in_turn(&waits, &turn).await.unwrap();
+    assert!(matches!(refused, Attempt::Busy(_)));
+    // As an operator may free it.
+    server.command(&["DEL", "deploy"]);
+    let in_use = store.forget(&[key("deploy")]).await.unwrap();
+    assert_eq!(in_use, [key("deploy")]);
+    let counter = "leasehold:fence:0:{deploy}:deploy";
+    assert_eq!(server.command(&["EXISTS", counter]), Reply::Integer(1));
+    store
+        .leave_queue(&key("deploy"), waits.owner)
+        .await
+        .unwrap();
+    assert_eq!(store.forget(&[key("deploy")]).await.unwrap(), []);
+    // Whatever is left of a lock says that it is in use.
+    for kind in ["readers", "queue", "offered", "slots"] {
+        let record = format!("leasehold:{kind}:{{deploy}}:deploy");
+        server.command(&["HSET", &record, "a", "1"]);
+        let in_use = store.forget(&[key("deploy")]).await.unwrap();
+        assert_eq!(in_use, [key("deploy")], "{kind}");
+        server.command(&["DEL", &record]);
+    }
 }
 
 #[tokio::test]

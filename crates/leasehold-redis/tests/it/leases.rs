@@ -1,10 +1,13 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, WallTime};
-use leasehold::{ErrorKind, Fence, LostReason, Member, Release, Renewal, Seal, Store};
+use leasehold::{Attempt, ErrorKind, Fence, LostReason, Member, Release, Renewal, Seal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{busy, claim, eventually, granted, held, member, refused, released, value};
+use crate::support::{
+    busy, claim, eventually, granted, held, member, one_of, queued, refused, released, shared,
+    value,
+};
 
 #[tokio::test]
 async fn one_owner_holds_and_the_next_gets_it_after_the_release() {
@@ -46,7 +49,7 @@ async fn fences_grow_though_the_server_forgot_everything() {
     let after = eventually("a grant after the restart", async || {
         let again = claim("deploy");
         match store.acquire(&again).await {
-            Ok(leasehold::Attempt::Granted(grant)) => Some(grant.fence),
+            Ok(Attempt::Granted(grant)) => Some(grant.fence),
             _ => None,
         }
     });
@@ -140,7 +143,7 @@ async fn a_lock_of_another_type_is_named() {
     let server = RedisServer::start();
     let store = member(&server);
     server.command(&["HSET", "deploy", "uuid:1", "1"]);
-    for claim in [claim("deploy"), crate::support::shared("deploy")] {
+    for claim in [claim("deploy"), shared("deploy")] {
         let error = refused(&store, &claim).await;
         assert_eq!(error.kind(), ErrorKind::ForeignLock);
         let text = error.to_string();
@@ -161,7 +164,7 @@ async fn a_damaged_counter_is_corrupt_and_leaves_nothing_held() {
     let server = RedisServer::start();
     let store = member(&server);
     server.command(&["SET", "leasehold:fence:0:{deploy}:deploy", "text"]);
-    for mine in [claim("deploy"), crate::support::shared("deploy")] {
+    for mine in [claim("deploy"), shared("deploy")] {
         let error = refused(&store, &mine).await;
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert_eq!(error.effect(), leasehold::Effect::Unknown);
@@ -174,7 +177,7 @@ async fn a_damaged_counter_is_corrupt_and_leaves_nothing_held() {
 async fn after_a_release_nothing_stays_for_ever() {
     let server = RedisServer::start();
     let store = member(&server);
-    for mine in [claim("deploy"), crate::support::shared("deploy")] {
+    for mine in [claim("deploy"), shared("deploy")] {
         granted(&store, &mine).await;
         released(&store, &mine).await;
     }
@@ -201,7 +204,12 @@ async fn neither_a_crash_nor_a_refusal_leaves_a_counter_for_ever() {
     server.command(&["SET", "foreign", "token"]);
     busy(&store, &claim("foreign")).await;
     granted(&store, &claim("crashed")).await;
-    for name in ["foreign", "crashed"] {
+    granted(&store, &shared("reader")).await;
+    granted(&store, &one_of("permit", 2)).await;
+    let waiter = claim("waiter");
+    let attempt = store.acquire_in_turn(&waiter, &queued(&waiter)).await;
+    assert!(matches!(attempt, Ok(Attempt::Granted(_))));
+    for name in ["foreign", "crashed", "reader", "permit", "waiter"] {
         let fence = format!("leasehold:fence:0:{{{name}}}:{name}");
         let left = server.command(&["PTTL", &fence]);
         assert!(
@@ -209,6 +217,19 @@ async fn neither_a_crash_nor_a_refusal_leaves_a_counter_for_ever() {
             "{name}: {left:?}"
         );
     }
+}
+
+/// As where an attempt never arrived, and its release did.
+#[tokio::test]
+async fn a_release_before_the_first_grant_leaves_no_counter_for_ever() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let lost = claim("deploy");
+    assert_eq!(store.release(&lost).await.unwrap(), Release::WasLost);
+    let mine = claim("deploy");
+    granted(&store, &mine).await;
+    let left = server.command(&["PTTL", "leasehold:fence:0:{deploy}:deploy"]);
+    assert!(matches!(left, Reply::Integer(left) if left > 0), "{left:?}");
 }
 
 /// Its rest time is not set again at each use. A server whose data vanish shows another mark.
@@ -252,7 +273,7 @@ async fn prefix_and_hash_tag_lead_to_the_right_keys() {
 async fn a_lock_that_an_operator_broke_is_lost_and_busy_until_it_ends() {
     let server = RedisServer::start();
     let store = member(&server);
-    for mine in [claim("deploy"), crate::support::shared("deploy")] {
+    for mine in [claim("deploy"), shared("deploy")] {
         let lease = held(&mine, &granted(&store, &mine).await);
         server.command(&["SET", "deploy", "leasehold:broken:by ann"]);
         let answers = store.renew(&[lease]).await;
@@ -260,7 +281,7 @@ async fn a_lock_that_an_operator_broke_is_lost_and_busy_until_it_ends() {
             matches!(answers[..], [Renewal::Lost(LostReason::Broken)]),
             "{answers:?}"
         );
-        for other in [claim("deploy"), crate::support::shared("deploy")] {
+        for other in [claim("deploy"), shared("deploy")] {
             assert_eq!(busy(&store, &other).await.holder, None);
         }
         assert_eq!(store.release(&mine).await.unwrap(), Release::WasLost);

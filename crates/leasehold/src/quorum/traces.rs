@@ -150,8 +150,13 @@ pub(crate) const FOLLOW_UP_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use super::*;
-    use crate::ambient::SystemEntropy;
+    use crate::ambient::{Ambient, SystemEntropy};
+    use crate::holder::ClientInfo;
+    use crate::key::Key;
     use crate::owner::ClientId;
 
     fn owner() -> Owner {
@@ -192,6 +197,23 @@ mod tests {
             traces.begin_freeing(owner),
             Freeing::Begin { doubtful: true }
         ));
+    }
+
+    #[test]
+    fn what_is_given_back_is_put_back_nowhere_from_then_on() {
+        let ambient = Ambient::default();
+        let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+        let (key, wall) = (Key::new("lock").unwrap(), ambient.clock.wall());
+        let ttl = Duration::from_secs(30);
+        let claim = Claim::new(key, owner(), ttl, wall, info);
+        let mut traces = Traces::default();
+        traces.renewing(&claim);
+        assert!(traces.is_renewing(&claim));
+        traces.begin_freeing(claim.owner);
+        assert!(!traces.is_renewing(&claim), "its renewal is under way");
+        traces.renewing(&claim);
+        assert!(!traces.is_renewing(&claim), "its renewal begins late");
+        traces.freed(claim.owner);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Attempt, Effect, Ended, Key, Store};
 use leasehold_testkit::{Call, Fault};
 
-use crate::scene::{Scene, TTL};
+use crate::scene::{Scene, TTL, take};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_frozen_member_does_when_it_thaws_is_freed() {
@@ -20,6 +20,26 @@ async fn what_a_frozen_member_does_when_it_thaws_is_freed() {
     scene.members[1].set(Fault::Unreachable);
     let guard = scene.client.lock("x").try_acquire().await.unwrap();
     assert!(guard.is_some(), "m0 and m2 are free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_was_sent_nothing_is_freed() {
+    let scene = Scene::quorum(3);
+    let of = |name| {
+        scene.count(2, |call| match call {
+            Call::Acquire(claim) | Call::Release(claim) => claim.key.as_str() == name,
+            _ => false,
+        })
+    };
+    scene.members[2].set(Fault::Frozen);
+    take(&scene.client, "x").await;
+    scene.pass(Duration::from_secs(2)).await;
+    // By now it counts as silent, and is asked for nothing more.
+    take(&scene.client, "y").await;
+    scene.members[2].set(Fault::None);
+    scene.pass(TTL).await;
+    assert!(of("x") >= 2, "what may have arrived is freed");
+    assert_eq!(of("y"), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::{Effect, Ended, ErrorKind, GuardState, LostReason};
 use leasehold_testkit::{Call, Fault};
 
-use crate::scene::{MARGIN, Scene, TTL};
+use crate::scene::{MARGIN, Scene, TTL, take};
 
 fn is_renewal(call: &Call) -> bool {
     matches!(call, Call::Renew(_))
@@ -41,6 +41,32 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
         renewals,
         "a freed lock is renewed no more"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
+    let scene = Scene::single();
+    // The first one of which the keeper hears: it looks after the others, too, when this one is due.
+    let kept = scene.client.lock("kept").acquire().await.unwrap();
+    for _ in 0..10 {
+        take(&scene.client, "x").await;
+    }
+    scene.pass(TTL).await;
+    assert!(kept.is_valid());
+    let of_others =
+        |call: &Call| matches!(call, Call::Renew(claim) if claim.key.as_str() != "kept");
+    assert_eq!(scene.count(0, of_others), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
+    let scene = Scene::single();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[0].set(Fault::Unreachable);
+    scene.pass(TTL).await;
+    // The keeper found out before anybody asked.
+    assert!(guard.lost_token().is_cancelled());
+    assert!(!guard.is_valid());
 }
 
 #[tokio::test(start_paused = true)]

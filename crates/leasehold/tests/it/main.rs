@@ -10,6 +10,7 @@ mod keeping;
 mod key_sets;
 mod leading;
 mod lock_delay;
+mod losing;
 mod own_fences;
 mod paused_machine;
 mod permits;

@@ -114,6 +114,27 @@ async fn barging_is_served_before_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_was_refused_a_moment_ago_is_queued_by_its_first_request() {
+    let scene = Scene::quorum(3);
+    let _holder = hold(&scene.client).await;
+    let client = scene.other_client();
+    let lock = client.lock("line");
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    for (pause, plainly) in [(500, 0), (1_001, 1)] {
+        scene.pass(Duration::from_millis(pause)).await;
+        let before = scene.members[0].calls().len();
+        let waiting = leasehold::background::spawn(lock.acquire());
+        scene.settle().await;
+        let calls = scene.members[0].calls().split_off(before);
+        let is_plain = |call: &&Call| matches!(call, Call::Acquire(_));
+        assert_eq!(calls.iter().filter(is_plain).count(), plainly, "{calls:?}");
+        assert!(matches!(calls.last(), Some(Call::AcquireInTurn(..))));
+        waiting.abort();
+        scene.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_far_behind_ask_seldom() {
     let scene = Scene::quorum(1);
     let holder = hold(&scene.client).await;

@@ -34,6 +34,22 @@ async fn a_wait_that_is_over_in_the_middle_of_its_turn_hands_it_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_never_came_in_at_a_minority_is_out_of_its_queue_with_the_release() {
+    let scene = Scene::quorum(3);
+    let before = held_by_hand(&scene).await;
+    let waiting = leasehold::background::spawn(scene.client.lock("line").acquire());
+    scene.settle().await;
+    free_at(&scene, &before, [0, 1]).await;
+    let guard = waiting.await.unwrap().unwrap();
+    let key = Key::new("line").unwrap();
+    let queued = async || scene.stores[2].waiters(&key).await.unwrap().len();
+    assert_eq!(queued().await, 1, "its turn may yet come there");
+    guard.release().await.unwrap();
+    scene.settle().await;
+    assert_eq!(queued().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_minority_of_dead_members_changes_nothing() {
     for fault in [Fault::Unreachable, Fault::Frozen] {
         let scene = Scene::quorum(5);

@@ -82,6 +82,38 @@ fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
 }
 
 #[test]
+fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
+    let mut world = World::new(3);
+    world.meet_all();
+    // As above; and of the two witnesses one now seems to have seen the change an hour ago.
+    world.step(1, -3_600);
+    world.restart(1, true);
+    world.meet(1);
+    world.keep_cards();
+    world.step(1, 3_600);
+    world.step(0, 3_600);
+    world.pass(2);
+    world.forget_the_client();
+    world.meet_all();
+    let left = world.forgot(1).as_secs();
+    assert!((58..=60).contains(&left), "{left}");
+}
+
+#[test]
+fn what_a_member_said_before_its_latest_word_changes_nothing() {
+    let mut world = World::new(3);
+    world.meet_all();
+    let (late, then) = (world.presence(1), world.at());
+    world.pass(1);
+    world.restart(1, false);
+    world.meet(1);
+    assert!(world.counts(1).is_err());
+    let learned = world.trust.present(1, late, then);
+    assert_eq!(learned, Learned::default());
+    assert!(world.counts(1).is_err(), "the answer was overtaken");
+}
+
+#[test]
 fn a_card_that_survived_a_restart_of_a_server_that_is_not_durable_proves_nothing() {
     let mut world = World::new(3);
     world.meet_all();

@@ -171,6 +171,19 @@ fn who_stands_in_asks_when_the_first_had_its_time_whatever_it_asked_before() {
 }
 
 #[test]
+fn a_word_that_led_to_an_attempt_leads_to_no_other() {
+    let mut board = waiting(3, 9, 30_000);
+    let word = Word::Soon {
+        remaining: Duration::from_millis(400),
+    };
+    board.hint(0, word, None, at(1_100));
+    board.hint(1, word, None, at(1_100));
+    assert_eq!(board.due(), soon(1_510));
+    board.begin(at(1_510), 0);
+    assert_eq!(board.due(), soon(2_510), "the floor");
+}
+
+#[test]
 fn who_is_not_heard_asks_again_but_not_in_a_busy_loop() {
     let mut board = waiting(3, 20, 30_000);
     board.deaf(1, at(1_010));

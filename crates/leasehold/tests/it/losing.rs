@@ -1,0 +1,91 @@
+//! Locks that are lost at a moment when nobody looks: no answer comes between, and no timer fires.
+
+use std::time::Duration;
+
+use leasehold::{ErrorKind, Mode, Permits, background};
+use leasehold_testkit::Fault;
+
+use crate::scene::{Scene, TTL};
+
+/// The machine was suspended until all deadlines had passed: its clock counts that, and what waits for
+/// a time is called later.
+fn suspended(scene: &Scene) {
+    let span = TTL - Duration::from_secs(2);
+    scene.ambient.clock.stood_still(span);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_body_that_ended_after_its_lock_counts_for_nothing() {
+    let scene = Scene::single();
+    let body = async || {
+        scene.settle().await;
+        suspended(&scene);
+        42
+    };
+    let guard = scene.client.lock("a").acquire().await.unwrap();
+    assert!(guard.run(body()).await.unwrap_err().is_lost());
+    let guard = scene.client.lock("a").acquire().await.unwrap();
+    let outcome = guard.run_to_its_end(|_| body()).await;
+    assert!(outcome.unwrap_err().is_lost());
+    let guards = scene.client.lock_all(["a", "b"]).acquire().await.unwrap();
+    let error = guards.run(body()).await.unwrap_err();
+    assert!(error.is_lost());
+    assert_eq!(error.key().unwrap().as_str(), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_whose_first_lock_ended_before_the_last_was_granted_is_taken_anew() {
+    let scene = Scene::single();
+    let last = scene.client.lock("b").acquire().await.unwrap();
+    let set = scene.client.lock_all(["a", "b"]);
+    let waiting = background::spawn(set.acquire());
+    scene.pass(Duration::from_secs(1)).await;
+    suspended(&scene);
+    drop(last);
+    let guards = waiting.await.unwrap().unwrap();
+    assert!(guards.is_valid());
+    assert_eq!(guards.keys().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_lost_before_it_is_complete_says_so_at_once() {
+    let scene = Scene::single();
+    let way = Duration::from_millis(100);
+    scene.members[0].set(Fault::Jittery(way));
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let hold = Duration::from_millis(1);
+    let set = scene.client.lock_all(names).max_hold(hold);
+    let guards = set.try_acquire().await.unwrap().expect("free locks");
+    assert!(guards.lost_token().is_cancelled());
+    assert!(!guards.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_lost_is_not_in_doubt_whatever_becomes_of_the_others() {
+    let scene = Scene::single();
+    let guards = scene.client.lock_all(["a", "b"]).acquire().await.unwrap();
+    scene.members[0].set(Fault::Unreachable);
+    scene.pass(TTL / 2).await;
+    assert!(guards.is_in_doubt());
+    guards.guard("b").unwrap().give_up();
+    assert!(guards.guard("a").unwrap().is_in_doubt());
+    assert!(!guards.is_in_doubt() && !guards.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_of_a_set_that_nobody_can_ever_have_is_the_error_at_once() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let _busy = other.semaphore("a", 1).acquire().await.unwrap();
+    let _differs = other.semaphore("b", 2).acquire().await.unwrap();
+    let one = Mode::Permit(Permits::new(1).unwrap());
+    let set = scene.client.lock_all(["a", "b", "c"]).mode(one);
+    let asked = scene.now();
+    let error = set.wait(TTL).acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
+    assert_eq!(error.key().unwrap().as_str(), "b");
+    assert!(
+        scene.now().since(asked) < Duration::from_secs(1),
+        "it waited for the first"
+    );
+}
