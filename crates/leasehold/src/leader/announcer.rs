@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::select;
@@ -8,7 +9,7 @@ use super::announcement::Announcement;
 use crate::claim::Mode;
 use crate::client::Client;
 use crate::clock::WallTime;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Effect, Error, ErrorKind};
 use crate::guard::Guard;
 
 /// Writes what a leader announces beside its lock.
@@ -36,22 +37,34 @@ impl Announcer {
     /// As `Election::announce`.
     pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
         check_mode(guard)?;
-        let clock = &self.client.ambient().clock;
-        let end = clock.now() + self.patience;
+        let mut limit = pin!(self.client.pause(self.patience));
+        let mut last = None;
         loop {
-            let outcome = select! {
+            select! {
                 biased;
                 reason = guard.lost() => return Err(guard.lost_error(reason)),
-                outcome = self.try_to_announce(guard) => outcome,
-            };
-            match outcome {
-                Err(error) if error.is_retryable() && clock.now() < end => {
-                    tracing::debug!(key = %guard.key(), %error, "not announced yet");
-                    self.client.pause(RETRY).await?;
+                over = &mut limit => {
+                    over?;
+                    return Err(last.unwrap_or_else(|| self.not_in_time(guard)));
                 }
-                outcome => return outcome,
+                outcome = self.try_to_announce(guard) => match outcome {
+                    Err(error) if error.is_retryable() => {
+                        tracing::debug!(key = %guard.key(), %error, "not announced yet");
+                        last = Some(error);
+                    }
+                    outcome => return outcome,
+                },
             }
+            self.client.pause(RETRY).await?;
         }
+    }
+
+    fn not_in_time(&self, guard: &Guard) -> Error {
+        let text = format!("the leader was not announced within {:?}", self.patience);
+        Error::new(ErrorKind::Unreachable, text)
+            .with_store(self.client.describe())
+            .with_key(guard.key())
+            .with_unknown_effect()
     }
 
     async fn try_to_announce(&self, guard: &Guard) -> Result<(), Error> {
@@ -117,10 +130,16 @@ async fn write(guard: &Guard, since: WallTime, value: &str) -> Result<(), Error>
     };
     let text = announcement.to_string().into_bytes();
     let written = guard.record().write(text, RETENTION).await;
-    written.map_err(|error| match error.kind() {
+    written.map_err(|error| {
+        if error.kind() != ErrorKind::Fenced {
+            return error;
+        }
         // Who wrote with a greater fence was granted the lock after this guard was lost.
-        ErrorKind::Fenced => Error::new(ErrorKind::Lost, error.reason()).with_key(guard.key()),
-        _ => error,
+        let lost = Error::new(ErrorKind::Lost, error.reason()).with_key(guard.key());
+        match error.effect() {
+            Effect::None => lost,
+            Effect::Unknown => lost.with_unknown_effect(),
+        }
     })
 }
 

@@ -220,14 +220,13 @@ async fn a_dead_leader_is_told_of_until_its_lease_ends() {
 #[tokio::test(start_paused = true)]
 async fn who_holds_the_lock_without_a_word_does_not_lead() {
     let scene = Scene::quorum(3);
-    election(&scene.client, "a")
-        .campaign()
-        .await
-        .unwrap()
-        .resign()
-        .await
-        .unwrap();
+    // One that did not resign: what it announced is there still, and counts for nobody else.
+    drop(election(&scene.client, "a").campaign().await.unwrap());
     let guard = scene.client.lock("x").acquire().await.unwrap();
+    let reading = scene.client.record("x").read().await.unwrap();
+    assert!(reading.written.is_some());
+    let mut watch = watch(&scene.client);
+    assert_eq!(told(&mut watch).await, "nobody");
     let silent = election(&scene.client, "b");
     assert!(silent.leader().await.unwrap().is_none());
     let leadership = silent.announce(guard.share()).await.unwrap();
