@@ -1,4 +1,5 @@
 mod as_member;
+mod as_records;
 mod as_store;
 
 use std::fmt;
@@ -105,7 +106,7 @@ impl RedisMember {
         mine.id == theirs.id || mine.address.same_server(&theirs.address)
     }
 
-    pub(crate) fn records(&self, key: &Key) -> Records {
+    pub(crate) fn records_of(&self, key: &Key) -> Records {
         Records::of(&self.connector.url().prefix, key)
     }
 

@@ -24,6 +24,7 @@ mod presence;
 mod proxy;
 mod queue;
 mod readers;
+mod records;
 mod semaphore;
 mod support;
 mod trips;
