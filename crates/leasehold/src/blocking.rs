@@ -28,9 +28,11 @@ macro_rules! settings {
 
 mod guarded;
 mod lock_set;
+mod once;
 
 pub use guarded::Guarded;
 pub use lock_set::{GuardSet, LockSet};
+pub use once::{Once, OnceRun, OnceStart};
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -66,6 +68,11 @@ impl Client {
     /// The locks called `names`, to be taken as one.
     pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
         LockSet(self.0.lock_all(names))
+    }
+
+    /// The request called `name`, to be run once.
+    pub fn once(&self, name: impl Into<String>) -> Once {
+        Once(self.0.once(name))
     }
 
     /// The lock called `name` with so many permits.

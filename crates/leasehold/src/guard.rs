@@ -51,7 +51,7 @@ pub struct Guard {
 
 /// The hold that all shares of one guard have in common.
 pub(crate) struct Hold {
-    tenure: Arc<Tenure>,
+    pub(crate) tenure: Arc<Tenure>,
     pub(crate) client: Arc<ClientCore>,
     freed: bool,
 }

@@ -47,14 +47,16 @@
 //!   [`manual::failure`].
 //! - Waiting is first come, first served on Redis and quorums; the file store's waiters are told when
 //!   a lock is free, but in no order. [`manual::waiting`] says more.
-//! - It is no consensus store: it keeps no value and elects no leader.
+//! - It is no consensus store: beside a lock it keeps one small value, its [record](HeldRecord), and no
+//!   others.
 //!
 //! # The parts, in reading order
 //!
 //! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
-//! be held, and a [`LockSet`] takes several locks at once. A resource that checks fences is
+//! be held, and a [`LockSet`] takes several locks at once. A [`Once`] runs a request once and keeps its
+//! result. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Implementors read [`Store`] and
-//! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
+//! [`Member`] (and [`Records`]), whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].
 #![forbid(unsafe_code)]
@@ -96,6 +98,10 @@ mod lock_set;
 mod member;
 mod memory;
 mod nursery;
+mod once;
+mod once_run;
+mod once_state;
+mod once_steps;
 mod owner;
 mod patience;
 mod permits;
@@ -132,6 +138,8 @@ pub use member::{
     Incarnation, Member, MemberFailure, MemberId, Presence, RESERVATION, Sample, Sampled, Seal,
 };
 pub use memory::{MemorySnapshot, MemoryStore};
+pub use once::{Once, OnceResult, OnceStart};
+pub use once_run::OnceRun;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};

@@ -5,4 +5,5 @@ pub mod defaults;
 pub mod failure;
 pub mod fencing;
 pub mod modes;
+pub mod once;
 pub mod waiting;

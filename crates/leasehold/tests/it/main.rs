@@ -1,12 +1,14 @@
 //! The client under virtual time, over members that fail on command.
 
 mod acquiring;
+mod callers;
 mod claiming;
 mod downgrade;
 mod freeing;
 mod keeping;
 mod key_sets;
 mod lock_delay;
+mod once;
 mod own_fences;
 mod paused_machine;
 mod permits;
