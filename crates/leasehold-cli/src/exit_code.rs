@@ -109,7 +109,7 @@ impl From<ExitCode> for process::ExitCode {
 }
 
 const TABLE: &[(&str, &str)] = &[
-    ("0-255", "run: the exit code of CMD, exactly"),
+    ("0-255", "run and once: the exit code of CMD, exactly"),
     (
         "128+n",
         "CMD, the wait for the lock, or bench was ended by signal n",

@@ -13,6 +13,7 @@ mod exit_code;
 mod failure;
 mod holder_text;
 mod message;
+mod once_args;
 mod output;
 mod run;
 mod run_args;
@@ -58,6 +59,7 @@ fn main() -> process::ExitCode {
 fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Run(args) => run::run(args, output),
+        Verb::Once(args) => run::once::once(args, output),
         Verb::Status(args) => status::status(args, output),
         Verb::Init(args) => set::init(args),
         Verb::Members(args) => set::members(args),

@@ -11,6 +11,7 @@ mod guardian_process;
 mod hold;
 mod job_control;
 mod nesting;
+pub(crate) mod once;
 mod orders;
 mod protocol;
 mod raw;
@@ -78,6 +79,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
             around: nesting.with(hold.taken(store.place())),
             members,
             outer: nesting.guardian_of_this_group(),
+            output: None,
         };
         let wrapper = Wrapper::start(hold, job, &signals, output)
             .map_err(|error| Failure::of("cannot start the guardian", &error))?;
@@ -87,6 +89,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     drop(client);
     match end {
         End::With(code) => Ok(code),
+        End::Ended(status) => Ok(ExitCode::of_command(status)),
         End::Interrupted => {
             job_control::die_of_the_interrupt();
             Ok(ExitCode::of_signal(Signal::SIGINT as i32))

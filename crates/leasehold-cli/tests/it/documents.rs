@@ -56,5 +56,5 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     }
     sandbox
         .run(&["man", "fly"])
-        .fails(64, &["fly", "run, status, init, members, bench"]);
+        .fails(64, &["fly", "run, once, status, init, members, bench"]);
 }
