@@ -143,7 +143,7 @@ impl HeldRecord<'_> {
 
     /// Writes the record, to be kept for `retention`, as the store measures it from then on. A
     /// later write of the same guard replaces it, however late this one arrives. A store that does not
-    /// decide is asked again until the guard's deadline; once it is lost, once.
+    /// decide is asked again until the guard's deadline; for a guard that is lost, only once.
     ///
     /// # Errors
     ///
