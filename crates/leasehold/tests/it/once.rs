@@ -308,8 +308,9 @@ async fn members_that_keep_nothing_are_named_and_nothing_is_run() {
         );
     }
     // One that does not answer is not refused, and not counted either once it does.
-    caller.set(&[1, 2], Fault::Unreachable);
-    let error = caller.once().try_begin().await.unwrap_err();
+    let unheard = world.caller();
+    unheard.set(&[1, 2], Fault::Unreachable);
+    let error = unheard.once().try_begin().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
     let lasting = world.caller();
     let error = lasting
