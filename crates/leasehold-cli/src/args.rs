@@ -14,6 +14,7 @@ use crate::fence_args::{FenceArgs, FenceDeed};
 use crate::hold_args::{self, AcquireArgs, HoldArgs, ReleaseArgs, RenewArgs};
 use crate::ls_args::LsArgs;
 use crate::message::Message;
+use crate::once_args::OnceArgs;
 use crate::output::Output;
 use crate::run_args::RunArgs;
 use crate::waiters_args::WaitersArgs;
@@ -85,6 +86,33 @@ pub(crate) enum Verb {
     /// nobody else is touched.
     #[command(after_help = postscript())]
     Release(ReleaseArgs),
+
+    /// Run a command once, and replay what it did to whoever asks again.
+    ///
+    /// The first call with KEY runs CMD under the lock KEY, as `run` does, and commits its result: what it
+    /// wrote to stdout and stderr, and its exit code. Later calls write the same and exit with the same
+    /// code, without running anything, for --retain. A call that comes meanwhile waits.
+    ///
+    /// At most one result is committed: an attempt that was paused while the next one began commits
+    /// nothing. But CMD may be run more than once: an attempt that dies, or loses its lock, is followed by
+    /// the next call's, after its TTL. Let CMD compare LEASEHOLD_FENCE where it writes, or do what
+    /// does no harm twice. A call that exits with 69 or 76 after CMD has ended says so; the next call
+    /// then replays the result, if it was committed after all, or runs CMD.
+    ///
+    /// Under the same KEY another CMD, or another --payload, is an error (64).
+    ///
+    /// A result must outlive restarts. On several Redis servers each must be durable (appendonly yes,
+    /// appendfsync always), or the call is refused, naming those that are not. One server is used as it is:
+    /// what it forgets is run again.
+    ///
+    /// What CMD writes is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr. Of
+    /// each the first 524,261 bytes are kept. A replay writes stdout first. Secrets that CMD writes are kept
+    /// in the store.
+    #[command(
+        after_help = postscript(),
+        override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>..."
+    )]
+    Once(OnceArgs),
 
     /// Show who holds a lock, and the first ten who wait for it, in order (with --json all).
     #[command(after_help = postscript())]
@@ -325,6 +353,7 @@ impl Verb {
             Self::Acquire(args) => args.json,
             Self::Renew(args) => args.json,
             Self::Release(args) => args.json,
+            Self::Once(args) => args.json,
             Self::Status(args) => args.json,
             Self::Ls(args) => args.json,
             Self::Waiters(args) => args.json,

@@ -111,7 +111,7 @@ impl From<ExitCode> for process::ExitCode {
 }
 
 const TABLE: &[(&str, &str)] = &[
-    ("0-255", "run, elect: the exit code of CMD, exactly"),
+    ("0-255", "run, elect, once: the exit code of CMD, exactly"),
     (
         "128+n",
         "CMD, the wait for the lock, hold, bench, or elect --observe was ended by signal n",

@@ -26,6 +26,7 @@ mod ls;
 mod ls_args;
 mod message;
 mod observe;
+mod once_args;
 mod output;
 mod run;
 mod run_args;
@@ -78,6 +79,7 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Acquire(args) => hold::acquire(args, output),
         Verb::Renew(args) => hold::renew(args, output),
         Verb::Release(args) => hold::release(args, output),
+        Verb::Once(args) => run::once::once(args, output),
         Verb::Status(args) => status::status(args, output),
         Verb::Ls(args) => ls::ls(args, output),
         Verb::Waiters(args) => waiters::waiters(args, output),

@@ -55,6 +55,17 @@ pub(crate) enum Message<'a> {
         lock: &'a str,
         record: &'a BreakRecord,
     },
+    /// The request is answered.
+    Once {
+        key: &'a str,
+        outcome: &'a str,
+        fence: u64,
+        exit_code: u8,
+        /// How many bytes are kept, and whether there were more.
+        stdout: (usize, bool),
+        stderr: (usize, bool),
+        kept_for_ms: Option<u64>,
+    },
     /// This part of a measurement has begun.
     Measuring {
         part: &'a str,
@@ -79,7 +90,10 @@ impl Message<'_> {
                 shortage,
                 so_far,
             } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
-            Self::Acquired { .. } | Self::Nested { .. } | Self::Leads { .. } => None,
+            Self::Acquired { .. }
+            | Self::Nested { .. }
+            | Self::Leads { .. }
+            | Self::Once { .. } => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Campaigns { name, after } => {
                 let after =
@@ -156,6 +170,25 @@ impl Message<'_> {
             Self::Measuring { part, number, of } => {
                 json!({"event": "measuring", "part": part, "number": number, "of": of})
             }
+            Self::Once {
+                key,
+                outcome,
+                fence,
+                exit_code,
+                stdout,
+                stderr,
+                kept_for_ms,
+            } => json!({
+                "event": "once",
+                "version": 1,
+                "key": key,
+                "outcome": outcome,
+                "fence": fence,
+                "exit_code": exit_code,
+                "stdout": {"bytes": stdout.0, "cut": stdout.1},
+                "stderr": {"bytes": stderr.0, "cut": stderr.1},
+                "kept_for_ms": kept_for_ms,
+            }),
             Self::Error(failure) => json!({
                 "event": "error",
                 "message": failure.to_string(),

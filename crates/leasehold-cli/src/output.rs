@@ -84,6 +84,32 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
+/// One of the two streams that a command writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Writes to `stream` what a command wrote to it.
+pub(crate) fn pass_on(stream: Stream, bytes: &[u8]) -> io::Result<()> {
+    match stream {
+        Stream::Stdout => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(bytes)?;
+            stdout.flush()
+        }
+        Stream::Stderr => io::stderr().write_all(bytes),
+    }
+}
+
+/// Writes what a command once wrote. A closed stderr is no error: nobody listens.
+pub(crate) fn replay(stdout: &[u8], stderr: &[u8]) -> io::Result<()> {
+    let written = pass_on(Stream::Stdout, stdout);
+    let _ = pass_on(Stream::Stderr, stderr);
+    written
+}
+
 /// Writes a result for programs to stdout, as one line.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
     print(&format!("{value}\n"))

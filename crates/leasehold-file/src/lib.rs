@@ -64,6 +64,13 @@
 //!   once the lock was free for a second. For those who do not wait the lock is busy until
 //!   the writer goes on or ends.
 //!
+//! # Records
+//!
+//! The record of a lock is a file beside its lock file, with `.record` behind its name. It is replaced
+//! as a whole, is on the disk before a write returns, and says by a checksum whether it is damaged.
+//! Its times are the wall clock's. What is over is removed by and by, as records are written: after its
+//! retention a value, after a week more the file.
+//!
 //! # Limits
 //!
 //! - To permits, `flock -s` is nothing, and both stand side by side: the kernel tells nobody what
@@ -77,6 +84,7 @@
 //! `exec`) keeps a lock of a parent that died without releasing it.
 #![forbid(unsafe_code)]
 
+mod as_records;
 mod attempt;
 mod courtesy;
 mod directory;
@@ -93,6 +101,8 @@ mod lock_file;
 mod options;
 mod oversight;
 mod range_lock;
+mod record_file;
+mod record_format;
 mod renewal;
 mod rhythm;
 mod room;

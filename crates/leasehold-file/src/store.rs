@@ -7,7 +7,7 @@ use leasehold::ambient::Ambient;
 use leasehold::background::{blocking, spawn};
 use leasehold::{
     Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
-    Held, Holder, Key, LeaseTerms, Order, Owner, Release, Renewal, Sharing, Store,
+    Held, Holder, Key, LeaseTerms, Order, Owner, Records, Release, Renewal, Sharing, Store,
 };
 
 use tokio_util::task::TaskTracker;
@@ -115,8 +115,12 @@ impl FileStore {
         &self.0.directory
     }
 
+    pub(crate) fn ambient(&self) -> &Ambient {
+        &self.0.ambient
+    }
+
     /// Adds to an error where it happened.
-    fn at(&self, key: &Key) -> impl FnOnce(Error) -> Error {
+    pub(crate) fn at(&self, key: &Key) -> impl FnOnce(Error) -> Error {
         let (key, store) = (key.clone(), self.describe());
         move |error| error.with_key(&key).with_store(store)
     }
@@ -297,6 +301,10 @@ impl Store for FileStore {
                 .flatten()
                 .map_err(|error| error.with_store(self.describe()))
         })
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }
 

@@ -36,7 +36,7 @@ impl RedisMember {
         let mut in_use = Vec::new();
         for part in keys.chunks(AT_ONCE) {
             let calls = part.iter().map(|key| {
-                let records = self.records(key);
+                let records = self.records_of(key);
                 FORGET.call(&names(&records), &[] as &[&str])
             });
             let answers = link.run(&FORGET, calls.collect()).await?;

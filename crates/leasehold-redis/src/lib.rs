@@ -45,6 +45,13 @@
 //! `appendfsync always`, `no-appendfsync-on-rewrite no`. One that has a `maxmemory` and any
 //! `maxmemory-policy` but `noeviction` may throw locks away, and is unfit.
 //!
+//! # Records
+//!
+//! The record of a lock is two keys beside it: the hash `leasehold:record:{…}:…` with the value, which
+//! expires when its retention is over, and the string `leasehold:stamp:{…}:…` with the greatest fence
+//! that opened or wrote it, which stands for 7 days after the last of these, as the lock's counter
+//! does. A single server keeps records as it keeps its data: what it loses, it forgets.
+//!
 //! # Other libraries on the same keys
 //!
 //! An exclusive lock is a string under the lock's own name (behind `?prefix=`), written by
@@ -74,7 +81,8 @@
 //! - `+scan` and `+mget` are for listing locks alone, `+type` for naming the type of a foreign lock.
 //! - `+hget`, `+hset` and `+hgetall` are for the card, on which a set's members remember who belongs
 //!   to it, and for saying who holds a lock. Without them the server serves as a store of its own;
-//!   as a member of a quorum it does not count. `+hset` and `+hgetall` are for permits, too.
+//!   as a member of a quorum it does not count. `+hset` and `+hgetall` are for permits, too, and
+//!   `+hget` and `+hset` for records.
 //! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for telling waiters that it
 //!   is their turn. Without them they find out by asking, within seconds.
 //! - Without `+config|get` a member never passes for durable: after every restart it waits until
@@ -115,6 +123,7 @@ mod permit;
 mod plain;
 mod presence;
 mod queue;
+mod record;
 mod rests;
 mod sample;
 mod scan;

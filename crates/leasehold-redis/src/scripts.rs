@@ -90,6 +90,10 @@ pub(crate) static BREAK: LazyLock<Script> = script!(
     "lua/queue.lua",
     "lua/depart.lua"
 );
+pub(crate) static RECORD_OPEN: LazyLock<Script> = script!("lua/record.lua", "lua/record_open.lua");
+pub(crate) static RECORD_WRITE: LazyLock<Script> =
+    script!("lua/record.lua", "lua/record_write.lua");
+pub(crate) static RECORD_READ: LazyLock<Script> = script!("lua/record.lua", "lua/record_read.lua");
 pub(crate) static FORGET: LazyLock<Script> = script!("lua/forget.lua");
 pub(crate) static CARD_WRITE: LazyLock<Script> = script!("lua/card.lua", "lua/card_write.lua");
 pub(crate) static WITNESS: LazyLock<Script> = script!("lua/card.lua", "lua/witness.lua");

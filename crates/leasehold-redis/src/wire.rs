@@ -46,31 +46,39 @@ impl Records {
     }
 
     pub(crate) fn fence(&self) -> Record<'_> {
-        self.record("leasehold:fence:0:{")
+        self.named("leasehold:fence:0:{")
     }
 
     pub(crate) fn readers(&self) -> Record<'_> {
-        self.record("leasehold:readers:{")
+        self.named("leasehold:readers:{")
     }
 
     pub(crate) fn slots(&self) -> Record<'_> {
-        self.record("leasehold:slots:{")
+        self.named("leasehold:slots:{")
     }
 
     pub(crate) fn queue(&self) -> Record<'_> {
-        self.record("leasehold:queue:{")
+        self.named("leasehold:queue:{")
     }
 
     pub(crate) fn offered(&self) -> Record<'_> {
-        self.record("leasehold:offered:{")
+        self.named("leasehold:offered:{")
     }
 
     /// How the lock was broken last.
     pub(crate) fn broken(&self) -> Record<'_> {
-        self.record("leasehold:broken:{")
+        self.named("leasehold:broken:{")
     }
 
-    fn record<'a>(&'a self, kind: &'static str) -> Record<'a> {
+    pub(crate) fn record(&self) -> Record<'_> {
+        self.named("leasehold:record:{")
+    }
+
+    pub(crate) fn stamp(&self) -> Record<'_> {
+        self.named("leasehold:stamp:{")
+    }
+
+    fn named<'a>(&'a self, kind: &'static str) -> Record<'a> {
         [kind, hash_tag(&self.lock), "}:", &self.lock]
     }
 }
@@ -186,6 +194,8 @@ mod tests {
             "leasehold:offered:{deploy}:deploy"
         );
         assert_eq!(plain.broken().concat(), "leasehold:broken:{deploy}:deploy");
+        assert_eq!(plain.record().concat(), "leasehold:record:{deploy}:deploy");
+        assert_eq!(plain.stamp().concat(), "leasehold:stamp:{deploy}:deploy");
         let tagged = records("app:", "{user7}/cart");
         assert_eq!(tagged.lock, "app:{user7}/cart");
         assert_eq!(

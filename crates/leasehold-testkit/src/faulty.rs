@@ -1,3 +1,5 @@
+mod records;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -6,10 +8,11 @@ use leasehold::background;
 use leasehold::{
     Attempt, BoxFuture, BreakRecord, Broken, CardEdit, Claim, Departure, Ear, Error, ErrorKind,
     Fence, Guarantees, Held, Holder, Key, LeaseTerms, Life, Member, MemberId, Oversight, Owner,
-    Pattern, Presence, Release, Renewal, Sampled, Seal, Store, Survey, Turn, Waiter,
+    Pattern, Presence, Records, Release, Renewal, Sampled, Seal, Store, Survey, Turn, Waiter,
 };
 use tokio::sync::watch;
 
+use crate::fuse::{Fate, Fuse};
 use crate::virtual_time::lock;
 
 /// What is wrong with a member.
@@ -40,6 +43,7 @@ pub struct FaultyMember {
     ambient: Ambient,
     fault: watch::Sender<Fault>,
     calls: Arc<Mutex<Vec<Call>>>,
+    fuse: Option<Fuse>,
 }
 
 /// A request as it reached the member.
@@ -69,7 +73,14 @@ impl FaultyMember {
             ambient,
             fault: watch::Sender::new(Fault::None),
             calls: Arc::default(),
+            fuse: None,
         }
+    }
+
+    /// The same for a client that dies when `fuse` blows.
+    pub fn with_fuse(mut self, fuse: Fuse) -> Self {
+        self.fuse = Some(fuse);
+        self
     }
 
     /// Makes the member fail in this way from now on, or heals it.
@@ -100,8 +111,16 @@ impl FaultyMember {
     ) -> BoxFuture<'static, Result<T, Error>> {
         let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
         let (ambient, current) = (self.ambient.clone(), *fault.borrow());
-        let id = inner.id().to_string();
+        let (id, fuse) = (inner.id().to_string(), self.fuse.clone());
         Box::pin(async move {
+            match fuse.map_or(Fate::Answered, |fuse| fuse.next()) {
+                Fate::Answered => {}
+                Fate::CarriedOut => {
+                    request(inner).await;
+                    return std::future::pending().await;
+                }
+                Fate::Unsent => return std::future::pending().await,
+            }
             match current {
                 Fault::None => Ok(request(inner).await),
                 Fault::Frozen => {
@@ -217,6 +236,10 @@ impl Store for FaultyMember {
         let asking =
             self.through(move |inner| Box::pin(async move { inner.list(&prefix, limit).await }));
         Box::pin(async move { asking.await? })
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        self.inner.records().is_some().then_some(self)
     }
 }
 

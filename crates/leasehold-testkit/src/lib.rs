@@ -9,11 +9,13 @@ pub mod servers;
 pub mod sim;
 
 mod faulty;
+mod fuse;
 mod virtual_time;
 
 mod worker;
 
 pub use faulty::{Call, Fault, FaultyMember};
+pub use fuse::Fuse;
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
 /// The README's examples are compiled as tests of this crate, which may know all stores.

@@ -30,10 +30,12 @@ mod election;
 mod guarded;
 mod handing;
 mod lock_set;
+mod once;
 
 pub use election::{Election, LeaderWatch, Leadership};
 pub use guarded::Guarded;
 pub use lock_set::{GuardSet, LockSet};
+pub use once::{Once, OnceRun, OnceStart};
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -73,6 +75,11 @@ impl Client {
     /// The locks called `names`, to be taken as one.
     pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
         LockSet(self.0.lock_all(names))
+    }
+
+    /// The request called `name`, to be run once.
+    pub fn once(&self, name: impl Into<String>) -> Once {
+        Once(self.0.once(name))
     }
 
     /// The lock called `name` with so many permits.

@@ -16,6 +16,7 @@ use crate::key::Key;
 use crate::leader::Election;
 use crate::lock::Lock;
 use crate::lock_set::LockSet;
+use crate::once::Once;
 use crate::owner::ClientId;
 use crate::queue::Waiter;
 use crate::record::Record;
@@ -90,6 +91,11 @@ impl Client {
     /// ```
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::new(Arc::clone(&self.core), Key::new(name), permits)
+    }
+
+    /// The request called `name`, to be run once. A name that breaks a rule is reported when it begins.
+    pub fn once(&self, name: impl Into<String>) -> Once {
+        Once::new(self.clone(), name.into())
     }
 
     /// The record of the lock called `name`, for whoever does not hold the lock. A name that breaks a rule

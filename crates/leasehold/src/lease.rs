@@ -91,10 +91,13 @@ impl Lease {
         deadline: BootInstant,
         hold_deadline: Option<BootInstant>,
     ) -> Self {
+        // Whole beats before its deadline: that is as good a beat as any, and has begun.
+        let beat = u64::try_from(times.beat().as_nanos()).unwrap_or(u64::MAX);
         Self {
             times,
             lease_deadline: Some(deadline),
             hold_deadline,
+            next_beat: BootInstant::from_nanos(deadline.as_nanos() % beat.max(1)),
             renew_at: None,
             renewing: false,
             resumed: true,
@@ -299,6 +302,8 @@ mod tests {
         let mut lease = Lease::resumed(TIMES, at(1_000), None);
         lease.renewed(at(100), at(101)).unwrap();
         assert_eq!(lease.deadline(), Some(at(127)));
+        let next = lease.renew_at().unwrap();
+        assert!(next > at(100) && next <= at(111), "{next:?}");
         lease.renewed(at(99), at(102)).unwrap();
         assert_eq!(lease.deadline(), Some(at(127)), "as any from then on");
     }

@@ -47,13 +47,13 @@
 //!   [`manual::failure`].
 //! - Waiting is first come, first served on Redis and quorums; the file store's waiters are told when
 //!   a lock is free, but in no order. [`manual::waiting`] says more.
-//! - It is no consensus store: what it keeps beside a lock is small, and one holder's to write at a time. Two
+//! - It is no consensus store: what it keeps beside a lock is [small](HeldRecord), and one holder's to write at a time. Two
 //!   may think that they lead ([`manual::leadership`]).
 //!
 //! # The parts, in reading order
 //!
 //! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
-//! be held, and a [`LockSet`] takes several locks at once. A [`Handle`] is what a guard is given up to,
+//! be held, and a [`LockSet`] takes several locks at once. A [`Once`] runs a request once and keeps its result. A [`Handle`] is what a guard is given up to,
 //! where the process that holds the lock ends and another goes on. An [`Election`] makes one of many the leader, for all
 //! to see. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
@@ -105,6 +105,10 @@ mod lock_set;
 mod member;
 mod memory;
 mod nursery;
+mod once;
+mod once_run;
+mod once_state;
+mod once_steps;
 mod oversight;
 mod owner;
 mod patience;
@@ -148,6 +152,8 @@ pub use member::{
     Incarnation, Member, MemberFailure, MemberId, Presence, RESERVATION, Sample, Sampled, Seal,
 };
 pub use memory::{MemorySnapshot, MemoryStore};
+pub use once::{Once, OnceResult, OnceStart};
+pub use once_run::OnceRun;
 pub use oversight::Oversight;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use pattern::Pattern;

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use crate::BoxFuture;
 use crate::client_core::ClientCore;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::guard::Guard;
 use crate::key::Key;
-use crate::records::{
-    Opened, Reading, RecordKey, RecordWrite, Recorded, Records, Stamp, Written, Wrote,
-};
+use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, Stamp, Written, Wrote};
 use crate::store::Store;
 
 /// The record of a lock, for whoever looks at it without holding the lock: made by
@@ -127,8 +125,12 @@ impl HeldRecord<'_> {
     /// Dropping the future changes nothing but that the answer is not heard.
     pub async fn open(&self) -> Result<Option<Written>, Error> {
         let (record, fence) = (self.record.clone(), self.guard.fence());
-        let opened = self
-            .ask(move |records| Box::pin(async move { records.open_record(&record, fence).await }));
+        let opened = self.ask(move |records| {
+            Box::pin(async move {
+                let opened = records.open_record(&record, fence).await;
+                opened.map(|opened| opened.answer)
+            })
+        });
         let reading = match opened.await? {
             Opened::Open(reading) => reading,
             Opened::Superseded(greatest) => return Err(self.fenced(greatest)),
@@ -140,11 +142,13 @@ impl HeldRecord<'_> {
     }
 
     /// Writes the record, to be kept for `retention`, as the store measures it from then on. A
-    /// later write of the same guard replaces it, however late this one arrives.
+    /// later write of the same guard replaces it, however late this one arrives. A store that does not
+    /// decide is asked again until the guard's deadline; for a guard that is lost, only once.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] if a greater fence has been there: then nothing was written.
+    /// [`ErrorKind::Fenced`] if a greater fence has been there: then nothing was written, unless the error
+    /// has [`Effect::Unknown`](crate::Effect::Unknown), as an earlier try was not answered.
     /// [`ErrorKind::InvalidInput`] for a value longer than [`RecordWrite::BYTES_MAX`] or a retention
     /// out of its bounds, and [`ErrorKind::Unsupported`] where the store keeps no records; both change
     /// nothing. [`ErrorKind::Lost`] if the guard ended too long ago. With
@@ -162,6 +166,7 @@ impl HeldRecord<'_> {
         self.write_stamped(bytes.into(), retention).await.map(drop)
     }
 
+    /// Writes with the next step, again and again until that is decided or the deadline has come.
     async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Stamp, Error> {
         let stamp = Stamp {
             fence: self.guard.fence(),
@@ -170,12 +175,31 @@ impl HeldRecord<'_> {
         let record = self.record.clone();
         let write = RecordWrite::new(stamp, bytes, retention)
             .map_err(|error| error.with_key(self.guard.key()))?;
+        let tenure = Arc::clone(&self.guard.hold.tenure);
+        let ambient = self.guard.hold.client.context.ambient.clone();
         let wrote = self.ask(move |records| {
-            Box::pin(async move { records.write_record(&record, &write).await })
+            Box::pin(async move {
+                let mut doubtful = false;
+                loop {
+                    let error = match records.write_record(&record, &write).await {
+                        Ok(wrote) => return Ok((wrote.answer, doubtful)),
+                        Err(error) => error,
+                    };
+                    doubtful |= error.effect() == Effect::Unknown;
+                    let in_time = tenure.check(ambient.clock.now()).is_ok();
+                    if !error.is_unreachable() || !in_time {
+                        let unknown = error.clone().with_unknown_effect();
+                        return Err(if doubtful { unknown } else { error });
+                    }
+                    ambient.poll_pause().await;
+                }
+            })
         });
         match wrote.await? {
-            Wrote::Written => Ok(stamp),
-            Wrote::Superseded(greatest) => Err(self.fenced(greatest)),
+            (Wrote::Written, _) => Ok(stamp),
+            (Wrote::Superseded(greatest), false) => Err(self.fenced(greatest)),
+            // An earlier try may have been taken up by who came then.
+            (Wrote::Superseded(greatest), true) => Err(self.fenced(greatest).with_unknown_effect()),
         }
     }
 
@@ -198,10 +222,8 @@ impl HeldRecord<'_> {
         let client = &self.guard.hold.client;
         let store = Arc::clone(&client.context.store);
         let asking = async move { question(records(&*store)?).await };
-        match client.run(asking)?.await? {
-            Ok(recorded) => Ok(recorded.answer),
-            Err(error) => Err(error.with_key(self.guard.key())),
-        }
+        let answer = client.run(asking)?.await?;
+        answer.map_err(|error| error.with_key(self.guard.key()))
     }
 
     fn in_time(&self) -> Result<(), Error> {
@@ -234,7 +256,7 @@ impl fmt::Debug for HeldRecord<'_> {
     }
 }
 
-type Asked<'a, T> = BoxFuture<'a, Result<Recorded<T>, Error>>;
+type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 fn as_lasting(mut record: RecordKey) -> RecordKey {
     record.lasting = true;

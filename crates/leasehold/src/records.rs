@@ -149,6 +149,15 @@ impl RecordWrite {
         retention: Duration,
     ) -> Result<Self, Error> {
         let bytes = bytes.into();
+        Self::check(&bytes, retention)?;
+        Ok(Self {
+            stamp,
+            bytes,
+            retention,
+        })
+    }
+
+    pub(crate) fn check(bytes: &[u8], retention: Duration) -> Result<(), Error> {
         let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
         if bytes.len() > Self::BYTES_MAX {
             return refuse(format!(
@@ -164,11 +173,7 @@ impl RecordWrite {
                 Self::RETENTION_MAX
             ));
         }
-        Ok(Self {
-            stamp,
-            bytes,
-            retention,
-        })
+        Ok(())
     }
 }
 

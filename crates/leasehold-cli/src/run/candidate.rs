@@ -132,7 +132,7 @@ impl Candidate<'_> {
         let began = SystemClock.now();
         let end = tokio::select! {
             biased;
-            end = self.stage.perform(Hold::Own(guards), self.signals) => end?,
+            end = self.stage.perform(Hold::Own(guards), self.signals, None) => end?,
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);

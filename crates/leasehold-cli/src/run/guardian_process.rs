@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 
 use crate::run::guardian_args::GUARDIAN;
+use crate::run::once::Pipes;
 use crate::run::protocol::{Order, Report};
 
 /// The guardian as the wrapper sees it: a child process and two pipes.
@@ -34,6 +35,8 @@ pub(super) struct Duty<'a> {
     pub(super) nested_in: Option<Pid>,
     pub(super) around: String,
     pub(super) foreground: bool,
+    /// Where the command writes to, if not where this process does.
+    pub(super) output: Option<Pipes>,
 }
 
 impl GuardianProcess {
@@ -69,6 +72,9 @@ impl GuardianProcess {
             .args(duty.command)
             .envs(duty.environment)
             .stdin(Stdio::inherit());
+        if let Some(Pipes { stdout, stderr }) = duty.output {
+            guardian.stdout(stdout).stderr(stderr);
+        }
         drop(guardian.spawn()?);
         Ok(Self {
             control: pipe::Sender::from_owned_fd(control_writer)?,

@@ -5,6 +5,7 @@ pub(crate) mod guardian;
 pub(crate) mod guardian_args;
 pub(crate) mod hold;
 pub(crate) mod nesting;
+pub(crate) mod once;
 pub(crate) mod signals;
 pub(crate) mod waiting;
 
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
                 Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
             },
         };
-        stage.perform(hold, &signals).await
+        stage.perform(hold, &signals, None).await
     })?;
     Ok(stage.leave(end))
 }

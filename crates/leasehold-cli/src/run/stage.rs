@@ -15,6 +15,7 @@ use crate::output::Output;
 use crate::run::hold::Hold;
 use crate::run::job_control;
 use crate::run::nesting::Nesting;
+use crate::run::once::Pipes;
 use crate::run::signals::Signals;
 use crate::run::waiting::Request;
 use crate::run::wrapper::{End, Job, Wrapper};
@@ -82,8 +83,13 @@ impl<'a> Stage<'a> {
         locks
     }
 
-    /// Runs the command under `hold`, and frees the locks.
-    pub(super) async fn perform(&self, hold: Hold, signals: &Signals) -> Result<End, Failure> {
+    /// Runs the command under `hold`, and frees the locks. It writes to `pipes`, or where this process does.
+    pub(super) async fn perform(
+        &self,
+        hold: Hold,
+        signals: &Signals,
+        pipes: Option<Pipes>,
+    ) -> Result<End, Failure> {
         let job = Job {
             args: self.args,
             keep_until: self.args.min_hold.map(|span| SystemClock.now() + span),
@@ -97,6 +103,7 @@ impl<'a> Stage<'a> {
             around: self.nesting.with(hold.taken(self.store.place())),
             members: self.store.members(),
             outer: self.nesting.guardian_of_this_group(),
+            output: pipes,
         };
         let fences = hold.fences();
         let wrapper = Wrapper::start(hold, job, signals, self.output)
@@ -127,6 +134,7 @@ impl<'a> Stage<'a> {
         drop(self.client);
         match end {
             End::With(code) => code,
+            End::Ended(status) => ExitCode::of_command(status),
             End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
                 job_control::die_of_the_interrupt();

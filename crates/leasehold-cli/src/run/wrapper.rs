@@ -19,6 +19,7 @@ use crate::run::guardian_process::{Duty, GuardianProcess};
 use crate::run::hold::{Hold, Loss};
 use crate::run::job_control::JobControl;
 use crate::run::min_hold::MinHold;
+use crate::run::once::Pipes;
 use crate::run::protocol::{Order, Report};
 use crate::run::signals::{Arrived, Signals};
 use crate::run_args::RunArgs;
@@ -41,6 +42,8 @@ pub(super) struct Job<'a> {
     pub(super) around: String,
     /// The guardian of the group this process is in, if the run is nested.
     pub(super) outer: Option<Pid>,
+    /// Where the command writes to; `None`: where this process does.
+    pub(super) output: Option<Pipes>,
 }
 
 /// The process that holds the locks while the guardian's child runs: it passes on deadlines, signals
@@ -86,6 +89,8 @@ pub(super) enum End {
         /// The lock, where it was lost since an operator broke it.
         broken: Option<String>,
     },
+    /// The command ended by itself.
+    Ended(ExitStatus),
     /// The interrupt key ended the command.
     Interrupted,
 }
@@ -94,7 +99,7 @@ impl Outcome {
     fn into_end(self, args: &RunArgs, had_terminal: bool) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
-            Self::Ended(status) => Ok(End::With(ExitCode::of_command(status))),
+            Self::Ended(status) => Ok(End::Ended(status)),
             Self::TooLate => Ok(End::Lost {
                 told_to_end: false,
                 broken: None,
@@ -148,6 +153,7 @@ impl<'a> Wrapper<'a> {
             locks: job.descriptors,
             nested_in: job.outer,
             around: job.around,
+            output: job.output,
             foreground: job_control.begins_in_the_foreground(),
         })?;
         Ok(Self {

@@ -16,6 +16,7 @@ mod helper;
 mod holders;
 mod ownership;
 mod permits;
+mod records;
 mod room;
 mod waiting;
 mod world;

@@ -104,23 +104,23 @@ impl RedisMember {
     async fn try_acquire_in_turn(&self, claim: &Claim, turn: &Turn) -> Result<Attempt, Error> {
         let link = self.link().await?;
         let now = self.ambient.clock.now();
-        queue::acquire(&link, &self.records(&claim.key), claim, turn, now).await
+        queue::acquire(&link, &self.records_of(&claim.key), claim, turn, now).await
     }
 
     async fn try_depart(&self, claim: &Claim, departure: &Departure) -> Result<Release, Error> {
         let link = self.link().await?;
         let now = self.ambient.clock.now();
-        queue::depart(&link, &self.records(&claim.key), claim, departure, now).await
+        queue::depart(&link, &self.records_of(&claim.key), claim, departure, now).await
     }
 
     async fn try_leave_queue(&self, key: &Key, waiter: Owner) -> Result<(), Error> {
         let link = self.link().await?;
-        queue::leave(&link, &self.records(key), waiter).await
+        queue::leave(&link, &self.records_of(key), waiter).await
     }
 
     async fn try_seal(&self, claim: &Claim, fence: Fence) -> Result<Sampled<Seal>, Error> {
         let link = self.link().await?;
-        lease::seal(&link, &self.records(&claim.key), claim, fence).await
+        lease::seal(&link, &self.records_of(&claim.key), claim, fence).await
     }
 
     async fn try_renew(&self, leases: &[Held]) -> Result<Sampled<Vec<Renewal>>, Error> {

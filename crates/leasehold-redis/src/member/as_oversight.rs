@@ -42,11 +42,11 @@ impl RedisMember {
 
     async fn try_break(&self, key: &Key, record: &BreakRecord) -> Result<Broken, Error> {
         let link = self.link().await?;
-        breaking::break_lease(&link, &self.records(key), record).await
+        breaking::break_lease(&link, &self.records_of(key), record).await
     }
 
     async fn try_last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
         let link = self.link().await?;
-        breaking::last_break(&link, &self.records(key), key).await
+        breaking::last_break(&link, &self.records_of(key), key).await
     }
 }

@@ -1,7 +1,7 @@
 use leasehold::{
     Attempt, BoxFuture, Breaking, Claim, Counting, Departure, Error, Exclusion, Expiry, Fencing,
-    Guarantees, Held, Holder, Key, LeaseTerms, Member, Order, Release, Renewal, Sharing, Store,
-    Waiter, Waiting,
+    Guarantees, Held, Holder, Key, LeaseTerms, Member, Order, Records, Release, Renewal, Sharing,
+    Store, Waiter, Waiting,
 };
 
 use super::RedisMember;
@@ -84,23 +84,27 @@ impl Store for RedisMember {
             listed.map_err(|error| self.named(error))
         })
     }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
+    }
 }
 
 impl RedisMember {
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt, Error> {
-        let records = self.records(&claim.key);
+        let records = self.records_of(&claim.key);
         let link = self.link().await?;
         attempt::acquire(&link, &records, claim, self.ambient.clock.now()).await
     }
 
     async fn try_holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
         let link = self.link().await?;
-        look::holders(&link, &self.records(key)).await
+        look::holders(&link, &self.records_of(key)).await
     }
 
     async fn try_waiters(&self, key: &Key) -> Result<Vec<Waiter>, Error> {
         let link = self.link().await?;
-        look::waiters(&link, &self.records(key)).await
+        look::waiters(&link, &self.records_of(key)).await
     }
 
     async fn try_list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {

@@ -1,5 +1,6 @@
 mod as_member;
 mod as_oversight;
+mod as_records;
 mod as_store;
 
 use std::fmt;
@@ -106,7 +107,7 @@ impl RedisMember {
         mine.id == theirs.id || mine.address.same_server(&theirs.address)
     }
 
-    pub(crate) fn records(&self, key: &Key) -> Records {
+    pub(crate) fn records_of(&self, key: &Key) -> Records {
         Records::of(&self.connector.url().prefix, key)
     }
 

@@ -26,6 +26,7 @@ mod presence;
 mod proxy;
 mod queue;
 mod readers;
+mod records;
 mod semaphore;
 mod support;
 mod trips;

@@ -1,4 +1,4 @@
-//! The contract suite: every numbered obligation of [`leasehold::Store`] and
+//! The contract suite: every numbered obligation of [`leasehold::Store`], [`leasehold::Records`] and
 //! [`leasehold::Member`] as a named test, run by every store.
 //!
 //! A store's whole test file is a [`Suite`] and a call of [`main`]:
@@ -29,6 +29,7 @@ mod party;
 mod permits;
 mod precedence;
 mod queue;
+mod records;
 mod release;
 mod renew;
 mod scene;
@@ -187,6 +188,17 @@ const CHECKS: &[Check] = checks! {
     }
     breaking, Member::{
         b5_a_broken_lease_is_not_put_back,
+    }
+    records, Nothing::{
+        p1_what_was_written_last_is_shown,
+        p1_a_long_value_is_shown_whole,
+        p2_a_smaller_fence_is_shut_out,
+        p2_a_write_shuts_out_smaller_fences_too,
+        p3_the_same_fence_goes_on,
+        p4_a_value_ends_with_its_retention_and_not_before,
+        p4_each_write_begins_the_retention_anew,
+        p5_reading_changes_nothing,
+        p6_a_record_is_no_lock,
     }
     member, Member::{
         m1_a_seal_needs_the_claim,

@@ -6,4 +6,5 @@ pub mod failure;
 pub mod fencing;
 pub mod leadership;
 pub mod modes;
+pub mod once;
 pub mod waiting;

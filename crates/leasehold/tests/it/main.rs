@@ -2,6 +2,7 @@
 
 mod acquiring;
 mod breaking;
+mod callers;
 mod claiming;
 mod downgrade;
 mod freeing;
@@ -11,6 +12,7 @@ mod key_sets;
 mod leading;
 mod lock_delay;
 mod losing;
+mod once;
 mod own_fences;
 mod paused_machine;
 mod permits;

@@ -180,3 +180,143 @@ impl ReadRound {
         Ok(self.found.reading(self.members))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::member::MemberId;
+    use crate::records::Stamp;
+
+    fn fence(number: u64) -> Fence {
+        Fence::new(number).unwrap()
+    }
+
+    /// A member that has a value with this stamp, for so many seconds more.
+    fn has(number: u64, step: u32, seconds: u64) -> Reading {
+        let fence = fence(number);
+        let stamp = Stamp { fence, step };
+        let remaining = Duration::from_secs(seconds);
+        Reading::settled(Some(Written::new(stamp, *b"value", remaining)))
+    }
+
+    fn nothing() -> Reading {
+        Reading::settled(None)
+    }
+
+    fn silent() -> MemberFailure {
+        let error = Error::new(ErrorKind::Unreachable, "no answer").with_unknown_effect();
+        MemberFailure::new(MemberId::new("m"), error)
+    }
+
+    fn refused() -> MemberFailure {
+        let error = Error::new(ErrorKind::Unsupported, "keeps nothing");
+        MemberFailure::new(MemberId::new("m"), error)
+    }
+
+    fn open(answers: Vec<Result<Opened, MemberFailure>>) -> Result<Opened, Error> {
+        let mut round = OpenRound::new(5);
+        answers.into_iter().for_each(|answer| round.count(answer));
+        round.outcome()
+    }
+
+    fn write(answers: Vec<Result<Wrote, MemberFailure>>) -> Result<Wrote, Error> {
+        let mut round = WriteRound::new(5);
+        answers.into_iter().for_each(|answer| round.count(answer));
+        round.outcome()
+    }
+
+    #[test]
+    fn opening_finds_what_any_of_a_majority_has() {
+        let opened = |readings: Vec<Reading>| {
+            let answers = readings.into_iter().map(|it| Ok(Opened::Open(it)));
+            match open(answers.collect()).unwrap() {
+                Opened::Open(reading) => reading,
+                superseded => panic!("{superseded:?}"),
+            }
+        };
+        let found = opened(vec![nothing(), has(7, 1, 30), nothing()]);
+        assert_eq!(found.written.unwrap().stamp.fence, fence(7));
+        assert!(!found.settled, "one of five");
+        let found = opened(vec![has(7, 2, 30), has(7, 1, 30), has(6, 9, 30)]);
+        let written = found.written.unwrap();
+        assert_eq!((written.stamp.fence, written.stamp.step), (fence(7), 2));
+        assert!(!found.settled);
+        let found = opened(vec![has(7, 2, 10), has(7, 2, 30), has(7, 2, 20)]);
+        assert!(found.settled);
+        let remaining = found.written.unwrap().remaining;
+        assert_eq!(
+            remaining,
+            Duration::from_secs(30),
+            "as long as any keeps it"
+        );
+        assert_eq!(opened(vec![nothing(); 3]), nothing());
+    }
+
+    #[test]
+    fn a_greater_fence_matters_where_no_majority_was_opened() {
+        let superseded = || Ok(Opened::Superseded(fence(9)));
+        let opened = || Ok(Opened::Open(nothing()));
+        let found = open(vec![
+            superseded(),
+            superseded(),
+            opened(),
+            opened(),
+            opened(),
+        ]);
+        assert_eq!(found.unwrap(), Opened::Open(nothing()));
+        let found = open(vec![
+            superseded(),
+            opened(),
+            opened(),
+            Err(silent()),
+            Err(silent()),
+        ]);
+        assert_eq!(found.unwrap(), Opened::Superseded(fence(9)));
+        let error = open(vec![opened(), opened(), Err(silent())]).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.effect()),
+            (ErrorKind::NoQuorum, Effect::Unknown)
+        );
+    }
+
+    #[test]
+    fn nothing_was_written_only_where_nobody_wrote_or_may_have() {
+        let (wrote, superseded) = (|| Ok(Wrote::Written), || Ok(Wrote::Superseded(fence(9))));
+        let three = [superseded(), superseded(), superseded()];
+        let decided = write(vec![wrote(), superseded(), wrote(), superseded(), wrote()]);
+        assert_eq!(decided.unwrap(), Wrote::Written);
+        let nobody = [&three[..], &[Err(refused()), superseded()]].concat();
+        assert_eq!(write(nobody).unwrap(), Wrote::Superseded(fence(9)));
+        for perhaps in [wrote(), Err(silent())] {
+            let one = [&three[..], &[perhaps, superseded()]].concat();
+            assert_eq!(write(one).unwrap_err().effect(), Effect::Unknown);
+        }
+        let unasked = write(vec![Err(refused()), Err(refused()), Err(refused())]);
+        let error = unasked.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.effect()),
+            (ErrorKind::Unsupported, Effect::None)
+        );
+    }
+
+    #[test]
+    fn a_look_goes_on_until_a_majority_says_the_same() {
+        let mut round = ReadRound::new(5);
+        for reading in [has(7, 1, 30), nothing(), has(7, 1, 30), has(6, 1, 30)] {
+            round.count(Ok(reading));
+            assert!(!round.is_decided());
+        }
+        round.count(Ok(has(7, 1, 30)));
+        assert!(round.is_decided() && round.outcome().unwrap().settled);
+        let mut round = ReadRound::new(5);
+        (0..3).for_each(|_| round.count(Ok(nothing())));
+        assert!(round.is_decided());
+        let mut round = ReadRound::new(5);
+        round.count(Ok(has(7, 1, 30)));
+        round.count(Err(silent()));
+        assert_eq!(round.outcome().unwrap_err().kind(), ErrorKind::NoQuorum);
+    }
+}

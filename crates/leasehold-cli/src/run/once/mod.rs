@@ -1,0 +1,207 @@
+//! The verb `once`: run a command unless its result is there, and keep its result.
+
+mod capture;
+mod stored;
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use leasehold::{Effect, Error, ErrorKind, GuardSet, Once, OnceResult, OnceRun, OnceStart};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::holder_text::millis;
+use crate::message::Message;
+use crate::once_args::{Failed, OnceArgs};
+use crate::output::{self, Output};
+use crate::run::hold::Hold;
+use crate::run::signals::Signals;
+use crate::run::stage::{Stage, cannot_start};
+use crate::run::waiting::{Request, Wait};
+use crate::run::wrapper::End;
+use crate::status::runtime;
+use capture::Capture;
+use stored::{Kept, NoResult, Stored};
+
+pub(super) use capture::Pipes;
+
+/// Runs a command once, or shows what it did.
+pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let run = args.run_args();
+    let (stage, blocked) = Stage::set(&run, output)?;
+    let end = runtime()?.block_on(async {
+        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let call = Call {
+            args,
+            stage: &stage,
+        };
+        call.answer(&signals).await
+    })?;
+    Ok(stage.leave(end))
+}
+
+/// One call of the request.
+struct Call<'a> {
+    args: &'a OnceArgs,
+    stage: &'a Stage<'a>,
+}
+
+impl Call<'_> {
+    async fn answer(&self, signals: &Signals) -> Result<End, Failure> {
+        let once = self.stage.client.once(&self.args.name);
+        let once = once.payload(self.args.payload());
+        let once = once.retention(self.args.retain).ttl(self.args.ttl);
+        match once.result().await {
+            Ok(Some(result)) => return self.replay(&result),
+            // Whoever waits for the lock waits for the store, too.
+            Err(error) if !error.is_unreachable() => return Err(error.into()),
+            Ok(None) | Err(_) => {}
+        }
+        let request = Request {
+            lends: false,
+            ..self.stage.request()
+        };
+        let guards = match request.acquire(signals).await? {
+            Wait::Held(guards) => guards,
+            Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
+        };
+        match self.begin(&once, &guards).await? {
+            OnceStart::Run(run) => self.attempt(run, guards, signals).await,
+            OnceStart::Done(result) => {
+                guards.release().await;
+                self.replay(&result)
+            }
+            // The lock is ours.
+            OnceStart::InProgress(_) => Ok(End::With(ExitCode::of(self.args.busy_code))),
+        }
+    }
+
+    async fn begin(&self, once: &Once, guards: &GuardSet) -> Result<OnceStart, Failure> {
+        let guard = guards.guard(&self.args.name).map(leasehold::Guard::share);
+        match guard {
+            Some(guard) => Ok(once.enter(guard).await?),
+            None => Err(Failure::of("cannot begin", &"the lock is not held")),
+        }
+    }
+
+    /// Runs the command, and keeps its result while the lock is still held.
+    async fn attempt(
+        &self,
+        run: OnceRun,
+        guards: GuardSet,
+        signals: &Signals,
+    ) -> Result<End, Failure> {
+        let (mut capture, pipes) =
+            Capture::new().map_err(|error| Failure::of("cannot start", &error))?;
+        let performing = self.stage.perform(Hold::Own(guards), signals, Some(pipes));
+        let ended = capture.beside(performing).await;
+        match ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))? {
+            Ok(End::Ended(status)) => self.end(run, status, capture).await,
+            // Whoever pressed the key did not want the result.
+            Ok(End::Interrupted) => {
+                self.give_up(run).await;
+                Ok(End::Interrupted)
+            }
+            Ok(end) => Ok(end),
+            Err(failure) => {
+                if [ExitCode::NOT_FOUND, ExitCode::NOT_EXECUTABLE].contains(&failure.code) {
+                    self.give_up(run).await;
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Commits what the command did, or that it did nothing that counts.
+    async fn end(
+        &self,
+        run: OnceRun,
+        status: ExitStatus,
+        capture: Capture,
+    ) -> Result<End, Failure> {
+        let (stdout, stderr) = capture.into_kept();
+        let stored = Stored {
+            exit_code: ExitCode::of_command(status).get(),
+            stdout,
+            stderr,
+        };
+        let fence = run.guard().fence().get();
+        if !status.success() && self.args.failed == Failed::Retry {
+            self.give_up(run).await;
+            self.tell("failed", fence, &stored, None);
+            return Ok(End::Ended(status));
+        }
+        match run.commit(stored.encode()).await {
+            Ok(result) => {
+                self.warn_of_cuts(&stored);
+                self.tell("committed", fence, &stored, Some(result.remaining));
+                Ok(End::Ended(status))
+            }
+            Err(error) => Err(not_kept(&stored, &error)),
+        }
+    }
+
+    async fn give_up(&self, run: OnceRun) {
+        if let Err(error) = run.give_up().await {
+            // The next call finds the request begun, and runs it, too.
+            let text = format!("the store does not know yet that the attempt ended: {error}");
+            self.stage.output.say(&Message::Warning(&text));
+        }
+    }
+
+    /// Writes what the command wrote, and ends as it ended.
+    fn replay(&self, result: &OnceResult) -> Result<End, Failure> {
+        let stored = Stored::decode(&result.bytes).map_err(|NoResult| {
+            let text = format!(
+                "the result of {:?} is none of a command: another program made this request",
+                self.args.name
+            );
+            Failure::new(ExitCode::CORRUPT, text)
+        })?;
+        output::replay(&stored.stdout.bytes, &stored.stderr.bytes)
+            .map_err(|error| Failure::of_stdout(&error))?;
+        self.warn_of_cuts(&stored);
+        let fence = result.fence.get();
+        self.tell("replayed", fence, &stored, Some(result.remaining));
+        Ok(End::With(ExitCode::of(stored.exit_code)))
+    }
+
+    fn warn_of_cuts(&self, stored: &Stored) {
+        for (name, kept) in [("stdout", &stored.stdout), ("stderr", &stored.stderr)] {
+            if kept.is_cut {
+                let text = format!(
+                    "of {name} the first {} bytes are kept, and no more",
+                    Kept::MAX
+                );
+                self.stage.output.say(&Message::Warning(&text));
+            }
+        }
+    }
+
+    fn tell(&self, outcome: &str, fence: u64, stored: &Stored, kept_for: Option<Duration>) {
+        let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
+        self.stage.output.say(&Message::Once {
+            key: &self.args.name,
+            outcome,
+            fence,
+            exit_code: stored.exit_code,
+            stdout: kept(&stored.stdout),
+            stderr: kept(&stored.stderr),
+            kept_for_ms: kept_for.map(millis),
+        });
+    }
+}
+
+/// The command has run, and nobody will see its result by this call; perhaps by the next one.
+fn not_kept(stored: &Stored, error: &Error) -> Failure {
+    let code = match error.kind() {
+        ErrorKind::Fenced => ExitCode::LOST,
+        _ => ExitCode::of_error(error),
+    };
+    let fate = match error.effect() {
+        Effect::Unknown => "whether its result is kept cannot be told",
+        Effect::None => "its result is not kept",
+    };
+    let text = format!("CMD ended with {}, and {fate}: {error}", stored.exit_code);
+    Failure::new(code, text)
+}

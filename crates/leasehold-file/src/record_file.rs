@@ -1,0 +1,184 @@
+//! The file of a record, beside the lock file: read and replaced under a short lock of its own.
+//!
+//! The lock is a `flock` on the file itself. Whoever replaces the file holds the lock on the old one,
+//! and on the new one before it has its name, until the change has reached the disk: so nobody is shown
+//! what a power failure could take back.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use leasehold::clock::WallTime;
+use leasehold::{Error, ErrorKind, Key, Mode, Reading};
+
+use crate::directory::Directory;
+use crate::failure::failed;
+use crate::lock_file::{self, LockFile, Locking};
+use crate::record_format::{Damage, RecordContent};
+
+/// What a try came to.
+#[derive(Debug)]
+pub(crate) enum Tried<T> {
+    Done(T),
+    /// Somebody else was at the file.
+    Later,
+}
+
+/// What is written in the record of `key`.
+pub(crate) fn read(
+    directory: &Directory,
+    key: &Key,
+    now: WallTime,
+) -> Result<Tried<Reading>, Error> {
+    let path = path_of(directory, key);
+    let failed = |error| failed("read the record", &path, error);
+    let Some(file) = lock_file::open_to_read(&path).map_err(failed)? else {
+        return Ok(Tried::Done(Reading::settled(None)));
+    };
+    let Locking::Won(lock) = lock_file::lock(file, &path, Mode::Shared).map_err(failed)? else {
+        return Ok(Tried::Later);
+    };
+    let content = content(&lock, key)?;
+    Ok(Tried::Done(content.at(now).read(now)))
+}
+
+/// Lets `change` change the record of `key`, and answers what it answered once that is on the disk.
+pub(crate) fn change<T>(
+    directory: &Directory,
+    key: &Key,
+    now: WallTime,
+    change: impl FnOnce(&mut RecordContent) -> T,
+) -> Result<Tried<T>, Error> {
+    let path = path_of(directory, key);
+    let failed = |error| failed("open the record", &path, error);
+    let file = match lock_file::open(&path, directory.mode_of_files()) {
+        // Made by somebody else a moment ago.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Tried::Later),
+        opened => opened.map_err(failed)?,
+    };
+    let Locking::Won(lock) = lock_file::lock(file, &path, Mode::Exclusive).map_err(failed)? else {
+        return Ok(Tried::Later);
+    };
+    let before = content(&lock, key)?;
+    let mut after = before.clone().at(now);
+    let answer = change(&mut after);
+    if after != before {
+        replace(directory, &path, &after.encode(key))?;
+    }
+    Ok(Tried::Done(answer))
+}
+
+/// Removes records that say nothing any more, of a few in the directory which `chance` picks: names are
+/// often used once. What cannot be removed is left to the next sweep.
+pub(crate) fn sweep(directory: &Directory, chance: u64, now: WallTime) {
+    let Ok(entries) = fs::read_dir(directory.path()) else {
+        return;
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "record");
+    let paths: Vec<PathBuf> = paths.filter(is_record).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let first = (chance % paths.len() as u64) as usize;
+    let few = paths.len().min(SWEPT_AT_ONCE);
+    for path in paths.iter().cycle().skip(first).take(few) {
+        let _ = remove_if_over(path, now);
+    }
+}
+
+/// Whoever has the file open already finds, once it has the lock, that it has no name any more.
+fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
+    let Some(file) = lock_file::open_to_read(path)? else {
+        return Ok(());
+    };
+    let Locking::Won(lock) = lock_file::lock(file, path, Mode::Exclusive)? else {
+        return Ok(());
+    };
+    let mut bytes = Vec::new();
+    lock.file().read_to_end(&mut bytes)?;
+    if RecordContent::is_over(&bytes, now) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+fn content(lock: &LockFile, key: &Key) -> Result<RecordContent, Error> {
+    let mut bytes = Vec::new();
+    let read = lock.file().read_to_end(&mut bytes);
+    read.map_err(|error| failed("read the record", lock.path(), error))?;
+    RecordContent::decode(&bytes, key).map_err(|damage| damaged(lock.path(), damage))
+}
+
+/// Puts `bytes` in the place of the file at `path`, which the caller has locked.
+fn replace(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let new = with_ending(path, ".new");
+    let written = write_new(&new, bytes, directory.mode_of_files());
+    let new_file = match written {
+        Ok(written) => written,
+        Err(error) => {
+            // What is there of it would only take up room; the record is as it was.
+            let _ = fs::remove_file(&new);
+            return Err(failed("write the record", &new, error));
+        }
+    };
+    if let Err(error) = fs::rename(&new, path) {
+        let _ = fs::remove_file(&new);
+        return Err(failed("put in place the record", path, error));
+    }
+    let synced = directory
+        .sync()
+        .map_err(|error| failed("keep the name of the record", path, error).with_unknown_effect());
+    // Only now others may read it.
+    drop(new_file);
+    synced
+}
+
+/// The new file, on the disk and locked.
+fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
+    match fs::remove_file(new) {
+        // Left by somebody who was killed while writing it.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = lock_file::open(new, mode)?;
+    // Nobody else has it open before it has its name.
+    file.lock()?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn path_of(directory: &Directory, key: &Key) -> PathBuf {
+    with_ending(&directory.lock_file(key), ".record")
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn damaged(path: &Path, damage: Damage) -> Error {
+    let path = path.display();
+    let (kind, message) = match damage {
+        Damage::Broken => (
+            ErrorKind::Corrupt,
+            format!("{path} is damaged, or no record: its checksum is wrong. {REMEDY}"),
+        ),
+        Damage::OtherKey => (
+            ErrorKind::Corrupt,
+            format!("{path} is the record of another lock: it was renamed or copied. {REMEDY}"),
+        ),
+        Damage::Version(version) => (
+            ErrorKind::Unsupported,
+            format!("{path} has format {version}, of a later version of this program"),
+        ),
+    };
+    Error::new(kind, message)
+}
+
+const SWEPT_AT_ONCE: usize = 64;
+
+const REMEDY: &str = "Restore it, or remove it if what it said may be forgotten";

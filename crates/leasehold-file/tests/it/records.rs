@@ -1,0 +1,268 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::{
+    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records as _,
+    Stamp, Store, Wrote,
+};
+use leasehold_file::FileStore;
+
+use crate::world::{World, key};
+
+const KEPT: Duration = Duration::from_secs(60);
+
+async fn write(store: &FileStore, fence: u64, text: &str) -> Result<Wrote, Error> {
+    let fence = Fence::new(fence).unwrap();
+    let stamp = Stamp { fence, step: 1 };
+    let write = RecordWrite::new(stamp, text.as_bytes(), KEPT).unwrap();
+    let record = RecordKey::new(key("deploy"));
+    let wrote = store.write_record(&record, &write).await;
+    wrote.map(|wrote| wrote.answer)
+}
+
+async fn read(store: &FileStore) -> Result<Reading, Error> {
+    let reading = store.read_record(&RecordKey::new(key("deploy"))).await;
+    reading.map(|reading| reading.answer)
+}
+
+fn text(reading: Reading) -> Option<String> {
+    let bytes = reading.written?.bytes;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn record_file(world: &World) -> std::path::PathBuf {
+    let mut path = world.lock_file("deploy").into_os_string();
+    path.push(".record");
+    path.into()
+}
+
+#[tokio::test]
+async fn a_record_lies_beside_the_lock_file_and_is_no_lock() {
+    let world = World::new();
+    assert_eq!(text(read(&world.store).await.unwrap()), None);
+    assert_eq!(
+        fs::read_dir(world.dir.path()).unwrap().count(),
+        0,
+        "looking makes nothing"
+    );
+    write(&world.store, 7, "value").await.unwrap();
+    let path = record_file(&world);
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(world.store.list("", 9).await.unwrap().is_empty());
+    world.pass("deploy", 1000).await;
+    let names = fs::read_dir(world.dir.path()).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["deploy.lock", "deploy.lock.record"]);
+    let other = world.another_store();
+    assert_eq!(text(read(&other).await.unwrap()).as_deref(), Some("value"));
+}
+
+#[tokio::test]
+async fn what_a_killed_writer_left_is_neither_read_nor_in_the_way() {
+    let world = World::new();
+    write(&world.store, 7, "whole").await.unwrap();
+    let mut left = record_file(&world).into_os_string();
+    left.push(".new");
+    fs::write(&left, b"LHrecord, but only the begin").unwrap();
+    assert_eq!(
+        text(read(&world.store).await.unwrap()).as_deref(),
+        Some("whole")
+    );
+    write(&world.store, 8, "next").await.unwrap();
+    assert_eq!(
+        text(read(&world.store).await.unwrap()).as_deref(),
+        Some("next")
+    );
+    assert!(!fs::exists(&left).unwrap());
+    // Killed after it had made the file, and before it wrote.
+    fs::write(record_file(&world), b"").unwrap();
+    assert_eq!(text(read(&world.store).await.unwrap()), None);
+    assert_eq!(
+        write(&world.store, 9, "again").await.unwrap(),
+        Wrote::Written
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_named_and_left_as_it_was() {
+    let world = World::new();
+    write(&world.store, 7, "value").await.unwrap();
+    let path = record_file(&world);
+    let good = fs::read(&path).unwrap();
+    let mut flipped = good.clone();
+    flipped[60] ^= 1;
+    let cut = good[..good.len() - 1].to_vec();
+    for bytes in [flipped, cut, b"#!/bin/sh\n".to_vec()] {
+        fs::write(&path, &bytes).unwrap();
+        let record = RecordKey::new(key("deploy"));
+        let opening = world.store.open_record(&record, Fence::MAX);
+        for error in [
+            read(&world.store).await.unwrap_err(),
+            write(&world.store, 8, "next").await.unwrap_err(),
+            opening.await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert_eq!(error.key(), Some(&key("deploy")));
+            let text = error.to_string();
+            assert!(text.contains(path.to_str().unwrap()), "{text}");
+            assert!(text.contains("or remove it"), "{text}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    fs::write(&path, good).unwrap();
+    assert_eq!(
+        text(read(&world.store).await.unwrap()).as_deref(),
+        Some("value")
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_leaves_the_record_as_it_was() {
+    let world = World::new();
+    write(&world.store, 7, "value").await.unwrap();
+    // In the way of the new file: what cannot be removed as a file.
+    let mut new = record_file(&world).into_os_string();
+    new.push(".new");
+    fs::create_dir(&new).unwrap();
+    let error = write(&world.store, 8, "next").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(error.effect(), leasehold::Effect::None);
+    fs::remove_dir(&new).unwrap();
+    assert_eq!(
+        text(read(&world.store).await.unwrap()).as_deref(),
+        Some("value")
+    );
+    assert_eq!(
+        write(&world.store, 8, "next").await.unwrap(),
+        Wrote::Written
+    );
+}
+
+/// A wall clock that can be set.
+#[derive(Debug, Default)]
+struct Settable {
+    /// By how many seconds it is ahead.
+    ahead: AtomicU64,
+}
+
+impl Clock for Settable {
+    fn now(&self) -> BootInstant {
+        SystemClock.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        let ahead = self.ahead.load(SeqCst) * 1_000_000;
+        WallTime::from_micros(SystemClock.wall().as_micros() + ahead)
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        SystemClock.sleep_until(deadline)
+    }
+
+    fn stood_still(&self, span: Duration) {
+        SystemClock.stood_still(span);
+    }
+}
+
+#[tokio::test]
+async fn what_is_over_is_dropped_and_its_file_is_removed_by_and_by() {
+    let world = World::new();
+    let clock = Arc::new(Settable::default());
+    let ambient = Ambient {
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        ..Ambient::default()
+    };
+    let store = FileStore::options().ambient(ambient);
+    let store = store.open(world.dir.path()).unwrap();
+    write(&store, 7, "value").await.unwrap();
+    let old = record_file(&world);
+    clock.ahead.store(59, SeqCst);
+    assert!(text(read(&store).await.unwrap()).is_some());
+    clock.ahead.store(61, SeqCst);
+    assert_eq!(text(read(&store).await.unwrap()), None);
+    let late = write(&store, 6, "late").await.unwrap();
+    assert_eq!(late, Wrote::Superseded(Fence::new(7).unwrap()));
+
+    let others = async || {
+        let stamp = Stamp {
+            fence: Fence::new(1).unwrap(),
+            step: 1,
+        };
+        let bytes = b"other".as_slice();
+        let write = RecordWrite::new(stamp, bytes, KEPT).unwrap();
+        let record = RecordKey::new(key("other"));
+        store.write_record(&record, &write).await.unwrap();
+    };
+    for _ in 0..100 {
+        others().await;
+    }
+    assert!(fs::exists(&old).unwrap(), "who was there is remembered");
+    clock.ahead.store(8 * 86_400, SeqCst);
+    let mut writes = 0;
+    while fs::exists(&old).unwrap() {
+        others().await;
+        writes += 1;
+        assert!(writes < 1000, "still there");
+    }
+    assert!(fs::exists(world.dir.path().join("other.lock.record")).unwrap());
+    assert_eq!(write(&store, 1, "anew").await.unwrap(), Wrote::Written);
+}
+
+/// Writers in turns, each in a thread of its own: the greatest fence stands, and each reader sees a
+/// whole value, of a fence that never goes back.
+#[test]
+fn writers_and_readers_at_once_see_whole_values() {
+    let world = World::new();
+    let longest = "x".repeat(50_000);
+    std::thread::scope(|scope| {
+        for writer in 0..4_u64 {
+            let (store, longest) = (world.another_store(), &longest);
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = { runtime }.enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let mut last = 0;
+                    for round in 0..25 {
+                        let fence = round * 4 + writer + 1;
+                        let wrote = write(&store, fence, &format!("{fence} {longest}")).await;
+                        match wrote.unwrap() {
+                            Wrote::Written => {}
+                            Wrote::Superseded(greatest) => assert!(greatest.get() > fence),
+                        }
+                        let seen = text(read(&store).await.unwrap()).expect("a value");
+                        let (seen, rest) = seen.split_once(' ').unwrap();
+                        assert_eq!(rest, longest);
+                        let seen: u64 = seen.parse().unwrap();
+                        assert!(
+                            seen >= fence && seen >= last,
+                            "{seen} after {last}, {fence}"
+                        );
+                        last = seen;
+                    }
+                });
+            });
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let seen = runtime.block_on(read(&world.store)).unwrap();
+    assert_eq!(seen.written.unwrap().stamp.fence.get(), 100);
+}
+
+#[tokio::test]
+async fn opening_is_remembered_by_another_process_that_comes_later() {
+    let world = World::new();
+    let record = RecordKey::new(key("deploy"));
+    let fence = Fence::new(9).unwrap();
+    world.store.open_record(&record, fence).await.unwrap();
+    let later = world.another_store();
+    let opened = later.open_record(&record, Fence::new(8).unwrap()).await;
+    assert_eq!(opened.unwrap().answer, Opened::Superseded(fence));
+}

@@ -1,0 +1,282 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{
+    Effect, Fence, Key, Opened, RecordKey, RecordWrite, Records, Stamp, Store, Written, Wrote,
+};
+
+use super::scene::{LONG, PATIENCE, Scene, busy, granted, now, released};
+
+/// What a test writes is to be there until its end.
+const KEPT: Duration = LONG;
+
+fn records(store: &Arc<dyn Store>) -> &dyn Records {
+    store.records().expect("a store that keeps records")
+}
+
+fn fence(number: u64) -> Fence {
+    Fence::new(number).expect("a fence")
+}
+
+async fn opened(store: &Arc<dyn Store>, key: &Key, number: u64) -> Opened {
+    let record = RecordKey::new(key.clone());
+    let opened = records(store).open_record(&record, fence(number)).await;
+    opened.expect("an answer").answer
+}
+
+/// Makes sure that a write changes nothing for those who look. Where there are several members some may
+/// have been slow to hear of `greatest`: then the writer learns only that it cannot be told.
+async fn shut_out(
+    scene: &Scene,
+    store: &Arc<dyn Store>,
+    key: &Key,
+    (number, step): (u64, u32),
+    greatest: u64,
+) {
+    let record = RecordKey::new(key.clone());
+    let write = RecordWrite::new(stamp(number, step), *b"late", KEPT).expect("a valid write");
+    match records(store).write_record(&record, &write).await {
+        Ok(recorded) => assert_eq!(recorded.answer, Wrote::Superseded(fence(greatest))),
+        Err(error) => {
+            assert_eq!(error.effect(), Effect::Unknown, "{error}");
+            assert!(scene.harness.places().len() > 1, "{error}");
+        }
+    }
+}
+
+/// What stands there, for one that must get in.
+async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Stamp, Vec<u8>)> {
+    match opened(store, key, number).await {
+        Opened::Open(reading) => reading.written.map(plain),
+        Opened::Superseded(greatest) => panic!("{key}: {number} should get in, not {greatest}"),
+    }
+}
+
+async fn wrote(store: &Arc<dyn Store>, key: &Key, (number, step): (u64, u32), text: &str) -> Wrote {
+    wrote_for(store, key, stamp(number, step), text, KEPT).await
+}
+
+async fn wrote_for(
+    store: &Arc<dyn Store>,
+    key: &Key,
+    stamp: Stamp,
+    text: &str,
+    retention: Duration,
+) -> Wrote {
+    let record = RecordKey::new(key.clone());
+    let write = RecordWrite::new(stamp, text.as_bytes(), retention).expect("a valid write");
+    let wrote = records(store).write_record(&record, &write).await;
+    wrote.expect("an answer").answer
+}
+
+async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<(Stamp, Vec<u8>)> {
+    let reading = records(store)
+        .read_record(&RecordKey::new(key.clone()))
+        .await;
+    let reading = reading.expect("an answer").answer;
+    assert!(reading.settled, "{key}: {reading:?}");
+    reading.written.map(plain)
+}
+
+fn plain(written: Written) -> (Stamp, Vec<u8>) {
+    assert!(written.remaining <= KEPT, "{:?}", written.remaining);
+    (written.stamp, written.bytes.to_vec())
+}
+
+fn stamp(number: u64, step: u32) -> Stamp {
+    Stamp {
+        fence: fence(number),
+        step,
+    }
+}
+
+fn value(number: u64, step: u32, text: &str) -> Option<(Stamp, Vec<u8>)> {
+    Some((stamp(number, step), text.as_bytes().to_vec()))
+}
+
+pub(crate) async fn p1_what_was_written_last_is_shown(scene: &Scene) {
+    let (one, other) = (scene.open(), scene.open());
+    let (key, next) = (scene.key(), scene.key());
+    assert_eq!(read(&one, &key).await, None);
+    assert_eq!(found(&one, &key, 7).await, None);
+    assert_eq!(wrote(&one, &key, (7, 1), "one").await, Wrote::Written);
+    assert_eq!(read(&other, &key).await, value(7, 1, "one"));
+    // Without opening it first, and with a fence that no clock would give.
+    let (most, text) = (Fence::MAX.get(), "two \0\r\n\u{fffd}");
+    assert_eq!(wrote(&other, &key, (most, 3), text).await, Wrote::Written);
+    assert_eq!(read(&one, &key).await, value(most, 3, text));
+    assert_eq!(found(&one, &key, most).await, value(most, 3, text));
+    assert_eq!(read(&one, &next).await, None, "another key");
+    assert_eq!(wrote(&one, &next, (1, 1), "").await, Wrote::Written);
+    assert_eq!(read(&other, &next).await, value(1, 1, ""));
+}
+
+pub(crate) async fn p1_a_long_value_is_shown_whole(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let text = "0123456789abcdef".repeat(RecordWrite::BYTES_MAX / 16);
+    assert_eq!(wrote(&store, &key, (7, 1), &text).await, Wrote::Written);
+    assert_eq!(read(&store, &key).await, value(7, 1, &text));
+    assert_eq!(found(&store, &key, 8).await, value(7, 1, &text));
+}
+
+pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
+    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+    // As close as fences of that size come: a store that rounds them takes both for one.
+    let (smaller, greater) = (Fence::MAX.get() - 1, Fence::MAX.get());
+    assert_eq!(
+        wrote(&store, &key, (smaller, 1), "kept").await,
+        Wrote::Written
+    );
+    assert_eq!(
+        found(&other, &key, greater).await,
+        value(smaller, 1, "kept")
+    );
+    let not_opened = Opened::Superseded(fence(greater));
+    assert_eq!(opened(&store, &key, smaller).await, not_opened);
+    assert_eq!(opened(&store, &key, 1).await, not_opened);
+    for step in [1, 2, 9] {
+        shut_out(scene, &store, &key, (smaller, step), greater).await;
+    }
+    if scene.harness.places().len() == 1 {
+        assert_eq!(read(&store, &key).await, value(smaller, 1, "kept"));
+    }
+    assert_eq!(
+        wrote(&other, &key, (greater, 1), "new").await,
+        Wrote::Written
+    );
+    shut_out(scene, &store, &key, (smaller, 10), greater).await;
+    assert_eq!(read(&store, &key).await, value(greater, 1, "new"));
+}
+
+pub(crate) async fn p2_a_write_shuts_out_smaller_fences_too(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    assert_eq!(wrote(&store, &key, (9, 1), "nine").await, Wrote::Written);
+    assert_eq!(opened(&store, &key, 8).await, Opened::Superseded(fence(9)));
+    shut_out(scene, &store, &key, (8, 5), 9).await;
+    assert_eq!(read(&store, &key).await, value(9, 1, "nine"));
+}
+
+pub(crate) async fn p3_the_same_fence_goes_on(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    assert_eq!(found(&store, &key, 7).await, None);
+    assert_eq!(found(&store, &key, 7).await, None);
+    for (step, text) in [(1, "begun"), (1, "begun"), (2, "going on"), (10, "done")] {
+        assert_eq!(wrote(&store, &key, (7, step), text).await, Wrote::Written);
+        assert_eq!(read(&store, &key).await, value(7, step, text));
+    }
+    assert_eq!(found(&store, &key, 7).await, value(7, 10, "done"));
+    // A network may repeat what was sent, and keep it for a while.
+    for step in [1, 2, 9] {
+        shut_out(scene, &store, &key, (7, step), 7).await;
+    }
+    assert_eq!(read(&store, &key).await, value(7, 10, "done"));
+}
+
+pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let retention = Duration::from_millis(1500);
+    let began = now();
+    wrote_for(&store, &key, stamp(7, 1), "first", KEPT).await;
+    let written = wrote_for(&store, &key, stamp(7, 2), "second", retention).await;
+    assert_eq!(written, Wrote::Written);
+    loop {
+        // Before the look: what was measured first is no later.
+        let age = began.elapsed();
+        match read(&store, &key).await {
+            Some(value) => assert_eq!(value, (stamp(7, 2), b"second".to_vec())),
+            None => {
+                let age = began.elapsed();
+                assert!(age >= retention, "gone after {age:?}");
+                break;
+            }
+        }
+        assert!(age < PATIENCE, "still there after {age:?}");
+        scene.pause().await;
+    }
+    let shut_out = Opened::Superseded(fence(7));
+    assert_eq!(
+        opened(&store, &key, 6).await,
+        shut_out,
+        "who was there is remembered"
+    );
+    assert_eq!(
+        wrote(&store, &key, (6, 1), "late").await,
+        Wrote::Superseded(fence(7))
+    );
+    assert_eq!(found(&store, &key, 8).await, None);
+}
+
+pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    wrote_for(
+        &store,
+        &key,
+        stamp(7, 1),
+        "short",
+        RecordWrite::RETENTION_MIN,
+    )
+    .await;
+    let began = now();
+    assert_eq!(wrote(&store, &key, (7, 2), "long").await, Wrote::Written);
+    while began.elapsed() < RecordWrite::RETENTION_MIN * 2 {
+        assert_eq!(read(&store, &key).await, value(7, 2, "long"));
+        scene.pause().await;
+    }
+    let reading = records(&store).read_record(&RecordKey::new(key)).await;
+    let remaining = reading
+        .expect("an answer")
+        .answer
+        .written
+        .expect("a value")
+        .remaining;
+    // Servers count whole milliseconds, and round them.
+    let passed = began.elapsed() + Duration::from_millis(100);
+    let least = KEPT.checked_sub(passed).expect("a fast machine");
+    assert!(
+        remaining >= least && remaining <= KEPT,
+        "{remaining:?}, {least:?}"
+    );
+}
+
+pub(crate) async fn p5_reading_changes_nothing(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    assert_eq!(found(&store, &key, 7).await, None);
+    assert_eq!(read(&store, &key).await, None);
+    assert_eq!(wrote(&store, &key, (7, 1), "seven").await, Wrote::Written);
+    assert_eq!(read(&store, &key).await, value(7, 1, "seven"));
+    assert_eq!(wrote(&store, &key, (7, 2), "again").await, Wrote::Written);
+    assert_eq!(read(&store, &key).await, value(7, 2, "again"));
+}
+
+pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    assert_eq!(wrote(&store, &key, (1, 1), "before").await, Wrote::Written);
+    assert!(store.holders(&key).await.expect("an answer").is_empty());
+    assert!(
+        store
+            .list(key.as_str(), 9)
+            .await
+            .expect("an answer")
+            .is_empty()
+    );
+    let claim = scene.claim(&key, LONG);
+    let mine = granted(&store, &claim).await;
+    assert_eq!(read(&store, &key).await, value(1, 1, "before"));
+    assert_eq!(
+        wrote(&store, &key, (mine.get(), 1), "held").await,
+        Wrote::Written
+    );
+    busy(&store, &scene.claim(&key, LONG)).await;
+    let holders = store.holders(&key).await.expect("an answer");
+    assert_eq!(holders.len(), 1, "{holders:?}");
+    let listed = store.list(key.as_str(), 9).await.expect("an answer");
+    assert_eq!(listed.as_slice(), std::slice::from_ref(&key));
+    released(&store, &claim).await;
+    assert_eq!(read(&store, &key).await, value(mine.get(), 1, "held"));
+    let next = scene.claim(&key, LONG);
+    assert!(
+        granted(&store, &next).await > mine,
+        "its counter is as it was"
+    );
+    released(&store, &next).await;
+}

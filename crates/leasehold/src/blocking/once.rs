@@ -1,0 +1,132 @@
+use std::ops::Deref;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::fence::Fence;
+use crate::guard::Guard;
+use crate::holder::Holder;
+use crate::once::OnceResult;
+
+/// A blocking [`crate::Once`].
+///
+/// # Examples
+///
+/// ```
+/// use leasehold::{MemoryStore, blocking};
+///
+/// let locks = blocking::Client::new(MemoryStore::new());
+/// let charge = locks.once("charge/4711").payload("EUR 12.00");
+/// let pay = |fence| Ok::<_, String>(format!("paid under {fence}"));
+/// let paid = charge.run(pay)??;
+/// assert_eq!(charge.run(pay)??.bytes, paid.bytes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until it is run"]
+pub struct Once(pub(super) crate::Once);
+
+/// A blocking [`crate::OnceStart`].
+#[derive(Debug)]
+#[must_use]
+pub enum OnceStart {
+    /// This caller is to run it.
+    Run(OnceRun),
+    /// It is done.
+    Done(OnceResult),
+    /// Somebody else is at it; who that is, where the store knows.
+    InProgress(Option<Holder>),
+}
+
+/// A blocking [`crate::OnceRun`].
+#[derive(Debug)]
+#[must_use = "if unused the request is left to the next caller"]
+#[clippy::has_significant_drop]
+pub struct OnceRun(crate::OnceRun);
+
+impl Once {
+    settings! { Once: retention(Duration), ttl(Duration), wait(Duration) }
+
+    /// As [`crate::Once::payload`].
+    pub fn payload(self, payload: impl AsRef<[u8]>) -> Self {
+        Self(self.0.payload(payload))
+    }
+
+    /// The result, if the request is done for certain.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Once::result`].
+    pub fn result(&self) -> Result<Option<OnceResult>, Error> {
+        pollster::block_on(self.0.result())
+    }
+
+    /// Finds out whose it is to run the request, waiting for whoever is at it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Once::begin`].
+    pub fn begin(&self) -> Result<OnceStart, Error> {
+        pollster::block_on(self.0.begin()).map(OnceStart::of)
+    }
+
+    /// [`begin`](Self::begin) without waiting for anybody.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Once::try_begin`].
+    pub fn try_begin(&self) -> Result<OnceStart, Error> {
+        pollster::block_on(self.0.try_begin()).map(OnceStart::of)
+    }
+
+    /// Runs `body`, which is told its fence, unless the request is done, and commits what it returns. A
+    /// thread cannot be cancelled: a `body` that must look at its guard runs after
+    /// [`begin`](Self::begin).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Once::run`].
+    pub fn run<R: AsRef<[u8]>, E>(
+        &self,
+        body: impl FnOnce(Fence) -> Result<R, E>,
+    ) -> Result<Result<OnceResult, E>, Error> {
+        pollster::block_on(self.0.run(async |fence| body(fence)))
+    }
+}
+
+impl OnceStart {
+    fn of(start: crate::OnceStart) -> Self {
+        match start {
+            crate::OnceStart::Run(run) => Self::Run(OnceRun(run)),
+            crate::OnceStart::Done(result) => Self::Done(result),
+            crate::OnceStart::InProgress(holder) => Self::InProgress(holder),
+        }
+    }
+}
+
+impl OnceRun {
+    /// Commits the result, and gives the lock back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::OnceRun::commit`].
+    pub fn commit(self, result: impl AsRef<[u8]>) -> Result<OnceResult, Error> {
+        pollster::block_on(self.0.commit(result))
+    }
+
+    /// Gives the request back as if it had never been made.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::OnceRun::give_up`].
+    pub fn give_up(self) -> Result<(), Error> {
+        pollster::block_on(self.0.give_up())
+    }
+}
+
+impl Deref for OnceRun {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        self.0.guard()
+    }
+}

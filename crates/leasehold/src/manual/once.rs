@@ -1,0 +1,44 @@
+//! A request that is to take effect once, though it is made twice, by two programs, or by one that dies.
+//!
+//! A message is delivered again; a user presses the button a second time; a job is started on two
+//! machines; a program is killed and started anew. [`Client::once`](crate::Client::once) gives the request a name, runs it
+//! under the lock of that name, and keeps its result for whoever asks again.
+//!
+//! # What holds, and what does not
+//!
+//! At most one result is committed, and everybody gets that one. That is all a library can promise
+//! without the resource: the *attempt* is made at least once. A caller that dies in the middle has done what it has done, and the
+//! next one begins anew. Three ways to make that harmless:
+//!
+//! - Do the work where it is undone with the attempt: compute, and let the result be the effect.
+//! - Hand the attempt's [fence](crate::OnceRun::guard) to the resource and have it refuse smaller ones
+//!   ([`fencing`](super::fencing)), so that a paused attempt does nothing more.
+//! - Hand on the name of the request as the key under which the next service makes it once, in turn.
+//!
+//! # How
+//!
+//! The lock's [record](crate::HeldRecord) says how far the request has come. Every step is a write with the fence
+//! of the attempt's lease:
+//!
+//! | step | what is written | who dies here |
+//! |---|---|---|
+//! | look | nothing: a result that is settled is the answer | nobody notices |
+//! | take the lock | nothing | the lease runs out |
+//! | open the record | smaller fences are shut out | the lease runs out, the next one opens it |
+//! | begin | "begun", and the hash of the payload | the same |
+//! | run | nothing | the same, and the request is run again |
+//! | commit | the result | the next one finds the result, or runs the request again: either, not both |
+//! | release | nothing | the lease runs out; whoever waits gets the result |
+//!
+//! On a quorum this is consensus with fences as ballots (CASPaxos): opening and writing take a majority, two
+//! majorities have a member in common, and a value that only some members have is written anew before anybody is told
+//! of it. It stands as long as no member forgets what it acknowledged. So the members must be durable, and one that
+//! is not is named and refused. The lease is no part of the proof: it sees to it that two do not try at
+//! once.
+//!
+//! # Retention
+//!
+//! A result is kept for so long after its commit, by the store's clock. Choose it longer than the time within which
+//! the request may be repeated: once it is over, the request is a new one. That somebody had begun is remembered for a
+//! week, and so is, beyond the retention, who was there: a caller that was paused for six days or more after
+//! its deadline commits nothing any more.

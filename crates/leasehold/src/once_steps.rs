@@ -1,0 +1,135 @@
+//! The steps of a request: look, take the lock, open the record, say that it has begun.
+
+use crate::card::Card;
+use crate::client::Client;
+use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
+use crate::health::MemberHealth;
+use crate::key::Key;
+use crate::once::{Once, OnceResult, OnceStart};
+use crate::once_run::OnceRun;
+use crate::once_state::OnceState;
+use crate::records::{RECORD_MEMORY, RecordWrite, Written};
+
+impl Once {
+    /// Refuses what breaks a rule, before the lock is taken.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let key = Key::new(&self.name)?;
+        RecordWrite::check(&[], self.retention).map_err(|error| error.with_key(&key))?;
+        let checked = refuse_forgetful_members(&self.client).await;
+        checked.map_err(|error| error.with_key(&key))
+    }
+
+    /// The result, if it is there for certain. A store that cannot be asked is asked again with the lock.
+    pub(crate) async fn first_look(&self) -> Result<Option<OnceResult>, Error> {
+        self.check().await?;
+        match self.settled_result().await {
+            Err(error) if error.is_unreachable() => Ok(None),
+            looked => looked,
+        }
+    }
+
+    pub(crate) async fn settled_result(&self) -> Result<Option<OnceResult>, Error> {
+        let reading = self.client.record(&self.name).lasting().read().await?;
+        match reading.written {
+            Some(written) if reading.settled => self.result_of(&written),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens the record under the lock, and begins unless the request is done.
+    pub(crate) async fn under(&self, guard: Guard) -> Result<OnceStart, Error> {
+        let record = guard.record().lasting();
+        // What this shows is settled: whoever comes later finds it, too.
+        let written = record.open().await?;
+        if let Some(written) = &written
+            && let Some(result) = self.result_of(written)?
+        {
+            give_back(guard).await;
+            return Ok(OnceStart::Done(result));
+        }
+        let started = OnceState::Started(self.payload).encode();
+        record.write(started, RECORD_MEMORY).await?;
+        Ok(OnceStart::Run(OnceRun::new(self, guard)))
+    }
+
+    pub(crate) async fn in_progress(&self) -> Result<OnceStart, Error> {
+        let holders = self.client.holders(&self.name).await?;
+        Ok(OnceStart::InProgress(holders.into_iter().next()))
+    }
+
+    /// The result that is written, if it is one, and one of this very request.
+    fn result_of(&self, written: &Written) -> Result<Option<OnceResult>, Error> {
+        let key = Key::new(&self.name)?;
+        let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(&key))?;
+        let (payload, result) = match state {
+            OnceState::Vacant => return Ok(None),
+            OnceState::Started(payload) => (payload, None),
+            OnceState::Done {
+                payload,
+                fence,
+                result,
+            } => {
+                let result = OnceResult::new(result, fence, written.remaining);
+                (payload, Some(result))
+            }
+        };
+        if payload == self.payload {
+            return Ok(result);
+        }
+        let text = format!(
+            "the request was made with another payload (SHA-256 {}, not {}): a name belongs to one \
+             request",
+            begin_of(&payload),
+            begin_of(&self.payload)
+        );
+        Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key))
+    }
+}
+
+/// Frees the lock; what becomes of that changes nothing for the caller.
+pub(crate) async fn give_back(guard: Guard) {
+    let key = guard.key().clone();
+    if let Err(error) = guard.release().await {
+        tracing::warn!(%key, %error, "release failed");
+    }
+}
+
+/// On a quorum, every member that answers must be durable: a result must outlive its restart. Who does
+/// not answer is not counted later either, unless it turns out to be.
+async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
+    let health = client.health().await?;
+    if health.len() < 2 {
+        return Ok(());
+    }
+    let forgetful: Vec<&str> = health
+        .iter()
+        .filter(|member| is_forgetful(member))
+        .map(|member| member.id.as_str())
+        .collect();
+    if forgetful.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "a result must outlive restarts, and {} of {} members keep nothing across one: {}",
+        forgetful.len(),
+        health.len(),
+        forgetful.join(", ")
+    );
+    Err(Error::new(ErrorKind::Unsupported, text))
+}
+
+fn is_forgetful(member: &MemberHealth) -> bool {
+    member.presence.as_ref().is_ok_and(|presence| {
+        let by_card = |card: &Card| card.durable;
+        !presence.durable || !presence.card.as_ref().is_none_or(by_card)
+    })
+}
+
+/// Enough of a hash to tell two apart.
+fn begin_of(hash: &[u8]) -> String {
+    hash.iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
