@@ -26,6 +26,7 @@ mod ls;
 mod ls_args;
 mod message;
 mod observe;
+mod once_answer;
 mod once_args;
 mod output;
 mod run;
@@ -34,6 +35,7 @@ mod set;
 mod shortage;
 mod status;
 mod store_url;
+mod verb;
 mod waiter_text;
 mod waiters;
 mod waiters_args;
@@ -43,13 +45,14 @@ use std::process;
 
 use clap::Parser as _;
 
-use args::{Cli, Verb};
+use args::Cli;
 use exit_code::ExitCode;
 use failure::Failure;
 use message::Message;
 use output::Output;
 use run::guardian::guard;
 use run::guardian_args::GuardianArgs;
+use verb::Verb;
 
 fn main() -> process::ExitCode {
     if let Some(guardian) = GuardianArgs::of_this_process() {

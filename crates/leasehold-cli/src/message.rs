@@ -7,6 +7,7 @@ use crate::break_lock;
 use crate::failure::Failure;
 use crate::holder_text;
 use crate::leader_text;
+use crate::once_answer::OnceAnswer;
 use crate::shortage::Shortage;
 use crate::waiter_text;
 
@@ -56,16 +57,7 @@ pub(crate) enum Message<'a> {
         record: &'a BreakRecord,
     },
     /// The request is answered.
-    Once {
-        key: &'a str,
-        outcome: &'a str,
-        fence: u64,
-        exit_code: u8,
-        /// How many bytes are kept, and whether there were more.
-        stdout: (usize, bool),
-        stderr: (usize, bool),
-        kept_for_ms: Option<u64>,
-    },
+    Once(OnceAnswer<'a>),
     /// This part of a measurement has begun.
     Measuring {
         part: &'a str,
@@ -90,10 +82,9 @@ impl Message<'_> {
                 shortage,
                 so_far,
             } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
-            Self::Acquired { .. }
-            | Self::Nested { .. }
-            | Self::Leads { .. }
-            | Self::Once { .. } => None,
+            Self::Acquired { .. } | Self::Nested { .. } | Self::Leads { .. } | Self::Once(_) => {
+                None
+            }
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Campaigns { name, after } => {
                 let after =
@@ -170,25 +161,7 @@ impl Message<'_> {
             Self::Measuring { part, number, of } => {
                 json!({"event": "measuring", "part": part, "number": number, "of": of})
             }
-            Self::Once {
-                key,
-                outcome,
-                fence,
-                exit_code,
-                stdout,
-                stderr,
-                kept_for_ms,
-            } => json!({
-                "event": "once",
-                "version": 1,
-                "key": key,
-                "outcome": outcome,
-                "fence": fence,
-                "exit_code": exit_code,
-                "stdout": {"bytes": stdout.0, "cut": stdout.1},
-                "stderr": {"bytes": stderr.0, "cut": stderr.1},
-                "kept_for_ms": kept_for_ms,
-            }),
+            Self::Once(answer) => answer.json(),
             Self::Error(failure) => json!({
                 "event": "error",
                 "message": failure.to_string(),

@@ -119,7 +119,8 @@ impl OnceArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::args::Cli;
+    use crate::verb::Verb;
     use clap::Parser as _;
 
     fn once(args: &[&str]) -> Result<OnceArgs, clap::Error> {

@@ -159,7 +159,8 @@ pub(crate) fn permits(text: &str) -> Result<Permits, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::args::Cli;
+    use crate::verb::Verb;
     use clap::Parser as _;
     use clap::error::ErrorKind;
 

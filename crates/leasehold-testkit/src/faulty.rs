@@ -1,3 +1,4 @@
+mod oversight;
 mod records;
 
 use std::sync::{Arc, Mutex};
@@ -6,9 +7,9 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background;
 use leasehold::{
-    Attempt, BoxFuture, BreakRecord, Broken, CardEdit, Claim, Departure, Ear, Error, ErrorKind,
-    Fence, Guarantees, Held, Holder, Key, LeaseTerms, Life, Member, MemberId, Oversight, Owner,
-    Pattern, Presence, Records, Release, Renewal, Sampled, Seal, Store, Survey, Turn, Waiter,
+    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
+    Holder, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Records, Release, Renewal,
+    Sampled, Seal, Store, Turn, Waiter,
 };
 use tokio::sync::watch;
 
@@ -240,31 +241,6 @@ impl Store for FaultyMember {
 
     fn records(&self) -> Option<&dyn Records> {
         self.inner.records().is_some().then_some(self)
-    }
-}
-
-impl Oversight for FaultyMember {
-    fn survey<'a>(
-        &'a self,
-        pattern: &'a Pattern,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
-        let pattern = pattern.clone();
-        self.ask(move |inner| Box::pin(async move { inner.survey(&pattern, limit).await }))
-    }
-
-    fn break_lease<'a>(
-        &'a self,
-        key: &'a Key,
-        record: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>> {
-        let (key, record) = (key.clone(), record.clone());
-        self.ask(move |inner| Box::pin(async move { inner.break_lease(&key, &record).await }))
-    }
-
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
-        let key = key.clone();
-        self.ask(move |inner| Box::pin(async move { inner.last_break(&key).await }))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::message::Message;
+use crate::once_answer::OnceAnswer;
 use crate::once_args::{Failed, OnceArgs};
 use crate::output::{self, Output};
 use crate::run::hold::Hold;
@@ -180,7 +181,7 @@ impl Call<'_> {
 
     fn tell(&self, outcome: &str, fence: u64, stored: &Stored, kept_for: Option<Duration>) {
         let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
-        self.stage.output.say(&Message::Once {
+        self.stage.output.say(&Message::Once(OnceAnswer {
             key: &self.args.name,
             outcome,
             fence,
@@ -188,7 +189,7 @@ impl Call<'_> {
             stdout: kept(&stored.stdout),
             stderr: kept(&stored.stderr),
             kept_for_ms: kept_for.map(millis),
-        });
+        }));
     }
 }
 
