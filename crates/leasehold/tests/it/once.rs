@@ -91,38 +91,44 @@ async fn die_at(size: usize, last: u64, is_carried_out: bool) -> bool {
     has_blown
 }
 
-/// What a paused caller sent is carried out late, after the next one has begun and after it is done.
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_was_paused_commits_nothing_over_the_next_one() {
     for size in SIZES {
-        let world = World::new(size);
-        let (paused, next, later) = (world.caller(), world.caller(), world.caller());
-        let run = paused.begin().await;
-        let all: Vec<usize> = (0..size).collect();
-        paused.set(&all, Fault::Frozen);
-        let late = run.guard().fence();
-        let end = world.ambient.clock.now() + TTL * 3;
-        let committing = within(&*world.ambient.clock, end, run.commit("late"));
-        let outcome = committing.await.expect("it gives up at its deadline");
-        assert_eq!(
-            outcome.unwrap_err().effect(),
-            Effect::Unknown,
-            "{size} members"
-        );
-        world.pass(TTL).await;
-        let run = next.begin().await;
-        assert!(run.guard().fence() > late);
+        for is_next_done in [false, true] {
+            what_was_sent_late_changes_nothing(size, is_next_done).await;
+        }
+    }
+}
+
+/// What a paused caller sent is carried out once the next one has begun, or is done.
+async fn what_was_sent_late_changes_nothing(size: usize, is_next_done: bool) {
+    let world = World::new(size);
+    let (paused, next, later) = (world.caller(), world.caller(), world.caller());
+    let run = paused.begin().await;
+    let all: Vec<usize> = (0..size).collect();
+    paused.set(&all, Fault::Frozen);
+    let end = world.ambient.clock.now() + TTL * 3;
+    let committing = within(&*world.ambient.clock, end, run.commit("late"));
+    let outcome = committing.await.expect("it gives up at its deadline");
+    let error = outcome.expect_err("nobody answered");
+    assert_eq!(error.effect(), Effect::Unknown, "{size} members");
+    world.pass(TTL).await;
+    let run = next.begin().await;
+    let thaw = async || {
         paused.set(&all, Fault::None);
         world.pass(Duration::from_secs(5)).await;
-        let committed = run.commit("in time").await.unwrap();
-        world.pass(Duration::from_secs(5)).await;
-        for caller in [&later, &paused, &next] {
-            let result = caller.done().await;
-            assert_eq!(
-                (&*result.bytes, result.fence),
-                (&b"in time"[..], committed.fence)
-            );
-        }
+    };
+    if !is_next_done {
+        thaw().await;
+    }
+    let committed = run.commit("in time").await.expect("nobody is ahead of it");
+    if is_next_done {
+        thaw().await;
+    }
+    for caller in [&later, &paused, &next] {
+        let result = caller.done().await;
+        let found = (&*result.bytes, result.fence);
+        assert_eq!(found, (&b"in time"[..], committed.fence), "{size} members");
     }
 }
 
