@@ -249,8 +249,9 @@ mod tests {
         drop(child.stdin.take());
         waitid(Id::Pid(pid), ENDED | WaitPidFlag::WNOWAIT).unwrap();
         assert!(has_children().unwrap(), "nobody has reaped it");
-        reap(pid).unwrap();
-        assert!(Process::find(pid).is_none_or(|process| process.parent != Pid::this()));
+        child.wait().unwrap();
+        let strangers = Family::below_this_process().unwrap().strangers;
+        assert!(!strangers.contains(&pid));
     }
 
     #[test]
