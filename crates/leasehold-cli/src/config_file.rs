@@ -76,6 +76,19 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_documentation_is_a_file() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let example = page.split("```toml\n").nth(1).unwrap();
+        let example = example.split("```").next().unwrap();
+        let addresses = read(example).unwrap();
+        assert_eq!(addresses.urls.len(), 3);
+        assert_eq!(addresses.limits.max_ttl, Some(Duration::from_secs(60)));
+        let tolerance = addresses.limits.clock_tolerance;
+        assert_eq!(tolerance, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
     fn a_mistake_in_a_file_is_placed_but_never_quoted() {
         let text = refusal(read("store = 'redis://a'\nstores = 'redis://:secret@b'\n"));
         assert!(

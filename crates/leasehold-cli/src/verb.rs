@@ -43,29 +43,28 @@ pub(crate) enum Verb {
     )]
     Run(RunArgs),
 
-    /// Hold a lock for a script, until its stdin is closed or a signal comes.
-    #[command(after_help = postscript(), long_about = hold_args::HOLD)]
-    Hold(HoldArgs),
-
-    /// Acquire a lock, print a handle to it, and end.
-    #[command(after_help = postscript(), long_about = hold_args::ACQUIRE)]
-    Acquire(AcquireArgs),
-
-    /// Renew the lease of a handle once, and print the new handle.
+    /// Run a command while being the leader, or see who is.
     ///
-    /// With --handle-file the new handle takes the place of the old one in FILE, and the time that is left
-    /// is printed. Exits with 76 if the lock was lost: the lease does not stand any more, or the handle's
-    /// deadline has passed, after which somebody else may have been there. Exits with 69 if the store did
-    /// not decide: the old handle is good until its deadline, and trying again is fine.
-    #[command(after_help = postscript())]
-    Renew(RenewArgs),
-
-    /// Free the lock of a handle.
+    /// Campaigns under NAME, and runs CMD once this one leads: nobody else does then. What --value says is
+    /// published for those who observe. If the leadership is lost, CMD and all it started are ended before
+    /// anybody else can lead, which is said, and this one campaigns again after a pause of 0.5 s to 30 s,
+    /// longer after each loss that follows soon. Once it has led it goes on when the store does not answer, too.
     ///
-    /// With --handle-file FILE is removed. Exits with 76 if the lock was not held by this handle any more;
-    /// nobody else is touched.
-    #[command(after_help = postscript())]
-    Release(ReleaseArgs),
+    /// When CMD ends by itself this one resigns, and exits with CMD's code. After SIGTERM, SIGINT or SIGQUIT it
+    /// does not campaign again.
+    ///
+    /// Two may think that they lead: a paused machine does not know that its time is over. What CMD does to
+    /// others shows them LEASEHOLD_FENCE, and they refuse one smaller than they have seen. Signals,
+    /// terminal, process group and environment of CMD are as with `run`.
+    ///
+    /// With --observe prints who leads, in the order of fences: never an older leader after a newer one. Anybody
+    /// may observe, and it costs the store two reads a look.
+    #[command(
+        after_help = postscript(),
+        override_usage = "leasehold elect [OPTIONS] <NAME> [--] <CMD>...\n       \
+                          leasehold elect --observe [--once] [OPTIONS] <NAME>"
+    )]
+    Elect(ElectArgs),
 
     /// Run a command once, and replay what it did to whoever asks again.
     ///
@@ -93,6 +92,30 @@ pub(crate) enum Verb {
         override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>..."
     )]
     Once(OnceArgs),
+
+    /// Hold a lock for a script, until its stdin is closed or a signal comes.
+    #[command(after_help = postscript(), long_about = hold_args::HOLD)]
+    Hold(HoldArgs),
+
+    /// Acquire a lock, print a handle to it, and end.
+    #[command(after_help = postscript(), long_about = hold_args::ACQUIRE)]
+    Acquire(AcquireArgs),
+
+    /// Renew the lease of a handle once, and print the new handle.
+    ///
+    /// With --handle-file the new handle takes the place of the old one in FILE, and the time that is left
+    /// is printed. Exits with 76 if the lock was lost: the lease does not stand any more, or the handle's
+    /// deadline has passed, after which somebody else may have been there. Exits with 69 if the store did
+    /// not decide: the old handle is good until its deadline, and trying again is fine.
+    #[command(after_help = postscript())]
+    Renew(RenewArgs),
+
+    /// Free the lock of a handle.
+    ///
+    /// With --handle-file FILE is removed. Exits with 76 if the lock was not held by this handle any more;
+    /// nobody else is touched.
+    #[command(after_help = postscript())]
+    Release(ReleaseArgs),
 
     /// Show who holds a lock, and the first ten who wait for it, in order (with --json all).
     #[command(after_help = postscript())]
@@ -148,6 +171,21 @@ pub(crate) enum Verb {
     #[command(after_help = postscript())]
     Members(MembersArgs),
 
+    /// Find out what is wrong with a store, why it matters, and what to do about it.
+    ///
+    /// Checks each server and what they are to each other; or the folder of lock files. Green is well;
+    /// yellow could be better, or is not known; red means that locks cannot be had, or are not what they
+    /// promise to be.
+    ///
+    /// Nothing is changed anywhere: no lock is taken, no card written. Whether the user has a right is found
+    /// out by commands that do nothing where it is there; what it lacks may stand in the server's ACL LOG.
+    /// What it may not ask for is yellow and named. It takes a few seconds, also where servers do not
+    /// answer.
+    ///
+    /// Exits with 0 if nothing is red, with 69 if no majority of the servers counts, else with 78.
+    #[command(after_help = postscript())]
+    Doctor(DoctorArgs),
+
     /// Measure what a store carries, as a program on this machine finds it.
     ///
     /// For each server the round trip; for the store how long it takes to take and free a lock, one
@@ -167,47 +205,9 @@ pub(crate) enum Verb {
     #[command(after_help = postscript())]
     Bench(BenchArgs),
 
-    /// Find out what is wrong with a store, why it matters, and what to do about it.
-    ///
-    /// Checks each server and what they are to each other; or the folder of lock files. Green is well;
-    /// yellow could be better, or is not known; red means that locks cannot be had, or are not what they
-    /// promise to be.
-    ///
-    /// Nothing is changed anywhere: no lock is taken, no card written. Whether the user has a right is found
-    /// out by commands that do nothing where it is there; what it lacks may stand in the server's ACL LOG.
-    /// What it may not ask for is yellow and named. It takes a few seconds, also where servers do not
-    /// answer.
-    ///
-    /// Exits with 0 if nothing is red, with 69 if no majority of the servers counts, else with 78.
-    #[command(after_help = postscript())]
-    Doctor(DoctorArgs),
-
     /// Compare a fence with the greatest one that was shown, as what a lock protects does.
     #[command(after_help = postscript())]
     Fence(FenceArgs),
-
-    /// Run a command while being the leader, or see who is.
-    ///
-    /// Campaigns under NAME, and runs CMD once this one leads: nobody else does then. What --value says is
-    /// published for those who observe. If the leadership is lost, CMD and all it started are ended before
-    /// anybody else can lead, which is said, and this one campaigns again after a pause of 0.5 s to 30 s,
-    /// longer after each loss that follows soon. Once it has led it goes on when the store does not answer, too.
-    ///
-    /// When CMD ends by itself this one resigns, and exits with CMD's code. After SIGTERM, SIGINT or SIGQUIT it
-    /// does not campaign again.
-    ///
-    /// Two may think that they lead: a paused machine does not know that its time is over. What CMD does to
-    /// others shows them LEASEHOLD_FENCE, and they refuse one smaller than they have seen. Signals,
-    /// terminal, process group and environment of CMD are as with `run`.
-    ///
-    /// With --observe prints who leads, in the order of fences: never an older leader after a newer one. Anybody
-    /// may observe, and it costs the store two reads a look.
-    #[command(
-        after_help = postscript(),
-        override_usage = "leasehold elect [OPTIONS] <NAME> [--] <CMD>...\n       \
-                          leasehold elect --observe [--once] [OPTIONS] <NAME>"
-    )]
-    Elect(ElectArgs),
 
     /// Print the completions for a shell.
     Completions {

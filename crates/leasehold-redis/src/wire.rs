@@ -211,6 +211,7 @@ mod tests {
         let lua = include_str!("lua/lease.lua");
         assert!(lua.contains(&format!("local SHARED = '{SHARED}'\n")));
         assert!(lua.contains(&format!("local PERMITS = '{PERMITS}'\n")));
+        assert!(lua.contains(&format!("local BROKEN = '{BROKEN}'\n")));
         assert!(lua.contains("  return 'leasehold:' .. mode\n"));
         let permits = Permits::new(3).unwrap();
         for (mode, sentinel) in [
@@ -224,7 +225,6 @@ mod tests {
         let lua = include_str!("lua/words.lua");
         assert!(lua.contains(&format!("local COUNTER = '{COUNTER}'\n")));
         assert!(lua.contains(&format!("local RESERVED = '{RESERVED}'\n")));
-        assert!(lua.contains(&format!("local BROKEN = '{BROKEN}'\n")));
         assert!(lua.contains("local REST_MS = 7 * 24 * 60 * 60 * 1000\n"));
         assert_eq!(REST_MS, 604_800_000);
         for ours in [SHARED, PERMITS, RESERVED] {

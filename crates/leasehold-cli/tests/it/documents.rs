@@ -62,7 +62,7 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
         64,
         &[
             "fly",
-            "run, hold, acquire, renew, release, once, status, ls, waiters, break, init, members, bench, elect",
+            "run, elect, once, hold, acquire, renew, release, status, ls, waiters, break, init, members, doctor, bench, fence",
         ],
     );
 }

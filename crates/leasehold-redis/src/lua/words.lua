@@ -13,7 +13,8 @@ local OURS = 'leasehold:'
 local GAP = 'gap'
 local CALLED = 'called'
 
--- The counter of fences: one entry of a ZSET, since ZADD GT is "raise to at least" in one command.
+-- The counter of fences: this entry of a ZSET, since ZADD GT is "raise to at least" in one command. What
+-- else stands there is noted of owners (lease.lua).
 local COUNTER = 'f'
 
 -- How long a counter outlives the last use of its lock: 7 days. No immortal key per lock.
