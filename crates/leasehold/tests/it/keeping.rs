@@ -110,6 +110,7 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
     scene.members[0].set(Fault::Unreachable);
     while !guard.is_in_doubt() {
         scene.pass(Duration::from_millis(100)).await;
+        assert!(guard.is_valid(), "doubt comes before the loss");
     }
     scene.pass(Duration::from_secs(5)).await;
     assert!(guard.is_in_doubt() && guard.is_valid());
