@@ -106,6 +106,20 @@ fn a_lock_that_is_lost_while_it_is_kept_is_told_and_the_code_is_the_commands() {
         .fails(3, &["warning", "not kept for --min-hold", "vanished"]);
 }
 
+#[test]
+fn a_lock_that_went_while_the_command_ran_is_lost_though_nobody_had_noticed() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    sandbox.gate("gate");
+    let job = "echo up > up; read -r line < gate";
+    let args = ["run", "--min-hold", "50s", "x", "--", "sh", "-c", job];
+    let running = start(&sandbox, &[server.url()], &args);
+    sandbox.line_in("up");
+    server.command(&["DEL", "x"]);
+    sandbox.open_gate("gate");
+    running.wait().fails(76, &["lost lock \"x\"", "vanished"]);
+}
+
 /// The command line of the page about scheduled jobs.
 fn crontab() -> Vec<&'static str> {
     let page = include_str!("../../../../docs/scheduled-jobs.md");
