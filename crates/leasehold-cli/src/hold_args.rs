@@ -165,7 +165,7 @@ while it waits counts as not acquired in time.
 The lines have `version`, which is 1 as long as no field of these changes its meaning or goes, and
 `event`. `held` has `lock`, `store`, `mode`, `permits`, `fence`, `ttl_ms`, `expires_in_ms` (until
 when the lock is held even if no renewal succeeds; null where nothing expires) and `waited_ms`;
-`lost` has `lock` and `reason`.
+`lost` has `lock` and `reason`. What does not apply is null.
 
 In bash:
 
@@ -180,23 +180,25 @@ Its stdin must be a pipe, a socket or a terminal. /dev/null and files are at the
 are refused; with --ignore-stdin only a signal ends the hold."#;
 
 /// What `acquire` does, as its help says.
-pub(crate) const ACQUIRE: &str = "\
-Acquire a lock, print a handle to it, and end.
+pub(crate) const ACQUIRE: &str = r#"Acquire a lock, print a handle to it, and end.
 
 Nobody keeps the lock: it is lost when its TTL is over, unless `leasehold renew` comes before, and
 TTLs end at the longest of the store (60s, unless its set says otherwise). Whoever can wait in one
 process uses `leasehold run` or `leasehold hold`, which renew.
 
 A handle is good on the machine it was made on, until its deadline or the next restart; `renew`
-makes a new one with a later deadline. `leasehold release` takes any. A handle is a secret: whoever
-has it can free the lock. So it is read from stdin, from LEASEHOLD_HANDLE or from a file, and never
-from the arguments.
+makes a new one with a later deadline. `leasehold release` takes any. Copies of a handle are one
+holder: all who renew one hold the lock together, with one fence. A handle is a secret: whoever has
+it can free the lock. So it is read from stdin, from LEASEHOLD_HANDLE or from a file, and never
+from the arguments. LEASEHOLD_HANDLE goes before stdin, also where it was inherited: do not export it
+to steps that have locks of their own.
 
-    LEASEHOLD_HANDLE=$(leasehold acquire --ttl 60s deploy) || exit
-    export LEASEHOLD_HANDLE
+In bash:
+
+    handle=$(leasehold acquire --ttl 60s deploy) || exit
     ./first-step.sh
-    LEASEHOLD_HANDLE=$(leasehold renew) || exit
+    handle=$(leasehold renew <<< "$handle") || exit
     ./second-step.sh
-    leasehold release
+    leasehold release <<< "$handle"
 
-On files locks end with their process, and there are no handles: use `leasehold hold` there.";
+On files locks end with their process, and there are no handles: use `leasehold hold` there."#;

@@ -87,8 +87,7 @@ impl Message<'_> {
             }
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Campaigns { name, after } => {
-                let after =
-                    humantime::format_duration(Duration::from_millis(holder_text::millis(*after)));
+                let after = holder_text::whole_millis(*after);
                 Some(format!("campaigning for {name:?} again in {after}"))
             }
             Self::Broken { lock, record } => Some(format!("lock {lock:?} was broken by {record}")),

@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     /// later one can (or once the lease as it stands has ended, if that is later). Where more is
     /// left than a lease of the longest TTL can bridge, or less than a second, and on files, whose locks
     /// end with their process, leasehold stays for that time; a signal ends the stay, and leaves the
-    /// lease. A CMD that could not be started leaves the lock free.
+    /// lease (on files, frees the lock). A CMD that could not be started leaves the lock free.
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 

@@ -116,7 +116,10 @@ impl Guard {
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(self.key()));
         }
         let end = core.now() + span;
+        let deadline = self.deadline();
         let mut handle = self.into_handle()?;
+        // By this process's own clock: it is not handed to another one.
+        handle.deadline = deadline.unwrap_or(handle.deadline);
         if handle.deadline >= end {
             return Ok(None);
         }

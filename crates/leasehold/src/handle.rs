@@ -23,6 +23,8 @@ use crate::tenure::Tenure;
 /// another machine, or after a restart of this one: nobody can measure its deadline there. Either can still
 /// be released.
 ///
+/// Copies of a handle are one holder: all who renew or adopt one hold the lock together, with one fence.
+///
 /// A handle is a secret: whoever has it can free the lock. [`reveal`](Self::reveal) gives its text;
 /// `Debug` and errors never show it.
 ///
@@ -107,8 +109,9 @@ impl Handle {
     }
 
     /// The instant from which on the handle is lost unless it is renewed before, by the clock of
-    /// [`Client::ambient`](crate::Client::ambient); `None` on another machine than the one it was made on,
-    /// and after a restart.
+    /// [`Client::ambient`](crate::Client::ambient), as a process reads it that was told of no
+    /// [standstill](crate::clock::Clock::stood_still); one that was counts it as sooner. `None` on another
+    /// machine than the one it was made on, and after a restart.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.is_of_this_boot().then_some(self.deadline)
     }

@@ -103,7 +103,8 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
 
     /// The holder of `claim` came to an unclean end, and its lease is to stand until it ends by itself:
-    /// whatever else the store does for it, such as waiting where it was handed over late, is over.
+    /// whatever else the store does for it, such as waiting where it was handed over late, or putting it
+    /// back where it was forgotten, is over.
     fn abandon(&self, claim: &Claim) {
         let _ = claim;
     }

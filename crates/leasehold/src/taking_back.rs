@@ -46,7 +46,8 @@ impl Client {
     /// Takes a handle back: renews its lease as [`renew`](Self::renew) does, and from then on keeps it, as
     /// the guard it was. The guard's owner and fence are those of the grant.
     ///
-    /// Other copies of the handle can free the lock, which the guard notices as a loss.
+    /// Copies of a handle are one holder: all who renew or adopt one hold the lock together, with one fence.
+    /// Each of them can free the lock, which the guard notices as a loss.
     ///
     /// # Errors
     ///

@@ -1,3 +1,5 @@
+use std::fs;
+
 use leasehold::{Client, Handle};
 
 use crate::config::{self, Environment};
@@ -49,7 +51,7 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
         let handle = guard.into_handle()?;
         if let Err(failure) = hand_over(&handle, &client, file, args.json) {
             // Nobody has the handle.
-            client.release(&handle).await?;
+            let _ = client.release(&handle).await;
             return Err(failure);
         }
         Ok(ExitCode::SUCCESS)
@@ -65,13 +67,17 @@ fn hand_over(
     json: bool,
 ) -> Result<(), Failure> {
     let is_shown = file.is_none();
-    if let Some(file) = file {
-        file.keep(handle)?;
-    }
+    let kept = file.map(|file| file.keep(handle)).transpose()?;
     let printed = match (json, is_shown) {
         (true, _) => output::print_json(&report::handle(handle, &client.describe(), is_shown)),
         (false, true) => output::print(&format!("{}\n", handle.reveal())),
         (false, false) => Ok(()),
     };
-    printed.map_err(|error| Failure::of_stdout(&error))
+    printed.map_err(|error| {
+        if let Some(path) = kept {
+            // The handle in it is of no use.
+            let _ = fs::remove_file(path);
+        }
+        Failure::of_stdout(&error)
+    })
 }

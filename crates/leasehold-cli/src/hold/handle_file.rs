@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use leasehold::Handle;
+use leasehold::clock::{Clock as _, SystemClock};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -29,7 +30,9 @@ impl HandleFile {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
         let mut draft = name.to_owned();
-        draft.push(format!(".{}.new", process::id()));
+        // Containers give the same ids again, and a draft stays where the process was killed.
+        let now = SystemClock.now().as_nanos();
+        draft.push(format!(".{}-{now}.new", process::id()));
         let draft = path.with_file_name(draft);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(ONLY_ITS_OWNER);
@@ -41,12 +44,13 @@ impl HandleFile {
         })
     }
 
-    /// Puts the handle into the file, in place of what was there.
-    pub(super) fn keep(mut self, handle: &Handle) -> Result<(), Failure> {
+    /// Puts the handle into the file, in place of what was there; says where that is.
+    pub(super) fn keep(mut self, handle: &Handle) -> Result<PathBuf, Failure> {
         let text = format!("{}\n", handle.reveal());
         self.file
             .write_all(text.as_bytes())
             .and_then(|()| fs::rename(&self.draft, &self.path))
+            .map(|()| self.path.clone())
             .map_err(|error| cannot_write(&self.path, &error))
     }
 }
@@ -64,3 +68,17 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 }
 
 const ONLY_ITS_OWNER: u32 = 0o600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_that_was_left_behind_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("handle");
+        let left = HandleFile::prepare(&path).map_err(|failure| failure.to_string());
+        let next = HandleFile::prepare(&path).map_err(|failure| failure.to_string());
+        assert_ne!(left.unwrap().draft, next.unwrap().draft);
+    }
+}

@@ -31,6 +31,12 @@ impl HandleSource {
             )));
         }
         if let Some(file) = &args.handle_file {
+            if file.as_os_str().as_encoded_bytes().starts_with(PREFIX) {
+                return Err(Failure::usage(format!(
+                    "--handle-file of `{verb}` takes the path of a file, and what begins with lh1_ is \
+                     a handle: everybody can read arguments (give a file of that name as ./lh1_...)"
+                )));
+            }
             return Ok(Self::File(file.clone()));
         }
         match env::var_os(VARIABLE) {
@@ -114,5 +120,7 @@ fn limited(source: impl Read) -> io::Result<String> {
 }
 
 const VARIABLE: &str = "LEASEHOLD_HANDLE";
+/// What the text of every handle begins with.
+const PREFIX: &[u8] = b"lh1_";
 const TEXT_MAX: u64 = 4096;
 const OF_OTHERS: u32 = 0o077;

@@ -1,7 +1,5 @@
 //! The verbs `renew` and `release`.
 
-use std::time::Duration;
-
 use leasehold::{Client, Ended, Handle};
 
 use crate::config::{self, Environment};
@@ -11,6 +9,7 @@ use crate::hold::handle_file::HandleFile;
 use crate::hold::handle_source::HandleSource;
 use crate::hold::report;
 use crate::hold_args::{ReleaseArgs, RenewArgs};
+use crate::holder_text;
 use crate::output::{self, Output};
 use crate::status::runtime;
 use crate::store_url::OpenStore;
@@ -40,9 +39,8 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
     } else if is_shown {
         output::print(&format!("{}\n", renewed.reveal()))
     } else {
-        let left = report::remaining(&renewed);
-        let left = Duration::from_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        output::print(&format!("{} left\n", humantime::format_duration(left)))
+        let left = holder_text::whole_millis(report::remaining(&renewed));
+        output::print(&format!("{left} left\n"))
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)

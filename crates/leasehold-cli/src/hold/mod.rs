@@ -58,7 +58,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         let wait = tokio::select! {
             biased;
             () = stdin::closed(stdin.as_ref()) => {
-                let text = format!("lock {:?} was still held when stdin was closed", wish.name);
+                let text = format!("lock {:?} was not acquired before stdin was closed", wish.name);
                 return Err(Failure::new(ExitCode::of(wish.busy_code), text));
             }
             wait = request.acquire(&signals) => wait?,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::{GuardSet, LeaseTerms};
+use leasehold::{ErrorKind, GuardSet, LeaseTerms};
 
 use crate::message::Message;
 use crate::output::Output;
@@ -52,10 +52,7 @@ impl MinHold<'_> {
                     // What was lost after the command had ended cost it nothing.
                     return loss.filter(|_| !has_stayed);
                 }
-                Step::Leave(span) => {
-                    self.leave(guards, span).await;
-                    return None;
-                }
+                Step::Leave(span) => return self.leave(guards, span, has_stayed).await,
                 Step::Stay(until_left) => {
                     has_stayed = true;
                     let at = SystemClock.now() + rest.saturating_sub(until_left);
@@ -82,12 +79,26 @@ impl MinHold<'_> {
         }
     }
 
-    async fn leave(&self, guards: GuardSet, span: Duration) {
+    /// Leaves the locks to leases; says if the store did not have one any more when the command had just
+    /// ended.
+    async fn leave(&self, guards: GuardSet, span: Duration, has_stayed: bool) -> Option<Loss> {
+        let deadline = guards.deadline();
+        let mut gone = None;
         for (key, left) in guards.leave_for(span).await {
-            if let Err(error) = left {
+            let Err(error) = left else { continue };
+            // Before the deadline only the store can have said so.
+            let is_ahead = deadline.is_some_and(|end| SystemClock.now() < end);
+            if error.kind() == ErrorKind::Lost && is_ahead && !has_stayed {
+                gone = gone.or(Some(Loss {
+                    lock: key.to_string(),
+                    reason: error.reason().trim_start_matches("lost: ").to_owned(),
+                    broken: false,
+                }));
+            } else {
                 self.warn(key.as_str(), &error);
             }
         }
+        gone
     }
 
     fn warn(&self, lock: &str, why: &dyn fmt::Display) {

@@ -22,6 +22,8 @@ fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
             &[verb, "--json", "lh1_secret", "more"],
             &[verb, "--handle", "lh1_secret"],
             &[verb, "--handle=lh1_secret"],
+            &[verb, "--handle-file", "lh1_secret"],
+            &[verb, "--handle-file=lh1_secret"],
         ] {
             let ended = with_handle(&sandbox, "lh1_other", args);
             ended.fails(64, &["everybody can read arguments", "--handle-file"]);

@@ -137,7 +137,7 @@ fn a_script_that_ends_while_it_waits_leaves_nobody_waiting() {
     waiter
         .running
         .wait()
-        .fails(75, &["\"x\"", "when stdin was closed"]);
+        .fails(75, &["\"x\"", "was not acquired before stdin was closed"]);
     let busy = Holding::start(&sandbox, &sandbox.store(), &["-n", "-E", "9", "x"]);
     busy.running.wait().fails(9, &["held by leasehold"]);
     let waiter = Holding::start(&sandbox, &sandbox.store(), &["x"]);

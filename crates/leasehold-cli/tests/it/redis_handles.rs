@@ -191,13 +191,19 @@ fn a_handle_that_cannot_be_handed_over_holds_nothing() {
         ended.fails(74, &["cannot write", place]);
         assert!(!is_busy(&sandbox, &urls));
     }
-    let (closed, stdout) = std::io::pipe().unwrap();
-    drop(closed);
-    let mut command = sandbox.without_store();
-    command.env("LEASEHOLD_STORE", server.url()).stdout(stdout);
-    let output = command.args(["acquire", "x"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(74), "{output:?}");
-    assert!(!is_busy(&sandbox, &urls));
+    for args in [
+        &["acquire", "x"][..],
+        &["acquire", "--json", "--handle-file", "deploy.handle", "x"],
+    ] {
+        let (closed, stdout) = std::io::pipe().unwrap();
+        drop(closed);
+        let mut command = sandbox.without_store();
+        command.env("LEASEHOLD_STORE", server.url()).stdout(stdout);
+        let output = command.args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(74), "{output:?}");
+        assert!(!is_busy(&sandbox, &urls));
+        assert!(!sandbox.path("deploy.handle").exists());
+    }
 }
 
 #[test]

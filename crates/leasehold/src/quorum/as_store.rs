@@ -97,6 +97,9 @@ impl Store for Quorum {
     }
 
     fn abandon(&self, claim: &Claim) {
+        for link in &self.links {
+            link.heal_no_more(claim.owner);
+        }
         if let Wait::InTurn(waiter) = claim.wait
             && let Some(vigil) = self.waits.give_back(waiter, claim)
         {

@@ -277,6 +277,22 @@ async fn an_adopted_lease_is_healed_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewal_that_was_under_way_heals_no_handle() {
+    let scene = Scene::quorum(5);
+    let (guard, other) = (hold(&scene.client).await, scene.other_client());
+    scene.settle().await;
+    scene.stores[0].forget(&Key::new("x").unwrap());
+    scene.members[4].set(Fault::Slow(SECOND));
+    guard.deadline_moved(guard.deadline()).await;
+    // Four have answered: the fifth is still waited for.
+    let handle = guard.into_handle().unwrap();
+    scene.members[4].set(Fault::None);
+    assert_eq!(other.release(&handle).await.unwrap(), Ended::Released);
+    scene.pass(3 * SECOND).await;
+    assert_eq!(heals(&scene), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_permit_and_a_shared_lock_have_handles_too() {
     let scene = Scene::quorum(3);
     let two = leasehold::Mode::Permit(Permits::new(2).unwrap());

@@ -62,6 +62,11 @@ impl Link {
         }
     }
 
+    /// Renewals under way put nothing of this owner back.
+    pub(crate) fn heal_no_more(&self, owner: Owner) {
+        self.state().traces.renewed(owner);
+    }
+
     /// Puts leases back that are still being renewed, where their keys are free. A release that
     /// comes meanwhile waits for the answer.
     pub(crate) async fn heal(self: &Arc<Self>, leases: Vec<Held>, limit: Duration) {
