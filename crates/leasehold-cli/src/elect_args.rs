@@ -62,9 +62,9 @@ pub(crate) struct ElectArgs {
     /// `unknown` with the `reason` why the store could not be asked. `leader` has `fence`, `value`, `since` (when
     /// it became the leader), `owner`, `host`, `pid` and `program`; what is not known is null.
     ///
-    /// Without: the messages of `run` (`waiting`, `acquired`, `lost`, `warning`, `error`), and with `version`:
-    /// `leads` with `name`, `fence` and `value` once it is announced; `campaigns` with `name` and `after_ms`, the
-    /// pause before it is tried again.
+    /// Without: the messages of `run` (`notice`, `waiting`, `acquired`, `lost`, `broken`, `warning`, `error`),
+    /// and with `version`: `leads` with `name`, `fence` and `value` once it is announced; `campaigns` with `name`
+    /// and `after_ms`, the pause before it is tried again.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -141,7 +141,7 @@ const TABLE: &[(&str, &str)] = &[
     ("77", "refused by the store (password, access rights)"),
     (
         "78",
-        "doctor: a majority counts, but something is wrong (red) with the store",
+        "doctor: something is wrong (red), though no majority is lacking",
     ),
     ("125", "another failure of leasehold itself"),
     ("126", "CMD was found but could not be executed"),

@@ -22,8 +22,9 @@ pub(crate) enum FenceDeed {
     /// is refused with 76, once a later holder was here.
     ///
     /// FILE keeps the greatest fence. It is replaced as a whole, and is on the disk before the exit
-    /// code says so; of several calls at once one follows the other. Its mode and owner stay. A FILE
-    /// that is not there counts as one to which no fence was shown, and is made.
+    /// code says so; of several calls at once one follows the other. Its mode and owner stay: who writes
+    /// FILE must be its owner, or root. A FILE that is not there counts as one to which no fence was
+    /// shown, and is made.
     ///
     /// Between the check and the write the script can still be paused. Where a write is a rename or a
     /// single command, put it right behind; where the store of the data can compare, let that do it.
@@ -46,7 +47,7 @@ pub(crate) struct FenceCheckArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The fence of the holder [default: LEASEHOLD_FENCE, as `leasehold run` sets it].
+    /// The fence of the holder [default: LEASEHOLD_FENCE, as `leasehold run`, `elect` and `once` set it].
     #[arg(value_parser = fence, allow_negative_numbers = true)]
     pub(crate) token: Option<Fence>,
 }

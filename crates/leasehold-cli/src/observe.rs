@@ -14,15 +14,16 @@ use crate::store_url::OpenStore;
 
 /// Prints who leads, until a signal; with --once, who leads now.
 pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
-    // Before the client starts its thread, which inherits what is blocked.
-    let blocked = Signals::block().map_err(|error| Failure::of("cannot start", &error))?;
+    // Before the client starts its thread, which inherits what is blocked. A single look is simply killed.
+    let blocked = (!args.once).then(Signals::block).transpose();
+    let blocked = blocked.map_err(|error| Failure::of("cannot start", &error))?;
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     store.speak_up(output);
     let client = store.client();
-    if args.once {
+    let Some(blocked) = blocked else {
         return runtime()?.block_on(look_once(args, &client));
-    }
+    };
     let watch = client
         .election(&args.name)
         .look_every(args.every)

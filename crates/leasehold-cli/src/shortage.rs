@@ -1,7 +1,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::{Card, MemberFailure, MemberHealth};
+use leasehold::{MemberFailure, MemberHealth};
+
+use crate::set::have_no_card;
 
 /// Why a set grants no lock at present: fewer of its members count than are needed.
 #[derive(Clone, Debug)]
@@ -27,15 +29,14 @@ impl Shortage {
         };
         let total = health.len();
         let failures: Vec<_> = health.iter().filter_map(failure).collect();
-        let mut answers = health
+        let answers = health
             .iter()
             .filter_map(|member| member.presence.as_ref().ok());
         let is_short = total > 0 && total - failures.len() < needed(total);
         is_short.then(|| Self {
             total,
             failures,
-            is_unformed: total >= 3
-                && answers.all(|presence| !presence.card.as_ref().is_some_and(Card::is_formed)),
+            is_unformed: have_no_card(total, answers),
         })
     }
 
@@ -162,6 +163,8 @@ mod tests {
         assert_eq!(of(&first).advice(), None);
         first.presence.as_mut().unwrap().card = None;
         assert!(of(&first).to_string().starts_with(NOT_FORMED));
+        let dead = Shortage::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
+        assert_eq!(dead.advice(), None, "nobody knows whether it has cards");
         let two = Shortage::of(&[silent("a"), silent("b")]).unwrap();
         assert_eq!(two.advice(), None, "no set");
     }

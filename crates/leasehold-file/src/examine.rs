@@ -52,8 +52,7 @@ impl DirectoryFacts {
         let existing = existing.unwrap_or(Path::new("/"));
         let file_system = FileSystem::of(existing)
             .map_err(|error| failed("find the file system of", existing, error))?;
-        let about = fs::symlink_metadata(&path).ok();
-        let exists = about.is_some();
+        let exists = fs::symlink_metadata(&path).is_ok();
         let opened = if exists {
             // What is there already is only looked at.
             Directory::prepare(&path, rules).map(Some)
@@ -70,7 +69,10 @@ impl DirectoryFacts {
             file_system: file_system.name(),
             is_local: file_system.is_local(),
             outlives_a_boot: file_system.fencing() == Fencing::Durable,
-            owner: about.map(|about| (about.uid(), about.mode() & 0o7777)),
+            // Of the directory, where the path is a link to one: the permissions of a link mean nothing.
+            owner: fs::metadata(&path)
+                .ok()
+                .map(|about| (about.uid(), about.mode() & 0o7777)),
             flock: path.is_dir().then(|| {
                 let excludes = excludes(&path);
                 excludes.map_err(|error| failed("lock", &path, error))
@@ -173,6 +175,21 @@ mod tests {
         assert_eq!(found.owner.unwrap().1, 0o750);
         let after = fs::metadata(dir.path()).unwrap();
         assert_eq!(after.modified().unwrap(), before.modified().unwrap());
+    }
+
+    #[test]
+    fn the_owner_is_that_of_the_directory_and_not_of_a_link_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o750)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let found = look(&link);
+        assert!(found.exists && found.usable.is_ok(), "{found:?}");
+        assert_eq!(found.owner.unwrap().1, 0o750);
+        fs::remove_dir(&real).unwrap();
+        let dangling = look(&link);
+        assert!(dangling.exists && dangling.owner.is_none(), "{dangling:?}");
     }
 
     #[test]

@@ -11,10 +11,7 @@ mod report;
 mod site;
 mod statistics;
 
-use std::io;
-
 use leasehold::{Client, Error, ErrorKind};
-use nix::sys::signal::{Signal, raise};
 
 use crate::bench_args::BenchArgs;
 use crate::config::{self, Environment};
@@ -53,9 +50,10 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     let store = site.clients[0].describe();
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked).map_err(|error| Failure::of("cannot start", &error))?;
+        let stopped = || output.say(&Message::Warning(STOPPED));
         let end = tokio::select! {
             biased;
-            signal = ending_signal(&signals, output) => {
+            signal = signals.ending_past_stops(output, stopped) => {
                 let signal = signal.map_err(|error| Failure::of("cannot read signals", &error));
                 signal.map(End::Signalled)
             }
@@ -142,18 +140,5 @@ fn show(output: &Output, part: Part) {
     });
 }
 
-/// Resolves with a signal that asks the program to end.
-async fn ending_signal(signals: &Signals, output: &Output) -> io::Result<i32> {
-    loop {
-        let signal = signals.next().await?;
-        if signal.ends() {
-            return Ok(signal.number);
-        }
-        if signal.is_stop() {
-            output.clear_status();
-            raise(Signal::SIGSTOP)?;
-            let text = "the measurement was stopped for a while, which is in its figures";
-            output.say(&Message::Warning(text));
-        }
-    }
-}
+/// Said after a stop from the keyboard.
+const STOPPED: &str = "the measurement was stopped for a while, which is in its figures";

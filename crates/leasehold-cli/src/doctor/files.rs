@@ -123,6 +123,7 @@ fn room(facts: &DirectoryFacts) -> Finding {
 
 fn locks(facts: &DirectoryFacts) -> Finding {
     match &facts.locks {
+        Ok((1, held)) => Finding::green("locks", format!("1 lock file, {held} held")),
         Ok((files, held)) => Finding::green("locks", format!("{files} lock files, {held} held")),
         Err(error) => Finding::yellow(
             "locks",

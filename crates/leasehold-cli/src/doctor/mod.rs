@@ -4,6 +4,7 @@ mod files;
 mod finding;
 mod onlooker;
 mod report;
+mod restart;
 mod scene;
 mod server;
 mod set;

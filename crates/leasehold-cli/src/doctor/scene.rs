@@ -6,7 +6,7 @@ use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{
     Card, Error, ErrorKind, Member, MemberHealth, MemberId, MemberSet, Presence, Store,
 };
-use leasehold_redis::{Examination, RedisMember};
+use leasehold_redis::{Examination, Need, RedisMember};
 
 use super::onlooker::Onlooker;
 use crate::config::Addresses;
@@ -50,8 +50,7 @@ impl Scene {
         let members = members(addresses)?;
         let examined = join_all(members.iter().map(examine)).await;
         let set = quorum(addresses, members)?;
-        let presences = examined.iter().filter_map(presence);
-        let is_unformed = have_no_card(examined.len(), presences);
+        let is_unformed = is_unformed(&examined);
         let health = if is_unformed {
             Vec::new()
         } else {
@@ -113,6 +112,17 @@ async fn examine(member: &RedisMember) -> Result<Examination, Error> {
     })
 }
 
+/// Whether the servers have no cards, as far as their user may see them.
+pub(super) fn is_unformed(examined: &[Result<Examination, Error>]) -> bool {
+    let hides_its_card = examined.iter().flatten().any(hides_its_card);
+    !hides_its_card && have_no_card(examined.len(), examined.iter().filter_map(presence))
+}
+
+fn hides_its_card(found: &Examination) -> bool {
+    let mut rights = found.missing_rights.iter();
+    rights.any(|right| right.need == Need::Sets)
+}
+
 fn presence(found: &Result<Examination, Error>) -> Option<&Presence> {
     found.as_ref().ok()?.presence.as_ref().ok()
 }
@@ -124,6 +134,11 @@ impl Server {
 
     pub(super) fn card(&self) -> Option<&Card> {
         self.presence()?.card.as_ref()
+    }
+
+    /// Whether its user may not read its card.
+    pub(super) fn hides_its_card(&self) -> bool {
+        self.found.as_ref().is_ok_and(hides_its_card)
     }
 
     pub(super) fn clock_offset(&self) -> Option<i64> {

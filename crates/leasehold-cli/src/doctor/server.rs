@@ -59,7 +59,12 @@ pub(super) fn judge(found: &Examination, place: Place) -> Vec<Finding> {
 /// What the user may not ask for is not known, which is no fault of the server.
 fn hidden(check: &'static str, error: &Error) -> Finding {
     let found = format!("unknown: {}", error.reason());
-    Finding::yellow(check, found, "nobody looked", "see the check `rights`")
+    let remedy = match error.kind() {
+        ErrorKind::Refused => "see the check `rights`",
+        // A managed server may have no CONFIG at all.
+        _ => "ask who runs the server",
+    };
+    Finding::yellow(check, found, "nobody looked", remedy)
 }
 
 fn encryption(transport: Transport) -> Finding {
@@ -161,7 +166,10 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
     ];
     let is = settings.map(|(name, is, _)| format!("{name} {is}"));
     let is = is.join(", ");
-    let durable = found.presence.as_ref().is_ok_and(|it| it.durable);
+    let durable = match &found.presence {
+        Ok(presence) => presence.durable,
+        Err(_) => *last_write_was_ok && settings.iter().all(|(_, is, wanted)| is == wanted),
+    };
     if durable {
         return Finding::green("persistence", format!("{is}: a restart forgets nothing"));
     }
@@ -211,7 +219,7 @@ fn rights(found: &Examination, place: Place) -> Finding {
         Need::Sets => Finding::yellow(
             "rights",
             text,
-            "no permits; nobody sees who holds a lock",
+            "no permits, no elections, no results of `once`; nobody sees who holds a lock",
             remedy,
         ),
         Need::Waking => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::finding::{Finding, Verdict};
+use super::restart;
 use super::scene::{Out, Scene, Server};
 use super::server::{self, Place};
 use crate::shortage::{NOT_FORMED, whole_seconds};
@@ -38,7 +39,7 @@ pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
     if !scene.is_unformed {
         // Before it is formed no server counts, and none can be lost.
         findings.push(counts(server, &findings));
-        findings.extend(restart(scene, place));
+        findings.extend(restart::restart(scene, place));
     }
     findings
 }
@@ -225,6 +226,8 @@ fn card(scene: &Scene, server: &Server) -> Option<Finding> {
     let presence = server.presence()?;
     match (&presence.card, scene.is_set()) {
         (None, false) => None,
+        // `rights` says so.
+        (None, true) if server.hides_its_card() => None,
         (Some(card), false) if card.is_formed() => {
             let text = format!("belongs to a set: {}", card.set);
             let why =
@@ -274,6 +277,10 @@ fn counts(server: &Server, others: &[Finding]) -> Finding {
             let text = format!("not for {}: {why}", whole_seconds(*again));
             Finding::yellow("counts", text, "fewer others may fail meanwhile", "wait")
         }
+        None if server.found.as_ref().is_ok_and(|it| it.presence.is_err()) => {
+            let text = format!("not: {why}");
+            Finding::red("counts", text, "it grants nothing", "do what it says")
+        }
         None if others.iter().any(|it| it.verdict == Verdict::Red) => Finding::red(
             "counts",
             format!("not: {why}"),
@@ -286,60 +293,4 @@ fn counts(server: &Server, others: &[Finding]) -> Finding {
             Finding::yellow("counts", text, "fewer others may fail meanwhile", remedy)
         }
     }
-}
-
-fn restart(scene: &Scene, place: usize) -> Option<Finding> {
-    let server = &scene.servers[place];
-    let presence = server.presence()?;
-    let uptime = humantime::format_duration(Duration::from_secs(presence.uptime.as_secs()));
-    let cost = if presence.durable {
-        "it counts again at once".to_owned()
-    } else {
-        format!(
-            "it then does not count for {}",
-            whole_seconds(scene.penalty())
-        )
-    };
-    if !scene.is_set() {
-        let text = format!("runs for {uptime}");
-        if presence.durable {
-            return Some(Finding::green(
-                "restart",
-                format!("{text}; a restart forgets no lock"),
-            ));
-        }
-        let why = "a restart now lets locks be granted twice";
-        let remedy = "restart it when no lock is held, or make it durable (persistence)";
-        return Some(Finding::yellow("restart", text, why, remedy));
-    }
-    let others = scene
-        .servers
-        .iter()
-        .enumerate()
-        .filter(|(it, _)| *it != place);
-    let out: Vec<(&str, &Out)> = others
-        .filter_map(|(_, it)| Some((it.id.as_str(), it.out.as_ref()?)))
-        .collect();
-    if out.is_empty() {
-        let text = format!("runs for {uptime}; may be restarted now, as all others count: {cost}");
-        return Some(Finding::green("restart", text));
-    }
-    let names: Vec<&str> = out.iter().map(|(id, _)| *id).collect();
-    let when = out
-        .iter()
-        .map(|(_, it)| it.again)
-        .collect::<Option<Vec<_>>>();
-    let remedy = match when.and_then(|spans| spans.into_iter().max()) {
-        Some(span) => format!("wait {} before it is restarted", whole_seconds(span)),
-        None => "see to the others before it is restarted".into(),
-    };
-    let text = format!("runs for {uptime}; not to be restarted now");
-    let why = format!(
-        "{} not count: one more, and there may be no majority",
-        match names.as_slice() {
-            [one] => format!("{one} does"),
-            _ => format!("{} do", names.join(", ")),
-        }
-    );
-    Some(Finding::yellow("restart", text, why, remedy))
 }

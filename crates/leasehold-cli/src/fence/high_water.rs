@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
@@ -23,7 +24,7 @@ use crate::failure::Failure;
 pub(super) struct HighWater {
     path: PathBuf,
     folder: PathBuf,
-    name: String,
+    name: OsString,
 }
 
 /// What becomes of a fence.
@@ -66,7 +67,7 @@ impl HighWater {
         };
         Ok(Self {
             folder: folder.into(),
-            name: name.to_string_lossy().into_owned(),
+            name: name.into(),
             path: path.clone(),
         })
     }
@@ -148,7 +149,10 @@ impl HighWater {
         let mut bytes = Vec::new();
         let read = standing.take(LENGTH_MAX).read_to_end(&mut bytes);
         read.map_err(|error| self.failed("read", &error))?;
-        let Some(greatest) = parse(&bytes) else {
+        // What is longer was not read to its end: the rest may be the number.
+        let is_whole = (bytes.len() as u64) < LENGTH_MAX;
+        let greatest = is_whole.then(|| parse(&bytes)).flatten();
+        let Some(greatest) = greatest else {
             let text = format!(
                 "high-water file {}: it is damaged, as it holds no number from 1 on; write the greatest \
                  fence that may have been used into it",
@@ -177,7 +181,7 @@ impl HighWater {
         eaccess(&self.path, AccessFlags::W_OK)?;
         let old = standing.metadata()?;
         // Only who holds the lock uses this name: one that is there was left behind.
-        let next = self.folder.join(format!(".{}.leasehold-next", self.name));
+        let next = self.beside(".leasehold-next");
         match fs::remove_file(&next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -205,8 +209,7 @@ impl HighWater {
     /// Makes the file, with `fence` in it from its first moment; false if somebody else did meanwhile.
     fn make(&self, fence: Fence) -> Result<bool, Failure> {
         let number = SystemEntropy.next_u64();
-        let next = format!(".{}.leasehold-{number:016x}", self.name);
-        let next = self.folder.join(next);
+        let next = self.beside(&format!(".leasehold-{number:016x}"));
         let made = (|| {
             let file = OpenOptions::new()
                 .write(true)
@@ -221,6 +224,14 @@ impl HighWater {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(self.failed("make", &error)),
         }
+    }
+
+    /// The hidden name beside the file that ends in `suffix`.
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = OsString::from(".");
+        name.push(&self.name);
+        name.push(suffix);
+        self.folder.join(name)
     }
 
     /// Returns once the name of a file that was just put there would survive a power cut.
@@ -263,67 +274,4 @@ fn of_file(path: &Path, why: &str) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::status::runtime;
-
-    fn shown(path: &Path, fence: u64, patience: Duration) -> Result<Verdict, Failure> {
-        let file = HighWater::at(path)?;
-        let fence = Fence::new(fence).unwrap();
-        runtime()?.block_on(file.check(fence, patience))
-    }
-
-    #[test]
-    fn only_a_whole_number_is_one() {
-        let number = |text: &str| parse(text.as_bytes()).map(Fence::get);
-        assert_eq!(number("7\n"), Some(7));
-        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
-        for wrong in [
-            "",
-            "\n",
-            "0\n",
-            "-1",
-            "+1",
-            "7\n\n",
-            "7 ",
-            " 7",
-            "7\n8\n",
-            "1e3",
-            "18446744073709551616",
-        ] {
-            assert_eq!(number(wrong), None, "{wrong:?}");
-        }
-        assert_eq!(parse(b"7\xff"), None);
-    }
-
-    #[test]
-    fn what_a_killed_check_left_behind_is_in_nobodys_way() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("fence");
-        fs::write(&path, "5\n").unwrap();
-        fs::write(folder.path().join(".fence.leasehold-next"), "9").unwrap();
-        let before = Fence::new(5);
-        let patience = Duration::from_secs(30);
-        assert_eq!(
-            shown(&path, 6, patience).unwrap(),
-            Verdict::Passes { before }
-        );
-        assert_eq!(fs::read_to_string(&path).unwrap(), "6\n");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_check_that_is_stopped_is_not_waited_for_without_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("fence");
-        fs::write(&path, "5\n").unwrap();
-        let file = File::open(&path).unwrap();
-        let held = Flock::lock(file, FlockArg::LockExclusiveNonblock).unwrap();
-        let failure = shown(&path, 6, Duration::from_millis(20)).unwrap_err();
-        assert_eq!(failure.code, ExitCode::IO);
-        assert!(failure.to_string().contains("may be stopped"), "{failure}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "5\n");
-        drop(held);
-        shown(&path, 6, Duration::from_secs(30)).unwrap();
-    }
-}
+mod tests;

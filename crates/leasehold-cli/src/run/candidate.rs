@@ -143,9 +143,12 @@ impl Candidate<'_> {
         let limit = SystemClock.now() + RELEASE_LIMIT;
         match within(&SystemClock, limit, leadership.resign()).await {
             Some(Ok(Ended::WasLost)) => {
+                // The command has ended: by itself, or since the program was told to end.
                 self.say_lost(&LostReason::Gone.to_string());
-                let told_to_end = false;
-                return Ok(Term::Lost { led, told_to_end });
+                return Ok(Term::Over(End::Lost {
+                    told_to_end: false,
+                    broken: None,
+                }));
             }
             Some(Ok(_)) => {}
             Some(Err(error)) => self.warn(&format!("cannot free the lock: {error}")),

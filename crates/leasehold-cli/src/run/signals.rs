@@ -75,6 +75,15 @@ impl Signals {
     ///
     /// Cancel safe: a signal is taken only when it is acted on.
     pub(crate) async fn ending(&self, output: &Output) -> io::Result<i32> {
+        self.ending_past_stops(output, || ()).await
+    }
+
+    /// As [`ending`](Self::ending), and calls `stopped` after each stop.
+    pub(crate) async fn ending_past_stops(
+        &self,
+        output: &Output,
+        stopped: impl Fn(),
+    ) -> io::Result<i32> {
         loop {
             let signal = self.next().await?;
             if signal.ends() {
@@ -83,6 +92,7 @@ impl Signals {
             if signal.is_stop() {
                 output.clear_status();
                 raise(Signal::SIGSTOP)?;
+                stopped();
             }
         }
     }

@@ -179,9 +179,13 @@ impl Request<'_> {
         let mut said: Option<Why> = None;
         SystemClock.sleep_until(began + FIRST_REPORT).await;
         loop {
-            // Granted while the question was under way: the answer to the wish comes next.
+            // Granted while the question was under way: the answer to the wish comes next. Or what is
+            // seen is an earlier lease of this run, which was lost and has not ended yet.
             let Some((name, holders)) = self.missing().await else {
-                return pending().await;
+                SystemClock
+                    .sleep_until(SystemClock.now() + NEXT_REPORT)
+                    .await;
+                continue;
             };
             let waiters = self.waiters(name).await;
             let place = waiter_text::place_of(self.client.id(), &waiters);

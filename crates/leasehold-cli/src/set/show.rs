@@ -11,7 +11,7 @@ use crate::holder_text::millis;
 use crate::output;
 use crate::set::Servers;
 use crate::set::standing::{Standing, judge};
-use crate::set::survey::survey;
+use crate::set::survey::{have_no_card, survey};
 use crate::shortage::{NOT_FORMED, needed, whole_seconds};
 use crate::status::runtime;
 
@@ -57,10 +57,8 @@ impl Roll {
 
     /// Whether nobody has a card, where there is somebody who could.
     fn is_unformed(&self) -> bool {
-        let mut answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
-        self.is_set()
-            && answers.clone().next().is_some()
-            && answers.all(|it| !it.card.as_ref().is_some_and(Card::is_formed))
+        let answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
+        have_no_card(self.standings.len(), answers)
     }
 
     /// Fewer have no cards, since nobody is left out.

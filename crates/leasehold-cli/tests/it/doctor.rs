@@ -85,7 +85,7 @@ fn locks_that_are_held_are_counted_and_stay() {
     let ended = sandbox.run(&["doctor"]);
     assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
     for part in [
-        "1 lock files, 1 held",
+        "1 lock file, 1 held",
         "green  flock",
         "\n7 green, 0 yellow, 0 red\n",
     ] {

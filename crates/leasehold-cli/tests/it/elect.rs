@@ -1,6 +1,8 @@
 //! `elect` on files: one leads, the next one follows, and others see who it is.
 
 use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt as _;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
@@ -175,6 +177,38 @@ fn who_is_told_to_end_does_not_campaign_again() {
     leader.says("campaigning for \"x\" again");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.wait().code(), 143);
+}
+
+#[test]
+fn who_is_told_to_end_does_not_campaign_again_though_the_loss_shows_last() {
+    let sandbox = Sandbox::new();
+    let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
+    // Long before the next renewal would show that the lease is gone.
+    let leader = start(&sandbox, &["--ttl", "60s"], script);
+    until_led(&sandbox, 1);
+    remove_lock_file(&sandbox);
+    leader.signal(Signal::SIGTERM);
+    leader.wait().fails(76, &["lost lock \"x\": "]);
+    until_led(&sandbox, 1);
+}
+
+#[test]
+fn a_single_look_can_be_ended_while_the_store_is_silent() {
+    let sandbox = Sandbox::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    let args = ["elect", "--observe", "--once", "--store", &url, "x"];
+    let observer = sandbox.start(&args);
+    // It has connected, and asks.
+    let asking = silent.accept().unwrap();
+    observer.signal(Signal::SIGTERM);
+    let ended = observer.wait();
+    assert_eq!(
+        ended.status.signal(),
+        Some(Signal::SIGTERM as i32),
+        "{ended:?}"
+    );
+    drop(asking);
 }
 
 #[test]

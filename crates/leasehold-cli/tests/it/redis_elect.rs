@@ -95,6 +95,27 @@ fn a_leadership_that_was_deleted_is_campaigned_for_again() {
 }
 
 #[test]
+fn a_leader_that_is_broken_ends_its_command_says_who_did_it_and_campaigns_again() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let leader = lead(&sandbox, &urls, "a", &["--json"]);
+    until_led(&sandbox, 1);
+    let command = sandbox.pid_in("a.pid");
+    let fence = fences(&sandbox)[0].to_string();
+    let args = ["break", "x", "--fence", &fence, "--reason", "it hangs"];
+    // Its fence is shown from its first renewal on.
+    until("it is broken", || run(&sandbox, &urls, &args).code() == 0);
+    until_gone(command);
+    for event in ["lost", "broken", "campaigns"] {
+        leader.says(&format!(r#""event":"{event}""#));
+    }
+    leader.says("it hangs");
+    until_led(&sandbox, 2);
+    assert_eq!(sandbox.lines_in("overlaps"), [""; 0]);
+}
+
+#[test]
 fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);

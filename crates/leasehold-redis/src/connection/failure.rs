@@ -42,7 +42,8 @@ impl Refusal {
             _ if self.is_wrong_type() => Error::new(
                 ErrorKind::Corrupt,
                 "one of this lock's records (leasehold:fence:…, :readers:…, :slots:…, :queue:…, \
-                 :offered:…) is not of the type this library writes: delete it",
+                 :offered:…, :record:…, :stamp:…, :broken:…) is not of the type this library writes: \
+                 delete it",
             ),
             // OOM, MISCONF, NOREPLICAS, and whatever a module or a proxy may add.
             _ => Error::new(ErrorKind::Refused, format!("the server refused: {said}")),

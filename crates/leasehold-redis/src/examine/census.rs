@@ -1,8 +1,10 @@
 //! What kinds of keys there are under the prefix of the locks.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use leasehold::Error;
+use leasehold::clock::Clock;
 
 use crate::attempt::garbled;
 use crate::connection::{Answer, Command, Rights, Visit};
@@ -32,11 +34,22 @@ const STEPS_MAX: usize = 16;
 /// So many damaged records are named.
 const NAMED_MAX: usize = 5;
 
+/// After so long it is not asked again: from a server far away, a few keys have to do.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Looks at some thousand keys of the database of `visit`.
-pub(super) async fn take(visit: &Visit, prefix: &str) -> Result<KeyCensus, Error> {
+pub(super) async fn take(
+    visit: &Visit,
+    prefix: &str,
+    clock: &dyn Clock,
+) -> Result<KeyCensus, Error> {
     let mut census = KeyCensus::default();
     let mut cursor = "0".to_owned();
+    let end = clock.now() + PATIENCE;
     for _ in 0..STEPS_MAX {
+        if clock.now() >= end {
+            break;
+        }
         let scan = Command::new("SCAN").arg(&cursor).arg("COUNT").number(STEP);
         let answers = visit.ask(&[scan]).await?;
         allowed(visit, &answers, Rights("+scan"))?;
@@ -98,7 +111,8 @@ impl KeyCensus {
 fn written(rest: &str) -> Option<&'static str> {
     match rest.split(':').next()? {
         "fence" | "readers" | "queue" | "offered" => Some("zset"),
-        "slots" | "client" | "card" => Some("hash"),
+        "slots" | "client" | "card" | "record" | "broken" => Some("hash"),
+        "stamp" => Some("string"),
         _ => None,
     }
 }
@@ -120,6 +134,11 @@ mod tests {
             ("leasehold:fence:0:{b}:b", "string"),
             ("leasehold:slots:{b}:b", "zset"),
             ("leasehold:card", "hash"),
+            ("leasehold:record:{a}:a", "hash"),
+            ("leasehold:record:{b}:b", "list"),
+            ("leasehold:stamp:{a}:a", "string"),
+            ("leasehold:stamp:{b}:b", "hash"),
+            ("leasehold:broken:{a}:a", "hash"),
             ("leasehold:fenced:{b}:b", "string"),
         ] {
             census.count(key, kind);
@@ -128,6 +147,14 @@ mod tests {
         assert_eq!(census.foreign["hash"], (2, "redisson".into()));
         assert_eq!(census.foreign["list"], (1, "jobs".into()));
         let names: Vec<_> = census.damaged.iter().map(|(key, _)| &**key).collect();
-        assert_eq!(names, ["leasehold:fence:0:{b}:b", "leasehold:slots:{b}:b"]);
+        assert_eq!(
+            names,
+            [
+                "leasehold:fence:0:{b}:b",
+                "leasehold:slots:{b}:b",
+                "leasehold:record:{b}:b",
+                "leasehold:stamp:{b}:b"
+            ]
+        );
     }
 }

@@ -102,7 +102,7 @@ impl RedisMember {
     /// allowed, on a name that nobody uses. (What is refused may stand in the server's `ACL LOG`.) Some
     /// thousand keys are looked at, at most.
     ///
-    /// It takes as long as some twenty round trips, and has no limit of its own.
+    /// It takes as long as some fifty round trips at most, and has no limit of its own.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl RedisMember {
             clock_offset,
         } = Clocked::take(&visit, &self.ambient).await?;
         let names = unused(&url.prefix, &self.ambient);
-        let keys = census::take(&visit, &url.prefix).await;
+        let keys = census::take(&visit, &url.prefix, &*self.ambient.clock).await;
         // Last of all, since it subscribes.
         let rights = rights::probe(&visit, &names, &url.prefix).await?;
         Ok(Examination {

@@ -19,7 +19,8 @@ pub struct MissingRight {
 pub enum Need {
     /// For taking, renewing and giving back locks: without it there are none.
     Locks,
-    /// For the card of a set's member, for permits, and for saying who holds a lock.
+    /// For the card of a set's member, for permits, for records (elections, results), and for saying who
+    /// holds a lock.
     Sets,
     /// For telling waiters that it is their turn; without it they ask, within seconds.
     Waking,

@@ -79,10 +79,11 @@ impl Announcer {
         write(guard, self.since, &published).await
     }
 
-    /// A record that no leader wrote belongs to whoever uses the name for something else.
+    /// A record that no leader wrote belongs to whoever uses the name for something else. Opened and not
+    /// only read: an earlier holder of the lock that is late writes none any more once this one looked.
     async fn leave_others_records(&self, guard: &Guard) -> Result<(), Error> {
-        let reading = self.client.record(guard.key()).read().await?;
-        match reading.written {
+        let opened = guard.record().open().await;
+        match opened.map_err(|error| lost_if_fenced(error, guard))? {
             Some(written) => Announcement::read(&written.bytes)
                 .map(drop)
                 .map_err(|error| error.with_key(guard.key())),
@@ -130,17 +131,19 @@ async fn write(guard: &Guard, since: WallTime, value: &str) -> Result<(), Error>
     };
     let text = announcement.to_string().into_bytes();
     let written = guard.record().write(text, RETENTION).await;
-    written.map_err(|error| {
-        if error.kind() != ErrorKind::Fenced {
-            return error;
-        }
-        // Who wrote with a greater fence was granted the lock after this guard was lost.
-        let lost = Error::new(ErrorKind::Lost, error.reason()).with_key(guard.key());
-        match error.effect() {
-            Effect::None => lost,
-            Effect::Unknown => lost.with_unknown_effect(),
-        }
-    })
+    written.map_err(|error| lost_if_fenced(error, guard))
+}
+
+/// Who came with a greater fence was granted the lock after this guard was lost.
+fn lost_if_fenced(error: Error, guard: &Guard) -> Error {
+    if error.kind() != ErrorKind::Fenced {
+        return error;
+    }
+    let lost = Error::new(ErrorKind::Lost, error.reason()).with_key(guard.key());
+    match error.effect() {
+        Effect::None => lost,
+        Effect::Unknown => lost.with_unknown_effect(),
+    }
 }
 
 /// Who shares the lock cannot lead: others hold it too.
@@ -162,7 +165,7 @@ const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const AFTER_THE_END: Duration = Duration::from_secs(1);
 /// How long taking it back may delay the release.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The pause before an announcement that failed is tried again.
-const RETRY: Duration = Duration::from_millis(200);
+/// The pause before an announcement that failed is tried again, or the campaign of one that was lost before.
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// How long a server that forgot an announcement does without it.
 const REPEAT: Duration = Duration::from_secs(60);

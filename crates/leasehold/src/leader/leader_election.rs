@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::announcement::Announcement;
-use super::announcer::Announcer;
+use super::announcer::{Announcer, RETRY};
 use super::leader_change::Leader;
 use super::leader_watch::LeaderWatch;
 use super::leadership::Leadership;
@@ -143,6 +143,7 @@ impl Election {
                     // Before anybody heard of it: it never led.
                     Err(error) if error.is_lost() => {
                         tracing::debug!(%error, "lost before it was announced");
+                        election.client.pause(RETRY).await?;
                     }
                     outcome => return outcome,
                 }

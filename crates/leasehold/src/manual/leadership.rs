@@ -49,9 +49,9 @@
 //!
 //! # What it costs
 //!
-//! A campaign is a lock and one write more; to lead, its renewals and a write a minute; to resign, a write and a
-//! release. An observer costs two reads a look, on a quorum at every member: many observers of one
-//! leader should share a watch within a process.
+//! A campaign is a lock and two requests more, which open its record and write it; to lead, its renewals and a
+//! write a minute; to resign, a write and a release. An observer costs two reads a look, on a quorum at
+//! every member: many observers of one leader should share a watch within a process.
 //!
 //! # The record
 //!

@@ -342,6 +342,26 @@ async fn a_name_that_is_used_for_something_else_is_left_alone() {
     assert!(scene.client.holders("x").await.unwrap().is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_campaigns_shuts_out_what_an_earlier_holder_writes_late() {
+    let scene = Scene::quorum(3);
+    let (other, _) = elsewhere(&scene);
+    let hour = Duration::from_secs(3600);
+    let late = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    late.record()
+        .write(*b"of another recipe", hour)
+        .await
+        .unwrap();
+    late.give_up();
+    let error = election(&other, "a").campaign().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    // Nothing was announced; and yet the look at the record is final for who came before.
+    let error = late.record().write(*b"late", hour).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
+    let reading = other.record("x").read().await.unwrap();
+    assert_eq!(&*reading.written.unwrap().bytes, b"of another recipe");
+}
+
 #[test]
 fn without_async_it_is_the_same() {
     let locks = leasehold::blocking::Client::new(MemoryStore::new());

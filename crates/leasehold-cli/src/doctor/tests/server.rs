@@ -130,6 +130,31 @@ fn what_does_not_keep_everything_is_yellow_with_the_settings_that_differ() {
 }
 
 #[test]
+fn a_card_that_is_damaged_makes_no_settings_wrong() {
+    let damaged = |it: &mut Examination| {
+        it.presence = Err(Error::new(ErrorKind::Corrupt, "its card is damaged"));
+    };
+    finding(&judged(damaged), "persistence", Green);
+    let findings = judged(|it| {
+        damaged(it);
+        it.persistence.as_mut().unwrap().append_only = "no".into();
+    });
+    let settings = remedy(&findings, "persistence", Yellow);
+    assert_eq!(settings, "CONFIG SET appendonly yes; CONFIG REWRITE");
+}
+
+#[test]
+fn a_command_that_nobody_has_is_not_a_missing_right() {
+    let text = "the server lacks a command: unknown command 'CONFIG'";
+    let findings = judged(|it| it.persistence = Err(Error::new(ErrorKind::Unsupported, text)));
+    let advice = remedy(&findings, "persistence", Yellow);
+    assert!(advice.contains("who runs the server"), "{advice}");
+    let findings = judged(|it| it.persistence = Err(refused()));
+    let advice = remedy(&findings, "persistence", Yellow);
+    assert!(advice.contains("`rights`"), "{advice}");
+}
+
+#[test]
 fn a_missing_right_is_as_bad_as_what_needs_it() {
     let lacking = |needs: &[Need], is_set: bool| {
         let mut found = well("run");

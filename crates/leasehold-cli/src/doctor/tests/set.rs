@@ -2,14 +2,15 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet};
+use leasehold_redis::{MissingRight, Need};
 
 use super::{all_green, finding, remedy, well};
 use crate::doctor::finding::Finding;
 use crate::doctor::finding::Verdict::{Green, Red, Yellow};
-use crate::doctor::scene::{Out, Scene, Server};
+use crate::doctor::scene::{Out, Scene, Server, is_unformed};
 use crate::doctor::set::{of_server, of_store};
 
-const IDS: [&str; 4] = ["a", "b", "c", "d"];
+const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 fn set(count: usize, max_ttl: u64) -> MemberSet {
     let ids = IDS[..count].iter().map(|id| MemberId::new(*id));
@@ -194,6 +195,64 @@ fn who_does_not_count_says_why_and_for_how_long() {
     let found = three.servers[0].found.as_mut().unwrap();
     found.server.as_mut().unwrap().is_primary = false;
     finding(&of_first(&three), "counts", Red);
+}
+
+#[test]
+fn a_card_that_is_damaged_is_red_also_in_a_minority() {
+    let mut three = scene(3);
+    let text = "its card is damaged: DEL leasehold:card";
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence = Err(Error::new(ErrorKind::Corrupt, text));
+    three.servers[0].out = Some(Out {
+        why: text.into(),
+        again: None,
+    });
+    let findings = of_first(&three);
+    let text = &finding(&findings, "counts", Red).found;
+    assert!(text.contains("its card is damaged"), "{text}");
+}
+
+#[test]
+fn a_card_that_may_not_be_read_is_not_taken_for_none() {
+    let mut three = scene(3);
+    for server in &mut three.servers {
+        let found = server.found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().card = None;
+    }
+    let examined = |scene: &Scene| -> Vec<_> {
+        let servers = scene.servers.iter();
+        servers.map(|server| server.found.clone()).collect()
+    };
+    assert!(is_unformed(&examined(&three)));
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.missing_rights.push(MissingRight {
+        rule: "+hgetall".into(),
+        need: Need::Sets,
+    });
+    assert!(!is_unformed(&examined(&three)));
+    let findings = of_first(&three);
+    finding(&findings, "rights", Red);
+    assert!(findings.iter().all(|it| it.check != "card"), "{findings:?}");
+    finding(&of_server(&three, 1), "card", Yellow);
+}
+
+#[test]
+fn with_five_a_restart_may_cost_no_majority_yet() {
+    let mut five = scene(5);
+    let why = |scene: &Scene, place| {
+        let findings = of_server(scene, place);
+        let restart = finding(&findings, "restart", Yellow);
+        restart.advice.as_ref().unwrap().why.clone()
+    };
+    put_out(&mut five, 1, Some(30));
+    let text = "b does not count: until it counts again only 0 more may fail";
+    assert_eq!(why(&five, 0), text);
+    put_out(&mut five, 2, Some(30));
+    let text = "b, c do not count: without it there is no majority";
+    assert_eq!(why(&five, 0), text);
+    // One that does not count itself takes nothing away.
+    let text = "b does not count: until it counts again only 0 more may fail";
+    assert_eq!(why(&five, 2), text);
 }
 
 #[test]
