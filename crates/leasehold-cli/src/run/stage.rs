@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         drop(self.client);
         match end {
             End::With(code) => code,
-            End::Ended(status) => ExitCode::of_command(status),
+            End::Ended { status, .. } => ExitCode::of_command(status),
             End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
                 job_control::die_of_the_interrupt();

@@ -89,17 +89,29 @@ pub(super) enum End {
         /// The lock, where it was lost since an operator broke it.
         broken: Option<String>,
     },
-    /// The command ended by itself.
-    Ended(ExitStatus),
+    /// The command ended.
+    Ended {
+        status: ExitStatus,
+        /// Whether the program had been told to end, and had told the command.
+        told_to_end: bool,
+    },
     /// The interrupt key ended the command.
     Interrupted,
 }
 
 impl Outcome {
-    fn into_end(self, args: &RunArgs, had_terminal: bool) -> Result<End, Failure> {
+    fn into_end(
+        self,
+        args: &RunArgs,
+        had_terminal: bool,
+        told_to_end: bool,
+    ) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
-            Self::Ended(status) => Ok(End::Ended(status)),
+            Self::Ended(status) => Ok(End::Ended {
+                status,
+                told_to_end,
+            }),
             Self::TooLate => Ok(End::Lost {
                 told_to_end: false,
                 broken: None,
@@ -209,7 +221,7 @@ impl<'a> Wrapper<'a> {
                 broken: self.broken,
             });
         }
-        outcome.into_end(self.args, had_terminal)
+        outcome.into_end(self.args, had_terminal, self.told_to_end)
     }
 
     /// How the locks outlive the command, where they are to: it ran, and they were not lost.
