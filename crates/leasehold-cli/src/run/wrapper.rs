@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
 use crate::run::descendants::Family;
+use crate::run::end::End;
 use crate::run::guardian_process::{Duty, GuardianProcess};
 use crate::run::hold::{Hold, Loss};
 use crate::run::job_control::JobControl;
@@ -77,26 +78,6 @@ enum Outcome {
     NotStarted(Errno),
     TooLate,
     GuardianGone,
-}
-
-/// How a run ended.
-pub(super) enum End {
-    With(ExitCode),
-    /// A lock was lost, and the command ended.
-    Lost {
-        /// Whether the program had been told to end, too.
-        told_to_end: bool,
-        /// The lock, where it was lost since an operator broke it.
-        broken: Option<String>,
-    },
-    /// The command ended.
-    Ended {
-        status: ExitStatus,
-        /// Whether the program had been told to end, and had told the command.
-        told_to_end: bool,
-    },
-    /// The interrupt key ended the command.
-    Interrupted,
 }
 
 impl Outcome {

@@ -82,11 +82,20 @@ fn what_is_no_text_is_kept_and_replayed_as_it_is() {
 #[test]
 fn a_request_under_a_lock_of_its_own_name_is_refused_and_nothing_is_run() {
     let sandbox = Sandbox::new();
-    let inner = [PROGRAM, "once", "x", "--", "touch", "touched"];
+    let inner = [
+        PROGRAM,
+        "once",
+        "--payload",
+        "p",
+        "x",
+        "--",
+        "touch",
+        "touched",
+    ];
     let nested = sandbox.run(&[&["run", "x", "--"], &inner[..]].concat());
     nested.fails(64, &["lock \"x\" is held around this command"]);
     assert!(!nested.stderr.contains("--nested"), "{nested:?}");
-    let nested = sandbox.run(&[&["once", "x", "--"], &inner[..]].concat());
+    let nested = sandbox.run(&[&["once", "--payload", "p", "x", "--"], &inner[..]].concat());
     nested.fails(64, &["lock \"x\" is held around this command"]);
     assert!(!sandbox.path("touched").exists());
 }

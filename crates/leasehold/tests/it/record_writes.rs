@@ -14,20 +14,20 @@ const SECOND: Duration = Duration::from_secs(1);
 
 async fn hold(caller: &Caller) -> Guard {
     let lock = caller.client.lock("pay/17").ttl(TTL);
-    lock.acquire().await.unwrap()
+    lock.acquire().await.expect("a free lock")
 }
 
 /// What all find, which must be settled.
 async fn found(caller: &Caller) -> Vec<u8> {
     let record = caller.client.record("pay/17").lasting();
-    let reading = record.read().await.unwrap();
+    let reading = record.read().await.expect("a reading");
     assert!(reading.settled, "{reading:?}");
     reading.written.expect("a value").bytes.to_vec()
 }
 
 /// Has a greater fence open the record at the store of this place.
 async fn open_at(world: &World, place: usize) {
-    let record = RecordKey::new(Key::new("pay/17").unwrap());
+    let record = RecordKey::new(Key::new("pay/17").expect("a key"));
     let records = world.stores[place].records().expect("records");
     let opened = records.open_record(&record, Fence::MAX).await;
     opened.expect("an answer");
