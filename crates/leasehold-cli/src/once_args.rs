@@ -12,7 +12,7 @@ use crate::run_args::RunArgs;
 #[derive(Debug, Args)]
 pub(crate) struct OnceArgs {
     /// For how long the result is kept, from its commit on, by the store's clock: 1s to ten years. After
-    /// that KEY is a new request.
+    /// that KEY is a new request. Say the same for each call of one KEY.
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "24h")]
     pub(crate) retain: Duration,
 
@@ -73,7 +73,7 @@ pub(crate) struct OnceArgs {
 pub(crate) enum Failed {
     /// Keep nothing: the next call runs CMD again.
     Retry,
-    /// Keep and replay it, as any other.
+    /// Keep and replay it, as any other; but not that of a CMD that was ended because `once` was told to end.
     Keep,
 }
 

@@ -82,7 +82,8 @@ pub(crate) enum Verb {
     ///
     /// A result must outlive restarts. On several Redis servers each must be durable (appendonly yes,
     /// appendfsync always), or the call is refused, naming those that are not. One server is used as it is:
-    /// what it forgets is run again.
+    /// what it forgets is run again. So is, anywhere, what FLUSHALL, a lost disk, or a removed record file took
+    /// away, and what a set of servers was changed away from: results do not move to new members.
     ///
     /// What CMD writes is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr. Of
     /// each the first 524,261 bytes are kept. A replay writes stdout first. Secrets that CMD writes are kept

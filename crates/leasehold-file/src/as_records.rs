@@ -35,7 +35,8 @@ impl Records for FileStore {
         self.until_done(record, move |directory, now| {
             let written =
                 record_file::change(directory, &key, now, |content| content.write(&write, now));
-            if chance.is_multiple_of(SWEEP_EVERY) {
+            // Who has to come again has changed nothing, and sweeps then.
+            if chance.is_multiple_of(SWEEP_EVERY) && matches!(written, Ok(Tried::Done(_))) {
                 record_file::sweep(directory, chance / SWEEP_EVERY, now);
             }
             written

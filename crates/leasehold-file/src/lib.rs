@@ -36,6 +36,14 @@
 //! the right name ([`FileStore::lock_file`]), as `flock(1)` makes it. Whoever removes one that
 //! *is* held takes the lock away from its holder, which learns it at its next renewal.
 //!
+//! # Records
+//!
+//! A [record](leasehold::Records) is a file of its own beside the lock file, replaced as a whole. So whoever writes one
+//! must be allowed to rename and remove files in the directory. Under the sticky bit, as in `/tmp`, only the owner of
+//! a file, or of the directory, is: there a record that one user made cannot be written by another, and the error is
+//! the system's "Operation not permitted". Users who share records need a directory without that bit, which belongs to a
+//! group of theirs.
+//!
 //! # Waiting
 //!
 //! A waiter keeps the lock file open and is told by the kernel (`inotify(7)`) when somebody closes

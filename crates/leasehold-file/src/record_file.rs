@@ -130,8 +130,8 @@ fn replace(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error
     let synced = directory
         .sync()
         .map_err(|error| failed("keep the name of the record", path, error).with_unknown_effect());
-    // Only now others may read it.
-    drop(new_file);
+    // Only now others may read it. Closing is not enough: a process that was started meanwhile may have it open.
+    let _ = new_file.unlock();
     synced
 }
 

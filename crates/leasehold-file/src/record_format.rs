@@ -109,7 +109,7 @@ impl RecordContent {
     }
 
     pub(crate) fn open(&mut self, fence: Fence, now: WallTime) -> Opened {
-        let greatest = self.seen.map(|(stamp, _)| stamp);
+        let greatest = self.greatest();
         if let Some(greatest) = greatest.filter(|greatest| greatest.fence > fence) {
             return Opened::Superseded(greatest.fence);
         }
@@ -122,8 +122,8 @@ impl RecordContent {
     }
 
     pub(crate) fn write(&mut self, write: &RecordWrite, now: WallTime) -> Wrote {
-        match self.seen {
-            Some((seen, _)) if seen > write.stamp => Wrote::Superseded(seen.fence),
+        match self.greatest() {
+            Some(greatest) if greatest > write.stamp => Wrote::Superseded(greatest.fence),
             _ => {
                 self.see(write.stamp, now);
                 self.value = Some(Value {
@@ -141,6 +141,12 @@ impl RecordContent {
             let remaining = value.end.distance(now);
             Written::new(value.stamp, Arc::clone(&value.bytes), remaining)
         }))
+    }
+
+    /// A value is often kept for longer than it is remembered who was here.
+    fn greatest(&self) -> Option<Stamp> {
+        let seen = self.seen.map(|(stamp, _)| stamp);
+        seen.max(self.value.as_ref().map(|value| value.stamp))
     }
 
     fn see(&mut self, stamp: Stamp, now: WallTime) {
@@ -266,5 +272,29 @@ mod tests {
         assert_eq!(late, Opened::Superseded(Fence::new(7).unwrap()));
         let forgotten = content.at(at(100 + 7 * 86_400));
         assert_eq!(forgotten, RecordContent::default());
+    }
+    #[test]
+    fn a_value_keeps_out_smaller_stamps_after_who_was_here_is_forgotten() {
+        let write = |stamp, days: u64| {
+            let retention = Duration::from_secs(days * 24 * 60 * 60);
+            RecordWrite::new(stamp, *b"x", retention).unwrap()
+        };
+        let mut content = RecordContent::default();
+        assert_eq!(
+            content.write(&write(stamp(7, 2), 30), at(0)),
+            Wrote::Written
+        );
+        let later = at(8 * 24 * 60 * 60);
+        let content = content.at(later);
+        let shut_out = Wrote::Superseded(stamp(7, 2).fence);
+        for late in [stamp(6, 9), stamp(7, 1)] {
+            assert_eq!(content.clone().write(&write(late, 1), later), shut_out);
+        }
+        let opened = content.clone().open(stamp(6, 1).fence, later);
+        assert_eq!(opened, Opened::Superseded(stamp(7, 2).fence));
+        assert_eq!(
+            content.clone().write(&write(stamp(7, 3), 1), later),
+            Wrote::Written
+        );
     }
 }

@@ -42,6 +42,7 @@ use crate::records::RecordWrite;
 ///
 /// The retention is counted by the store, from the commit on. Once it is over the request is a new one.
 /// The same name with another payload is an error meanwhile. Only the SHA-256 of a payload is kept.
+/// Whoever uses one name should say one retention: see [`retention`](Self::retention).
 ///
 /// # Examples
 ///
@@ -126,7 +127,13 @@ impl Once {
         self
     }
 
-    /// For how long the result is kept, from its commit on: 1 s to 10 years. Default: 24 h.
+    /// For how long the result is kept, from its commit on: 1 s to 10 years. Default: 24 h. That somebody has
+    /// begun is kept as long, but for a week at most.
+    ///
+    /// To be the same for all who use the name. On a quorum a member may have missed what was written
+    /// last: if that is kept for a shorter time than what it replaced, the older value shows again
+    /// there once the newer one is over. It may be a result that was committed at few members, or
+    /// somebody's beginning with another payload.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
@@ -212,6 +219,10 @@ impl Once {
 
     /// [`begin`](Self::begin) for a caller that took the [lock](Self::lock) by itself. Never
     /// [`OnceStart::InProgress`]. Unless the request is to be run, the guard is given back.
+    ///
+    /// One grant runs a request once: entered again with a [copy](Guard::share) of the guard while it runs,
+    /// it is run a second time, and of two results the later one stands. Fences do not tell the two
+    /// apart.
     ///
     /// # Errors
     ///

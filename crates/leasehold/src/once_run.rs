@@ -86,9 +86,9 @@ impl OnceRun {
     /// Dropping the future changes nothing but that the answer is not heard, once it was polled.
     pub async fn give_up(self) -> Result<(), Error> {
         let record = self.guard.record().lasting();
-        record
-            .write(OnceState::Vacant.encode(), RECORD_MEMORY)
-            .await?;
+        // As long as whatever it covers at a member: a result that few members heard of, perhaps.
+        let kept_for = self.retention.max(RECORD_MEMORY);
+        record.write(OnceState::Vacant.encode(), kept_for).await?;
         give_back(self.guard).await;
         Ok(())
     }

@@ -49,7 +49,9 @@ impl Once {
             return Ok(OnceStart::Done(result));
         }
         let started = OnceState::Started(self.payload).encode();
-        record.write(started, RECORD_MEMORY).await?;
+        // No longer than a result is kept: where a member missed that, this would come to light after it.
+        let kept_for = self.retention.min(RECORD_MEMORY);
+        record.write(started, kept_for).await?;
         Ok(OnceStart::Run(OnceRun::new(self, guard)))
     }
 

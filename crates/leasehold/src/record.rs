@@ -143,12 +143,14 @@ impl HeldRecord<'_> {
 
     /// Writes the record, to be kept for `retention`, as the store measures it from then on. A
     /// later write of the same guard replaces it, however late this one arrives. A store that does not
-    /// decide is asked again until the guard's deadline; for a guard that is lost, only once.
+    /// decide is asked again until the guard's deadline as it was at the call; for a guard that is lost, only
+    /// once.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Fenced`] if a greater fence has been there: then nothing was written, unless the error
-    /// has [`Effect::Unknown`](crate::Effect::Unknown), as an earlier try was not answered.
+    /// has [`Effect::Unknown`](crate::Effect::Unknown), as an earlier try was not answered, or a member
+    /// took the value that the others refused.
     /// [`ErrorKind::InvalidInput`] for a value longer than [`RecordWrite::BYTES_MAX`] or a retention
     /// out of its bounds, and [`ErrorKind::Unsupported`] where the store keeps no records; both change
     /// nothing. [`ErrorKind::Lost`] if the guard ended too long ago. With
@@ -176,6 +178,8 @@ impl HeldRecord<'_> {
         let write = RecordWrite::new(stamp, bytes, retention)
             .map_err(|error| error.with_key(self.guard.key()))?;
         let tenure = Arc::clone(&self.guard.hold.tenure);
+        // As it is now: each renewal moves it, and a store may stay undecided for ever.
+        let until = self.guard.deadline();
         let ambient = self.guard.hold.client.context.ambient.clone();
         let wrote = self.ask(move |records| {
             Box::pin(async move {
@@ -186,7 +190,9 @@ impl HeldRecord<'_> {
                         Err(error) => error,
                     };
                     doubtful |= error.effect() == Effect::Unknown;
-                    let in_time = tenure.check(ambient.clock.now()).is_ok();
+                    let now = ambient.clock.now();
+                    let in_time =
+                        tenure.check(now).is_ok() && until.is_none_or(|until| now < until);
                     if !error.is_unreachable() || !in_time {
                         let unknown = error.clone().with_unknown_effect();
                         return Err(if doubtful { unknown } else { error });

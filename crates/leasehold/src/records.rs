@@ -228,7 +228,9 @@ pub struct Reading {
     pub written: Option<Written>,
     /// Whether that is what everybody finds from now on, unless a greater stamp writes. On a quorum a
     /// value that fewer than a majority have is not settled: it may yet be forgotten, or be taken up by
-    /// the next holder. Always true where nothing was found.
+    /// the next holder. Always true where nothing was found: if a majority has nothing, nothing is
+    /// committed, though a member that was not asked, or not waited for, may have a value of which the same
+    /// holds.
     pub settled: bool,
 }
 

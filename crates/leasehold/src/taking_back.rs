@@ -9,7 +9,7 @@ use crate::claim::{Claim, Held};
 use crate::client::Client;
 use crate::client_context::ClientContext;
 use crate::client_core::ClientCore;
-use crate::clock;
+use crate::clock::{self, WallTime};
 use crate::error::{Error, ErrorKind};
 use crate::guard::{Ended, Guard, forked};
 use crate::handing::leases_stand;
@@ -48,6 +48,10 @@ impl Client {
     ///
     /// Copies of a handle are one holder: all who renew or adopt one hold the lock together, with one fence.
     /// Each of them can free the lock, which the guard notices as a loss.
+    ///
+    /// What the guard writes to its [record](crate::HeldRecord) replaces what earlier guards of this grant wrote,
+    /// as long as they wrote less than once a second on average, and the machines' wall clocks agree. Two that were made of one
+    /// handle within the same second should not both write.
     ///
     /// # Errors
     ///
@@ -178,7 +182,14 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<Tenure>, Error
         .with_mode(handle.mode);
     let lease = handle.lease(context.terms.margin(handle.ttl));
     let tenure = Tenure::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
-    Ok(Arc::new(tenure))
+    Ok(Arc::new(tenure.with_steps_after(steps_until(wall))))
+}
+
+/// Above every step that an earlier guard of the fence has counted: the seconds since 1970. Nobody writes
+/// a record more than once a second for that long, and who took the handle back earlier counts from an earlier
+/// second. They end in the year 2106.
+fn steps_until(wall: WallTime) -> u32 {
+    u32::try_from(wall.as_micros() / 1_000_000).unwrap_or(u32::MAX - MOST_STEPS)
 }
 
 /// Renews the lease once: until the store decides, the deadline passes, or [`TRYING_MAX`] is over.
@@ -243,3 +254,6 @@ const ELSEWHERE: &str = "the handle was made on another machine or before a rest
 /// How long a renewal is tried on a store that does not decide.
 const TRYING_MAX: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// More writes than one guard will ever make.
+const MOST_STEPS: u32 = 1 << 30;

@@ -62,7 +62,13 @@ impl Tenure {
             .get_or_init(|| Arc::new((*self.granted).clone().with_mode(Mode::Shared)));
     }
 
-    /// The number of the next write of its record, from 1 on.
+    /// As it is where an earlier guard of this fence may have written: its steps are counted on from `steps`.
+    pub(crate) fn with_steps_after(self, steps: u32) -> Self {
+        self.steps.store(steps, Ordering::Relaxed);
+        self
+    }
+
+    /// The number of the next write of its record, from 1 on, or from where it was told to go on.
     pub(crate) fn next_step(&self) -> u32 {
         self.steps.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -12,12 +12,12 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
+use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::pauses::Pauses;
 use crate::run::signals::Signals;
 use crate::run::stage::Stage;
 use crate::run::waiting::{Request, Wait};
-use crate::run::wrapper::End;
 
 /// Somebody who wants to lead, and runs a command while it does.
 pub(super) struct Candidate<'a> {

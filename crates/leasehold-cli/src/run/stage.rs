@@ -12,13 +12,14 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
+use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::job_control;
 use crate::run::nesting::Nesting;
 use crate::run::once::Pipes;
 use crate::run::signals::Signals;
 use crate::run::waiting::Request;
-use crate::run::wrapper::{End, Job, Wrapper};
+use crate::run::wrapper::{Job, Wrapper};
 use crate::run_args::RunArgs;
 use crate::store_url::OpenStore;
 use crate::wish::Wish;
@@ -134,7 +135,7 @@ impl<'a> Stage<'a> {
         drop(self.client);
         match end {
             End::With(code) => code,
-            End::Ended(status) => ExitCode::of_command(status),
+            End::Ended { status, .. } => ExitCode::of_command(status),
             End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
                 job_control::die_of_the_interrupt();

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
 use crate::run::descendants::Family;
+use crate::run::end::End;
 use crate::run::guardian_process::{Duty, GuardianProcess};
 use crate::run::hold::{Hold, Loss};
 use crate::run::job_control::JobControl;
@@ -79,27 +80,19 @@ enum Outcome {
     GuardianGone,
 }
 
-/// How a run ended.
-pub(super) enum End {
-    With(ExitCode),
-    /// A lock was lost, and the command ended.
-    Lost {
-        /// Whether the program had been told to end, too.
-        told_to_end: bool,
-        /// The lock, where it was lost since an operator broke it.
-        broken: Option<String>,
-    },
-    /// The command ended by itself.
-    Ended(ExitStatus),
-    /// The interrupt key ended the command.
-    Interrupted,
-}
-
 impl Outcome {
-    fn into_end(self, args: &RunArgs, had_terminal: bool) -> Result<End, Failure> {
+    fn into_end(
+        self,
+        args: &RunArgs,
+        had_terminal: bool,
+        told_to_end: bool,
+    ) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
-            Self::Ended(status) => Ok(End::Ended(status)),
+            Self::Ended(status) => Ok(End::Ended {
+                status,
+                told_to_end,
+            }),
             Self::TooLate => Ok(End::Lost {
                 told_to_end: false,
                 broken: None,
@@ -209,7 +202,7 @@ impl<'a> Wrapper<'a> {
                 broken: self.broken,
             });
         }
-        outcome.into_end(self.args, had_terminal)
+        outcome.into_end(self.args, had_terminal, self.told_to_end)
     }
 
     /// How the locks outlive the command, where they are to: it ran, and they were not lost.

@@ -22,6 +22,7 @@ mod min_hold;
 mod nested;
 mod nesting;
 mod once;
+mod once_ending;
 mod permits;
 mod processes;
 mod pty;

@@ -14,6 +14,17 @@ local function numbers(stamp)
   return tonumber(fence or 0), tonumber(step or 0)
 end
 
+-- The greatest stamp that is known. A value is often kept for longer than it is remembered who was here.
+local function newest(record, greatest)
+  local seen, written = redis.call('GET', greatest), redis.call('HGET', record, 'stamp')
+  local seen_fence, seen_step = numbers(seen)
+  local fence, step = numbers(written)
+  if fence > seen_fence or (fence == seen_fence and step > seen_step) then
+    return written
+  end
+  return seen
+end
+
 -- What is written, and for how many milliseconds more; nothing, where nothing is.
 local function shown(record)
   local stamp = redis.call('HGET', record, 'stamp')

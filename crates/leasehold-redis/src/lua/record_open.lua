@@ -9,13 +9,13 @@
 local record, greatest = KEYS[1], KEYS[2]
 local fence = ARGV[1]
 
-local seen = redis.call('GET', greatest)
+local seen = newest(record, greatest)
 local seen_fence = numbers(seen)
 if seen_fence > tonumber(fence) then
   return seen
 end
 if seen_fence == tonumber(fence) then
-  redis.call('PEXPIRE', greatest, MEMORY_MS)
+  redis.call('SET', greatest, seen, 'PX', MEMORY_MS)
 else
   redis.call('SET', greatest, fence .. '.0', 'PX', MEMORY_MS)
 end

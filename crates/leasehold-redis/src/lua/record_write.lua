@@ -8,7 +8,7 @@
 local record, greatest = KEYS[1], KEYS[2]
 local fence, step, bytes, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local seen = redis.call('GET', greatest)
+local seen = newest(record, greatest)
 local seen_fence, seen_step = numbers(seen)
 local mine, my_step = tonumber(fence), tonumber(step)
 if seen_fence > mine or (seen_fence == mine and seen_step > my_step) then

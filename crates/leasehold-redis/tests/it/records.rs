@@ -79,6 +79,26 @@ async fn a_durable_server_has_values_and_who_was_there_after_its_restart() {
 }
 
 #[tokio::test]
+async fn a_value_keeps_out_smaller_stamps_after_who_was_here_is_forgotten() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    assert_eq!(write(&store, 7, "value").await, Wrote::Written);
+    // As after a week, for a value that is kept longer.
+    server.command(&["DEL", "leasehold:stamp:{deploy}:deploy"]);
+    let shut_out = Wrote::Superseded(fence(7));
+    assert_eq!(write(&store, 6, "late").await, shut_out);
+    let opened = store.open_record(&record(), fence(6)).await.unwrap().answer;
+    assert_eq!(opened, Opened::Superseded(fence(7)));
+    let opened = store.open_record(&record(), fence(7)).await.unwrap().answer;
+    assert!(matches!(opened, Opened::Open(_)), "{opened:?}");
+    assert_eq!(
+        ttl(&server, "leasehold:stamp:{deploy}:deploy") / 1_000_000,
+        604
+    );
+    assert_eq!(write(&store, 8, "next").await, Wrote::Written);
+}
+
+#[tokio::test]
 async fn what_somebody_else_put_there_is_an_error_that_names_the_remedy() {
     let server = RedisServer::start();
     let store = member(&server);

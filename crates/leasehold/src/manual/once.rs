@@ -32,13 +32,23 @@
 //!
 //! On a quorum this is consensus with fences as ballots (CASPaxos): opening and writing take a majority, two
 //! majorities have a member in common, and a value that only some members have is written anew before anybody is told
-//! of it. It stands as long as no member forgets what it acknowledged. So the members must be durable, and one that
-//! is not is named and refused. The lease is no part of the proof: it sees to it that two do not try at
+//! of it. The lease is no part of the proof: it sees to it that two do not try at
 //! once.
+//!
+//! It stands as long as no member forgets what it acknowledged. So the members must be durable, and one that
+//! is not is named and refused. What nobody can refuse, and what makes a result be forgotten, so that the request is
+//! run again, or be committed twice:
+//!
+//! - data that is deleted: `FLUSHALL`, a lost disk, a backup put back, or the records' files removed;
+//! - a set that changes. Whoever replaces members one after the other, or removes some and adds others, ends with
+//!   a majority that never heard of the result: nothing carries records over to a new member. While a set
+//!   changes, and until the retention is over, rely on what the resource itself refuses.
 //!
 //! # Retention
 //!
 //! A result is kept for so long after its commit, by the store's clock. Choose it longer than the time within which
-//! the request may be repeated: once it is over, the request is a new one. That somebody had begun is remembered for a
-//! week, and so is, beyond the retention, who was there: a caller that was paused for six days or more after
-//! its deadline commits nothing any more.
+//! the request may be repeated: once it is over, the request is a new one. That somebody had begun is remembered as
+//! long, but for a week at most. Beyond the retention it is remembered for a week who was there: a caller that was paused
+//! for six days or more after its deadline commits nothing any more. All who use a name should say the same retention:
+//! on a quorum a value that is kept for a shorter time than the one before may, once it is over, let that one show
+//! again at a member which missed the later write.

@@ -39,7 +39,7 @@ impl RecordSlot {
     }
 
     pub(super) fn open(&mut self, fence: Fence, now: BootInstant) -> Opened {
-        let greatest = self.seen.map(|seen| seen.stamp);
+        let greatest = self.greatest();
         if let Some(greatest) = greatest.filter(|greatest| greatest.fence > fence) {
             return Opened::Superseded(greatest.fence);
         }
@@ -52,8 +52,8 @@ impl RecordSlot {
     }
 
     pub(super) fn write(&mut self, write: &RecordWrite, now: BootInstant) -> Wrote {
-        match self.seen {
-            Some(seen) if seen.stamp > write.stamp => Wrote::Superseded(seen.stamp.fence),
+        match self.greatest() {
+            Some(greatest) if greatest > write.stamp => Wrote::Superseded(greatest.fence),
             _ => {
                 let end = now + write.retention;
                 self.see(write.stamp, now);
@@ -75,8 +75,43 @@ impl RecordSlot {
         )
     }
 
+    /// A value is often kept for longer than it is remembered who was here.
+    fn greatest(&self) -> Option<Stamp> {
+        let seen = self.seen.map(|seen| seen.stamp);
+        seen.max(self.value.as_ref().map(|value| value.stamp))
+    }
+
     fn see(&mut self, stamp: Stamp, now: BootInstant) {
         let end = now + RECORD_MEMORY;
         self.seen = Some(Seen { stamp, end });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_value_keeps_out_smaller_stamps_after_who_was_here_is_forgotten() {
+        let stamp = |fence, step| {
+            let fence = Fence::new(fence).unwrap();
+            Stamp { fence, step }
+        };
+        let write = |stamp| RecordWrite::new(stamp, *b"x", RECORD_MEMORY * 2).unwrap();
+        let mut slot = RecordSlot::default();
+        let now = BootInstant::from_nanos(0);
+        assert_eq!(slot.write(&write(stamp(7, 2)), now), Wrote::Written);
+        let later = now + RECORD_MEMORY + Duration::from_secs(1);
+        slot.expire(later);
+        assert!(slot.seen.is_none() && slot.value.is_some());
+        let shut_out = Wrote::Superseded(stamp(7, 2).fence);
+        for late in [stamp(6, 9), stamp(7, 1)] {
+            assert_eq!(slot.clone().write(&write(late), later), shut_out);
+        }
+        let opened = slot.clone().open(stamp(6, 1).fence, later);
+        assert_eq!(opened, Opened::Superseded(stamp(7, 2).fence));
+        assert_eq!(slot.write(&write(stamp(7, 3)), later), Wrote::Written);
     }
 }

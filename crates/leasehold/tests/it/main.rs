@@ -18,6 +18,7 @@ mod paused_machine;
 mod permits;
 mod queue;
 mod quorum;
+mod record_writes;
 mod scene;
 mod sending;
 mod sets;

@@ -3,7 +3,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use leasehold::background::blocking;
-use nix::fcntl::OFlag;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
@@ -82,25 +83,38 @@ impl Tee {
         Ok((tee, writer))
     }
 
-    /// Until nobody has the pipe open to write, or until all is over and the pipe is empty.
+    /// Until nobody has the pipe open to write, or until all is over and what was in the pipe then is read.
     async fn pass_on(&mut self, mut is_over: watch::Receiver<bool>) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 16];
         loop {
-            // The end comes last: what was written before it is read first.
             let read = tokio::select! {
                 biased;
-                read = self.pipe.read(&mut buffer) => read?,
                 // Its sender lives as long as the work, whose end it tells.
-                _ = is_over.wait_for(|over| *over) => match self.pipe.try_read(&mut buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                    read => read?,
-                },
+                _ = is_over.wait_for(|over| *over) => return self.pass_on_the_rest(&mut buffer).await,
+                read = self.pipe.read(&mut buffer) => read?,
             };
             if read == 0 {
                 return Ok(());
             }
             self.take(&buffer[..read]).await?;
         }
+    }
+
+    /// What was written before the end. It fits into the pipe; whoever writes on behind it is not waited for.
+    async fn pass_on_the_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let size = fcntl(&self.pipe, FcntlArg::F_GETPIPE_SZ)?;
+        let mut left = usize::try_from(size).unwrap_or(0);
+        while left > 0 {
+            let most = left.min(buffer.len());
+            let read = match nix::unistd::read(&self.pipe, &mut buffer[..most]) {
+                Ok(0) | Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EINTR) => continue,
+                read => read?,
+            };
+            left -= read;
+            self.take(&buffer[..read]).await?;
+        }
+        Ok(())
     }
 
     /// Keeps the bytes, and shows them. Who reads slowly slows the command down, as without the pipe in

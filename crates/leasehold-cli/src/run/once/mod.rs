@@ -3,9 +3,10 @@
 mod capture;
 mod stored;
 
-use std::process::ExitStatus;
+use std::future::Future;
 use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{Effect, Error, ErrorKind, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::exit_code::ExitCode;
@@ -15,11 +16,11 @@ use crate::message::Message;
 use crate::once_answer::OnceAnswer;
 use crate::once_args::{Failed, OnceArgs};
 use crate::output::{self, Output};
+use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
 use crate::run::stage::{Stage, cannot_start};
 use crate::run::waiting::{Request, Wait};
-use crate::run::wrapper::End;
 use crate::status::runtime;
 use capture::Capture;
 use stored::{Kept, NoResult, Stored};
@@ -52,7 +53,11 @@ impl Call<'_> {
         let once = self.stage.client.once(&self.args.name);
         let once = once.payload(self.args.payload());
         let once = once.retention(self.args.retain).ttl(self.args.ttl);
-        match once.result().await {
+        let looked = match self.unless_ended(signals, once.result()).await? {
+            Ok(looked) => looked,
+            Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
+        };
+        match looked {
             Ok(Some(result)) => return self.replay(&result),
             // Whoever waits for the lock waits for the store, too.
             Err(error) if !error.is_unreachable() => return Err(error.into()),
@@ -66,7 +71,18 @@ impl Call<'_> {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         };
-        match self.begin(&once, &guards).await? {
+        // Dropped, it gives the lock back, and leaves the request as it is or begun.
+        let begun = match self
+            .unless_ended(signals, self.begin(&once, &guards))
+            .await?
+        {
+            Ok(begun) => begun?,
+            Err(signal) => {
+                guards.release().await;
+                return Ok(End::With(ExitCode::of_signal(signal)));
+            }
+        };
+        match begun {
             OnceStart::Run(run) => self.attempt(run, guards, signals).await,
             OnceStart::Done(result) => {
                 guards.release().await;
@@ -85,6 +101,21 @@ impl Call<'_> {
         }
     }
 
+    /// What `asking` comes to, unless this signal asks the program to end before.
+    async fn unless_ended<T>(
+        &self,
+        signals: &Signals,
+        asking: impl Future<Output = T>,
+    ) -> Result<Result<T, i32>, Failure> {
+        tokio::select! {
+            biased;
+            signal = signals.ending(self.stage.output) => {
+                signal.map(Err).map_err(|error| Failure::of("cannot read signals", &error))
+            }
+            answer = asking => Ok(Ok(answer)),
+        }
+    }
+
     /// Runs the command, and keeps its result while the lock is still held.
     async fn attempt(
         &self,
@@ -97,7 +128,7 @@ impl Call<'_> {
         let performing = self.stage.perform(Hold::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
         match ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))? {
-            Ok(End::Ended(status)) => self.end(run, status, capture).await,
+            Ok(ended @ End::Ended { .. }) => self.end(run, ended, capture).await,
             // Whoever pressed the key did not want the result.
             Ok(End::Interrupted) => {
                 self.give_up(run).await;
@@ -114,12 +145,14 @@ impl Call<'_> {
     }
 
     /// Commits what the command did, or that it did nothing that counts.
-    async fn end(
-        &self,
-        run: OnceRun,
-        status: ExitStatus,
-        capture: Capture,
-    ) -> Result<End, Failure> {
+    async fn end(&self, run: OnceRun, ended: End, capture: Capture) -> Result<End, Failure> {
+        let End::Ended {
+            status,
+            told_to_end,
+        } = ended
+        else {
+            return Ok(ended);
+        };
         let (stdout, stderr) = capture.into_kept();
         let stored = Stored {
             exit_code: ExitCode::of_command(status).get(),
@@ -127,27 +160,33 @@ impl Call<'_> {
             stderr,
         };
         let fence = run.guard().fence().get();
-        if !status.success() && self.args.failed == Failed::Retry {
+        // A failure that this program was told to cause is no result of the request.
+        let is_retried = self.args.failed == Failed::Retry || told_to_end;
+        if !status.success() && is_retried {
             self.give_up(run).await;
             self.tell("failed", fence, &stored, None);
-            return Ok(End::Ended(status));
+            return Ok(ended);
         }
         match run.commit(stored.encode()).await {
             Ok(result) => {
                 self.warn_of_cuts(&stored);
                 self.tell("committed", fence, &stored, Some(result.remaining));
-                Ok(End::Ended(status))
+                Ok(ended)
             }
             Err(error) => Err(not_kept(&stored, &error)),
         }
     }
 
     async fn give_up(&self, run: OnceRun) {
-        if let Err(error) = run.give_up().await {
-            // The next call finds the request begun, and runs it, too.
-            let text = format!("the store does not know yet that the attempt ended: {error}");
-            self.stage.output.say(&Message::Warning(&text));
-        }
+        let limit = SystemClock.now() + GIVING_UP_MAX;
+        let why = match within(&SystemClock, limit, run.give_up()).await {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => format!("no answer within {GIVING_UP_MAX:?}"),
+        };
+        // The next call with this payload finds the request begun, and runs it, too.
+        let text = format!("the store does not know yet that the attempt ended: {why}");
+        self.stage.output.say(&Message::Warning(&text));
     }
 
     /// Writes what the command wrote, and ends as it ended.
@@ -192,6 +231,10 @@ impl Call<'_> {
         }));
     }
 }
+
+/// How long the end may be delayed by telling the store that nothing came of it. Nobody reads signals
+/// meanwhile.
+const GIVING_UP_MAX: Duration = Duration::from_secs(3);
 
 /// The command has run, and nobody will see its result by this call; perhaps by the next one.
 fn not_kept(stored: &Stored, error: &Error) -> Failure {

@@ -1,6 +1,6 @@
 //! What a quorum's members say of a record, and what follows: decided from their words alone.
 
-use crate::error::{Effect, Error};
+use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::member::MemberFailure;
 use crate::quorum::ballot::majority;
@@ -93,6 +93,8 @@ pub(super) struct WriteRound {
     members: usize,
     wrote: usize,
     superseded: Option<Fence>,
+    /// How many members refused it for a greater fence, or for a later step of this one.
+    refused: usize,
     failures: Vec<MemberFailure>,
 }
 
@@ -102,6 +104,7 @@ impl WriteRound {
             members,
             wrote: 0,
             superseded: None,
+            refused: 0,
             failures: Vec::new(),
         }
     }
@@ -109,7 +112,10 @@ impl WriteRound {
     pub(super) fn count(&mut self, answer: Result<Wrote, MemberFailure>) {
         match answer {
             Ok(Wrote::Written) => self.wrote += 1,
-            Ok(Wrote::Superseded(fence)) => self.superseded = self.superseded.max(Some(fence)),
+            Ok(Wrote::Superseded(fence)) => {
+                self.superseded = self.superseded.max(Some(fence));
+                self.refused += 1;
+            }
             Err(failure) => self.failures.push(failure),
         }
     }
@@ -130,6 +136,14 @@ impl WriteRound {
         let nowhere = self.wrote == 0 && !self.failures.iter().any(perhaps);
         match self.superseded {
             Some(fence) if nowhere => Ok(Wrote::Superseded(fence)),
+            // No majority will ever take it: to ask again is in vain.
+            Some(fence) if self.refused >= majority(self.members) => {
+                let text = format!(
+                    "{} of {} members have seen fence {fence}, and others may have the value",
+                    self.refused, self.members
+                );
+                Err(Error::new(ErrorKind::Fenced, text).with_unknown_effect())
+            }
             _ => {
                 let error = too_few(self.members, 0, self.failures);
                 Err(if nowhere {
@@ -186,7 +200,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::error::ErrorKind;
     use crate::member::MemberId;
     use crate::records::Stamp;
 
@@ -292,8 +305,13 @@ mod tests {
         assert_eq!(write(nobody).unwrap(), Wrote::Superseded(fence(9)));
         for perhaps in [wrote(), Err(silent())] {
             let one = [&three[..], &[perhaps, superseded()]].concat();
-            assert_eq!(write(one).unwrap_err().effect(), Effect::Unknown);
+            let error = write(one).unwrap_err();
+            let (kind, effect) = (error.kind(), error.effect());
+            assert_eq!((kind, effect), (ErrorKind::Fenced, Effect::Unknown));
         }
+        let few = write(vec![superseded(), superseded(), wrote(), Err(silent())]).unwrap_err();
+        assert_eq!(few.kind(), ErrorKind::NoQuorum, "others may yet take it");
+        assert_eq!(few.effect(), Effect::Unknown);
         let unasked = write(vec![Err(refused()), Err(refused()), Err(refused())]);
         let error = unasked.unwrap_err();
         assert_eq!(

@@ -1,0 +1,101 @@
+//! How `once` ends when it is told to, or finds what it cannot wait for; and what it does not keep.
+
+use std::fs::File;
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+
+use crate::harness::{PROGRAM, Sandbox};
+use crate::processes::{signal, until_gone};
+
+const GATED: &str = r#"
+echo $$ > pid
+read line < gate
+echo "done under $LEASEHOLD_FENCE""#;
+
+#[test]
+fn what_writes_on_in_the_background_is_not_waited_for() {
+    let sandbox = Sandbox::new();
+    let script = "yes & echo $! > left; echo done >&2";
+    let command = ["once", "x", "--", "sh", "-c", script];
+    let first = sandbox.run(&command);
+    // What it writes may be more than is kept, of which is warned.
+    first.fails(0, &["done\n"]);
+    until_gone(sandbox.pid_in("left"));
+    let again = sandbox.run(&command);
+    assert_eq!(again.code(), 0, "{again:?}");
+    assert!(first.stdout.starts_with(&again.stdout));
+}
+
+#[test]
+fn a_command_that_was_ended_from_outside_is_run_again_though_failures_are_kept() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let command = ["once", "--failed", "keep", "x", "--", "sh", "-c", GATED];
+    let first = sandbox.start(&command);
+    let running = sandbox.pid_in("pid");
+    signal(first.pid(), Signal::SIGTERM);
+    assert_eq!(first.wait().code(), 143);
+    until_gone(running);
+    let next = sandbox.start(&command);
+    sandbox.open_gate("gate");
+    let next = next.wait();
+    assert_eq!(next.code(), 0, "{next:?}");
+    assert!(next.stdout.starts_with("done under "), "{next:?}");
+}
+
+#[test]
+fn a_signal_ends_it_while_it_waits_for_the_record() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run(&["once", "x", "--", "false"]).code(), 1);
+    // Who looks may look; who begins has to wait.
+    let record = File::open(sandbox.path("locks/x.lock.record")).unwrap();
+    record.lock_shared().unwrap();
+    let call = sandbox.start(&["once", "x", "--", "touch", "touched"]);
+    until("the lock is held", || !sandbox.is_free("x"));
+    signal(call.pid(), Signal::SIGTERM);
+    assert_eq!(call.wait().code(), 143);
+    assert!(sandbox.is_free("x"));
+    assert!(!sandbox.path("touched").exists());
+    drop(record);
+    assert_eq!(sandbox.run(&["once", "x", "--", "true"]).code(), 0);
+}
+
+#[test]
+fn what_is_no_text_is_kept_and_replayed_as_it_is() {
+    let sandbox = Sandbox::new();
+    let script = r"printf 'a\377\000b'; printf '\376' >&2; printf x >> ran";
+    let call = ["once", "x", "--", "sh", "-c", script];
+    let shell = |file: &str| {
+        let line = format!("\"$@\" > {file}.out 2> {file}.err");
+        let around = ["run", "around", "--", "sh", "-c", &line, "sh", PROGRAM];
+        assert_eq!(sandbox.run(&[&around[..], &call].concat()).code(), 0);
+        let read = |end: &str| std::fs::read(sandbox.path(&format!("{file}.{end}"))).unwrap();
+        (read("out"), read("err"))
+    };
+    let first = shell("first");
+    assert_eq!(first, (b"a\xff\0b".to_vec(), vec![0xfe]));
+    assert_eq!(shell("again"), first);
+    assert_eq!(sandbox.lines_in("ran"), ["x"]);
+}
+
+#[test]
+fn a_request_under_a_lock_of_its_own_name_is_refused_and_nothing_is_run() {
+    let sandbox = Sandbox::new();
+    let inner = [
+        PROGRAM,
+        "once",
+        "--payload",
+        "p",
+        "x",
+        "--",
+        "touch",
+        "touched",
+    ];
+    let nested = sandbox.run(&[&["run", "x", "--"], &inner[..]].concat());
+    nested.fails(64, &["lock \"x\" is held around this command"]);
+    assert!(!nested.stderr.contains("--nested"), "{nested:?}");
+    let nested = sandbox.run(&[&["once", "--payload", "p", "x", "--"], &inner[..]].concat());
+    nested.fails(64, &["lock \"x\" is held around this command"]);
+    assert!(!sandbox.path("touched").exists());
+}
