@@ -170,3 +170,40 @@ async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
     assert!(error.reason().contains("made it shared"), "{error}");
     assert_eq!(guard.lost().await, LostReason::Broken);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_survey_that_takes_long_puts_no_member_out() {
+    let scene = Scene::quorum(3);
+    let (operator, all) = (scene.other_client(), Pattern::all());
+    let slow = |span| {
+        for member in &scene.members {
+            member.set(Fault::Slow(span));
+        }
+    };
+    for (span, is_answered) in [(30, true), (300, false)] {
+        slow(Duration::from_millis(500));
+        let survey = operator.survey(&all, 9);
+        // Whether they are there is answered before.
+        let meanwhile = async {
+            scene.pass(Duration::from_millis(200)).await;
+            slow(Duration::from_secs(span));
+        };
+        let (survey, ()) = tokio::join!(survey, meanwhile);
+        assert_eq!(survey.is_ok(), is_answered, "{span} s: {survey:?}");
+        fail(&scene, &[]);
+        let taken = operator.lock("x").try_acquire().await.unwrap();
+        taken.expect("a free lock").release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_survey_does_not_wait_long_for_a_member_that_is_gone() {
+    let scene = Scene::quorum(3);
+    let operator = scene.other_client();
+    scene.members[2].set(Fault::Frozen);
+    let began = scene.now();
+    let survey = operator.survey(&Pattern::all(), 9).await.unwrap();
+    assert_eq!(survey.failures.len(), 1, "{survey:?}");
+    let took = scene.now().since(began);
+    assert!(took <= Duration::from_secs(2), "{took:?}");
+}
