@@ -147,18 +147,20 @@ async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holde
     together(readers, mode, now).ok_or_else(|| garbled("ZRANGE"))
 }
 
-/// Asks who holds the lock together with others: the first of them.
+/// Asks who holds the lock together with others: those whose leases end last. In front of them may stand
+/// any number that ended and were not removed yet.
 pub(crate) fn those_together(records: &Records, shown_max: u64) -> Command {
     Command::new("ZRANGE")
         .joined(&records.readers())
         .arg("0")
         .number(shown_max - 1)
+        .arg("REV")
         .arg("WITHSCORES")
 }
 
 /// Those whose lease stands at the instant `now` of the server.
 pub(crate) fn together(answer: &Answer, mode: Mode, now: WallTime) -> Option<Vec<Holder>> {
-    let readers = answer.as_scored()?.into_iter();
+    let readers = answer.as_scored()?.into_iter().rev();
     let holders = readers.filter_map(|(owner, ends_ms)| {
         let owner = owner.parse().ok()?;
         let ends = Duration::from_millis(ends_ms as u64);
