@@ -196,11 +196,17 @@ fn read_client(id: ClientId, answer: &Answer) -> Option<ClientInfo> {
     };
     Some(ClientInfo::new(
         id,
-        field("host")?.to_owned(),
+        plain(field("host")?),
         field("pid")?.parse().ok()?,
-        field("program")?.to_owned(),
+        plain(field("program")?),
         WallTime::from_micros(field("since")?.parse().ok()?),
     ))
+}
+
+/// `text` on one line, without anything that a terminal would obey: whoever may write to the server can
+/// have put it there.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Asks, and turns every refusal into an error unless it is `expected`.
