@@ -58,7 +58,9 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakReco
                 (_, Some(_)) => format!("not with fence {fence}"),
                 (None, None) => "without a fence".to_owned(),
                 (Some(_), None) => {
-                    "whose fence is not known before its first renewal: ask again then".to_owned()
+                    "whose fence is not known before its first renewal: ask again then; a lease that \
+                     nobody renews ends by itself"
+                        .to_owned()
                 }
             };
             format!(

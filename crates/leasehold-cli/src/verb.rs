@@ -131,7 +131,7 @@ pub(crate) enum Verb {
     #[command(after_help = postscript())]
     Ls(LsArgs),
 
-    /// Show who waits for a lock, all of them, in the order in which they are served.
+    /// Show who waits for a lock, the first 1000 of them, in the order in which they are served.
     ///
     /// Locks that are files have no queue.
     #[command(after_help = postscript())]
@@ -144,7 +144,8 @@ pub(crate) enum Verb {
     /// --now frees it at once. Who did it, when and why is kept for 7 days, for `status`.
     ///
     /// --fence says whose lease is meant. On Redis a fence is shown from the first renewal on, at most a
-    /// third of the TTL after the lock was taken. On several servers a majority must carry it out; it may be repeated.
+    /// third of the TTL after the lock was taken. One that nobody renews, as `acquire` leaves it, ends by
+    /// itself. On several servers a majority must carry it out; it may be repeated.
     ///
     /// Readers and those with permits cannot be broken: their leases end by themselves. Nor can locks that are
     /// files, since only its process can let go of one: end that process (`status` shows which).

@@ -11,7 +11,7 @@ use crate::store_url::OpenStore;
 use crate::waiter_text;
 use crate::waiters_args::WaitersArgs;
 
-/// Shows who waits for a lock, all of them, in order.
+/// Shows who waits for a lock, in order: all whom the store shows, which on Redis are the first 1000.
 pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;

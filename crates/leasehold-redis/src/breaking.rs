@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use leasehold::clock::WallTime;
-use leasehold::{BreakRecord, Broken, ClientInfo, Error, Key};
+use leasehold::{Break, BreakRecord, Broken, ClientInfo, Error, Key};
 
 use crate::attempt::{duration, garbled};
-use crate::connection::{Answer, Command, Link};
+use crate::connection::{Answer, Command, Link, Refusal};
 use crate::lease::refused;
-use crate::look::ask;
+use crate::look::{ask, plain};
+use crate::queue::complain;
 use crate::scripts::BREAK;
 use crate::wire::Records;
 
@@ -44,7 +45,10 @@ pub(crate) async fn break_lease(
                 Ok(Broken::new(true, duration(left)))
             }
             // The lock is free, but somebody was not told.
-            [Answer::Integer(held), Answer::Text(_)] => Ok(Broken::new(*held == 1, None)),
+            [Answer::Integer(held), failure @ Answer::Text(_)] => {
+                complain(link, failure);
+                Ok(Broken::new(*held == 1, None))
+            }
             _ => Err(garbled("the breaking of a lock")),
         },
         Some(Answer::Refused(refusal)) => Err(refused(refusal, link)),
@@ -81,14 +85,19 @@ pub(crate) async fn last_break(
     key: &Key,
 ) -> Result<Option<BreakRecord>, Error> {
     let question = Command::new("HGETALL").joined(&records.broken());
-    let answers = ask(link, vec![question], |_| false).await?;
-    let found = answers.first().and_then(Answer::as_list);
-    let pairs = found.ok_or_else(|| garbled("HGETALL"))?.chunks_exact(2);
+    let answers = ask(link, vec![question], Refusal::is_wrong_type).await?;
+    let found = match answers.first() {
+        Some(Answer::List(found)) => Some(found),
+        Some(Answer::Refused(_)) => None,
+        _ => return Err(garbled("HGETALL")),
+    };
+    let pairs = found.into_iter().flat_map(|found| found.chunks_exact(2));
     let fields: HashMap<&str, &str> = pairs
         .filter_map(|pair| Some((pair[0].as_text()?, pair[1].as_text()?)))
         .collect();
     let record = read(&fields);
-    if record.is_none() && !fields.is_empty() {
+    let is_there = found.is_none_or(|found| !found.is_empty());
+    if record.is_none() && is_there {
         tracing::warn!(%key, "the record of how the lock was broken makes no sense");
     }
     Ok(record)
@@ -99,17 +108,18 @@ fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
     let text = |name: &str| fields.get(name).map(|text| (*text).to_owned());
     let by = ClientInfo::new(
         fields.get("client")?.parse().ok()?,
-        text("host")?,
+        plain(fields.get("host")?),
         u32::try_from(number("pid")?).ok()?,
-        text("program")?,
+        plain(fields.get("program")?),
         WallTime::from_micros(number("since")?),
     );
     let owner = fields.get("owner")?.parse().ok()?;
     let fence = leasehold::Fence::new(number("fence")?)?;
     let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
     record.at_once = number("at_once")? == 1;
-    record.user = text("user");
-    record.reason = text("reason");
+    // Whoever may write to the server can have put anything here, and it is shown on terminals.
+    record.user = text("user").filter(|user| Break::at_once().by_user(user).is_ok());
+    record.reason = text("reason").filter(|reason| Break::at_once().because(reason).is_ok());
     Some(record)
 }
 
@@ -137,7 +147,13 @@ mod tests {
         let written = fields(&record);
         let pairs = written.chunks(2).map(|pair| (&*pair[0], &*pair[1]));
         let mut found: HashMap<&str, &str> = pairs.collect();
-        assert_eq!(read(&found), Some(record));
+        assert_eq!(read(&found), Some(record.clone()));
+        found.insert("user", "ann\u{1b}[2J");
+        found.insert("reason", "none\nx: free");
+        found.insert("program", "ops\u{1b}[2J\n");
+        let read_again = read(&found).unwrap();
+        assert_eq!((read_again.user, read_again.reason), (None, None));
+        assert_eq!(read_again.by.program, "ops\u{fffd}[2J\u{fffd}");
         found.insert("fence", "0");
         assert_eq!(read(&found), None);
         assert_eq!(read(&HashMap::new()), None);

@@ -147,18 +147,20 @@ async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holde
     together(readers, mode, now).ok_or_else(|| garbled("ZRANGE"))
 }
 
-/// Asks who holds the lock together with others: the first of them.
+/// Asks who holds the lock together with others: those whose leases end last. In front of them may stand
+/// any number that ended and were not removed yet.
 pub(crate) fn those_together(records: &Records, shown_max: u64) -> Command {
     Command::new("ZRANGE")
         .joined(&records.readers())
         .arg("0")
         .number(shown_max - 1)
+        .arg("REV")
         .arg("WITHSCORES")
 }
 
 /// Those whose lease stands at the instant `now` of the server.
 pub(crate) fn together(answer: &Answer, mode: Mode, now: WallTime) -> Option<Vec<Holder>> {
-    let readers = answer.as_scored()?.into_iter();
+    let readers = answer.as_scored()?.into_iter().rev();
     let holders = readers.filter_map(|(owner, ends_ms)| {
         let owner = owner.parse().ok()?;
         let ends = Duration::from_millis(ends_ms as u64);
@@ -194,11 +196,17 @@ fn read_client(id: ClientId, answer: &Answer) -> Option<ClientInfo> {
     };
     Some(ClientInfo::new(
         id,
-        field("host")?.to_owned(),
+        plain(field("host")?),
         field("pid")?.parse().ok()?,
-        field("program")?.to_owned(),
+        plain(field("program")?),
         WallTime::from_micros(field("since")?.parse().ok()?),
     ))
+}
+
+/// `text` on one line, without anything that a terminal would obey: whoever may write to the server can
+/// have put it there.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Asks, and turns every refusal into an error unless it is `expected`.

@@ -227,7 +227,7 @@ fn read_number(link: &Link, answer: Option<&Answer>) -> Result<i64, Error> {
 }
 
 /// Nobody is kept from locking by what the server does not tell the others: they ask again.
-fn complain(link: &Link, failure: &Answer) {
+pub(crate) fn complain(link: &Link, failure: &Answer) {
     if let Some(refusal) = own_refusal(failure) {
         let error = refusal.to_error(link.user(), RIGHTS);
         // Any other error is of one lock, or will pass.

@@ -10,17 +10,17 @@ pub(crate) const SHARED: &str = "leasehold:shared";
 /// `lua/lease.lua` has it too.
 pub(crate) const PERMITS: &str = "leasehold:permits:";
 
-/// The entry of the fence counter; `lua/lease.lua` has it too.
+/// The entry of the fence counter; `lua/words.lua` has it too.
 pub(crate) const COUNTER: &str = "f";
 
-/// In front of what the lock key holds while the lock is reserved; `lua/lease.lua` has it too.
+/// In front of what the lock key holds while the lock is reserved; `lua/words.lua` has it too.
 pub(crate) const RESERVED: &str = "leasehold:next:";
 
 /// In front of the owner in what the lock key holds after its lease was broken; `lua/lease.lua` has it
 /// too.
 pub(crate) const BROKEN: &str = "leasehold:broken:";
 
-/// Behind the identity of one who waits for the lock in shared mode; `lua/queue.lua` has it too.
+/// Behind the identity of one who waits for the lock in shared mode; `lua/words.lua` has it too.
 const SHARED_MARK: &str = "/s";
 
 /// Behind the identity of one who waits for a permit, and in front of their number; `lua/queue.lua` has
@@ -30,7 +30,7 @@ const PERMIT_MARK: &str = "/p";
 /// What the member knows about its set: one for each database, whatever the prefix of the locks.
 pub(crate) const CARD: &str = "leasehold:card";
 
-/// How long a counter outlives the last use of its lock; `lua/lease.lua` has it too.
+/// How long a counter outlives the last use of its lock; `lua/words.lua` has it too.
 pub(crate) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The records of one lock, all in one slot of a cluster.
@@ -103,7 +103,7 @@ pub(crate) fn client_record(client: ClientId) -> String {
     format!("leasehold:client:{client}")
 }
 
-/// The channel on which a client is told what concerns its waiters; `lua/queue.lua` has it too.
+/// The channel on which a client is told what concerns its waiters; `lua/words.lua` has it too.
 pub(crate) fn inbox(client: ClientId) -> String {
     format!("leasehold:inbox:{client}")
 }

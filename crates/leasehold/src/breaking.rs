@@ -154,8 +154,8 @@ impl fmt::Display for BreakRecord {
     }
 }
 
-/// What became of a lease that was to be broken. Where it did not stand any more, nothing stands now
-/// either.
+/// What became of a lease that was to be broken. Where it did not stand any more nothing was ended; but its
+/// owner is refused from now on, also where it holds the lock in shared mode by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {

@@ -14,7 +14,8 @@ pub trait Oversight {
     /// # Contract
     ///
     /// - **H4** Names exactly the held locks that match, by name, each with those who hold it, and
-    ///   says whether the limit left any out.
+    ///   says whether the limit left any out. Locks of other libraries are left out where nothing
+    ///   tells them from other data.
     ///
     /// # Errors
     ///
@@ -65,7 +66,8 @@ pub trait Oversight {
         record: &'a BreakRecord,
     ) -> BoxFuture<'a, Result<Broken, Error>>;
 
-    /// How the lock was broken last, as long as that is kept.
+    /// How the lock was broken last, as long as that is kept. On a quorum also a break that reached a
+    /// minority only, which does not count; [`Holder::broken`](crate::Holder::broken) tells.
     ///
     /// # Errors
     ///

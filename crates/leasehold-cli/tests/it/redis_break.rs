@@ -145,7 +145,7 @@ fn a_lock_that_is_broken_at_once_goes_to_the_next_who_waits() {
 }
 
 #[test]
-fn without_a_majority_nothing_is_broken_and_the_holder_goes_on() {
+fn where_no_majority_shows_its_holders_nothing_is_asked_for_and_the_holder_goes_on() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     let (holder, fence) = hold(&sandbox, &servers.urls(), "15s");

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{
-    BreakRecord, Claim, ClientInfo, Fence, Held, Key, LostReason, Oversight, Owner, Renewal, Store,
+    BreakRecord, Claim, Client, ClientInfo, Fence, Held, Key, LostReason, Oversight, Owner,
+    Pattern, Renewal, Store,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{CLIENT, busy, claim, granted, key, member, released};
+use crate::support::{CLIENT, busy, claim, claim_for, granted, key, member, released, shared};
 
 const FENCES: &str = "leasehold:fence:0:{deploy}:deploy";
 
@@ -191,7 +193,7 @@ async fn a_survey_of_a_hundred_thousand_locks_is_many_short_commands() {
     server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     server.command(&["CONFIG", "SET", "slowlog-max-len", "100000"]);
     let store = member(&server);
-    let pattern = leasehold::Pattern::new("lock/0*7").unwrap();
+    let pattern = Pattern::new("lock/0*7").unwrap();
     let survey = store.survey(&pattern, 1000).await.unwrap();
     server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "-1"]);
     assert_eq!(survey.locks.len(), 1000);
@@ -212,4 +214,67 @@ async fn a_survey_of_a_hundred_thousand_locks_is_many_short_commands() {
     );
     // What DESIGN.md states.
     eprintln!("{figure}");
+}
+
+#[tokio::test]
+async fn who_waits_gets_a_broken_lock_as_soon_as_it_is_open() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let holder = claim_for("deploy", Duration::from_secs(3));
+    let fence = granted(&store, &holder).await.fence;
+    let waiter = Client::new(member(&server));
+    let waits = background::spawn(async move { waiter.lock("deploy").acquire().await });
+    crate::support::eventually("it waits", async || {
+        let waiters = store.waiters(&holder.key).await.unwrap();
+        (!waiters.is_empty()).then_some(())
+    })
+    .await;
+    let record = record(&holder, fence);
+    let broken = store.break_lease(&holder.key, &record).await.unwrap();
+    let shut_for = broken.shut_for.unwrap();
+    let began = SystemClock.now();
+    let guard = waits.await.unwrap().unwrap();
+    let shut = SystemClock.now().since(began);
+    let late = Duration::from_secs(1);
+    assert!(
+        shut + Duration::from_millis(100) >= shut_for && shut <= shut_for + late,
+        "granted after {shut:?}, and shut for {shut_for:?}"
+    );
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_record_that_is_none_hides_the_break_and_no_more() {
+    let server = RedisServer::start();
+    let (store, deploy) = (member(&server), key("deploy"));
+    server.command(&["SET", "leasehold:broken:{deploy}:deploy", "theirs"]);
+    assert_eq!(store.last_break(&deploy).await.unwrap(), None);
+    let holder = claim("deploy");
+    let fence = granted(&store, &holder).await.fence;
+    let record = record(&holder, fence);
+    store.break_lease(&deploy, &record).await.unwrap();
+    assert_eq!(store.last_break(&deploy).await.unwrap(), Some(record));
+}
+
+#[tokio::test]
+async fn a_reader_is_shown_also_behind_many_that_crashed() {
+    let server = RedisServer::start();
+    let (store, reader) = (member(&server), shared("doc"));
+    granted(&store, &reader).await;
+    let crashed = (0..1100).flat_map(|number| {
+        let owner = Owner::random(CLIENT.id, &SystemEntropy).to_string();
+        [(1_700_000_000_000_u64 + number).to_string(), owner]
+    });
+    let crashed: Vec<String> = crashed.collect();
+    let mut command = vec!["ZADD", "leasehold:readers:{doc}:doc"];
+    command.extend(crashed.iter().map(String::as_str));
+    assert_eq!(server.command(&command), Reply::Integer(1100));
+    let holders = store.holders(&reader.key).await.unwrap();
+    assert_eq!(holders.len(), 1);
+    let survey = store.survey(&Pattern::all(), 9).await.unwrap();
+    let shown = survey
+        .locks
+        .first()
+        .map(|lock| lock.holders[0].holder.owner);
+    assert_eq!(shown, Some(Some(reader.owner)), "{survey:?}");
 }

@@ -16,7 +16,8 @@ use crate::survey::Survey;
 
 impl Client {
     /// The held locks whose names match `pattern`, the first `limit` of them by name, each with its
-    /// holders; on a quorum with how many members name each. For people.
+    /// holders; on a quorum with how many members name each. A Redis server leaves out the locks of other
+    /// libraries, since any value could be one. For people.
     ///
     /// # Errors
     ///
@@ -53,13 +54,15 @@ impl Client {
     /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. A record
     /// of it is kept for [`BreakRecord::KEPT`], and one event is traced.
     ///
-    /// A Redis server knows the fence of a lease from its first renewal on, which comes after a third of
-    /// its TTL.
+    /// A Redis server knows the fence of a lease from its first renewal on, which a guard makes at most a
+    /// third of the TTL after it was granted. A lease that nobody renews, as that of a
+    /// [`Handle`](crate::Handle), ends by itself.
     ///
     /// # Errors
     ///
     /// An invalid name. [`ErrorKind::Unsupported`] where nobody can take the lock from its holder (see
-    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or where several hold it together.
+    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or where several hold it together; with
+    /// an effect that is `Unknown` if its holder made it shared meanwhile: that one loses its share.
     /// A store that does not answer; with an effect that is `Unknown` if the lock may be broken. On a
     /// quorum a majority must carry it out; it may be asked for again.
     ///
@@ -98,7 +101,8 @@ impl Client {
             .await?
     }
 
-    /// How the lock `name` was broken last, as long as the store keeps that. For people.
+    /// How the lock `name` was broken last, as long as the store keeps that. For people. On a quorum
+    /// also a break that reached a minority only, which does not count; [`Holder::broken`] tells.
     ///
     /// # Errors
     ///
@@ -140,7 +144,15 @@ async fn break_lock(
         .await
         .map_err(|error| error.with_key(key))?;
     if !broken.stood {
-        return refused(context, key, store.holders(key).await?);
+        let holders = store.holders(key).await?;
+        if holders.iter().any(|holder| holder.owner == Some(owner)) {
+            // Made shared meanwhile: the owner is marked all the same, and its next renewal is refused.
+            let text = "its holder made it shared meanwhile: it is told with its next renewal, and its \
+                        share stands until it would have ended";
+            let error = Error::new(ErrorKind::Unsupported, text);
+            return Err(error.with_unknown_effect().with_key(key));
+        }
+        return refused(context, key, holders);
     }
     tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
     Ok(Breach::Done(broken, record))

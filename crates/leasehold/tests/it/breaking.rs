@@ -6,9 +6,9 @@ use leasehold::{
     Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard, GuardState,
     LostReason, Mode, Oversight, Pattern,
 };
-use leasehold_testkit::Fault;
+use leasehold_testkit::{Fault, FaultyMember};
 
-use crate::scene::{Scene, TTL};
+use crate::scene::{Scene, TTL, client};
 
 fn fail(scene: &Scene, places: &[usize]) {
     for (place, member) in scene.members.iter().enumerate() {
@@ -65,6 +65,10 @@ async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
         shut >= shut_for,
         "granted after {shut:?}, and shut for {shut_for:?}"
     );
+    assert!(
+        shut <= shut_for + Duration::from_millis(100),
+        "the wait ends with it: granted after {shut:?}, and shut for {shut_for:?}"
+    );
     assert!(next.fence() > guard.fence());
     next.release().await.unwrap();
     let nobody = operator.break_lock("x", guard.fence(), Break::at_once());
@@ -102,9 +106,8 @@ async fn a_break_on_a_minority_says_on_how_many_and_does_not_count() {
     scene.settle().await;
     let quorum = scene.store();
     fail(&scene, &[2, 3, 4]);
-    let failed = quorum
-        .break_lease(guard.key(), &record_of(&scene, &guard))
-        .await;
+    let record = record_of(&scene, &guard);
+    let failed = quorum.break_lease(guard.key(), &record).await;
     fail(&scene, &[]);
     let error = failed.unwrap_err();
     assert_eq!(
@@ -118,6 +121,8 @@ async fn a_break_on_a_minority_says_on_how_many_and_does_not_count() {
     assert_eq!(guard.state(), GuardState::Held);
     let holders = operator.holders("x").await.unwrap();
     assert!(!holders[0].broken, "{holders:?}");
+    let noted = operator.last_break("x").await.unwrap();
+    assert_eq!(noted, Some(record), "also what did not count");
     let survey = operator.survey(&Pattern::all(), 9).await.unwrap();
     assert_eq!(survey.locks[0].holders[0].members, 3, "{survey:?}");
     guard.release().await.unwrap();
@@ -140,4 +145,65 @@ async fn what_several_hold_together_is_not_broken() {
         assert!(error.to_string().contains("2 hold it together"), "{error}");
     }
     assert!(one.is_valid() && two.is_valid());
+}
+
+/// The operator was shown the exclusive lease, and it is shared when the break arrives.
+#[tokio::test(start_paused = true)]
+async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
+    let scene = Scene::single();
+    let slow = FaultyMember::new(scene.stores[0].clone(), scene.ambient.clone());
+    slow.set(Fault::Slow(Duration::from_secs(1)));
+    let operator = client(slow, &scene.ambient);
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    let broken = operator.break_lock("x", guard.fence(), Break::at_its_end());
+    let meanwhile = async {
+        scene.pass(Duration::from_millis(500)).await;
+        guard.downgrade().await
+    };
+    let (broken, shared) = tokio::join!(broken, meanwhile);
+    shared.unwrap();
+    let error = broken.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::Unsupported, Effect::Unknown)
+    );
+    assert!(error.reason().contains("made it shared"), "{error}");
+    assert_eq!(guard.lost().await, LostReason::Broken);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_survey_that_takes_long_puts_no_member_out() {
+    let scene = Scene::quorum(3);
+    let (operator, all) = (scene.other_client(), Pattern::all());
+    let slow = |span| {
+        for member in &scene.members {
+            member.set(Fault::Slow(span));
+        }
+    };
+    for (span, is_answered) in [(30, true), (300, false)] {
+        slow(Duration::from_millis(500));
+        let survey = operator.survey(&all, 9);
+        // Whether they are there is answered before.
+        let meanwhile = async {
+            scene.pass(Duration::from_millis(200)).await;
+            slow(Duration::from_secs(span));
+        };
+        let (survey, ()) = tokio::join!(survey, meanwhile);
+        assert_eq!(survey.is_ok(), is_answered, "{span} s: {survey:?}");
+        fail(&scene, &[]);
+        let taken = operator.lock("x").try_acquire().await.unwrap();
+        taken.expect("a free lock").release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_survey_does_not_wait_long_for_a_member_that_is_gone() {
+    let scene = Scene::quorum(3);
+    let operator = scene.other_client();
+    scene.members[2].set(Fault::Frozen);
+    let began = scene.now();
+    let survey = operator.survey(&Pattern::all(), 9).await.unwrap();
+    assert_eq!(survey.failures.len(), 1, "{survey:?}");
+    let took = scene.now().since(began);
+    assert!(took <= Duration::from_secs(2), "{took:?}");
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::BoxFuture;
 use crate::attempt::{Attempt, Renewal};
 use crate::breaking::{BreakRecord, Broken};
 use crate::claim::{Claim, Held};
-use crate::clock::BootInstant;
+use crate::clock::{self, BootInstant};
 use crate::error::{Effect, Error};
 use crate::fence::Fence;
 use crate::holder::Holder;
@@ -14,8 +15,8 @@ use crate::key::Key;
 use crate::member::{Incarnation, MemberFailure, Sampled, Seal};
 use crate::pattern::Pattern;
 use crate::queue::{Turn, Waiter};
-use crate::quorum::link::Link;
 use crate::quorum::link::freeing::Announced;
+use crate::quorum::link::{Link, unanswered};
 use crate::quorum::trust::Distrust;
 use crate::quorum::waiting::Vigil;
 use crate::survey::Survey;
@@ -154,9 +155,8 @@ impl Link {
     }
 
     pub(crate) async fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<Key>, Error> {
-        self.heard()?;
-        self.request(LIST_LIMIT, self.member.list(prefix, usize::MAX))
-            .await
+        self.is_there().await?;
+        self.overview(self.member.list(prefix, usize::MAX)).await
     }
 
     pub(crate) async fn survey(
@@ -164,9 +164,27 @@ impl Link {
         pattern: &Pattern,
         limit: usize,
     ) -> Result<Survey, Error> {
+        self.is_there().await?;
+        self.overview(self.member.survey(pattern, limit)).await
+    }
+
+    /// Fails soon where the member does not answer at all, whatever it says otherwise.
+    async fn is_there(self: &Arc<Self>) -> Result<(), Error> {
         self.heard()?;
-        self.request(LIST_LIMIT, self.member.survey(pattern, limit))
-            .await
+        match self.request(LOOK_LIMIT, self.member.presence()).await {
+            Err(error) if error.is_unreachable() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the member look at all that it has, in many short steps: that all of them together take long
+    /// does not say that it is silent, and no guard may lose it for that.
+    async fn overview<T>(&self, look: BoxFuture<'_, Result<T, Error>>) -> Result<T, Error> {
+        let clock = &*self.ambient.clock;
+        let answer = clock::within(clock, clock.now() + OVERVIEW_LIMIT, look).await;
+        answer
+            .unwrap_or_else(|| Err(unanswered(format!("no answer within {OVERVIEW_LIMIT:.0?}"))))
+            .map_err(|error| error.with_store(self.member.id().as_str()))
     }
 
     /// Also where its answers do not count: what it keeps of the break does.
@@ -200,4 +218,4 @@ impl Link {
 
 /// For people who look: they would rather wait a moment than see nothing.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
-const LIST_LIMIT: Duration = Duration::from_secs(10);
+const OVERVIEW_LIMIT: Duration = Duration::from_secs(120);
