@@ -32,6 +32,7 @@ mod results;
 mod section;
 mod statistics;
 mod subject;
+mod summary;
 mod surroundings;
 mod verification;
 mod waiters;

@@ -3,6 +3,7 @@ use std::path::Path;
 use crate::page::Page;
 use crate::results::{Lines, failed};
 use crate::section::SECTIONS;
+use crate::summary;
 use crate::surroundings::Surroundings;
 
 /// What this program is called with to write the report.
@@ -11,7 +12,7 @@ pub(crate) const VERB: &str = "report";
 const INTRODUCTION: &str = include_str!("../pages/introduction.md");
 
 /// Writes `docs/performance.md` and its charts of what was measured last, which `target/bench`
-/// holds. Nothing is measured.
+/// holds, and the figures of the README. Nothing is measured.
 pub(crate) fn run() -> Result<(), String> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let charts = docs.join("performance");
@@ -30,9 +31,12 @@ pub(crate) fn run() -> Result<(), String> {
             }
         }
     }
-    let told = [vec![INTRODUCTION.to_owned()], surroundings, pages].concat();
+    let figures = summary::summary()?;
+    let short = vec![summary::marked(&figures)];
+    let told = [vec![INTRODUCTION.to_owned()], surroundings, short, pages].concat();
     let path = docs.join("performance.md");
     std::fs::write(&path, told.join("\n")).map_err(|error| failed(&path, &error))?;
+    summary::write_into(&docs.join("../README.md"), &figures)?;
     println!("{}", path.display());
     Ok(())
 }
