@@ -105,3 +105,6 @@ pub(crate) const RIGHTS: Rights = Rights(
      +zrem +zremrangebyscore +hget +hset +hgetall +time +publish +evalsha \
      +script|load",
 );
+
+#[cfg(test)]
+mod tests;

@@ -109,6 +109,11 @@ impl Script {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &'static str {
+        self.text
+    }
+
     pub(super) fn load(&self) -> Command {
         Command::new("SCRIPT").arg("LOAD").arg(self.text)
     }
