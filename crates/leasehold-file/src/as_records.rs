@@ -21,7 +21,7 @@ impl Records for FileStore {
     ) -> BoxFuture<'a, Result<Recorded<Opened>, Error>> {
         let key = record.key.clone();
         self.until_done(record, move |directory, now| {
-            record_file::change(directory, &key, now, |content| content.open(fence, now))
+            record_file::change(directory, &key, |content| content.open(fence, now))
         })
     }
 
@@ -34,7 +34,7 @@ impl Records for FileStore {
         let chance = self.ambient().entropy.next_u64();
         self.until_done(record, move |directory, now| {
             let written =
-                record_file::change(directory, &key, now, |content| content.write(&write, now));
+                record_file::change(directory, &key, |content| content.write(&write, now));
             // Who has to come again has changed nothing, and sweeps then.
             if chance.is_multiple_of(SWEEP_EVERY) && matches!(written, Ok(Tried::Done(_))) {
                 record_file::sweep(directory, chance / SWEEP_EVERY, now);

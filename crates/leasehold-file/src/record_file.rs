@@ -15,7 +15,7 @@ use leasehold::{Error, ErrorKind, Key, Mode, Reading};
 use crate::directory::Directory;
 use crate::failure::failed;
 use crate::lock_file::{self, LockFile, Locking};
-use crate::record_format::{Damage, RecordContent};
+use crate::record_format::{self, Content, Damage};
 
 /// What a try came to.
 #[derive(Debug)]
@@ -40,15 +40,14 @@ pub(crate) fn read(
         return Ok(Tried::Later);
     };
     let content = content(&lock, key)?;
-    Ok(Tried::Done(content.at(now).read(now)))
+    Ok(Tried::Done(content.read(now)))
 }
 
 /// Lets `change` change the record of `key`, and answers what it answered once that is on the disk.
 pub(crate) fn change<T>(
     directory: &Directory,
     key: &Key,
-    now: WallTime,
-    change: impl FnOnce(&mut RecordContent) -> T,
+    change: impl FnOnce(&mut Content) -> T,
 ) -> Result<Tried<T>, Error> {
     let path = path_of(directory, key);
     let failed = |error| failed("open the record", &path, error);
@@ -61,10 +60,10 @@ pub(crate) fn change<T>(
         return Ok(Tried::Later);
     };
     let before = content(&lock, key)?;
-    let mut after = before.clone().at(now);
+    let mut after = before.clone();
     let answer = change(&mut after);
     if after != before {
-        replace(directory, &path, &after.encode(key))?;
+        replace(directory, &path, &record_format::encode(&after, key))?;
     }
     Ok(Tried::Done(answer))
 }
@@ -98,17 +97,17 @@ fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
     };
     let mut bytes = Vec::new();
     lock.file().read_to_end(&mut bytes)?;
-    if RecordContent::is_over(&bytes, now) {
+    if record_format::decode(&bytes, None).is_ok_and(|content| content.is_over(now)) {
         fs::remove_file(path)?;
     }
     Ok(())
 }
 
-fn content(lock: &LockFile, key: &Key) -> Result<RecordContent, Error> {
+fn content(lock: &LockFile, key: &Key) -> Result<Content, Error> {
     let mut bytes = Vec::new();
     let read = lock.file().read_to_end(&mut bytes);
     read.map_err(|error| failed("read the record", lock.path(), error))?;
-    RecordContent::decode(&bytes, key).map_err(|damage| damaged(lock.path(), damage))
+    record_format::decode(&bytes, Some(key)).map_err(|damage| damaged(lock.path(), damage))
 }
 
 /// Puts `bytes` in the place of the file at `path`, which the caller has locked.

@@ -98,8 +98,8 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A reading of a wall clock, in microseconds since 1970. Never used to measure a span: only to
-/// propose fences, to compare machines with each other, and to show people.
+/// A reading of a wall clock, in microseconds since 1970. No lease is measured by it: it proposes fences,
+/// compares machines with each other, says until when a file keeps a record, and is shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WallTime(u64);
 
@@ -117,6 +117,36 @@ impl WallTime {
     /// The distance between two readings, whichever is later.
     pub const fn distance(self, other: Self) -> Duration {
         Duration::from_micros(self.0.abs_diff(other.0))
+    }
+}
+
+/// A point on a clock by which a store keeps something for a span, as a [record](crate::RecordSlot).
+pub trait Moment: Copy + Ord {
+    /// The point that lies `span` later, or the last one there is.
+    fn after(self, span: Duration) -> Self;
+
+    /// How long ago `earlier` was; zero if it is later.
+    fn since(self, earlier: Self) -> Duration;
+}
+
+impl Moment for BootInstant {
+    fn after(self, span: Duration) -> Self {
+        self + span
+    }
+
+    fn since(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl Moment for WallTime {
+    fn after(self, span: Duration) -> Self {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+
+    fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
 
@@ -224,6 +254,12 @@ mod tests {
         assert_eq!(early - Duration::from_secs(1), BootInstant::from_nanos(0));
         assert_eq!(early + Duration::MAX, BootInstant::from_nanos(u64::MAX));
         assert_eq!(early.since(early + Duration::from_secs(1)), Duration::ZERO);
+        let wall = WallTime::from_micros(5);
+        assert_eq!(wall.after(Duration::MAX), WallTime::from_micros(u64::MAX));
+        assert_eq!(
+            wall.since(wall.after(Duration::from_secs(1))),
+            Duration::ZERO
+        );
     }
 
     #[test]

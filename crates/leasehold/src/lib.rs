@@ -117,6 +117,7 @@ mod permits;
 mod queue;
 mod quorum;
 mod record;
+mod record_slot;
 mod records;
 mod running;
 mod semaphore;
@@ -161,6 +162,7 @@ pub use permits::{Permits, Slot, Slots};
 pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
 pub use quorum::{Quorum, TrustRules};
 pub use record::{HeldRecord, Record};
+pub use record_slot::{KeptValue, RecordSlot};
 pub use records::{
     Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Recorded, Records, Stamp, Written,
     Wrote,

@@ -10,7 +10,6 @@ const FILES: [&str; 19] = [
     "crates/leasehold/src/memory/permits.rs",
     "crates/leasehold/src/memory/queue/mod.rs",
     "crates/leasehold/src/memory/queue/offers.rs",
-    "crates/leasehold/src/memory/record_slot.rs",
     "crates/leasehold/src/memory/slot.rs",
     "crates/leasehold/src/once_state.rs",
     "crates/leasehold/src/quorum/ballot/mod.rs",
@@ -23,6 +22,7 @@ const FILES: [&str; 19] = [
     "crates/leasehold/src/quorum/tally.rs",
     "crates/leasehold/src/quorum/waiting/board/mod.rs",
     "crates/leasehold/src/quorum/waiting/tickets.rs",
+    "crates/leasehold/src/record_slot.rs",
 ];
 
 /// What would make a decision depend on more than its arguments.

@@ -1,9 +1,9 @@
 use super::MemoryStore;
-use super::record_slot::RecordSlot;
 use crate::BoxFuture;
 use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::record_slot::RecordSlot;
 use crate::records::{Opened, Reading, RecordKey, RecordWrite, Recorded, Records, Wrote};
 
 impl Records for MemoryStore {
@@ -36,14 +36,13 @@ impl MemoryStore {
     fn with_record<T>(
         &self,
         record: &RecordKey,
-        change: impl FnOnce(&mut RecordSlot, BootInstant) -> T,
+        change: impl FnOnce(&mut RecordSlot<BootInstant>, BootInstant) -> T,
     ) -> Recorded<T> {
         let (now, wall) = (self.ambient.clock.now(), self.wall());
         let mut data = self.data();
         let mut slot = data.records.remove(&record.key).unwrap_or_default();
-        slot.expire(now);
         let answer = change(&mut slot, now);
-        if !slot.is_empty() {
+        if !slot.is_over(now) {
             data.records.insert(record.key.clone(), slot);
         }
         let sample = Some(data.sample(wall));

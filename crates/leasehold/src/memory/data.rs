@@ -1,18 +1,18 @@
 use std::collections::BTreeMap;
 
-use super::record_slot::RecordSlot;
 use super::slot::Slot;
 use crate::ambient::Entropy;
 use crate::card::{Card, CardEdit, Life, RunId, Sighting};
 use crate::clock::{BootInstant, WallTime};
 use crate::key::Key;
 use crate::member::{Incarnation, MemberId, Sample};
+use crate::record_slot::RecordSlot;
 
 /// What a memory store holds: its locks, and what a server has beside them.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
     pub(super) slots: BTreeMap<Key, Slot>,
-    pub(super) records: BTreeMap<Key, RecordSlot>,
+    pub(super) records: BTreeMap<Key, RecordSlot<BootInstant>>,
     pub(super) card: Option<Card>,
     pub(super) run: RunId,
     /// When this run began; `None` in the first one, which has no past.

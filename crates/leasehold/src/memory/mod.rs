@@ -1,5 +1,5 @@
-//! `queue`, `slot` and `record_slot` decide, and are pure; the store locks its data, lets them decide, and calls the
-//! ears.
+//! `queue` and `slot` decide, and are pure, as the records' `RecordSlot` is; the store locks its data, lets
+//! them decide, and calls the ears.
 
 mod as_member;
 mod as_records;
@@ -8,7 +8,6 @@ mod breaking;
 mod data;
 mod permits;
 mod queue;
-mod record_slot;
 mod slot;
 #[cfg(test)]
 mod tests;
