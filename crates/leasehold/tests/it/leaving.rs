@@ -48,6 +48,23 @@ async fn no_delay_follows_what_was_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_longest_hold_does_not_end_what_is_left() {
+    let scene = Scene::quorum(3);
+    let lock = scene.client.lock("x").max_hold(10 * SECOND);
+    let guard = lock.acquire().await.unwrap();
+    scene.pass(Duration::from_millis(9_900)).await;
+    for member in &scene.members {
+        member.set(Fault::Slow(Duration::from_millis(200)));
+    }
+    let span = Duration::from_secs(40);
+    guard.leave_for(span).await.unwrap();
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+    assert!(shut_for(&scene).await >= span);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handle_with_a_delay_has_no_room_for_the_longest_ttl() {
     let scene = Scene::single();
     let lock = scene.client.lock("x").lock_delay(20 * SECOND);
