@@ -206,8 +206,10 @@ mod tests {
     fn a_lease_for_a_span_is_valid_for_that_span_and_hardly_longer() {
         let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX);
         for terms in [LeaseTerms::single(), set] {
-            for millis in [0, 1, 90, 1_999, 30_000, 3_600_001] {
-                let span = Duration::from_millis(millis);
+            let rounded = [0, 1, 90, 1_999, 30_000, 3_600_001].map(Duration::from_millis);
+            // Each of them leaves another remainder.
+            let odd = (0..90).map(|nanos| Duration::new(30, nanos));
+            for span in rounded.into_iter().chain(odd) {
                 let ttl = terms.ttl_for(span);
                 let valid = ttl - terms.margin(ttl);
                 assert!(valid >= span, "{valid:?} of {ttl:?} for {span:?}");

@@ -88,7 +88,7 @@ impl Guard {
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let core = Arc::clone(&self.hold.client);
         let renewal = self.leave(&core, span);
-        // The client must live until the answer is there: this may have been its last guard.
+        // This may have been its last guard, and dropping a client blocks: not while the answer is awaited.
         async move {
             let outcome = match renewal? {
                 Some(renewal) => renewal.await.map(drop),
@@ -116,9 +116,10 @@ impl Guard {
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(self.key()));
         }
         let end = core.now() + span;
-        let deadline = self.deadline();
+        let deadline = self.hold.tenure.lease_deadline();
         let mut handle = self.into_handle()?;
-        // By this process's own clock: it is not handed to another one.
+        // By this process's own clock: it is not handed to another one. And not that of the longest hold, which
+        // is over with the work.
         handle.deadline = deadline.unwrap_or(handle.deadline);
         if handle.deadline >= end {
             return Ok(None);

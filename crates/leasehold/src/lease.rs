@@ -105,6 +105,11 @@ impl Lease {
         }
     }
 
+    /// When the store may let it expire, less the margin, however long it may be held.
+    pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
+        self.lease_deadline
+    }
+
     /// The end of the whole hold, however often it is renewed.
     pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
         self.hold_deadline

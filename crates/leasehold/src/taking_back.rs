@@ -257,3 +257,51 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// More writes than one guard will ever make.
 const MOST_STEPS: u32 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::BootId;
+    use crate::memory::MemoryStore;
+
+    /// A handle of `x` that is read on another machine, or after a restart.
+    async fn made_elsewhere(client: &Client, delay: Duration) -> Handle {
+        let lock = client.lock("x").lock_delay(delay);
+        let mut handle = lock.acquire().await.unwrap().into_handle().unwrap();
+        handle.boot = BootId::from_bits(!handle.boot.to_bits());
+        handle
+    }
+
+    fn is_free(client: &Client) -> bool {
+        let taken = pollster::block_on(client.lock("x").try_acquire());
+        taken.unwrap().is_some()
+    }
+
+    #[test]
+    fn where_nobody_can_measure_its_deadline_a_handle_is_only_released() {
+        let client = Client::new(MemoryStore::new());
+        pollster::block_on(async {
+            let handle = made_elsewhere(&client, Duration::ZERO).await;
+            assert_eq!(handle.deadline(), None);
+            let renewed = client.renew(&handle).await.map(drop);
+            let adopted = client.adopt(&handle).await.map(drop);
+            for error in [renewed.unwrap_err(), adopted.unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Lost);
+                assert!(error.to_string().contains("another machine"), "{error}");
+            }
+            assert!(!is_free(&client));
+            assert_eq!(client.release(&handle).await.unwrap(), Ended::Released);
+            assert!(is_free(&client));
+        });
+    }
+
+    #[test]
+    fn a_delay_is_not_cut_short_by_who_cannot_tell_whether_the_handle_was_lost() {
+        let client = Client::new(MemoryStore::new());
+        pollster::block_on(async {
+            let handle = made_elsewhere(&client, Duration::from_secs(20)).await;
+            assert_eq!(client.release(&handle).await.unwrap(), Ended::WasLost);
+            assert!(!is_free(&client));
+        });
+    }
+}

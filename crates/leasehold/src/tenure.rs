@@ -124,6 +124,10 @@ impl Tenure {
         self.lease().deadline()
     }
 
+    pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
+        self.lease().lease_deadline()
+    }
+
     pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
         self.lease().hold_deadline()
     }

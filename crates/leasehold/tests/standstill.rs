@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use leasehold::clock::{Clock, SystemClock};
+use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::{Client, MemoryStore};
 
 #[test]
 fn what_a_process_does_that_was_told_of_a_standstill() {
     a_machine_that_stood_still_is_ahead_of_what_other_processes_read();
     a_lock_can_be_left_by_who_was_told_of_a_standstill();
+    a_handle_has_its_times_as_other_processes_read_them();
 }
 
 fn a_machine_that_stood_still_is_ahead_of_what_other_processes_read() {
@@ -32,4 +33,30 @@ fn a_lock_can_be_left_by_who_was_told_of_a_standstill() {
         let next = locks.lock("x").try_acquire().await.expect("an answer");
         assert!(next.is_none());
     });
+}
+
+fn a_handle_has_its_times_as_other_processes_read_them() {
+    let locks = Client::new(MemoryStore::new());
+    let hold = Duration::from_secs(3_600);
+    pollster::block_on(async {
+        let before = SystemClock::as_other_processes_read(SystemClock.now());
+        let guard = locks.lock("y").max_hold(hold).acquire().await;
+        let guard = guard.expect("a free lock");
+        let deadline = guard.deadline().map(SystemClock::as_other_processes_read);
+        let after = SystemClock::as_other_processes_read(SystemClock.now());
+        let handle = guard.into_handle().expect("a handle");
+        assert_eq!(handle.deadline(), deadline);
+        let end = hold_deadline(&handle.reveal());
+        assert!(before + hold <= end && end <= after + hold, "{end:?}");
+    });
+}
+
+/// The end of the hold, in the text of a handle: its ninth field, behind mode and owner.
+fn hold_deadline(text: &str) -> BootInstant {
+    let digits = 2 * (1 + 24 + 4 * 8);
+    let number = text
+        .strip_prefix("lh1_")
+        .and_then(|text| text.get(digits..digits + 16));
+    let number = u64::from_str_radix(number.expect("a field"), 16);
+    BootInstant::from_nanos(number.expect("a number"))
 }

@@ -1,5 +1,6 @@
 //! `--min-hold` on files, and what is refused.
 
+use std::fs;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
@@ -31,6 +32,16 @@ fn a_signal_ends_the_stay_with_the_code_of_the_command() {
     run.signal(Signal::SIGTERM);
     assert_eq!(run.wait().code(), 3);
     assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn what_goes_while_it_stays_costs_the_command_nothing() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(&["run", "--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"]);
+    run.says("--min-hold keeps the lock for");
+    fs::remove_dir_all(sandbox.path("locks")).unwrap();
+    run.signal(Signal::SIGTERM);
+    run.wait().fails(3, &["warning", "not kept for --min-hold"]);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Locks that are held between the commands of a script.
 
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold_testkit::servers::{RedisServer, until};
+use leasehold_testkit::servers::{RedisServer, Reply, until};
 use serde_json::Value;
 
 use crate::harness::{Ended, Sandbox};
@@ -22,7 +22,7 @@ fn with_handle(sandbox: &Sandbox, urls: &[String], handle: &str, args: &[&str]) 
 }
 
 fn on_stdin(sandbox: &Sandbox, urls: &[String], handle: &str, args: &[&str]) -> Ended {
-    let (reader, mut writer) = std::io::pipe().unwrap();
+    let (reader, mut writer) = io::pipe().unwrap();
     let mut command = sandbox.without_store();
     command.env("LEASEHOLD_STORE", urls.join(",")).stdin(reader);
     command.args(args);
@@ -164,9 +164,12 @@ fn a_handle_file_is_its_owners_and_follows_each_renewal() {
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let first = fs::read_to_string(&file).unwrap();
+    let mut opened = File::open(&file).unwrap();
     let renewed = with_file(&["renew"]);
     assert!(line(&renewed).ends_with("ms left"), "{renewed:?}");
     assert_ne!(fs::read_to_string(&file).unwrap(), first);
+    // Another file took its name: whoever reads sees one of them as a whole.
+    assert_eq!(io::read_to_string(&mut opened).unwrap(), first);
     let (json, _) = object(&with_file(&["renew", "--json"]));
     assert!(json["handle"].is_null());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
@@ -174,10 +177,47 @@ fn a_handle_file_is_its_owners_and_follows_each_renewal() {
     released.fails(0, &["warning", "deploy.handle can be read by others"]);
     assert!(!file.exists());
     assert!(!is_busy(&sandbox, &urls));
+    assert_eq!(named(&sandbox, "handle"), [""; 0]);
+}
+
+/// The files whose names begin like that.
+fn named(sandbox: &Sandbox, begin: &str) -> Vec<String> {
     let entries = fs::read_dir(sandbox.path("")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let left: Vec<String> = names.filter(|name| name.contains("handle")).collect();
-    assert!(left.is_empty(), "{left:?}");
+    names.filter(|name| name.starts_with(begin)).collect()
+}
+
+#[test]
+fn a_handle_file_stays_as_it_is_where_nothing_was_done_and_goes_with_the_lock() {
+    let sandbox = Sandbox::new();
+    let mut server = RedisServer::start();
+    let urls = [server.url()];
+    let with_file = |file: &str, verb: &[&str]| {
+        let args = [verb, &["--handle-file", file]].concat();
+        run(&sandbox, &urls, &args)
+    };
+    let acquired = with_file("first", &["acquire", "--ttl", "10s", "x"]);
+    assert_eq!(acquired.code(), 0, "{acquired:?}");
+    with_file("other", &["acquire", "-n", "x"]).fails(75, &["held by"]);
+    assert_eq!(named(&sandbox, "other"), [""; 0]);
+    // No draft beside it can have a longer name.
+    let longest = "n".repeat(255);
+    fs::rename(sandbox.path("first"), sandbox.path(&longest)).unwrap();
+    let text = fs::read_to_string(sandbox.path(&longest)).unwrap();
+    with_file(&longest, &["renew", "--ttl", "60s"]).fails(74, &["cannot write"]);
+    let left = server.command(&["PTTL", "x"]);
+    let Reply::Integer(..=10_000) = left else {
+        panic!("it was renewed: {left:?}");
+    };
+    assert_eq!(named(&sandbox, "n"), [longest.as_str()]);
+    assert_eq!(fs::read_to_string(sandbox.path(&longest)).unwrap(), text);
+    server.command(&["DEL", "x"]);
+    with_file(&longest, &["release"]).fails(76, &["not held by this handle any more"]);
+    assert_eq!(named(&sandbox, "n"), [""; 0]);
+    assert_eq!(with_file("last", &["acquire", "x"]).code(), 0);
+    server.kill();
+    with_file("last", &["release"]).fails(69, &[]);
+    assert_eq!(named(&sandbox, "last"), ["last"], "it may still be held");
 }
 
 #[test]
@@ -195,7 +235,7 @@ fn a_handle_that_cannot_be_handed_over_holds_nothing() {
         &["acquire", "x"][..],
         &["acquire", "--json", "--handle-file", "deploy.handle", "x"],
     ] {
-        let (closed, stdout) = std::io::pipe().unwrap();
+        let (closed, stdout) = io::pipe().unwrap();
         drop(closed);
         let mut command = sandbox.without_store();
         command.env("LEASEHOLD_STORE", server.url()).stdout(stdout);
@@ -268,12 +308,25 @@ fn people_see_who_renewed_last() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
-    let acquired = run(&sandbox, &urls, &["acquire", "x"]);
-    line(&acquired);
-    until("the holder's name", || {
+    let is_shown = |pid: i32| {
         let status = run(&sandbox, &urls, &["status", "x"]);
-        status.stdout.contains("held by leasehold (pid")
-    });
+        status
+            .stdout
+            .contains(&format!("held by leasehold (pid {pid} "))
+    };
+    let acquiring = start(&sandbox, &urls, &["acquire", "x"]);
+    let pid = acquiring.pid();
+    let acquired = acquiring.wait();
+    until("the holder's name", || is_shown(pid));
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", server.url());
+    command
+        .env("LEASEHOLD_HANDLE", line(&acquired))
+        .arg("renew");
+    let renewing = sandbox.spawn(command);
+    let pid = renewing.pid();
+    assert_eq!(renewing.wait().code(), 0);
+    until("the name of who renewed", || is_shown(pid));
 }
 
 #[test]

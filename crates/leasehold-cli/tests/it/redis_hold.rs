@@ -1,5 +1,7 @@
 //! `hold` where locks are leases.
 
+use std::io::pipe;
+
 use leasehold_testkit::servers::RedisServer;
 use serde_json::Value;
 
@@ -34,6 +36,36 @@ fn a_loss_is_a_second_line_and_76() {
     );
     assert_eq!(lost["lock"], "x");
     assert!(lost["reason"].as_str().unwrap().contains("vanished"));
+}
+
+#[test]
+fn a_loss_that_nobody_had_noticed_is_told_at_the_end() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let holding = Holding::start(&sandbox, &server.url(), &["--ttl", "60s", "x"]);
+    holding.held(&sandbox);
+    server.command(&["DEL", "x"]);
+    drop(holding.stdin);
+    let ended = holding.running.wait();
+    ended.fails(76, &[r#"lost lock "x": the lease vanished"#]);
+    assert!(ended.stdout.contains(r#""event":"lost""#), "{ended:?}");
+}
+
+#[test]
+fn who_cannot_be_told_leaves_no_lease() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (reader, stdin) = pipe().unwrap();
+    let (closed, stdout) = pipe().unwrap();
+    drop(closed);
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", server.url());
+    command.args(["hold", "x"]).stdin(reader).stdout(stdout);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    let urls = [server.url()];
+    assert_eq!(run(&sandbox, &urls, &["run", "-n", "x", "true"]).code(), 0);
+    drop(stdin);
 }
 
 #[test]

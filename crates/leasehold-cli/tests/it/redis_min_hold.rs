@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold_testkit::servers::{RedisServer, RedisSet};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use nix::sys::signal::Signal;
 
-use crate::harness::Sandbox;
+use crate::harness::{Running, Sandbox};
+use crate::processes::until_gone;
 use crate::redis::{formed_set, run, start};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -118,6 +119,69 @@ fn a_lock_that_went_while_the_command_ran_is_lost_though_nobody_had_noticed() {
     server.command(&["DEL", "x"]);
     sandbox.open_gate("gate");
     running.wait().fails(76, &["lost lock \"x\"", "vanished"]);
+}
+
+/// A run with `--min-hold` whose command has begun, and ends with 3 once `gate` is opened.
+fn kept(sandbox: &Sandbox, server: &RedisServer, ttl: &str) -> (Running, i32) {
+    sandbox.gate("gate");
+    let job = "echo $$ > pid; read -r line < gate; exit 3";
+    let args = [
+        "run",
+        "--ttl",
+        ttl,
+        "--min-hold",
+        "50s",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        job,
+    ];
+    let running = start(sandbox, &[server.url()], &args);
+    let command = sandbox.pid_in("pid");
+    (running, command)
+}
+
+#[test]
+fn a_lock_that_ended_before_anybody_looked_is_lost() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (running, command) = kept(&sandbox, &server, "3s");
+    running.signal(Signal::SIGSTOP);
+    sandbox.open_gate("gate");
+    until_gone(command);
+    until("the lease ends", || {
+        server.command(&["EXISTS", "x"]) == Reply::Integer(0)
+    });
+    running.signal(Signal::SIGCONT);
+    running.wait().fails(76, &["lost lock \"x\""]);
+}
+
+#[test]
+fn a_store_that_is_away_once_the_command_has_ended_costs_it_nothing() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let (running, _) = kept(&sandbox, &server, "4s");
+    server.freeze();
+    sandbox.open_gate("gate");
+    running
+        .wait()
+        .fails(3, &["warning", "not kept for --min-hold"]);
+    server.thaw();
+}
+
+#[test]
+fn what_goes_while_it_is_stayed_for_costs_the_command_nothing() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let args = ["run", "--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"];
+    let staying = start(&sandbox, &[server.url()], &args);
+    staying.says("--min-hold keeps the lock for");
+    server.command(&["DEL", "x"]);
+    staying.signal(Signal::SIGTERM);
+    staying
+        .wait()
+        .fails(3, &["warning", "not kept for --min-hold", "vanished"]);
 }
 
 /// The command line of the page about scheduled jobs.

@@ -3,7 +3,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leasehold::{Client, ErrorKind, LostReason, Mode, Permits, Release, Renewal, Store};
+use leasehold::{
+    Client, ErrorKind, LostReason, MemoryStore, Mode, Permits, Release, Renewal, Store,
+};
 
 use crate::world::{World, fence, held, is_busy, wait_for};
 
@@ -194,4 +196,15 @@ async fn there_are_no_handles_where_locks_end_with_their_process() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
+    // Nor is one of another store taken for a lock of this one.
+    let elsewhere = Client::new(MemoryStore::new());
+    let guard = elsewhere.lock("deploy").acquire().await.unwrap();
+    let handle = guard.into_handle().unwrap();
+    let renewed = client.renew(&handle).await.map(drop);
+    let adopted = client.adopt(&handle).await.map(drop);
+    let released = client.release(&handle).await.map(drop);
+    for error in [renewed, adopted, released].map(Result::unwrap_err) {
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("deploy"), "{error}");
+    }
 }

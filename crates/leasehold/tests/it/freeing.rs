@@ -188,3 +188,13 @@ async fn a_member_that_breaks_off_is_one_that_failed_and_is_freed_all_the_same()
         "at once, and once more: nobody knows how far it had got"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_members_broke_off_may_hold_at_them() {
+    let scene = Scene::quorum(3);
+    for member in &scene.members {
+        member.set(Fault::Panics);
+    }
+    let error = scene.client.lock("x").try_acquire().await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown, "{error}");
+}

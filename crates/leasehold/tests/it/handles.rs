@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold::background;
+use leasehold::clock::BootInstant;
 use leasehold::{
     Client, Effect, Ended, ErrorKind, Guard, Handle, Key, LeaseTerms, LostReason, MemoryStore,
     Permits,
@@ -14,12 +15,12 @@ use crate::scene::{MARGIN, QUORUM_MARGIN, Scene, TTL, client, quorum_of};
 const SECOND: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(100);
 
-async fn hold(client: &Client) -> Guard {
+pub(crate) async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await;
     taken.expect("an answer").expect("a free lock")
 }
 
-async fn handle(client: &Client) -> Handle {
+pub(crate) async fn handle(client: &Client) -> Handle {
     hold(client).await.into_handle().expect("a handle")
 }
 
@@ -32,15 +33,22 @@ async fn is_free(client: &Client) -> bool {
 }
 
 /// How long it takes from now until somebody who asks all the time gets the lock.
-async fn shut_for(scene: &Scene) -> Duration {
+pub(crate) async fn shut_for(scene: &Scene) -> Duration {
     let (began, newcomer) = (scene.now(), scene.other_client());
-    while !is_free(&newcomer).await {
+    until_free(scene, &newcomer, began).await
+}
+
+/// Time is virtual: without a bound a lock that stays shut would be waited for without an end.
+async fn until_free(scene: &Scene, newcomer: &Client, began: BootInstant) -> Duration {
+    while !is_free(newcomer).await {
         scene.pass(STEP).await;
+        let shut = scene.now().since(began);
+        assert!(shut < 10 * LeaseTerms::TTL_MAX, "it stays shut");
     }
     scene.now().since(began)
 }
 
-fn renewals(scene: &Scene) -> usize {
+pub(crate) fn renewals(scene: &Scene) -> usize {
     (0..scene.members.len())
         .map(|member| scene.count(member, |call| matches!(call, Call::Renew(_))))
         .sum()
@@ -363,11 +371,7 @@ async fn another_ttl_counts_from_the_next_renewal_on() {
 
 /// As [`shut_for`], of a store without a quorum around it.
 async fn shut_for_single(scene: &Scene) -> Duration {
-    let began = scene.now();
-    while !is_free(&scene.client).await {
-        scene.pass(STEP).await;
-    }
-    scene.now().since(began)
+    until_free(scene, &scene.client, scene.now()).await
 }
 
 #[tokio::test(start_paused = true)]

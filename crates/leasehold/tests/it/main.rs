@@ -10,6 +10,7 @@ mod handles;
 mod keeping;
 mod key_sets;
 mod leading;
+mod leaving;
 mod lock_delay;
 mod losing;
 mod once;

@@ -1,0 +1,151 @@
+//! Guards that are given up while their leases stand: for how long, and what may come in between.
+
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::background;
+use leasehold::{Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore};
+use leasehold_testkit::{Fault, FaultyMember};
+
+use crate::handles::{handle, hold, renewals, shut_for};
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn terms() -> LeaseTerms {
+    LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_stays_shut_longer_by_as_much_as_clocks_may_differ() {
+    let scene = Scene::quorum(3);
+    let guard = hold(&scene.client).await;
+    let span = Duration::from_secs(45);
+    guard.leave_for(span).await.unwrap();
+    assert!(shut_for(&scene).await >= terms().ttl_for(span));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_may_end_within_the_span_is_renewed() {
+    let scene = Scene::quorum(3);
+    let guard = hold(&scene.client).await;
+    // The lease stands that long by the members' clocks, which may be fast.
+    let span = TTL - SECOND;
+    assert!(span > TTL - QUORUM_MARGIN);
+    guard.leave_for(span).await.unwrap();
+    assert!(renewals(&scene) > 0);
+    assert!(shut_for(&scene).await >= terms().ttl_for(span));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_delay_follows_what_was_left() {
+    let scene = Scene::quorum(3);
+    let lock = scene.client.lock("x").lock_delay(5 * SECOND);
+    let span = Duration::from_secs(40);
+    lock.acquire().await.unwrap().leave_for(span).await.unwrap();
+    let shut = shut_for(&scene).await;
+    assert!(shut >= span && shut < span * 10 / 9 + SECOND, "{shut:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_hold_does_not_end_what_is_left() {
+    let scene = Scene::quorum(3);
+    let lock = scene.client.lock("x").max_hold(10 * SECOND);
+    let guard = lock.acquire().await.unwrap();
+    scene.pass(Duration::from_millis(9_900)).await;
+    for member in &scene.members {
+        member.set(Fault::Slow(Duration::from_millis(200)));
+    }
+    let span = Duration::from_secs(40);
+    guard.leave_for(span).await.unwrap();
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+    assert!(shut_for(&scene).await >= span);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_with_a_delay_has_no_room_for_the_longest_ttl() {
+    let scene = Scene::single();
+    let lock = scene.client.lock("x").lock_delay(20 * SECOND);
+    let handle = lock.acquire().await.unwrap().into_handle().unwrap();
+    let long = handle.clone().with_ttl(41 * SECOND);
+    let error = scene.client.renew(&long).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("100ms to 40s"), "{error}");
+    assert_eq!(renewals(&scene), 0, "nothing was sent");
+    let most = handle.with_ttl(40 * SECOND);
+    assert!(scene.client.renew(&most).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_whose_first_request_may_have_arrived_is_unknown() {
+    let scene = Scene::single();
+    let handle = handle(&scene.client).await;
+    scene.members[0].set(Fault::Slow(5 * SECOND));
+    let renewing = background::spawn(scene.client.renew(&handle));
+    scene.pass(2 * SECOND).await;
+    scene.members[0].set(Fault::Unreachable);
+    let error = renewing.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert_eq!(error.effect(), Effect::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passes_while_nobody_answers_says_so() {
+    let scene = Scene::single();
+    let handle = handle(&scene.client).await;
+    let left = handle.deadline().unwrap().since(scene.now());
+    scene.pass(left - SECOND).await;
+    scene.members[0].set(Fault::Unreachable);
+    let error = scene.client.renew(&handle).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert!(error.to_string().contains("renewals failed"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_repetition_can_mend_is_told_at_once() {
+    let scene = Scene::quorum(5);
+    let handle = handle(&scene.client).await;
+    let fewer = quorum_of(&scene.members[..3], &scene.ambient);
+    let began = scene.now();
+    let error = client(fewer, &scene.ambient).renew(&handle).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert!(scene.now().since(began) < SECOND);
+    assert!(scene.client.renew(&handle).await.is_ok());
+}
+
+/// A client with a thread of its own, of a store that answers later than a client that is dropped waits.
+fn client_of_a_slow_store() -> (Client, FaultyMember) {
+    let store = MemoryStore::new();
+    let slow = FaultyMember::new(store, Ambient::default());
+    (Client::new(slow.clone()), slow)
+}
+
+const LATE: Fault = Fault::Slow(Duration::from_millis(900));
+
+#[tokio::test]
+async fn the_last_guard_of_a_client_can_be_left() {
+    let (client, store) = client_of_a_slow_store();
+    let guard = hold(&client).await;
+    drop(client);
+    store.set(LATE);
+    guard.leave_for(Duration::from_secs(50)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_is_dropped_renews_and_frees_what_it_was_asked_to() {
+    let (client, store) = client_of_a_slow_store();
+    let handle = handle(&client).await;
+    store.set(LATE);
+    let renewal = client.renew(&handle);
+    drop(client);
+    let handle = renewal.await.unwrap();
+    store.set(Fault::None);
+    let client = Client::new(store.clone());
+    store.set(LATE);
+    let release = client.release(&handle);
+    drop(client);
+    assert_eq!(release.await.unwrap(), Ended::Released);
+}
