@@ -52,7 +52,7 @@ const CLOCKS_APART_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Makes one attempt on `link`.
 pub(crate) async fn acquire(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     claim: &Claim,
     now: BootInstant,
 ) -> Result<Attempt, Error> {
@@ -86,9 +86,9 @@ pub(crate) fn with_sample(attempt: Attempt, sample: Sample) -> Attempt {
     }
 }
 
-fn scripted_attempt(records: &Records, claim: &Claim) -> (&'static Script, Command) {
+fn scripted_attempt(records: &Records<'_>, claim: &Claim) -> (&'static Script, Command) {
     let mut keys = vec![
-        records.lock.clone(),
+        records.lock().to_owned(),
         records.fence().concat(),
         records.readers().concat(),
         records.queue().concat(),
@@ -183,8 +183,8 @@ pub(crate) fn read_fence(drawn: &Answer) -> Result<Fence, Error> {
 
 /// Another library's lock of another type is under the key, or one of our records is damaged: the
 /// type of the lock key tells.
-pub(crate) async fn foreign_lock(link: &Link, records: &Records) -> Result<Attempt, Error> {
-    let question = Command::new("TYPE").arg(&records.lock);
+pub(crate) async fn foreign_lock(link: &Link, records: &Records<'_>) -> Result<Attempt, Error> {
+    let question = Command::new("TYPE").arg(records.lock());
     let answers = link.exchange(&[question]).await?;
     let kind = answers.first().and_then(Answer::as_text);
     if let Some("none" | "string") = kind {

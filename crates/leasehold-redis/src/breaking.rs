@@ -16,11 +16,11 @@ use crate::wire::Records;
 /// Breaks the lease of `record.owner`, and keeps the record where it stood.
 pub(crate) async fn break_lease(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     record: &BreakRecord,
 ) -> Result<Broken, Error> {
     let keys = [
-        records.lock.clone(),
+        records.lock().to_owned(),
         records.fence().concat(),
         records.readers().concat(),
         records.queue().concat(),
@@ -81,7 +81,7 @@ fn fields(record: &BreakRecord) -> Vec<String> {
 /// How the lock was broken last, if that is kept. A record that was damaged counts as none.
 pub(crate) async fn last_break(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     key: &Key,
 ) -> Result<Option<BreakRecord>, Error> {
     let question = Command::new("HGETALL").joined(&records.broken());

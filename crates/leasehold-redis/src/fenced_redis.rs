@@ -35,7 +35,7 @@ pub const FENCED_SCRIPT: &str = include_str!("lua/fenced.lua");
 /// The name of the key that remembers the greatest fence shown for `key`:
 /// `leasehold:fenced:{TAG}:KEY`, where TAG is the key's own hash tag, else the key.
 pub fn fence_record(key: &str) -> String {
-    format!("leasehold:fenced:{{{}}}:{key}", hash_tag(key))
+    format!("leasehold:fenced:{{{}}}:{key}", &key[hash_tag(key)])
 }
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(FENCED_SCRIPT));

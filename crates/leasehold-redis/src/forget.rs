@@ -52,9 +52,9 @@ impl RedisMember {
     }
 }
 
-fn names(records: &Records) -> [String; 6] {
+fn names(records: &Records<'_>) -> [String; 6] {
     [
-        records.lock.clone(),
+        records.lock().to_owned(),
         records.fence().concat(),
         records.readers().concat(),
         records.queue().concat(),

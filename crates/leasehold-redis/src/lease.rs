@@ -48,11 +48,11 @@ fn renewal(prefix: &str, leases: &[Held]) -> Command {
     let records = leases
         .iter()
         .map(|held| (Records::of(prefix, &held.claim.key), held.claim.mode));
-    let records: Vec<(Records, Mode)> = records.collect();
+    let records: Vec<(Records<'_>, Mode)> = records.collect();
     let keys = records.iter().flat_map(|(records, mode)| {
         let slots = matches!(mode, Mode::Permit(_)).then(|| records.slots().concat());
         [
-            records.lock.clone(),
+            records.lock().to_owned(),
             records.fence().concat(),
             records.readers().concat(),
         ]
@@ -128,13 +128,13 @@ pub(crate) async fn heal(link: &Link, prefix: &str, leases: &[Held]) -> Result<(
 }
 
 fn healing(prefix: &str, leases: &[&Held]) -> Command {
-    let records: Vec<Records> = leases
+    let records: Vec<Records<'_>> = leases
         .iter()
         .map(|held| Records::of(prefix, &held.claim.key))
         .collect();
     let keys = records.iter().flat_map(|records| {
         [
-            records.lock.clone(),
+            records.lock().to_owned(),
             records.fence().concat(),
             records.offered().concat(),
         ]
@@ -152,12 +152,12 @@ fn healing(prefix: &str, leases: &[&Held]) -> Command {
 /// from below.
 pub(crate) async fn seal(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     claim: &Claim,
     fence: Fence,
 ) -> Result<Sampled<Seal>, Error> {
     let keys = [
-        records.lock.clone(),
+        records.lock().to_owned(),
         records.fence().concat(),
         records.readers().concat(),
     ];

@@ -15,10 +15,10 @@ const LOOK_RIGHTS: Rights = Rights("+get +mget +pttl +time +zrange +zscore +hget
 /// At most so many readers of one lock are shown, and as many who wait for it.
 const SHOWN_MAX: u64 = 1000;
 
-pub(crate) async fn holders(link: &Link, records: &Records) -> Result<Vec<Holder>, Error> {
+pub(crate) async fn holders(link: &Link, records: &Records<'_>) -> Result<Vec<Holder>, Error> {
     let questions = vec![
-        Command::new("GET").arg(&records.lock),
-        Command::new("PTTL").arg(&records.lock),
+        Command::new("GET").arg(records.lock()),
+        Command::new("PTTL").arg(records.lock()),
     ];
     let answers = ask(link, questions, Refusal::is_wrong_type).await?;
     let [value, left] = answers.as_slice() else {
@@ -62,7 +62,7 @@ pub(crate) async fn name<'a>(
 }
 
 /// Asks for the fence of an exclusive lease. The counter tells nothing: refused attempts move it too.
-pub(crate) fn noted(records: &Records, owner: Owner) -> Command {
+pub(crate) fn noted(records: &Records<'_>, owner: Owner) -> Command {
     Command::new("ZSCORE")
         .joined(&records.fence())
         .arg(owner.to_string())
@@ -84,7 +84,7 @@ pub(crate) fn alone(
 }
 
 /// Who waits for the lock, the one for whom it is reserved first.
-pub(crate) async fn waiters(link: &Link, records: &Records) -> Result<Vec<Waiter>, Error> {
+pub(crate) async fn waiters(link: &Link, records: &Records<'_>) -> Result<Vec<Waiter>, Error> {
     let questions = vec![
         // First: who comes out of the queue meanwhile is then found twice, and not at all otherwise.
         Command::new("ZRANGE")
@@ -92,7 +92,7 @@ pub(crate) async fn waiters(link: &Link, records: &Records) -> Result<Vec<Waiter
             .arg("0")
             .number(SHOWN_MAX - 1)
             .arg("WITHSCORES"),
-        Command::new("GET").arg(&records.lock),
+        Command::new("GET").arg(records.lock()),
     ];
     let answers = ask(link, questions, Refusal::is_wrong_type).await?;
     let [queue, value] = answers.as_slice() else {
@@ -137,7 +137,7 @@ pub(crate) fn remaining(milliseconds: i64) -> Option<Duration> {
 }
 
 /// Who holds the lock together, in this mode.
-async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holder>, Error> {
+async fn readers(link: &Link, records: &Records<'_>, mode: Mode) -> Result<Vec<Holder>, Error> {
     let questions = vec![Command::new("TIME"), those_together(records, SHOWN_MAX)];
     let answers = ask(link, questions, |_| false).await?;
     let [time, readers] = answers.as_slice() else {
@@ -149,7 +149,7 @@ async fn readers(link: &Link, records: &Records, mode: Mode) -> Result<Vec<Holde
 
 /// Asks who holds the lock together with others: those whose leases end last. In front of them may stand
 /// any number that ended and were not removed yet.
-pub(crate) fn those_together(records: &Records, shown_max: u64) -> Command {
+pub(crate) fn those_together(records: &Records<'_>, shown_max: u64) -> Command {
     Command::new("ZRANGE")
         .joined(&records.readers())
         .arg("0")

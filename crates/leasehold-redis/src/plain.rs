@@ -9,7 +9,8 @@ use leasehold::clock::BootInstant;
 use leasehold::{Attempt, Claim, Error, Fence, Grant};
 
 use crate::attempt::{Verdict, busy, garbled, granted, milliseconds};
-use crate::connection::{Answer, Command, Link, Replies};
+use crate::connection::{Answer, Link, Replies, Writing};
+use crate::rests::renew;
 use crate::scripts::RIGHTS;
 use crate::wire::{COUNTER, Records};
 
@@ -17,33 +18,34 @@ use crate::wire::{COUNTER, Records};
 /// of itself after that.
 pub(crate) async fn attempt(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     claim: &Claim,
     now: BootInstant,
 ) -> Result<(Verdict, Arc<[Answer]>), Error> {
-    let set = Command::new("SET")
-        .arg(&records.lock)
-        .arg(claim.owner.to_string())
-        .arg("NX")
-        .arg("GET")
-        .arg("PX")
-        .number(milliseconds(claim.ttl));
+    let owner = claim.owner.to_ascii();
     let is_behind = link.is_behind();
-    let mut commands = vec![set];
-    if is_behind {
-        commands.extend(count(records, claim));
-    } else {
-        commands.push(overtake(records, claim));
-    }
-    let counted = commands.len();
-    commands.extend(link.rests().renewal(records, now));
-    commands.extend(link.introduction(&claim.client, now));
-    let Replies { answers, shown } = link.exchange_shown(&commands).await?;
+    let rests = link.rests().is_due(records, now);
+    let introduction = link.introduction(&claim.client, now);
+    let write = |out: &mut Writing<'_>| {
+        out.command("SET").arg(records.lock()).arg(owner);
+        out.arg("NX").arg("GET").arg("PX");
+        out.number(milliseconds(claim.ttl));
+        if is_behind {
+            count(out, records, claim);
+        } else {
+            overtake(out, records, claim);
+        }
+        if rests {
+            renew(out, records);
+        }
+        out.add_all(&introduction);
+    };
+    let Replies { answers, shown } = link.exchange_written(write, true).await?;
     if let Some(verdict) = denied(&answers[0], claim, link.user()) {
         return Ok((verdict, shown));
     }
     if is_behind {
-        let verdict = read_count(&answers[1..counted], link.user());
+        let verdict = read_count(&answers[1..3], link.user());
         link.note_behind(!is_next(&verdict, claim));
         return Ok((verdict, shown));
     }
@@ -52,7 +54,10 @@ pub(crate) async fn attempt(
         Answer::Integer(1) => Ok((own_fence(claim), shown)),
         Answer::Integer(0) => {
             link.note_behind(true);
-            let Replies { answers, shown } = link.exchange_shown(&count(records, claim)).await?;
+            let write = |out: &mut Writing<'_>| count(out, records, claim);
+            // In a box of its own: each attempt would have room for what is rare.
+            let counting = Box::pin(link.exchange_written(write, true));
+            let Replies { answers, shown } = counting.await?;
             Ok((read_count(&answers, link.user()), shown))
         }
         Answer::Refused(refusal) => {
@@ -65,28 +70,19 @@ pub(crate) async fn attempt(
 
 /// The fence rule, max(counter, proposal) + 1, where the counter is not above the proposal: mostly so,
 /// as more microseconds pass than fences are drawn. One command then says all.
-fn overtake(records: &Records, claim: &Claim) -> Command {
-    Command::new("ZADD")
-        .joined(&records.fence())
-        .arg("GT")
-        .arg("CH")
-        .number(claim.proposal.as_micros() + 1)
-        .arg(COUNTER)
+fn overtake(out: &mut Writing<'_>, records: &Records<'_>, claim: &Claim) {
+    out.command("ZADD").joined(&records.fence());
+    out.arg("GT").arg("CH");
+    out.number(claim.proposal.as_micros() + 1).arg(COUNTER);
 }
 
-/// The fence rule, whatever the counter is.
-fn count(records: &Records, claim: &Claim) -> [Command; 2] {
-    [
-        Command::new("ZADD")
-            .joined(&records.fence())
-            .arg("GT")
-            .number(claim.proposal.as_micros())
-            .arg(COUNTER),
-        Command::new("ZINCRBY")
-            .joined(&records.fence())
-            .arg("1")
-            .arg(COUNTER),
-    ]
+/// The fence rule, whatever the counter is: two commands.
+fn count(out: &mut Writing<'_>, records: &Records<'_>, claim: &Claim) {
+    out.command("ZADD").joined(&records.fence());
+    out.arg("GT").number(claim.proposal.as_micros());
+    out.arg(COUNTER);
+    out.command("ZINCRBY").joined(&records.fence());
+    out.arg("1").arg(COUNTER);
 }
 
 /// What the attempt came to, unless the lock was taken.
@@ -94,7 +90,7 @@ fn denied(answer: &Answer, claim: &Claim, user: &str) -> Option<Verdict> {
     match answer {
         Answer::Nil => None,
         // The answer to an earlier sending of this same attempt was lost.
-        Answer::Text(value) if *value == claim.owner.to_string().as_bytes() => None,
+        Answer::Text(value) if *value == claim.owner.to_ascii() => None,
         Answer::Text(value) => Some(Verdict::Decided(Attempt::Busy(busy(value)))),
         Answer::Refused(refusal) if refusal.is_wrong_type() => Some(Verdict::WrongType),
         Answer::Refused(refusal) => Some(Verdict::Failed(refusal.to_error(user, RIGHTS))),

@@ -9,8 +9,9 @@ use crate::attempt::{
     Verdict, busy, check, duration, foreign_lock, garbled, granted, milliseconds,
     refused as denied, with_sample,
 };
-use crate::connection::{Answer, Command, Link, Script, Unanswered};
+use crate::connection::{Answer, Command, Link, Replies, Script, Unanswered, Writing};
 use crate::lease::{own_refusal, refused, word};
+use crate::rests::renew;
 use crate::scripts::{
     ACQUIRE_IN_TURN, ACQUIRE_PERMIT_IN_TURN, DEPART, DEPART_WITH_PERMIT, LEAVE_QUEUE, RIGHTS,
 };
@@ -20,7 +21,7 @@ use crate::{permit, sample};
 /// Makes one attempt on `link`, in the order of tickets or ahead of it.
 pub(crate) async fn acquire(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     claim: &Claim,
     turn: &Turn,
     now: BootInstant,
@@ -53,7 +54,7 @@ pub(crate) async fn acquire(
     }
 }
 
-fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, Command) {
+fn attempt(records: &Records<'_>, claim: &Claim, turn: &Turn) -> (&'static Script, Command) {
     let mut keys = Vec::from(keys(records));
     keys.push(CARD.to_owned());
     let (waiter, since) = match turn {
@@ -79,9 +80,9 @@ fn attempt(records: &Records, claim: &Claim, turn: &Turn) -> (&'static Script, C
     (script, script.call(&keys, &arguments))
 }
 
-fn keys(records: &Records) -> [String; 5] {
+fn keys(records: &Records<'_>) -> [String; 5] {
     [
-        records.lock.clone(),
+        records.lock().to_owned(),
         records.fence().concat(),
         records.readers().concat(),
         records.queue().concat(),
@@ -148,15 +149,23 @@ fn busy_in_turn(value: &Answer, left: &Answer, place: &Answer) -> Busy {
 /// Frees the lock where `claim` holds it, and does with it what `departure` says.
 pub(crate) async fn depart(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     claim: &Claim,
     departure: &Departure,
     now: BootInstant,
 ) -> Result<Release, Error> {
     let (script, call) = departing(records, claim, departure);
-    let mut commands = vec![call];
-    commands.extend(link.rests().renewal(records, now));
-    let answers = link.run(script, commands).await?;
+    let rests = link.rests().is_due(records, now);
+    let write = |out: &mut Writing<'_>| {
+        match &call {
+            Departing::Alone => alone(out, records, claim),
+            Departing::Otherwise(call) => out.add(call),
+        }
+        if rests {
+            renew(out, records);
+        }
+    };
+    let Replies { answers, .. } = link.run_written(script, write, false).await?;
     // Of a lock that was never granted here, as where the attempt got lost and its release did not.
     if let Some(Answer::Integer(0)) = answers.get(1) {
         link.rests().has_none(records);
@@ -167,19 +176,27 @@ pub(crate) async fn depart(
     }
 }
 
+/// How the script of a departure is called.
+enum Departing {
+    /// Mostly so, and then the script needs to know no more.
+    Alone,
+    Otherwise(Command),
+}
+
+/// The lock was held alone, and is handed over.
+fn alone(out: &mut Writing<'_>, records: &Records<'_>, claim: &Claim) {
+    out.call(&DEPART, 4).arg(records.lock());
+    out.joined(&records.queue()).joined(&records.readers());
+    out.joined(&records.offered()).arg(claim.owner.to_ascii());
+}
+
 fn departing(
-    records: &Records,
+    records: &Records<'_>,
     claim: &Claim,
     departure: &Departure,
-) -> (&'static Script, Command) {
-    let owner = claim.owner.to_string();
+) -> (&'static Script, Departing) {
     let mut arguments = match (claim.mode, departure) {
-        // Mostly so, and then the script needs to know no more.
-        (Mode::Exclusive, Departure::HandOver) => {
-            let call = DEPART.call_with(4).arg(&records.lock);
-            let call = call.joined(&records.queue()).joined(&records.readers());
-            return (&DEPART, call.joined(&records.offered()).arg(owner));
-        }
+        (Mode::Exclusive, Departure::HandOver) => return (&DEPART, Departing::Alone),
         (_, Departure::HandOver) => vec!["hand over".to_owned()],
         (_, Departure::LeaveFree(span)) => {
             vec!["leave free".to_owned(), milliseconds(*span).to_string()]
@@ -189,7 +206,7 @@ fn departing(
             vec!["requeue".to_owned(), waiter, since]
         }
     };
-    arguments.splice(0..0, [word(claim.mode), owner]);
+    arguments.splice(0..0, [word(claim.mode), claim.owner.to_string()]);
     let mut keys = Vec::from(keys(records));
     let script = match claim.mode {
         Mode::Exclusive | Mode::Shared => &*DEPART,
@@ -198,11 +215,12 @@ fn departing(
             &*DEPART_WITH_PERMIT
         }
     };
-    (script, script.call(&keys, &arguments))
+    let call = script.call(&keys, &arguments);
+    (script, Departing::Otherwise(call))
 }
 
 /// Takes `waiter` out of the queue.
-pub(crate) async fn leave(link: &Link, records: &Records, waiter: Owner) -> Result<(), Error> {
+pub(crate) async fn leave(link: &Link, records: &Records<'_>, waiter: Owner) -> Result<(), Error> {
     let mut keys = Vec::from(keys(records));
     keys.push(records.slots().concat());
     let call = LEAVE_QUEUE.call(&keys, &[waiter.to_string()]);

@@ -14,7 +14,7 @@ use crate::wire::Records;
 
 pub(crate) async fn open(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     fence: Fence,
 ) -> Result<Recorded<Opened>, Error> {
     let call = RECORD_OPEN.call(&keys(records), &[fence.to_string()]);
@@ -27,7 +27,7 @@ pub(crate) async fn open(
 
 pub(crate) async fn write(
     link: &Link,
-    records: &Records,
+    records: &Records<'_>,
     write: &RecordWrite,
 ) -> Result<Recorded<Wrote>, Error> {
     let Stamp { fence, step } = write.stamp;
@@ -48,12 +48,12 @@ pub(crate) async fn write(
     .await
 }
 
-pub(crate) async fn read(link: &Link, records: &Records) -> Result<Recorded<Reading>, Error> {
+pub(crate) async fn read(link: &Link, records: &Records<'_>) -> Result<Recorded<Reading>, Error> {
     let call = RECORD_READ.call(&[records.record().concat()], &[] as &[&str]);
     run(link, &RECORD_READ, call, read_reading).await
 }
 
-fn keys(records: &Records) -> [String; 2] {
+fn keys(records: &Records<'_>) -> [String; 2] {
     [records.record().concat(), records.stamp().concat()]
 }
 
@@ -65,7 +65,7 @@ async fn run<T>(
     read: impl FnOnce(&Answer) -> Result<T, Error>,
 ) -> Result<Recorded<T>, Error> {
     let Replies { answers, shown } = link.run_shown(script, vec![call]).await?;
-    let answer = match answers.as_slice() {
+    let answer = match &*answers {
         [Answer::Refused(refusal)] => return Err(refused(refusal, link)),
         [answer] => read(answer)?,
         _ => return Err(garbled("a record")),

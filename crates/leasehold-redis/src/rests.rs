@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 
-use crate::connection::Command;
+use crate::connection::Writing;
 use crate::wire::{REST_MS, Records};
 
 /// The locks whose counters were given their rest time lately, on one connection.
@@ -24,26 +24,26 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10 * 60);
 const REMEMBERED_MAX: usize = 4096;
 
 impl Rests {
-    /// The command that lets the rest time of a lock's counter begin anew, where that is due.
-    pub(crate) fn renewal(&self, records: &Records, now: BootInstant) -> Option<Command> {
+    /// Whether the rest time of a lock's counter is to begin anew. That counts as done: who asks
+    /// [has it sent](renew).
+    pub(crate) fn is_due(&self, records: &Records<'_>, now: BootInstant) -> bool {
         let mut rests = self.rests();
         let lately = |since: &BootInstant| now.since(*since) < AGAIN_AFTER;
-        if rests.get(&records.lock).is_some_and(lately) {
-            return None;
+        if rests.get(records.lock()).is_some_and(lately) {
+            return false;
         }
         if rests.len() >= REMEMBERED_MAX {
             rests.retain(|_, since| lately(since));
         }
         if rests.len() < REMEMBERED_MAX {
-            rests.insert(records.lock.clone(), now);
+            rests.insert(records.lock().to_owned(), now);
         }
-        let renewal = Command::new("PEXPIRE").joined(&records.fence());
-        Some(renewal.number(REST_MS))
+        true
     }
 
     /// The lock has no counter yet: one that it gets from now on is given its rest time.
-    pub(crate) fn has_none(&self, records: &Records) {
-        self.rests().remove(&records.lock);
+    pub(crate) fn has_none(&self, records: &Records<'_>) {
+        self.rests().remove(records.lock());
     }
 
     /// The counters are gone.
@@ -56,25 +56,26 @@ impl Rests {
     }
 }
 
+/// Lets the rest time of a lock's counter begin anew.
+pub(crate) fn renew(out: &mut Writing<'_>, records: &Records<'_>) {
+    let renewal = out.command("PEXPIRE").joined(&records.fence());
+    renewal.number(REST_MS);
+}
+
 #[cfg(test)]
 mod tests {
     use leasehold::clock::{Clock as _, SystemClock};
 
     use super::*;
 
-    fn lock(name: &str) -> Records {
-        Records {
-            lock: name.to_owned(),
-        }
+    fn lock(name: &str) -> Records<'_> {
+        Records::at(name)
     }
 
     #[test]
     fn a_counter_is_given_its_rest_once_in_a_while() {
         let (rests, began) = (Rests::default(), SystemClock.now());
-        let is_due = |name: &str, after: Duration| {
-            let renewal = rests.renewal(&lock(name), began + after);
-            renewal.is_some()
-        };
+        let is_due = |name: &str, after: Duration| rests.is_due(&lock(name), began + after);
         let moment = Duration::from_millis(1);
         assert!(is_due("a", Duration::ZERO));
         assert!(!is_due("a", AGAIN_AFTER - moment));
@@ -92,14 +93,14 @@ mod tests {
     fn more_counters_than_are_remembered_are_given_their_rest_each_time() {
         let (rests, began) = (Rests::default(), SystemClock.now());
         for number in 0..REMEMBERED_MAX {
-            assert!(rests.renewal(&lock(&number.to_string()), began).is_some());
+            assert!(rests.is_due(&lock(&number.to_string()), began));
         }
         for _ in 0..2 {
-            assert!(rests.renewal(&lock("one more"), began).is_some());
+            assert!(rests.is_due(&lock("one more"), began));
         }
-        assert!(rests.renewal(&lock("0"), began).is_none());
+        assert!(!rests.is_due(&lock("0"), began));
         let later = began + AGAIN_AFTER;
-        assert!(rests.renewal(&lock("one more"), later).is_some());
-        assert!(rests.renewal(&lock("one more"), later).is_none());
+        assert!(rests.is_due(&lock("one more"), later));
+        assert!(!rests.is_due(&lock("one more"), later));
     }
 }

@@ -75,7 +75,7 @@ async fn details(
         let records = Records::of(key_prefix, key);
         match value {
             LockValue::Owner(owner) | LockValue::Broken(owner) => questions.extend([
-                Command::new("PTTL").arg(&records.lock),
+                Command::new("PTTL").arg(records.lock()),
                 noted(&records, *owner),
             ]),
             _ => questions.push(those_together(&records, SHOWN_MAX)),

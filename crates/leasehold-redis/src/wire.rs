@@ -1,5 +1,8 @@
 //! Wire v1: the names of the records at a server, and what the lock key may hold.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use leasehold::clock::WallTime;
 use leasehold::{ClientId, Key, Mode, Owner, Permits, Ticket};
 
@@ -35,14 +38,32 @@ pub(crate) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// The records of one lock, all in one slot of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Records {
-    pub(crate) lock: String,
+pub(crate) struct Records<'k> {
+    lock: Cow<'k, str>,
+    /// What decides the slot, within `lock`: each name of a record has it.
+    tag: Range<usize>,
 }
 
-impl Records {
-    pub(crate) fn of(prefix: &str, key: &Key) -> Self {
-        let lock = [prefix, key.as_str()].concat();
-        Self { lock }
+impl<'k> Records<'k> {
+    pub(crate) fn of(prefix: &str, key: &'k Key) -> Self {
+        // Mostly there is no prefix, and a name need not be put together for each request.
+        Self::at(if prefix.is_empty() {
+            Cow::Borrowed(key.as_str())
+        } else {
+            Cow::Owned([prefix, key.as_str()].concat())
+        })
+    }
+
+    /// Those of the lock whose key at the server is `lock`.
+    pub(crate) fn at(lock: impl Into<Cow<'k, str>>) -> Self {
+        let lock = lock.into();
+        let tag = hash_tag(&lock);
+        Self { lock, tag }
+    }
+
+    /// The lock key.
+    pub(crate) fn lock(&self) -> &str {
+        &self.lock
     }
 
     pub(crate) fn fence(&self) -> Record<'_> {
@@ -79,7 +100,7 @@ impl Records {
     }
 
     fn named<'a>(&'a self, kind: &'static str) -> Record<'a> {
-        [kind, hash_tag(&self.lock), "}:", &self.lock]
+        [kind, &self.lock[self.tag.clone()], "}:", &self.lock]
     }
 }
 
@@ -88,13 +109,16 @@ pub(crate) type Record<'a> = [&'a str; 4];
 
 /// What decides the slot of `key`: the text between the first `{` and the next `}` unless that is
 /// empty, else the whole key (Redis Cluster specification, "Hash tags").
-pub(crate) fn hash_tag(key: &str) -> &str {
-    let tagged = key
-        .split_once('{')
-        .and_then(|(_, rest)| rest.split_once('}'));
-    match tagged {
-        Some((tag, _)) if !tag.is_empty() => tag,
-        _ => key,
+pub(crate) fn hash_tag(key: &str) -> Range<usize> {
+    let place = |of: u8, from: usize| {
+        let rest = key.as_bytes().get(from..)?;
+        Some(from + rest.iter().position(|byte| *byte == of)?)
+    };
+    let open = place(b'{', 0);
+    let close = open.and_then(|open| place(b'}', open));
+    match (open, close) {
+        (Some(open), Some(close)) if open + 1 < close => open + 1..close,
+        _ => 0..key.len(),
     }
 }
 
@@ -174,14 +198,21 @@ fn read_reservation(text: &str) -> Option<(Ticket, Mode)> {
 mod tests {
     use super::*;
 
-    fn records(prefix: &str, name: &str) -> Records {
-        Records::of(prefix, &Key::new(name).unwrap())
+    fn records(prefix: &str, name: &str) -> Records<'static> {
+        Records::at([prefix, name].concat())
+    }
+
+    #[test]
+    fn the_key_of_a_lock_is_its_name_behind_the_prefix() {
+        let name = Key::new("deploy").unwrap();
+        assert_eq!(Records::of("", &name), records("", "deploy"));
+        assert_eq!(Records::of("app:", &name), records("app:", "deploy"));
     }
 
     #[test]
     fn the_records_of_a_lock_share_its_slot() {
         let plain = records("", "deploy");
-        assert_eq!(plain.lock, "deploy");
+        assert_eq!(plain.lock(), "deploy");
         assert_eq!(plain.fence().concat(), "leasehold:fence:0:{deploy}:deploy");
         assert_eq!(
             plain.readers().concat(),
@@ -197,13 +228,19 @@ mod tests {
         assert_eq!(plain.record().concat(), "leasehold:record:{deploy}:deploy");
         assert_eq!(plain.stamp().concat(), "leasehold:stamp:{deploy}:deploy");
         let tagged = records("app:", "{user7}/cart");
-        assert_eq!(tagged.lock, "app:{user7}/cart");
+        assert_eq!(tagged.lock(), "app:{user7}/cart");
         assert_eq!(
             tagged.fence().concat(),
             "leasehold:fence:0:{user7}:app:{user7}/cart"
         );
-        assert_eq!(hash_tag("a{}b{c}"), "a{}b{c}");
-        assert_eq!(hash_tag("a{b"), "a{b");
+        for (key, tag) in [
+            ("a{}b{c}", "a{}b{c}"),
+            ("a{b", "a{b"),
+            ("a}b{c}d}", "c"),
+            ("{{b}", "{b"),
+        ] {
+            assert_eq!(&key[hash_tag(key)], tag, "{key}");
+        }
     }
 
     #[test]

@@ -80,27 +80,47 @@ impl Owner {
     }
 }
 
+impl Owner {
+    /// As it is [written](fmt::Display), for messages: each carries an owner, and what formats anything
+    /// takes several times as long.
+    pub fn to_ascii(self) -> [u8; 49] {
+        let mut text = [b'.'; CLIENT_DIGITS + 1 + NONCE_DIGITS];
+        text[..CLIENT_DIGITS].copy_from_slice(&hex(self.client.0));
+        let (high, low) = text[CLIENT_DIGITS + 1..].split_at_mut(NONCE_DIGITS / 2);
+        high.copy_from_slice(&hex((self.nonce >> 64) as u64));
+        low.copy_from_slice(&hex(self.nonce as u64));
+        text
+    }
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [b'.'; CLIENT_DIGITS + 1 + NONCE_DIGITS];
-        write_hex(&mut text[..CLIENT_DIGITS], self.client.0);
-        let (high, low) = text[CLIENT_DIGITS + 1..].split_at_mut(NONCE_DIGITS / 2);
-        write_hex(high, (self.nonce >> 64) as u64);
-        write_hex(low, self.nonce as u64);
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        f.write_str(std::str::from_utf8(&self.to_ascii()).map_err(|_| fmt::Error)?)
     }
 }
 
 const CLIENT_DIGITS: usize = 16;
 const NONCE_DIGITS: usize = 32;
 
-/// Writes the last digits of `bits`, as many as there is room for. Each message carries an owner, and
-/// what formats any number in any way takes several times as long.
-fn write_hex(digits: &mut [u8], mut bits: u64) {
-    for digit in digits.iter_mut().rev() {
-        *digit = b"0123456789abcdef"[(bits & 0xf) as usize];
-        bits >>= 4;
-    }
+/// All digits of `bits`.
+fn hex(bits: u64) -> [u8; 16] {
+    let mut digits = [0; 16];
+    digits[..8].copy_from_slice(&hex_of_half((bits >> 32) as u32));
+    digits[8..].copy_from_slice(&hex_of_half(bits as u32));
+    digits
+}
+
+/// All digits of `bits`, computed side by side, each in a byte of one number.
+fn hex_of_half(bits: u32) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let spread = u64::from(bits);
+    let spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
+    let spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
+    let values = (spread | spread << 4) & (EACH * 0x0f);
+    // 6 more make 16 of a value from 10 on.
+    let are_letters = ((values + EACH * 6) >> 4) & EACH;
+    let to_letters = u64::from(b'a' - b'9' - 1);
+    (values + EACH * u64::from(b'0') + are_letters * to_letters).to_be_bytes()
 }
 
 impl fmt::Debug for Owner {
@@ -182,6 +202,19 @@ mod tests {
         let (client, nonce) = (ClientId(0xa0), u128::from(u64::MAX) << 32);
         let text = Owner { client, nonce }.to_string();
         assert_eq!(text, "00000000000000a0.00000000ffffffffffffffff00000000");
+    }
+
+    #[test]
+    fn all_digits_are_written_right_wherever_they_stand() {
+        for digit in 0..16 {
+            for place in 0..16 {
+                let bits = digit << (4 * place);
+                assert_eq!(hex(bits), *format!("{bits:016x}").as_bytes());
+            }
+        }
+        for bits in [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, u64::MAX] {
+            assert_eq!(hex(bits), *format!("{bits:016x}").as_bytes());
+        }
     }
 
     #[test]

@@ -3,8 +3,9 @@ use leasehold::clock::WallTime;
 /// What a server answered to one command, of what the commands of this crate can be answered. The same
 /// whichever protocol it speaks, but for [`Double`](Self::Double): maps are lists of keys and values by
 /// turns, as the old protocol has them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Answer {
+    #[default]
     Nil,
     Done,
     Integer(i64),

@@ -22,34 +22,26 @@ impl Command {
     }
 
     pub(crate) fn arg(mut self, value: impl AsRef<[u8]>) -> Self {
-        let value = value.as_ref();
-        write_length(&mut self.bytes, b'$', value.len());
-        self.bytes.extend_from_slice(value);
-        self.bytes.extend_from_slice(b"\r\n");
+        write_word(&mut self.bytes, value.as_ref());
         self.words += 1;
         self
     }
 
     /// An argument that consists of `parts`.
     pub(crate) fn joined(mut self, parts: &[&str]) -> Self {
-        let length = parts.iter().map(|part| part.len()).sum();
-        write_length(&mut self.bytes, b'$', length);
-        for part in parts {
-            self.bytes.extend_from_slice(part.as_bytes());
-        }
-        self.bytes.extend_from_slice(b"\r\n");
+        write_joined(&mut self.bytes, parts);
         self.words += 1;
         self
     }
 
-    pub(crate) fn number(self, value: u64) -> Self {
-        let mut digits = [0; DIGITS_MAX];
-        let start = write_digits(&mut digits, value);
-        self.arg(&digits[start..])
+    pub(crate) fn number(mut self, value: u64) -> Self {
+        write_number(&mut self.bytes, value);
+        self.words += 1;
+        self
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
-        write_length(bytes, b'*', self.words);
+        write_head(bytes, self.words);
         bytes.extend_from_slice(&self.bytes);
     }
 }
@@ -59,6 +51,34 @@ impl fmt::Debug for Command {
         // Arguments may be anything the caller named a lock, and are of no use in a log.
         f.write_str("Command")
     }
+}
+
+/// The beginning of a command that has so many words.
+pub(super) fn write_head(bytes: &mut Vec<u8>, words: usize) {
+    write_length(bytes, b'*', words);
+}
+
+#[inline]
+pub(super) fn write_word(bytes: &mut Vec<u8>, word: &[u8]) {
+    write_length(bytes, b'$', word.len());
+    bytes.extend_from_slice(word);
+    bytes.extend_from_slice(b"\r\n");
+}
+
+/// One word that consists of `parts`.
+pub(super) fn write_joined(bytes: &mut Vec<u8>, parts: &[&str]) {
+    let length = parts.iter().map(|part| part.len()).sum();
+    write_length(bytes, b'$', length);
+    for part in parts {
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+}
+
+pub(super) fn write_number(bytes: &mut Vec<u8>, value: u64) {
+    let mut digits = [0; DIGITS_MAX];
+    let start = write_digits(&mut digits, value);
+    write_word(bytes, &digits[start..]);
 }
 
 /// As many as the greatest number has.
@@ -77,6 +97,7 @@ fn write_digits(digits: &mut [u8; DIGITS_MAX], mut value: u64) -> usize {
     }
 }
 
+#[inline]
 fn write_length(bytes: &mut Vec<u8>, kind: u8, length: usize) {
     // Nearly every length is so short; what is put together in one piece is copied in one step.
     let digit = |value: usize| b'0' + (value % 10) as u8;
@@ -118,14 +139,14 @@ impl Script {
         Command::new("SCRIPT").arg("LOAD").arg(self.text)
     }
 
-    /// The beginning of a [`call`](Self::call), behind which so many keys and all arguments are put.
-    pub(crate) fn call_with(&self, keys: usize) -> Command {
-        Command::new("EVALSHA").arg(&self.sha1).number(keys as u64)
+    pub(super) fn sha1(&self) -> &str {
+        &self.sha1
     }
 
     /// Has it run by a server that knows it: see [`Link::run`](super::Link::run).
     pub(crate) fn call(&self, keys: &[impl AsRef<str>], arguments: &[impl AsRef<[u8]>]) -> Command {
-        let mut call = self.call_with(keys.len());
+        let call = Command::new("EVALSHA").arg(&self.sha1);
+        let mut call = call.number(keys.len() as u64);
         for key in keys {
             call = call.arg(key.as_ref());
         }

@@ -10,6 +10,7 @@ use super::driver::Driver;
 use super::listener::{EndOf, Inboxes};
 use super::outbox::{Outbox, Replies};
 use super::socket::Stream;
+use super::writing::Writing;
 use crate::sample;
 
 /// A stream to a server, and the task that reads and writes for it; the socket is closed when that
@@ -40,12 +41,17 @@ impl Line {
     /// Sends `commands` in one write and waits for all answers.
     pub(super) async fn ask(&self, commands: &[Command]) -> Result<Vec<Answer>, Error> {
         let replies = self.outbox.ask(commands, false).await?;
-        Ok(replies.answers)
+        Ok(replies.answers.into_vec())
     }
 
-    /// As [`ask`](Self::ask), and waits for what the server shows of itself then.
-    pub(super) async fn ask_shown(&self, commands: &[Command]) -> Result<Replies, Error> {
-        self.outbox.ask(commands, true).await
+    /// Sends what `write` writes, the same each time, and waits for all answers: where `is_shown`, also
+    /// for what the server shows of itself then.
+    pub(super) async fn ask_written(
+        &self,
+        write: impl Fn(&mut Writing<'_>),
+        is_shown: bool,
+    ) -> Result<Replies, Error> {
+        self.outbox.ask_written(write, is_shown).await
     }
 
     pub(super) fn is_open(&self) -> bool {

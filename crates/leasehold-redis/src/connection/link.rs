@@ -13,6 +13,7 @@ use super::line::Line;
 use super::listener::{Inboxes, Listener};
 use super::opening::{Entrance, Opening};
 use super::outbox::Replies;
+use super::writing::Writing;
 use crate::rests::Rests;
 use crate::wire::client_record;
 
@@ -96,13 +97,18 @@ impl Link {
         answers.map_err(Error::with_unknown_effect)
     }
 
-    /// As [`exchange`](Self::exchange), with what the server shows of itself after it.
+    /// As [`exchange`](Self::exchange), for what `write` writes, the same each time, and where `is_shown` with
+    /// what the server shows of itself after it. Takes less than commands that are put together first.
     ///
     /// # Errors
     ///
     /// As [`exchange`](Self::exchange).
-    pub(crate) async fn exchange_shown(&self, commands: &[Command]) -> Result<Replies, Error> {
-        let replies = self.line.ask_shown(commands).await;
+    pub(crate) async fn exchange_written(
+        &self,
+        write: impl Fn(&mut Writing<'_>),
+        is_shown: bool,
+    ) -> Result<Replies, Error> {
+        let replies = self.line.ask_written(write, is_shown).await;
         replies.map_err(Error::with_unknown_effect)
     }
 
@@ -117,12 +123,8 @@ impl Link {
         script: &Script,
         commands: Vec<Command>,
     ) -> Result<Vec<Answer>, Error> {
-        let answers = self.exchange(&commands).await?;
-        if !answers.iter().any(is_unknown_script) {
-            return Ok(answers);
-        }
-        let answers = self.exchange(&loading(script, commands)).await?;
-        Ok(loaded(answers))
+        let replies = self.run_written(script, |out| out.add_all(&commands), false);
+        Ok(replies.await?.answers.into_vec())
     }
 
     /// As [`run`](Self::run), with what the server shows of itself after it.
@@ -135,12 +137,34 @@ impl Link {
         script: &Script,
         commands: Vec<Command>,
     ) -> Result<Replies, Error> {
-        let replies = self.exchange_shown(&commands).await?;
+        self.run_written(script, |out| out.add_all(&commands), true)
+            .await
+    }
+
+    /// As [`run`](Self::run), for what `write` writes, and as
+    /// [`exchange_written`](Self::exchange_written) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    pub(crate) async fn run_written(
+        &self,
+        script: &Script,
+        write: impl Fn(&mut Writing<'_>) + Send + Sync,
+        is_shown: bool,
+    ) -> Result<Replies, Error> {
+        let replies = self.exchange_written(&write, is_shown).await?;
         if !replies.answers.iter().any(is_unknown_script) {
             return Ok(replies);
         }
-        let Replies { answers, shown } = self.exchange_shown(&loading(script, commands)).await?;
-        let answers = loaded(answers);
+        let loading = |out: &mut Writing<'_>| {
+            out.add(&script.load());
+            write(out);
+        };
+        // In a box of its own: it happens once in a server's life, and each request would have room for it.
+        let again = Box::pin(self.exchange_written(loading, is_shown));
+        let Replies { answers, shown } = again.await?;
+        let answers = loaded(answers.into_vec()).into();
         Ok(Replies { answers, shown })
     }
 
@@ -176,7 +200,7 @@ impl Link {
         Ok(())
     }
 
-    /// The commands by which `client` says who it is, if it has not done so lately.
+    /// The commands by which `client` says who it is, if it has not done so lately: taken to be sent.
     pub(crate) fn introduction(&self, client: &ClientInfo, now: BootInstant) -> Vec<Command> {
         if !self.is_due(client.id, now) {
             return Vec::new();
@@ -280,11 +304,6 @@ impl fmt::Debug for Link {
 
 fn is_unknown_script(answer: &Answer) -> bool {
     matches!(answer, Answer::Refused(refusal) if refusal.is_unknown_script())
-}
-
-fn loading(script: &Script, mut commands: Vec<Command>) -> Vec<Command> {
-    commands.insert(0, script.load());
-    commands
 }
 
 /// The answers to what was sent behind the loading of a script.

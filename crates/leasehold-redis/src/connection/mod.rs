@@ -2,6 +2,7 @@
 //! everything else speaks in [`Command`]s and [`Answer`]s.
 
 mod answer;
+mod answers;
 mod command;
 mod connector;
 mod driver;
@@ -18,6 +19,7 @@ mod socket;
 mod tests;
 mod tls;
 mod visit;
+mod writing;
 
 pub(crate) use answer::{Answer, Refusal, read_time, wall_time};
 pub(crate) use command::{Command, Script};
@@ -28,3 +30,4 @@ pub(crate) use link::{Link, Unanswered};
 pub(crate) use outbox::Replies;
 pub(crate) use tls::Tls;
 pub(crate) use visit::Visit;
+pub(crate) use writing::Writing;

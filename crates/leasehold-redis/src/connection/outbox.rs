@@ -3,11 +3,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use leasehold::Error;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, TryAcquireError, oneshot};
 
 use super::answer::Answer;
+use super::answers::Answers;
 use super::command::Command;
 use super::failure;
+use super::writing::Writing;
 
 /// How many commands may wait for answers; a frozen server must not fill our memory.
 const IN_FLIGHT_MAX: usize = 4096;
@@ -56,7 +58,7 @@ impl Awaited {
 pub(super) struct Request {
     /// How many answers there will be.
     pub(super) expected: usize,
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Answers,
     /// Whether it wants what the server shows of itself, too.
     pub(super) is_shown: bool,
     pub(super) asker: oneshot::Sender<Result<Replies, Error>>,
@@ -65,7 +67,7 @@ pub(super) struct Request {
 /// The answers to one request.
 #[derive(Default)]
 pub(crate) struct Replies {
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Answers,
     /// What the server showed of itself after it, and maybe after others; nothing where that was not
     /// asked.
     pub(crate) shown: Arc<[Answer]>,
@@ -86,38 +88,66 @@ impl Outbox {
 
     /// Has `commands` sent in one write, and waits for all answers.
     pub(super) async fn ask(&self, commands: &[Command], is_shown: bool) -> Result<Replies, Error> {
-        if commands.is_empty() && !is_shown {
-            return Ok(Replies::default());
-        }
-        let weight = weight(commands.len());
-        let room = self.room.acquire_many(weight as u32).await;
-        room.map_err(|_| self.end())?.forget();
-        let (asker, replies) = oneshot::channel();
-        let request = Request {
-            expected: commands.len(),
-            answers: Vec::with_capacity(commands.len()),
-            is_shown,
-            asker,
-        };
-        self.put(commands, request)?;
-        // Nobody answers any more where the connection was thrown away.
-        replies.await.unwrap_or_else(|_| Err(self.end()))
+        self.ask_written(|out| out.add_all(commands), is_shown)
+            .await
     }
 
-    fn put(&self, commands: &[Command], request: Request) -> Result<(), Error> {
+    /// As [`ask`](Self::ask), for what `write` writes: the same each time, as it may have to wait for room.
+    pub(super) async fn ask_written(
+        &self,
+        write: impl Fn(&mut Writing<'_>),
+        is_shown: bool,
+    ) -> Result<Replies, Error> {
+        let mut put = self.put(&write, is_shown, false)?;
+        if let Put::NeedsRoom(weight) = put {
+            let room = self.room.acquire_many(weight).await;
+            room.map_err(|_| self.end())?.forget();
+            put = self.put(&write, is_shown, true)?;
+        }
+        match put {
+            // Nobody answers any more where the connection was thrown away.
+            Put::Awaited(replies) => replies.await.unwrap_or_else(|_| Err(self.end())),
+            Put::Empty | Put::NeedsRoom(_) => Ok(Replies::default()),
+        }
+    }
+
+    /// Puts a request behind the others, if there is room for it or `has_room`.
+    fn put(
+        &self,
+        write: impl Fn(&mut Writing<'_>),
+        is_shown: bool,
+        has_room: bool,
+    ) -> Result<Put, Error> {
         let mut next = self.next();
         if let Some(end) = &next.end {
             return Err(end.clone());
         }
-        let before = next.bytes.len();
-        commands
-            .iter()
-            .for_each(|command| command.write(&mut next.bytes));
-        if request.is_shown {
-            // Also for a request that asks for nothing else.
-            next.unshown += (next.bytes.len() - before).max(1);
+        let mut writing = Writing::behind(&mut next.bytes);
+        write(&mut writing);
+        let expected = writing.commands();
+        if expected == 0 && !is_shown {
+            return Ok(Put::Empty);
         }
-        next.awaited.push(Awaited::Request(request));
+        if !has_room {
+            let weight = weight(expected) as u32;
+            match self.room.try_acquire_many(weight) {
+                Ok(room) => room.forget(),
+                Err(TryAcquireError::NoPermits) => return Ok(Put::NeedsRoom(weight)),
+                Err(TryAcquireError::Closed) => return Err(failure::closed()),
+            }
+        }
+        let length = writing.keep();
+        let (asker, replies) = oneshot::channel();
+        next.awaited.push(Awaited::Request(Request {
+            expected,
+            answers: Answers::with_capacity(expected),
+            is_shown,
+            asker,
+        }));
+        if is_shown {
+            // Also for a request that asks for nothing else.
+            next.unshown += length.max(1);
+        }
         if next.unshown >= SHOWN_EVERY {
             self.question(&mut next);
         }
@@ -126,7 +156,7 @@ impl Outbox {
         if let Some(writer) = writer {
             writer.wake();
         }
-        Ok(())
+        Ok(Put::Awaited(replies))
     }
 
     /// Hands over what is to be written, behind the bytes and the awaited that are there; if that is
@@ -181,6 +211,15 @@ impl Outbox {
     fn next(&self) -> MutexGuard<'_, Next> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What became of a request that was to be put behind the others.
+enum Put {
+    Awaited(oneshot::Receiver<Result<Replies, Error>>),
+    /// It asks for nothing.
+    Empty,
+    /// So much must be free first.
+    NeedsRoom(u32),
 }
 
 /// One request may be greater than all the room there is.

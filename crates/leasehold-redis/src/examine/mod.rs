@@ -169,7 +169,7 @@ fn unused(prefix: &str, ambient: &Ambient) -> Names {
         "{prefix}leasehold-doctor/{:016x}",
         ambient.entropy.next_u64()
     );
-    let record = Records { lock: lock.clone() }.fence().concat();
+    let record = Records::at(lock.as_str()).fence().concat();
     Names { lock, record }
 }
 

@@ -107,7 +107,7 @@ impl RedisMember {
         mine.id == theirs.id || mine.address.same_server(&theirs.address)
     }
 
-    pub(crate) fn records_of(&self, key: &Key) -> Records {
+    pub(crate) fn records_of<'k>(&self, key: &'k Key) -> Records<'k> {
         Records::of(&self.connector.url().prefix, key)
     }
 
