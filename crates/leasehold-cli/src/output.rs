@@ -47,8 +47,9 @@ impl Output {
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         if let Some(text) = message.text() {
-            // A line that wrapped could not be wiped: cut it at the edge (DECAWM).
-            self.write(&format!("\x1b[?7lleasehold: {text}\x1b[?7h"), true);
+            // A line that wrapped could not be wiped: cut it at the edge (DECAWM), where its last
+            // character would stay (EL).
+            self.write(&format!("\x1b[?7lleasehold: {text}\x1b[K\x1b[?7h"), true);
         }
     }
 
