@@ -32,7 +32,10 @@ fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
     until("a renewal", || {
         count(RENEWAL.name, &[("outcome", "renewed")]) >= 1
     });
-    // A hand-over between the two.
+    // A hand-over between the two, once nobody else is in the queue.
+    until("the wait has left", || {
+        holder.waiters("x").unwrap().is_empty()
+    });
     let granted = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| waiter.lock("x").acquire().unwrap());
         until("somebody waits", || {
