@@ -7,6 +7,7 @@ pub mod faults;
 pub mod harness;
 pub mod servers;
 pub mod sim;
+pub mod telemetry;
 
 mod faulty;
 mod fuse;

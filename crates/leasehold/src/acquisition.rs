@@ -3,6 +3,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 
 use crate::attempt::{Attempt, Busy};
 use crate::backoff;
@@ -19,6 +20,7 @@ use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
 use crate::patience::{Answer, Hope, Limits, Patience};
 use crate::queue::Wait;
+use crate::telemetry::{AttemptEnd, WaitEnd, spans};
 use crate::tenure::Tenure;
 
 /// One call of `acquire` or `try_acquire`: attempts and the waits between them, run on the
@@ -36,6 +38,8 @@ pub(crate) struct Acquisition {
     pub(crate) patience: Patience,
     /// Takes the lock ahead of those who wait.
     pub(crate) barging: bool,
+    /// Made where the span of the caller is to be seen.
+    pub(crate) span: Span,
 }
 
 /// Why an attempt did not end in a guard.
@@ -52,13 +56,26 @@ impl Acquisition {
         client: &ClientCore,
     ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
         let (caller, outcome) = oneshot::channel();
-        let running = client.begin(self.run(caller), outcome)?;
+        let span = self.span.clone();
+        let running = self.run(caller);
+        // Where nobody listens the task has no room for a span.
+        let running = if span.is_disabled() {
+            client.begin(running, outcome)?
+        } else {
+            client.begin(running.instrument(span), outcome)?
+        };
         Ok(async move { running.await? })
     }
 
     async fn run(self, caller: oneshot::Sender<Answer>) {
         let mut limits = self.limits(caller);
         let outcome = self.attempts(&mut limits).await;
+        let end = WaitEnd::of(&outcome, !limits.caller.is_closed());
+        let now = limits.granted.unwrap_or_else(|| self.context.now());
+        let waited = now.since(limits.began);
+        // Before anybody knows of it, so that whoever does finds it told.
+        self.context.metrics.waited(end, waited);
+        spans::acquired(&self.span, end, waited);
         // A failed send means that nobody waits any more; a guard is dropped with it.
         let _ = limits.caller.send(outcome);
     }
@@ -88,6 +105,9 @@ impl Acquisition {
                 Setback::Busy(_) => {
                     failures = 0;
                     refusals += 1;
+                    if refusals == 1 {
+                        self.context.metrics.contended();
+                    }
                     hope = Hope::new(now + self.ttl);
                 }
                 Setback::Failed(error) => hope.learn(error, now + self.ttl),
@@ -128,6 +148,7 @@ impl Acquisition {
             caller,
             began,
             end,
+            granted: None,
         }
     }
 
@@ -169,11 +190,12 @@ impl Acquisition {
         limits: &mut Limits,
     ) -> Result<Guard, Setback> {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
-        let Some(answer) = limits.bound(&self.context, &mut asking).await else {
+        let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
+            self.context.metrics.attempted(AttemptEnd::CutOff);
             // The caller is gone, but the request is on its way: see it through, then free it.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                if may_hold(&asking.await) {
+                if may_hold(&asking.await.0) {
                     free(&context, &claim).await;
                 }
                 // Last: whatever the attempt left in a queue is there by now.
@@ -181,6 +203,8 @@ impl Acquisition {
             });
             return Err(Setback::CutOff);
         };
+        limits.granted = at;
+        self.context.metrics.attempted(AttemptEnd::of(&answer));
         let guard = match &answer {
             Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant.fence),
             _ => None,
@@ -221,7 +245,7 @@ impl Acquisition {
         let lease = Lease::granted(times, sent, spread);
         let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), fence, lease);
         let tenure = Arc::new(tenure);
-        client.keep(&tenure);
+        client.keep(&tenure, sent);
         Some(Guard::new(tenure, client))
     }
 
@@ -269,15 +293,15 @@ impl Acquisition {
 }
 
 /// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
-/// thrown away: too little of the lease would be left.
+/// thrown away: too little of the lease would be left. Says when a grant was in, where it had to look.
 async fn ask(
     context: Arc<ClientContext>,
     claim: Arc<Claim>,
     sent: BootInstant,
-) -> Result<Attempt, Error> {
+) -> (Result<Attempt, Error>, Option<BootInstant>) {
     let asking = context.store.acquire(&claim);
     if context.guarantees.expiry == Expiry::WithProcess {
-        return asking.await;
+        return (asking.await, None);
     }
     let third = claim.term() / 3;
     let limit = third.min(Claim::LIMIT_MAX);
@@ -287,10 +311,12 @@ async fn ask(
             .with_store(context.store.describe())
             .with_unknown_effect()
     };
-    match clock::within(&*context.ambient.clock, sent + limit, asking).await {
-        None => Err(too_late()),
-        Some(Ok(Attempt::Granted(_))) if context.now() >= sent + third => Err(too_late()),
-        Some(answer) => answer,
+    let answer = clock::within(&*context.ambient.clock, sent + limit, asking).await;
+    let granted = matches!(answer, Some(Ok(Attempt::Granted(_)))).then(|| context.now());
+    match answer {
+        None => (Err(too_late()), None),
+        Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None),
+        Some(answer) => (answer, granted),
     }
 }
 

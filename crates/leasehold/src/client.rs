@@ -282,7 +282,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Starts the client. A thread that cannot be started is reported by the first call.
+    /// Starts the client. A thread that cannot be started is reported by the first call. A recorder of
+    /// [metrics](crate::telemetry) is asked for them now: install it before.
     ///
     /// # Panics
     ///

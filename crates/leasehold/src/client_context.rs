@@ -2,6 +2,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
+use tracing::Span;
 
 use crate::ambient::Ambient;
 use crate::background;
@@ -9,6 +10,7 @@ use crate::clock::BootInstant;
 use crate::guarantees::{Guarantees, LeaseTerms};
 use crate::holder::ClientInfo;
 use crate::store::Store;
+use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 
 /// What a client's tasks in the background work with. Unlike the client's core it does not keep the
 /// client alive: the client waits for them when it is dropped.
@@ -20,6 +22,7 @@ pub(crate) struct ClientContext {
     pub(crate) terms: LeaseTerms,
     pub(crate) ambient: Ambient,
     pub(crate) info: Arc<ClientInfo>,
+    pub(crate) metrics: Arc<ClientMetrics>,
     /// Attempts, releases and clean-ups under way.
     pub(crate) last_words: TaskTracker,
 }
@@ -29,6 +32,7 @@ impl ClientContext {
         Self {
             guarantees: store.guarantees(),
             terms: store.terms(),
+            metrics: Arc::new(ClientMetrics::new(&store.describe())),
             store,
             ambient,
             info: Arc::new(info),
@@ -38,6 +42,12 @@ impl ClientContext {
 
     pub(crate) fn now(&self) -> BootInstant {
         self.ambient.clock.now()
+    }
+
+    /// A release came to its end.
+    pub(crate) fn released(&self, end: ReleaseEnd, span: &Span) {
+        self.metrics.released(end);
+        spans::released(span, end);
     }
 
     /// Starts, on the background thread, work that a client still finishes when it is dropped.

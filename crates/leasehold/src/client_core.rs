@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 use crate::attempt::Release;
 use crate::background::{Background, Outcome};
@@ -14,6 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
 use crate::keeper::{Keeper, Order};
 use crate::nursery::Nursery;
+use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
 use crate::tenure::Tenure;
 
 /// What a client's locks and guards share.
@@ -37,8 +39,7 @@ impl ClientCore {
         let engine = background.map(|background| {
             let (orders, inbox) = mpsc::unbounded_channel();
             let nursery = Arc::<Nursery>::default();
-            let (store, ambient) = (Arc::clone(&context.store), context.ambient.clone());
-            background.spawn(Keeper::new(store, ambient, inbox, Arc::clone(&nursery)).run());
+            background.spawn(Keeper::new(&context, inbox, Arc::clone(&nursery)).run());
             Engine {
                 background,
                 orders,
@@ -116,8 +117,9 @@ impl ClientCore {
         self.tenures.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Has the lease renewed from now on, and lost at its deadline.
-    pub(crate) fn keep(&self, tenure: &Arc<Tenure>) {
+    /// Has the lease renewed from now on, and lost at its deadline. It is held since `since`.
+    pub(crate) fn keep(&self, tenure: &Arc<Tenure>, since: BootInstant) {
+        tenure.measure(HoldMeter::begin(&self.context.metrics, since));
         // On the background thread, which no forked child has.
         if let Ok(engine) = self.inherited_engine()
             && engine.nursery.add(Arc::clone(tenure))
@@ -142,6 +144,7 @@ impl ClientCore {
     /// Stops renewing, and leaves the lease to its own end.
     pub(crate) fn let_go(&self, tenure: &Tenure) -> Result<(), Error> {
         let engine = self.engine()?;
+        tenure.ended(HoldEnd::HandedOn, self.now());
         if engine.nursery.remove(tenure.id).is_none() {
             let _ = engine.orders.send(Order::Forget(tenure.id));
         }
@@ -160,9 +163,13 @@ impl ClientCore {
         // Most leases are given back before the keeper has heard of them.
         let is_kept = engine.nursery.remove(id).is_none();
         let orders = is_kept.then(|| engine.orders.clone());
-        let store = Arc::clone(&self.context.store);
+        let context = Arc::clone(&self.context);
         let claim = Arc::clone(tenure.claim());
-        let stays_shut = tenure.stays_shut(self.now());
+        let now = self.now();
+        let stays_shut = tenure.stays_shut(now);
+        tenure.ended(HoldEnd::Released, now);
+        let span = spans::release(&claim.key);
+        let around = span.clone();
         let freeing = async move {
             // From there, and not from the caller's thread: one wake-up less before the release.
             if let Some(orders) = orders {
@@ -170,15 +177,23 @@ impl ClientCore {
             }
             if stays_shut {
                 tracing::warn!(key = %claim.key, delay = ?claim.delay, "not freed: it was lost");
-                store.abandon(&claim);
+                context.store.abandon(&claim);
+                context.released(ReleaseEnd::LeftShut, &span);
                 return Ok(Release::WasLost);
             }
-            let outcome = store.release(&claim).await;
+            let outcome = context.store.release(&claim).await;
+            context.released(ReleaseEnd::of(&outcome), &span);
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
         };
-        let freeing = self.context.last_words.track_future(freeing);
-        Ok(engine.background.run(freeing))
+        let last_words = &self.context.last_words;
+        // Where nobody listens the task has no room for a span.
+        Ok(if around.is_disabled() {
+            engine.background.run(last_words.track_future(freeing))
+        } else {
+            let freeing = freeing.instrument(around);
+            engine.background.run(last_words.track_future(freeing))
+        })
     }
 }
 

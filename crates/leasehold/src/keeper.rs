@@ -3,17 +3,20 @@ use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
+use tracing::{Instrument as _, Span};
 
 use crate::BoxFuture;
 use crate::ambient::Ambient;
 use crate::attempt::{LostReason, Renewal};
 use crate::background;
 use crate::claim::{Claim, Held, Mode};
+use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
 use crate::lease::EARLY_MAX;
 use crate::nursery::Nursery;
 use crate::store::Store;
+use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
 use crate::tenure::Tenure;
 
 /// What a client tells its keeper.
@@ -38,6 +41,7 @@ pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 pub(crate) struct Keeper {
     store: Arc<dyn Store>,
     ambient: Ambient,
+    metrics: Arc<ClientMetrics>,
     orders: mpsc::UnboundedReceiver<Order>,
     /// Where leases are that it does not keep yet.
     nursery: Arc<Nursery>,
@@ -63,19 +67,20 @@ struct Kept {
 #[derive(Debug)]
 struct Batch {
     sent: BootInstant,
+    span: Span,
     leases: Vec<(u64, Mode, Renewal)>,
 }
 
 impl Keeper {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
-        ambient: Ambient,
+        context: &ClientContext,
         orders: mpsc::UnboundedReceiver<Order>,
         nursery: Arc<Nursery>,
     ) -> Self {
         Self {
-            store,
-            ambient,
+            store: Arc::clone(&context.store),
+            ambient: context.ambient.clone(),
+            metrics: Arc::clone(&context.metrics),
             orders,
             nursery,
             kept: BTreeMap::new(),
@@ -221,10 +226,9 @@ impl Keeper {
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
         let store = Arc::clone(&self.store);
         let clock = Arc::clone(&self.ambient.clock);
-        let task =
-            background::spawn(
-                async move { clock::within(&*clock, limit, store.renew(&leases)).await },
-            );
+        let span = spans::renewal(leases.len());
+        let asking = async move { clock::within(&*clock, limit, store.renew(&leases)).await };
+        let task = background::spawn(asking.instrument(span.clone()));
         self.renewals.push(Box::pin(async move {
             let answers = match task.await {
                 Ok(Some(answers)) if answers.len() == ids.len() => answers,
@@ -236,6 +240,7 @@ impl Keeper {
             };
             Batch {
                 sent,
+                span,
                 leases: ids
                     .into_iter()
                     .zip(answers)
@@ -247,6 +252,9 @@ impl Keeper {
 
     fn settle(&mut self, batch: Batch) {
         let now = self.ambient.clock.now();
+        let ends = batch.leases.iter().map(|(.., it)| RenewalEnd::of(it));
+        spans::renewed(&batch.span, ends.clone());
+        ends.for_each(|end| self.metrics.renewed(end, now.since(batch.sent)));
         for (id, mode, answer) in batch.leases {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
@@ -291,7 +299,7 @@ impl Kept {
         let claim = self.tenure.claim();
         let key = &claim.key;
         let (verdict, outcome) = match answer {
-            Renewal::Lost(reason) => return Err(self.tenure.lose(reason)),
+            Renewal::Lost(reason) => return Err(self.tenure.lose(reason, now)),
             Renewal::Renewed => {
                 if self.tenure.is_in_doubt() {
                     tracing::info!(%key, "renewed: no longer in doubt");

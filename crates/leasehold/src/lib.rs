@@ -57,7 +57,8 @@
 //! where the process that holds the lock ends and another goes on. An [`Election`] makes one of many the leader, for all
 //! to see. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
-//! holder that hangs with [`Client::break_lock`]. Implementors read [`Store`], [`Oversight`], [`Records`] and
+//! holder that hangs with [`Client::break_lock`]; what a program's locks cost it, and which it lost, is told by the metrics
+//! and spans of [`manual::observing`]. Implementors read [`Store`], [`Oversight`], [`Records`] and
 //! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
 //! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].
@@ -72,6 +73,7 @@ pub mod background;
 pub mod blocking;
 pub mod clock;
 pub mod manual;
+pub mod telemetry;
 
 mod acquisition;
 mod attempt;

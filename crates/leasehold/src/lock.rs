@@ -10,6 +10,7 @@ use crate::guarantees::{Counting, Expiry, Sharing};
 use crate::guard::Guard;
 use crate::key::Key;
 use crate::patience::Patience;
+use crate::telemetry::spans;
 
 /// A lock to be taken: a name and how to hold it. Taking it makes a [`Guard`].
 ///
@@ -163,6 +164,7 @@ impl Lock {
         Acquisition {
             context: Arc::clone(&self.client.context),
             client: Arc::downgrade(&self.client),
+            span: spans::acquire(&key, self.mode),
             key,
             mode: self.mode,
             ttl: self.ttl,

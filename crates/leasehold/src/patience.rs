@@ -31,6 +31,8 @@ pub(crate) struct Limits {
     pub(crate) began: BootInstant,
     /// The end of the caller's wait.
     pub(crate) end: Option<BootInstant>,
+    /// When the last attempt was granted, where that was looked at.
+    pub(crate) granted: Option<BootInstant>,
 }
 
 /// How long a store that does not decide is worth asking: one TTL from its last answer, and from

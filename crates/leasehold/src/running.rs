@@ -83,6 +83,7 @@ impl Guard {
     /// [delay](crate::Lock::lock_delay) the lock stays shut until the lease has ended by itself;
     /// without one it is freed with the guard, as ever.
     pub fn give_up(&self) {
-        self.tenure().lose(LostReason::GivenUp);
+        let now = self.hold.client.now();
+        self.tenure().lose(LostReason::GivenUp, now);
     }
 }

@@ -15,6 +15,7 @@ use crate::guard::{Ended, Guard, forked};
 use crate::handing::leases_stand;
 use crate::handle::Handle;
 use crate::holder::ClientInfo;
+use crate::telemetry::RenewalEnd;
 use crate::tenure::Tenure;
 
 impl Client {
@@ -84,7 +85,7 @@ impl Client {
         let renewal = confirmed(&core, handle.clone());
         async move {
             let tenure = renewal?.await?;
-            core.keep(&tenure);
+            core.keep(&tenure, core.now());
             Ok(Guard::new(tenure, core))
         }
     }
@@ -125,7 +126,7 @@ fn begin_freeing(
 ) -> Result<impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<>, Error> {
     let tenure = take_up(core, handle)?;
     if !handle.is_of_this_boot() {
-        tenure.lose(LostReason::StoodStill);
+        tenure.lose(LostReason::StoodStill, core.now());
     }
     core.free(&tenure)
 }
@@ -211,9 +212,15 @@ async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> 
         let asking = context.store.renew(&held);
         let answer = clock::within(clock, sent + limit, asking).await;
         let now = clock.now();
-        let error = match answer.map(|mut answers| answers.pop()) {
+        let answer = answer.map(|mut answers| answers.pop());
+        let came_to = match &answer {
+            Some(Some(answer)) => RenewalEnd::of(answer),
+            Some(None) | None => RenewalEnd::Unknown,
+        };
+        context.metrics.renewed(came_to, now.since(sent));
+        let error = match answer {
             Some(Some(Renewal::Renewed)) => return tenure.renewed(sent, now).map_err(lost),
-            Some(Some(Renewal::Lost(reason))) => return Err(lost(tenure.lose(reason))),
+            Some(Some(Renewal::Lost(reason))) => return Err(lost(tenure.lose(reason, now))),
             Some(Some(Renewal::Unknown(error))) => error,
             Some(None) => Error::new(ErrorKind::Garbled, "not one answer per lease"),
             None => Error::new(ErrorKind::Unreachable, "no answer in time"),

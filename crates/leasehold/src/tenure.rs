@@ -9,6 +9,7 @@ use crate::claim::{Claim, Held, Mode};
 use crate::clock::BootInstant;
 use crate::fence::Fence;
 use crate::lease::Lease;
+use crate::telemetry::{HoldEnd, HoldMeter};
 
 /// A granted claim and what is believed of its lease: shared by the guard, which asks, and the
 /// keeper, which renews.
@@ -30,6 +31,8 @@ pub(crate) struct Tenure {
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
     /// How often its record was written.
     steps: AtomicU32,
+    /// Of a lease that a guard holds.
+    meter: OnceLock<HoldMeter>,
 }
 
 impl Tenure {
@@ -44,6 +47,25 @@ impl Tenure {
             lost: OnceLock::new(),
             deadlines: OnceLock::new(),
             steps: AtomicU32::new(0),
+            meter: OnceLock::new(),
+        }
+    }
+
+    /// Has it told how long it is held, if no meter does so yet.
+    pub(crate) fn measure(&self, meter: HoldMeter) {
+        self.meter.get_or_init(|| meter);
+    }
+
+    /// Its holder gives it back or up at `now`. Changes nothing but what is told of it.
+    pub(crate) fn ended(&self, end: HoldEnd, now: BootInstant) {
+        let Some(meter) = self.meter.get() else {
+            return;
+        };
+        // Of a copy: that nobody looked since its deadline passed does not make it a clean end.
+        let verdict = self.lease().clone().check(now);
+        match verdict {
+            Ok(()) => meter.end(end, now),
+            Err(reason) => meter.lose(reason, self.deadline(), now),
         }
     }
 
@@ -86,7 +108,7 @@ impl Tenure {
 
     pub(crate) fn check(&self, now: BootInstant) -> Result<(), LostReason> {
         let verdict = self.lease().check(now);
-        self.announce(verdict)
+        self.announce(verdict, now)
     }
 
     /// Whether the lock is to stay shut although its guard is given back: the guard was lost, so that
@@ -106,17 +128,17 @@ impl Tenure {
         if let (Ok(()), Some(deadlines)) = (verdict, self.deadlines.get()) {
             self.tell_deadline(deadlines);
         }
-        self.announce(verdict)
+        self.announce(verdict, now)
     }
 
     pub(crate) fn doubtful(&self, now: BootInstant) -> Result<(), LostReason> {
         let verdict = self.lease().doubtful(now);
-        self.announce(verdict)
+        self.announce(verdict, now)
     }
 
-    pub(crate) fn lose(&self, reason: LostReason) -> LostReason {
+    pub(crate) fn lose(&self, reason: LostReason, now: BootInstant) -> LostReason {
         let reason = self.lease().lose(reason);
-        self.tell_lost();
+        self.tell_lost(reason, now);
         reason
     }
 
@@ -170,15 +192,22 @@ impl Tenure {
         deadlines.send_modify(|deadline| *deadline = self.deadline());
     }
 
-    fn announce(&self, verdict: Result<(), LostReason>) -> Result<(), LostReason> {
-        if verdict.is_err() {
-            self.tell_lost();
+    fn announce(
+        &self,
+        verdict: Result<(), LostReason>,
+        now: BootInstant,
+    ) -> Result<(), LostReason> {
+        if let Err(reason) = verdict {
+            self.tell_lost(reason, now);
         }
         verdict
     }
 
     /// The lease is lost by now.
-    fn tell_lost(&self) {
+    fn tell_lost(&self, reason: LostReason, now: BootInstant) {
+        if let Some(meter) = self.meter.get() {
+            meter.lose(reason, self.deadline(), now);
+        }
         if let Some(token) = self.lost.get() {
             token.cancel();
         }

@@ -14,6 +14,7 @@ mod fences;
 mod flock;
 mod helper;
 mod holders;
+mod observed;
 mod ownership;
 mod permits;
 mod records;

@@ -6,5 +6,6 @@ pub mod failure;
 pub mod fencing;
 pub mod leadership;
 pub mod modes;
+pub mod observing;
 pub mod once;
 pub mod waiting;

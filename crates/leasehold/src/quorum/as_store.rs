@@ -6,6 +6,7 @@ use super::Quorum;
 use super::election::Election;
 use super::link::Asking;
 use super::rounds::{self, Leaving};
+use super::settings::describe;
 use super::views;
 use super::waiting::{self, Vigil};
 use crate::BoxFuture;
@@ -17,18 +18,14 @@ use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms};
 use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
-use crate::member::MemberId;
 use crate::queue::{Wait, Waiter};
 use crate::records::Records;
 use crate::store::Store;
+use crate::telemetry::{AttemptEnd, Words as _, spans};
 
 impl Store for Quorum {
     fn describe(&self) -> String {
-        if self.links.len() == 1 {
-            return self.first().describe();
-        }
-        let ids: Vec<_> = self.member_ids().map(MemberId::as_str).collect();
-        format!("quorum of {} ({})", ids.len(), ids.join(", "))
+        describe(&self.settings.members)
     }
 
     fn guarantees(&self) -> Guarantees {
@@ -61,10 +58,17 @@ impl Store for Quorum {
             let claim = Arc::new(self.for_one_permit(claim));
             let asking = self.asking(&claim);
             let limit = self.member_limit(claim.term()).min(claim.limit);
-            let election = Election::new(&self.links, Arc::clone(&claim), asking.clone(), limit);
-            Ok(match election.run().await? {
+            let span = spans::round(&claim, self.links.len());
+            let (links, asked) = (&self.links, Arc::clone(&claim));
+            let election = Election::new(links, asked, asking.clone(), limit, span.clone());
+            let outcome = election.run().await;
+            spans::decided(&span, AttemptEnd::of(&outcome).word());
+            Ok(match outcome? {
                 Attempt::Busy(busy) => Attempt::Busy(self.refused(&claim, &asking, busy)),
-                granted => granted,
+                granted => {
+                    self.was_granted(&asking);
+                    granted
+                }
             })
         })
     }
@@ -189,6 +193,16 @@ impl Quorum {
                 busy
             }
             _ => busy,
+        }
+    }
+
+    /// Tells how long a hand-over took, if it was one.
+    fn was_granted(&self, asking: &Asking) {
+        if let Asking::InTurn(vigil) = asking
+            && let Some(told) = vigil.told()
+        {
+            let now = self.settings.ambient.clock.now();
+            self.hand_over.record(now.since(told));
         }
     }
 

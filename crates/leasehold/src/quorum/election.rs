@@ -1,6 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Span;
+
 use crate::attempt::{Attempt, Busy, Grant};
 use crate::claim::{Claim, Mode};
 use crate::error::{Effect, Error, ErrorKind};
@@ -11,6 +13,7 @@ use crate::quorum::ballot::{Ballot, Step, Vote, majority};
 use crate::quorum::link::{Asking, Dated, Link};
 use crate::quorum::slots::Sayings;
 use crate::quorum::under_way::{UnderWay, unbroken};
+use crate::telemetry::spans;
 
 /// One attempt over all members: asks them at once and carries out what the ballot decides.
 ///
@@ -20,6 +23,8 @@ pub(crate) struct Election<'a> {
     claim: Arc<Claim>,
     asking: Asking,
     limit: Duration,
+    /// Around what the members answer, stragglers too.
+    span: Span,
     ballot: Ballot,
     votes: Vec<Option<Result<Dated<Attempt>, Error>>>,
 }
@@ -36,6 +41,7 @@ impl<'a> Election<'a> {
         claim: Arc<Claim>,
         asking: Asking,
         limit: Duration,
+        span: Span,
     ) -> Self {
         let ballot = match claim.mode {
             Mode::Exclusive => Ballot::new(links.len()),
@@ -48,6 +54,7 @@ impl<'a> Election<'a> {
             claim,
             asking,
             limit,
+            span,
             ballot,
             votes: links.iter().map(|_| None).collect(),
         }
@@ -58,10 +65,15 @@ impl<'a> Election<'a> {
         for (index, link) in self.links.iter().enumerate() {
             let (link, claim, limit) = (Arc::clone(link), Arc::clone(&self.claim), self.limit);
             let (asking, announced) = (self.asking.clone(), link.announce(claim.owner));
-            under_way.push(async move {
+            let vote = async move {
                 let vote = unbroken(link.acquire(&claim, &asking, limit, announced)).await;
+                tell(&link, &vote, |attempt| match attempt {
+                    Attempt::Granted(_) => "granted",
+                    Attempt::Busy(_) => "busy",
+                });
                 News::Voted(index, vote)
-            });
+            };
+            under_way.push_within(&self.span, vote);
         }
         loop {
             let Some(news) = under_way.next().await else {
@@ -156,10 +168,15 @@ impl<'a> Election<'a> {
         for index in members {
             let (link, claim) = (Arc::clone(&self.links[index]), Arc::clone(&self.claim));
             let limit = self.limit;
-            under_way.push(async move {
+            let sealing = async move {
                 let sealed = unbroken(link.seal(&claim, fence, limit)).await;
+                tell(&link, &sealed, |seal| match seal {
+                    Seal::NotHeld => "not held",
+                    _ => "sealed",
+                });
                 News::Sealed(index, fence, sealed)
-            });
+            };
+            under_way.push_within(&self.span, sealing);
         }
     }
 
@@ -231,6 +248,11 @@ impl<'a> Election<'a> {
             error
         }
     }
+}
+
+fn tell<T>(link: &Link, answer: &Result<Dated<T>, Error>, word: impl Fn(&T) -> &'static str) {
+    let outcome = || answer.as_ref().map(|dated| word(&dated.answer));
+    spans::answered(link.member().id(), outcome);
 }
 
 /// The error of too few members: that of the only member, that other permits are held at so many that

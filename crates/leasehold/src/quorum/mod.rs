@@ -26,6 +26,8 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Histogram;
+
 use crate::claim::Claim;
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, MemberId};
@@ -67,6 +69,8 @@ pub struct Quorum {
     links: Vec<Arc<Link>>,
     waits: Arc<Waits>,
     errands: Arc<Errands>,
+    /// How long it takes from a turn that is told to its grant.
+    hand_over: Histogram,
     settings: Settings,
 }
 

@@ -12,6 +12,7 @@ use crate::health::MemberHealth;
 use crate::member::{Incarnation, Member, MemberId, Presence, Sample};
 use crate::quorum::limit::limited;
 use crate::quorum::trust::{Between, CardStep, Distrust, Learned, Trust};
+use crate::telemetry::MemberStandings;
 
 /// The members with what is known of each: takes in what they show, keeps their cards, and says
 /// whose answers count.
@@ -34,6 +35,8 @@ struct State {
     busy: Vec<bool>,
     /// What was last logged of each.
     reasons: Vec<Option<String>>,
+    /// What is shown of each.
+    standings: MemberStandings,
 }
 
 impl Roster {
@@ -42,6 +45,7 @@ impl Roster {
         set: MemberSet,
         enforced: bool,
         ambient: Ambient,
+        standings: MemberStandings,
     ) -> Arc<Self> {
         let ids: Vec<MemberId> = members.iter().map(|member| member.id().clone()).collect();
         let count = ids.len();
@@ -53,6 +57,7 @@ impl Roster {
                 strangers: vec![true; count],
                 busy: vec![false; count],
                 reasons: vec![None; count],
+                standings,
             }),
             set,
             learned: Notify::new(),
@@ -89,7 +94,13 @@ impl Roster {
             return Err(error);
         }
         state.strangers[member] = false;
+        state.show_all(self.ambient.clock.now());
         Ok(())
+    }
+
+    /// Takes note that requests to the member begin to fail, or are answered again.
+    pub(crate) fn failing(&self, member: usize, failing: bool) {
+        self.state().standings.failing(member, failing);
     }
 
     /// Resolves once the member may be asked, or with why it may not. While the set is being
@@ -120,6 +131,7 @@ impl Roster {
     ) -> Result<(), Distrust> {
         let mut state = self.state();
         let verdict = state.trust.counts(member, sent, incarnation);
+        state.standings.judged(member, verdict.is_ok());
         state.log(member, verdict.as_ref().err(), &self.ambient);
         verdict
     }
@@ -136,6 +148,7 @@ impl Roster {
             let mut state = self.state();
             state.strangers[member] = false;
             let learned = state.trust.present(member, presence, at);
+            state.show_all(at.received);
             let draw = &mut || Life::random(&*self.ambient.entropy);
             let mut steps = state.trust.card_steps(draw);
             let idle = !state.busy.contains(&true);
@@ -252,6 +265,15 @@ impl Roster {
 }
 
 impl State {
+    /// Shows of all that were heard whether their answers count: what one says may be of another.
+    fn show_all(&mut self, now: BootInstant) {
+        let heard = self.strangers.iter().enumerate();
+        for (member, _) in heard.filter(|(_, is_stranger)| !**is_stranger) {
+            let counts = self.trust.counts(member, now, None).is_ok();
+            self.standings.judged(member, counts);
+        }
+    }
+
     /// Logs when the reason changes for which a member does not count.
     fn log(&mut self, member: usize, distrust: Option<&Distrust>, ambient: &Ambient) {
         let reason = distrust.map(ToString::to_string);

@@ -4,6 +4,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 use crate::attempt::{LostReason, Release, Renewal};
 use crate::background;
@@ -16,6 +17,7 @@ use crate::quorum::link::{Dated, Link};
 use crate::quorum::tally::{Tally, Verdict, Word};
 use crate::quorum::under_way::UnderWay;
 use crate::quorum::waiting::Vigil;
+use crate::telemetry::spans;
 
 /// Renews leases on all members at once; done when each one's fate is decided. What a minority
 /// forgot is put back behind the caller's back, once all have answered.
@@ -27,7 +29,9 @@ pub(crate) async fn renew(links: &[Arc<Link>], leases: &[Held], limit: Duration)
         limit,
         fates: leases.iter().map(|_| Fate::new(links.len())).collect(),
     };
-    background::spawn(round.run(decided));
+    // In a task of its own, and still within the span of whoever asks.
+    let span = spans::round_of_renewals(leases.len(), links.len());
+    background::spawn(round.run(decided).instrument(span));
     renewals.await.unwrap_or_else(|_| {
         let broken = Error::new(ErrorKind::Closed, "the renewal broke off").with_unknown_effect();
         vec![Renewal::Unknown(broken); leases.len()]
@@ -78,6 +82,10 @@ impl Round {
             Ok(dated) => link.doubt(dated),
             Err(error) => Some(error.clone()),
         };
+        spans::answered(link.member().id(), || match (answer, &doubt) {
+            (_, Some(error)) | (Err(error), None) => Err(error),
+            (Ok(dated), None) => Ok(in_a_word(&dated.answer)),
+        });
         let words = answer.as_ref().map(|dated| dated.answer.as_slice());
         for (index, fate) in self.fates.iter_mut().enumerate() {
             let word = words.ok().and_then(|words| words.get(index));
@@ -102,6 +110,14 @@ impl Round {
             }
         });
         join_all(healing).await;
+    }
+}
+
+fn in_a_word(answers: &[Renewal]) -> &'static str {
+    if answers.iter().all(|it| matches!(it, Renewal::Renewed)) {
+        "renewed"
+    } else {
+        "not all renewed"
     }
 }
 
@@ -194,6 +210,11 @@ pub(crate) async fn release(
     while tally.verdict() == Verdict::Open
         && let Some((place, outcome)) = under_way.next().await
     {
+        let word = |outcome: &Release| match outcome {
+            Release::Released => "released",
+            Release::WasLost => "was lost",
+        };
+        spans::answered(links[place].member().id(), || outcome.as_ref().map(word));
         tally.count(match outcome {
             Ok(Release::Released) => Word::Stood,
             Ok(Release::WasLost) => Word::Lost(LostReason::Gone),

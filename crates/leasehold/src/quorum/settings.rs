@@ -10,6 +10,7 @@ use crate::quorum::Quorum;
 use crate::quorum::link::Link;
 use crate::quorum::roster::Roster;
 use crate::quorum::waiting::Waits;
+use crate::telemetry::{self, MemberStandings};
 
 /// What a quorum is built from, again whenever one of them is set.
 #[derive(Clone, Debug)]
@@ -53,7 +54,10 @@ impl Settings {
             Some(rules) => rules == TrustRules::Enforced,
             None => self.members.len() >= 3,
         };
-        let roster = Roster::new(self.members.clone(), set, enforced, self.ambient.clone());
+        let store = describe(&self.members);
+        let standings = MemberStandings::new(&store, self.members.len());
+        let (members, ambient) = (self.members.clone(), self.ambient.clone());
+        let roster = Roster::new(members, set, enforced, ambient, standings);
         let gap = Some(self.foreign_gap).filter(|gap| !gap.is_zero());
         let (waits, errands) = Waits::new(self.members.len(), gap, self.ambient.clone());
         let link = |place| {
@@ -66,9 +70,19 @@ impl Settings {
             links,
             waits,
             errands,
+            hand_over: telemetry::hand_over(&store),
             settings: self,
         }
     }
+}
+
+/// The only member, or the quorum with all its members, in a few words.
+pub(super) fn describe(members: &[Arc<dyn Member>]) -> String {
+    if let [only] = members {
+        return only.describe();
+    }
+    let ids: Vec<_> = members.iter().map(|member| member.id().as_str()).collect();
+    format!("quorum of {} ({})", ids.len(), ids.join(", "))
 }
 
 impl Quorum {

@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use tracing::{Instrument as _, Span};
 
 use crate::BoxFuture;
 use crate::background;
@@ -25,6 +26,20 @@ impl<T: Send + 'static> UnderWay<T> {
     /// From now on `request` is under way, too.
     pub(crate) fn push(&mut self, request: impl Future<Output = T> + Send + 'static) {
         self.0.push(Box::pin(request));
+    }
+
+    /// From now on `request` is under way, and whatever it tells is within `span`.
+    pub(crate) fn push_within(
+        &mut self,
+        span: &Span,
+        request: impl Future<Output = T> + Send + 'static,
+    ) {
+        // Where nobody listens it has no room for a span.
+        if span.is_disabled() {
+            self.push(request);
+        } else {
+            self.push(request.instrument(span.clone()));
+        }
     }
 
     /// The next answer; `None` once all have come in.

@@ -24,5 +24,6 @@ mod scene;
 mod sending;
 mod sets;
 mod sharing;
+mod telemetry;
 mod trust;
 mod waking;

@@ -38,7 +38,8 @@ impl Link {
     /// Hands on what is reserved for a wait that is over. Where that fails the reservation lapses.
     pub(crate) async fn pass_on(self: &Arc<Self>, hint: Hint) {
         let waiter = hint.waiter;
-        tracing::debug!(key = %hint.key, %waiter, "a turn that is not needed is passed on");
+        let client = waiter.client();
+        tracing::debug!(key = %hint.key, %client, "a turn that is not needed is passed on");
         self.leave_queue(&hint.key, waiter).await;
     }
 

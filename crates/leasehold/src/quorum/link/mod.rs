@@ -168,10 +168,12 @@ impl Link {
         match error {
             Some(error) if !state.failing => {
                 state.failing = true;
+                self.roster.failing(self.place, true);
                 tracing::warn!(%member, reason = error.reason(), "member does not count");
             }
             None if state.failing => {
                 state.failing = false;
+                self.roster.failing(self.place, false);
                 tracing::info!(%member, "member answers again");
             }
             _ => {}
@@ -225,6 +227,7 @@ async fn probe(link: Weak<Link>) {
         let mut state = link.state();
         state.silent = None;
         state.failing = false;
+        link.roster.failing(link.place, false);
         tracing::info!(member = %link.member.id(), "member answers again");
         return;
     }

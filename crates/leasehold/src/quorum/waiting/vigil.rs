@@ -5,6 +5,7 @@ use tokio::sync::watch;
 use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Busy};
 use crate::claim::Claim;
+use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::key::Key;
@@ -176,6 +177,11 @@ impl Vigil {
         }
         self.board.send_modify(|board| board.requeued(member));
         Departure::Requeue(self.ticket)
+    }
+
+    /// When the first member said that it is its turn, of those whose word led to the last attempt.
+    pub(crate) fn told(&self) -> Option<BootInstant> {
+        self.board.borrow().led_by()
     }
 
     /// Whether it may stand in a member's queue.

@@ -19,6 +19,8 @@ pub(super) struct Board {
     seats: Vec<Seat>,
     /// When the last attempt began: none has, to begin with.
     asked: Option<BootInstant>,
+    /// The first word that it is this waiter's turn, of those that led up to it.
+    led_by: Option<BootInstant>,
     /// Drawn with it: spreads what many waiters would otherwise do at once.
     random: u64,
     /// How many attempts in a row were made on the word of a minority, or after one for a permit that
@@ -58,6 +60,7 @@ impl Board {
         Self {
             seats: vec![Seat::default(); members],
             asked: None,
+            led_by: None,
             random: 0,
             fruitless: 0,
         }
@@ -73,6 +76,7 @@ impl Board {
             0
         };
         self.asked = Some(now);
+        self.led_by = self.seats.iter().filter_map(|seat| seat.told).min();
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
@@ -82,6 +86,11 @@ impl Board {
             // Before, it is an attempt for another reason.
             seat.soon.take_if(|soon| *soon <= now);
         }
+    }
+
+    /// When the first member said that it is this waiter's turn, if that led up to the last attempt.
+    pub(super) fn led_by(&self) -> Option<BootInstant> {
+        self.led_by
     }
 
     /// The member is asked: from now on it may have the waiter in its queue.

@@ -42,6 +42,19 @@ fn a_waiter_tries_at_once_when_a_majority_says_that_it_is_its_turn() {
 }
 
 #[test]
+fn an_attempt_is_led_by_the_first_word_since_the_one_before() {
+    let mut board = waiting(3, 2, 30_000);
+    assert_eq!(board.led_by(), None);
+    board.hint(2, Word::YourTurn, None, at(1_100));
+    board.hint(0, Word::YourTurn, None, at(1_103));
+    assert_eq!(board.led_by(), None, "no attempt was made yet");
+    board.begin(at(1_104), 0);
+    assert_eq!(board.led_by(), soon(1_100));
+    board.begin(at(2_000), 0);
+    assert_eq!(board.led_by(), None, "the next one had another reason");
+}
+
+#[test]
 fn a_minoritys_word_is_good_for_an_attempt_and_for_fewer_each_time() {
     let mut board = waiting(5, 1, 30_000);
     let mut now = 1_100;

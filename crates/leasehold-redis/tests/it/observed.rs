@@ -1,0 +1,107 @@
+//! What a client of real servers tells of itself.
+
+use std::time::Duration;
+
+use leasehold::telemetry::{
+    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, LOST, MEMBERS, RELEASES, RENEWAL,
+};
+use leasehold::{Client, LostReason, blocking};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisServer, until};
+use leasehold_testkit::telemetry::{TestRecorder, Witness};
+
+const PASSWORD: &str = "a-word-that-nobody-may-see";
+const TTL: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
+    let server = RedisServer::builder().password(PASSWORD).start();
+    let recorder = TestRecorder::new();
+    let client =
+        || recorder.scope(|| blocking::Client::new(RedisMember::new(server.url()).unwrap()));
+    let (holder, waiter) = (client(), client());
+    let count = |name: &str, labels: &[(&str, &str)]| recorder.samples(name, labels).len();
+    let guard = holder.lock("x").ttl(TTL).acquire().unwrap();
+    assert_eq!(recorder.sum(HELD.name, &[]), 1.0);
+    assert!(waiter.lock("x").try_acquire().unwrap().is_none());
+    let wait = Duration::from_millis(200);
+    let error = waiter.lock("x").wait(wait).acquire().unwrap_err();
+    assert!(error.is_busy());
+    let waited = recorder.samples(ACQUIRE_WAIT.name, &[("outcome", "timeout")]);
+    assert!(waited.len() == 1 && waited[0] >= 0.2, "{waited:?}");
+    until("a renewal", || {
+        count(RENEWAL.name, &[("outcome", "renewed")]) >= 1
+    });
+    // A hand-over between the two, once nobody else is in the queue.
+    until("the wait has left", || {
+        holder.waiters("x").unwrap().is_empty()
+    });
+    let granted = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| waiter.lock("x").acquire().unwrap());
+        until("somebody waits", || {
+            !holder.waiters("x").unwrap().is_empty()
+        });
+        guard.release().unwrap();
+        waiting.join().unwrap()
+    });
+    let hand_overs = recorder.samples(HAND_OVER.name, &[]);
+    assert!(
+        hand_overs.len() == 1 && hand_overs[0] > 0.0,
+        "{hand_overs:?}"
+    );
+    granted.release().unwrap();
+    // A loss.
+    let guard = holder.lock("y").ttl(TTL).acquire().unwrap();
+    server.command(&["DEL", "y"]);
+    assert_eq!(guard.wait_lost(), LostReason::Gone);
+    drop(guard);
+    until("all is freed", || recorder.sum(RELEASES.name, &[]) == 3.0);
+    for (name, label, value, expected) in [
+        (ACQUIRE_WAIT.name, "outcome", "granted", 3),
+        (ACQUIRE_WAIT.name, "outcome", "busy", 1),
+        (HOLD.name, "end", "released", 2),
+        (HOLD.name, "end", "lost", 1),
+        (LOST.name, "reason", "gone", 1),
+        (ATTEMPTS.name, "outcome", "granted", 3),
+        (RELEASES.name, "outcome", "released", 2),
+        (RELEASES.name, "outcome", "was_lost", 1),
+    ] {
+        assert_eq!(count(name, &[(label, value)]), expected, "{name} {value}");
+    }
+    assert_eq!(recorder.sum(LOST.name, &[]), 1.0);
+    assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
+    assert_eq!(recorder.sum(CONTENDED.name, &[]), 3.0);
+    // Each client has its own view of the only member.
+    let counting = recorder.sum(MEMBERS.name, &[("state", "counting")]);
+    assert_eq!(counting, 2.0);
+    for (name, labels) in recorder.asked_for() {
+        assert_eq!(labels["store"], holder.describe(), "{name}");
+        assert!(!labels["store"].contains(PASSWORD));
+    }
+}
+
+#[tokio::test]
+async fn spans_name_no_password_and_no_owner() {
+    let server = RedisServer::builder().password(PASSWORD).start();
+    let witness = Witness::new();
+    let _watching = witness.watch();
+    let member = RedisMember::new(server.url()).unwrap();
+    let client = Client::builder(member).on_current_runtime().build();
+    let guard = client.lock("x").ttl(TTL).acquire().await.unwrap();
+    assert!(client.lock("x").try_acquire().await.unwrap().is_none());
+    guard.deadline_moved(guard.deadline()).await;
+    let owner = guard.owner().to_string();
+    let (_, nonce) = owner.split_once('.').unwrap();
+    guard.release().await.unwrap();
+    let names = |name: &str| witness.named(name).len();
+    let counts = ["acquire", "round", "renewal", "release"].map(names);
+    assert_eq!((counts[0], counts[1], counts[3]), (2, 2, 1), "{counts:?}");
+    assert!(counts[2] >= 1, "{counts:?}");
+    let acquire = &witness.named("acquire")[1];
+    assert_eq!(acquire.fields["outcome"], "busy");
+    let values = witness.values();
+    for secret in [PASSWORD, nonce, "redis://"] {
+        let told = values.iter().find(|value| value.contains(secret));
+        assert_eq!(told, None);
+    }
+}

@@ -1,0 +1,7 @@
+//! What a library tells of itself, as tests see it: metrics and spans.
+
+mod recorder;
+mod witness;
+
+pub use recorder::TestRecorder;
+pub use witness::{SeenEvent, SeenSpan, Witness};

@@ -1,0 +1,164 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+
+/// Keeps every value of every metric, of whoever was built within its [`scope`](Self::scope): on whichever
+/// thread it is told.
+#[derive(Clone, Debug, Default)]
+pub struct TestRecorder(Arc<Mutex<Book>>);
+
+#[derive(Debug, Default)]
+struct Book {
+    series: BTreeMap<Series, Arc<Values>>,
+    described: BTreeMap<String, Option<Unit>>,
+}
+
+/// A name with its labels.
+type Series = (String, BTreeMap<String, String>);
+
+/// What was told, one after the other. A counter and a gauge are worth their sum.
+#[derive(Debug, Default)]
+struct Values(Mutex<Vec<f64>>);
+
+impl TestRecorder {
+    /// A recorder that was told nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs `build`, and records whatever is built meanwhile.
+    pub fn scope<T>(&self, build: impl FnOnce() -> T) -> T {
+        metrics::with_local_recorder(self, build)
+    }
+
+    /// All values of a histogram, one after the other, of the series that have these labels.
+    pub fn samples(&self, name: &str, labels: &[(&str, &str)]) -> Vec<f64> {
+        let book = self.book();
+        let matching = book.series.iter().filter(|((series, all), _)| {
+            let has =
+                |(label, value): &(&str, &str)| all.get(*label).map(String::as_str) == Some(*value);
+            series == name && labels.iter().all(has)
+        });
+        matching.flat_map(|(_, values)| values.all()).collect()
+    }
+
+    /// What a counter or a gauge has come to, over the series that have these labels.
+    pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.samples(name, labels).iter().sum()
+    }
+
+    /// The names, each with its labels, of which a value was told.
+    pub fn told(&self) -> BTreeSet<Series> {
+        let book = self.book();
+        let told = book
+            .series
+            .iter()
+            .filter(|(_, values)| !values.all().is_empty());
+        told.map(|(series, _)| series.clone()).collect()
+    }
+
+    /// The names, each with its labels, that were asked for.
+    pub fn asked_for(&self) -> BTreeSet<Series> {
+        self.book().series.keys().cloned().collect()
+    }
+
+    /// The names that were described, each with its unit.
+    pub fn described(&self) -> BTreeMap<String, Option<Unit>> {
+        self.book().described.clone()
+    }
+
+    fn values(&self, key: &Key) -> Arc<Values> {
+        let labels = key.labels();
+        let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
+        let series = (key.name().to_owned(), labels.collect());
+        Arc::clone(self.book().series.entry(series).or_default())
+    }
+
+    fn describe(&self, name: &KeyName, unit: Option<Unit>) {
+        self.book().described.insert(name.as_str().to_owned(), unit);
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recorder for TestRecorder {
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, _: SharedString) {
+        self.describe(&name, unit);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, _: SharedString) {
+        self.describe(&name, unit);
+    }
+
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, _: SharedString) {
+        self.describe(&name, unit);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.values(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.values(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.values(key))
+    }
+}
+
+impl Values {
+    fn tell(&self, value: f64) {
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        values.push(value);
+    }
+
+    fn all(&self) -> Vec<f64> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The same as a step from what it is worth so far.
+    fn set(&self, value: f64) {
+        let now: f64 = self.all().iter().sum();
+        self.tell(value - now);
+    }
+}
+
+impl CounterFn for Values {
+    fn increment(&self, value: u64) {
+        self.tell(value as f64);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.set(value as f64);
+    }
+}
+
+impl GaugeFn for Values {
+    fn increment(&self, value: f64) {
+        self.tell(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.tell(-value);
+    }
+
+    fn set(&self, value: f64) {
+        Self::set(self, value);
+    }
+}
+
+impl HistogramFn for Values {
+    fn record(&self, value: f64) {
+        self.tell(value);
+    }
+}

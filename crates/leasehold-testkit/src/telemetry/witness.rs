@@ -1,0 +1,165 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Level, Metadata, Subscriber, span};
+
+/// Sees every span and event of Leasehold, of every level, on the thread that it
+/// [watches](Self::watch).
+#[derive(Clone, Debug, Default)]
+pub struct Witness(Arc<Mutex<Log>>);
+
+#[derive(Debug, Default)]
+struct Log {
+    spans: Vec<SeenSpan>,
+    events: Vec<SeenEvent>,
+    /// The spans that are entered, the last one on top.
+    entered: Vec<usize>,
+}
+
+/// A span.
+#[derive(Clone, Debug)]
+pub struct SeenSpan {
+    /// Its name.
+    pub name: &'static str,
+    /// Its level.
+    pub level: Level,
+    /// The place, among all spans, of the one that it is in.
+    pub parent: Option<usize>,
+    /// The names of all its fields, in order, told or not.
+    pub declared: Vec<&'static str>,
+    /// What its fields were when last they were told.
+    pub fields: BTreeMap<&'static str, String>,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub struct SeenEvent {
+    /// The place, among all spans, of the one that it is in.
+    pub span: Option<usize>,
+    /// Its level.
+    pub level: Level,
+    /// Its fields, the message among them.
+    pub fields: BTreeMap<&'static str, String>,
+}
+
+impl Witness {
+    /// One that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Watches the calling thread until what is returned is dropped.
+    pub fn watch(&self) -> DefaultGuard {
+        tracing::subscriber::set_default(self.clone())
+    }
+
+    /// All spans, in the order in which they began.
+    pub fn spans(&self) -> Vec<SeenSpan> {
+        self.log().spans.clone()
+    }
+
+    /// The spans of that name.
+    pub fn named(&self, name: &str) -> Vec<SeenSpan> {
+        let mut spans = self.spans();
+        spans.retain(|span| span.name == name);
+        spans
+    }
+
+    /// All events, in order.
+    pub fn events(&self) -> Vec<SeenEvent> {
+        self.log().events.clone()
+    }
+
+    /// Whether any span is entered at this moment.
+    pub fn is_within(&self) -> bool {
+        !self.log().entered.is_empty()
+    }
+
+    /// Every value of every field that was ever seen.
+    pub fn values(&self) -> Vec<String> {
+        let log = self.log();
+        let spans = log.spans.iter().flat_map(|span| span.fields.values());
+        let events = log.events.iter().flat_map(|event| event.fields.values());
+        spans.chain(events).cloned().collect()
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn place(id: &span::Id) -> usize {
+    id.into_u64() as usize - 1
+}
+
+impl Subscriber for Witness {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("leasehold")
+    }
+
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let mut log = self.log();
+        let metadata = attributes.metadata();
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let parent = match attributes.parent() {
+            Some(parent) => Some(place(parent)),
+            None if attributes.is_contextual() => log.entered.last().copied(),
+            None => None,
+        };
+        let span = SeenSpan {
+            name: metadata.name(),
+            level: *metadata.level(),
+            parent,
+            declared: metadata.fields().iter().map(|it| it.name()).collect(),
+            fields: fields.0,
+        };
+        log.spans.push(span);
+        span::Id::from_u64(log.spans.len() as u64)
+    }
+
+    fn record(&self, id: &span::Id, values: &span::Record<'_>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        self.log().spans[place(id)].fields.extend(fields.0);
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let mut log = self.log();
+        let seen = SeenEvent {
+            span: log.entered.last().copied(),
+            level: *event.metadata().level(),
+            fields: fields.0,
+        };
+        log.events.push(seen);
+    }
+
+    fn enter(&self, id: &span::Id) {
+        self.log().entered.push(place(id));
+    }
+
+    fn exit(&self, id: &span::Id) {
+        let left = self.log().entered.pop();
+        assert_eq!(left, Some(place(id)), "spans are left in another order");
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+}

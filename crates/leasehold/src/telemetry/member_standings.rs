@@ -1,0 +1,80 @@
+use metrics::Gauge;
+
+use super::metric::MEMBERS;
+use super::registry::{Each, Registry};
+use super::words::Standing;
+
+/// How each member of a quorum stands, as far as that is shown: one count for each standing, and every
+/// member in one of them while the quorum lives.
+#[derive(Debug)]
+pub(crate) struct MemberStandings {
+    counts: Each<Standing, Gauge>,
+    members: Vec<Facts>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Facts {
+    /// Its last answer was an error, or did not come.
+    failing: bool,
+    /// Whether its answers count; `None` until it was heard.
+    counts: Option<bool>,
+}
+
+impl Facts {
+    fn standing(self) -> Standing {
+        match (self.failing, self.counts) {
+            (true, _) => Standing::Failing,
+            (false, Some(true)) => Standing::Counting,
+            (false, Some(false)) => Standing::Distrusted,
+            (false, None) => Standing::Unknown,
+        }
+    }
+}
+
+impl MemberStandings {
+    /// So many members of `store` of which nothing is known, at the recorder that is installed now.
+    pub(crate) fn new(store: &str, members: usize) -> Self {
+        let counts =
+            metrics::with_recorder(|recorder| Registry::new(recorder, store).gauges(&MEMBERS));
+        let standings = Self {
+            counts,
+            members: vec![Facts::default(); members],
+        };
+        for facts in &standings.members {
+            standings.counts.of(facts.standing()).increment(1);
+        }
+        standings
+    }
+
+    /// Requests to the member begin to fail, or are answered again.
+    pub(crate) fn failing(&mut self, member: usize, failing: bool) {
+        let counts = self.members[member].counts;
+        self.set(member, Facts { failing, counts });
+    }
+
+    /// Whether the member's answers count, from now on.
+    pub(crate) fn judged(&mut self, member: usize, counts: bool) {
+        let facts = self.members[member];
+        // Asked with every answer: there is hardly ever anything new.
+        if facts.counts != Some(counts) {
+            let counts = Some(counts);
+            self.set(member, Facts { counts, ..facts });
+        }
+    }
+
+    fn set(&mut self, member: usize, facts: Facts) {
+        let before = std::mem::replace(&mut self.members[member], facts).standing();
+        if before != facts.standing() {
+            self.counts.of(before).decrement(1);
+            self.counts.of(facts.standing()).increment(1);
+        }
+    }
+}
+
+impl Drop for MemberStandings {
+    fn drop(&mut self) {
+        for facts in &self.members {
+            self.counts.of(facts.standing()).decrement(1);
+        }
+    }
+}

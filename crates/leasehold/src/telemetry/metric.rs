@@ -1,0 +1,125 @@
+//! The table of all metrics: the one place that names them.
+
+use super::words::{
+    AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd, Words as _,
+};
+
+/// One metric of the library. Each has the label `store`: what [`Client::describe`](crate::Client::describe)
+/// says, which has no credentials. None has the name of a lock, of which there may be any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// The name, as Prometheus wants names to be.
+    pub name: &'static str,
+    /// What can be done with its values.
+    pub kind: MetricKind,
+    /// The other label, if it has one, and all values of that.
+    pub label: Option<(&'static str, &'static [&'static str])>,
+    /// What it measures, in a sentence.
+    pub description: &'static str,
+}
+
+/// The sort of a [`Metric`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Spans, in seconds.
+    Histogram,
+    /// How often something happened, since the process began.
+    Counter,
+    /// How many there are now.
+    Gauge,
+}
+
+/// How long callers waited for locks.
+pub const ACQUIRE_WAIT: Metric = Metric {
+    name: "leasehold_acquire_wait_seconds",
+    kind: MetricKind::Histogram,
+    label: Some(("outcome", WaitEnd::WORDS)),
+    description: "From the call of acquire or try_acquire to its outcome",
+};
+
+/// How often stores were asked for locks.
+pub const ATTEMPTS: Metric = Metric {
+    name: "leasehold_attempts_total",
+    kind: MetricKind::Counter,
+    label: Some(("outcome", AttemptEnd::WORDS)),
+    description: "Attempts to take a lock: times that the store was asked",
+};
+
+/// How many calls found their lock busy.
+pub const CONTENDED: Metric = Metric {
+    name: "leasehold_contended_total",
+    kind: MetricKind::Counter,
+    label: None,
+    description: "Calls of acquire or try_acquire that found the lock held by somebody else at least once",
+};
+
+/// How long hand-overs took.
+pub const HAND_OVER: Metric = Metric {
+    name: "leasehold_hand_over_seconds",
+    kind: MetricKind::Histogram,
+    label: None,
+    description: "From the first word of a member that it is a waiter's turn to its grant",
+};
+
+/// How many guards are valid.
+pub const HELD: Metric = Metric {
+    name: "leasehold_held",
+    kind: MetricKind::Gauge,
+    label: None,
+    description: "Locks and permits that are held now",
+};
+
+/// How long locks were held.
+pub const HOLD: Metric = Metric {
+    name: "leasehold_hold_seconds",
+    kind: MetricKind::Histogram,
+    label: Some(("end", HoldEnd::WORDS)),
+    description: "From the request that was granted to the release, or to the loss if that came first",
+};
+
+/// How many guards were lost.
+pub const LOST: Metric = Metric {
+    name: "leasehold_lost_total",
+    kind: MetricKind::Counter,
+    label: Some(("reason", Loss::WORDS)),
+    description: "Guards that were lost before they were given back",
+};
+
+/// How the members of a quorum are.
+pub const MEMBERS: Metric = Metric {
+    name: "leasehold_members",
+    kind: MetricKind::Gauge,
+    label: Some(("state", Standing::WORDS)),
+    description: "Members of the store, by what was last heard of them",
+};
+
+/// How releases went.
+pub const RELEASES: Metric = Metric {
+    name: "leasehold_releases_total",
+    kind: MetricKind::Counter,
+    label: Some(("outcome", ReleaseEnd::WORDS)),
+    description: "Locks that were given back, by what the store answered",
+};
+
+/// How long renewals took.
+pub const RENEWAL: Metric = Metric {
+    name: "leasehold_renewal_seconds",
+    kind: MetricKind::Histogram,
+    label: Some(("outcome", RenewalEnd::WORDS)),
+    description: "From the sending of a renewal to what came of it, for each lease",
+};
+
+/// All metrics, in the order of their names.
+pub const METRICS: &[Metric] = &[
+    ACQUIRE_WAIT,
+    ATTEMPTS,
+    CONTENDED,
+    HAND_OVER,
+    HELD,
+    HOLD,
+    LOST,
+    MEMBERS,
+    RELEASES,
+    RENEWAL,
+];

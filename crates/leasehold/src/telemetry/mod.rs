@@ -1,0 +1,35 @@
+//! What the library tells of itself: metrics, through the [`metrics`] facade, and [`tracing`] spans.
+//!
+//! Nothing is recorded unless the program installs a recorder, before it builds its stores and its
+//! clients: they ask for their metrics once, when they are built. [`METRICS`] has all names, and
+//! [`manual::observing`](crate::manual::observing) says what each one means, and which alerts are worth having.
+//!
+//! # Examples
+//!
+//! ```
+//! use leasehold::telemetry::{METRICS, MetricKind};
+//!
+//! // Whoever installs a recorder sets its buckets by name.
+//! let histograms = METRICS.iter().filter(|metric| metric.kind == MetricKind::Histogram);
+//! assert!(histograms.clone().all(|metric| metric.name.ends_with("_seconds")));
+//! assert!(histograms.count() > 0);
+//! ```
+
+mod client_metrics;
+mod hold_meter;
+mod member_standings;
+mod metric;
+mod registry;
+pub(crate) mod spans;
+mod words;
+
+pub use metric::{
+    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, LOST, MEMBERS, METRICS, Metric,
+    MetricKind, RELEASES, RENEWAL,
+};
+
+pub(crate) use client_metrics::ClientMetrics;
+pub(crate) use hold_meter::HoldMeter;
+pub(crate) use member_standings::MemberStandings;
+pub(crate) use registry::hand_over;
+pub(crate) use words::{AttemptEnd, HoldEnd, ReleaseEnd, RenewalEnd, WaitEnd, Words};

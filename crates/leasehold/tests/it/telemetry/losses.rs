@@ -1,0 +1,135 @@
+//! Every reason for which a guard is lost.
+
+use std::time::Duration;
+
+use leasehold::telemetry::{HELD, HOLD, RENEWAL};
+use leasehold::{Break, Key, LostReason};
+use leasehold_testkit::telemetry::TestRecorder;
+use leasehold_testkit::{Call, Fault};
+
+use super::told::Told;
+use crate::scene::{MARGIN, TTL};
+
+fn assert_told(told: &Told, reason: &str) {
+    told.assert_lost_only(reason);
+    assert_eq!(told.counts(&[HELD, HOLD]), ["hold_seconds lost 1"]);
+}
+
+pub(super) async fn unreachable() -> TestRecorder {
+    let told = Told::single();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.members[0].set(Fault::Unreachable);
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
+    assert_told(&told, "unreachable");
+    assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
+    // It is told once, whoever asks and whatever becomes of the guard.
+    assert!(!guard.is_valid());
+    drop(guard);
+    told.scene.settle().await;
+    assert_told(&told, "unreachable");
+    told.recorder
+}
+
+pub(super) async fn expired() -> TestRecorder {
+    let told = Told::single();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.members[0].set(Fault::Slow(Duration::from_secs(1)));
+    while told.scene.count(0, |call| matches!(call, Call::Renew(_))) == 0 {
+        told.scene.pass(Duration::from_millis(100)).await;
+    }
+    // While a renewal is under way.
+    told.scene.ambient.clock.stood_still(TTL);
+    assert!(!guard.is_valid());
+    assert_told(&told, "expired");
+    told.recorder
+}
+
+pub(super) async fn stood_still() -> TestRecorder {
+    let told = Told::single();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.ambient.clock.stood_still(TTL);
+    assert!(!guard.is_valid());
+    assert_told(&told, "stood_still");
+    assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
+    told.recorder
+}
+
+fn forget(told: &Told) {
+    for store in &told.scene.stores {
+        store.forget(&Key::new("x").expect("a name"));
+    }
+}
+
+pub(super) async fn taken() -> TestRecorder {
+    let told = Told::quorum(3);
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    forget(&told);
+    let thief = told.scene.other_client();
+    let _stolen = thief.lock("x").acquire().await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::Taken);
+    told.assert_lost_only("taken");
+    assert_eq!(told.spans(&RENEWAL, "lost").len(), 1);
+    told.recorder
+}
+
+pub(super) async fn gone() -> TestRecorder {
+    let told = Told::single();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    forget(&told);
+    assert_eq!(guard.lost().await, LostReason::Gone);
+    assert_told(&told, "gone");
+    told.recorder
+}
+
+pub(super) async fn broken() -> TestRecorder {
+    let told = Told::quorum(3);
+    let operator = told.scene.other_client();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.settle().await;
+    let breaking = operator.break_lock("x", guard.fence(), Break::at_once());
+    breaking.await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::Broken);
+    assert_told(&told, "broken");
+    told.recorder
+}
+
+pub(super) async fn max_hold() -> TestRecorder {
+    let told = Told::single();
+    let longest = Duration::from_secs(5);
+    let lock = told.scene.client.lock("x").max_hold(longest);
+    let guard = lock.acquire().await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::MaxHold);
+    assert_told(&told, "max_hold");
+    assert_eq!(told.spans(&HOLD, "lost"), [longest]);
+    told.recorder
+}
+
+pub(super) async fn given_up() -> TestRecorder {
+    let told = Told::single();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.pass(Duration::from_secs(2)).await;
+    guard.give_up();
+    assert_told(&told, "given_up");
+    assert_eq!(told.spans(&HOLD, "lost"), [Duration::from_secs(2)]);
+    told.recorder
+}
+
+macro_rules! each_is_told {
+    ($($name:ident => $scene:ident,)+) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $name() {
+            $scene().await;
+        }
+    )+};
+}
+
+each_is_told! {
+    a_loss_by_silence_is_told_at_its_deadline_and_once => unreachable,
+    a_loss_while_a_renewal_is_under_way_is_told => expired,
+    a_loss_by_standing_still_is_told_when_it_is_noticed => stood_still,
+    a_loss_to_somebody_else_is_told => taken,
+    a_loss_of_the_lease_at_the_store_is_told => gone,
+    a_loss_to_an_operator_is_told => broken,
+    a_loss_by_the_longest_hold_is_told => max_hold,
+    a_guard_that_is_given_up_is_told => given_up,
+}

@@ -1,0 +1,315 @@
+//! Each scene returns its recorder, so that all of them together can be held against the manual.
+
+use std::time::Duration;
+
+use leasehold::telemetry::{
+    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, MEMBERS, RELEASES, RENEWAL,
+};
+use leasehold::{Ended, ErrorKind, Key, background};
+use leasehold_testkit::telemetry::TestRecorder;
+use leasehold_testkit::{Call, Fault};
+
+use super::told::Told;
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, WAIT, take};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// As close as virtual time, which goes in milliseconds, lets two spans be.
+fn assert_close(spans: &[Duration], expected: &[Duration]) {
+    let close = |(a, b): (&Duration, &Duration)| a.abs_diff(*b) <= Duration::from_millis(20);
+    assert!(
+        spans.len() == expected.len() && spans.iter().zip(expected).all(close),
+        "{spans:?} and not {expected:?}"
+    );
+}
+
+pub(super) async fn granted_and_released() -> TestRecorder {
+    let told = Told::quorum(3);
+    let way = Duration::from_millis(200);
+    told.scene.members[1].set(Fault::Slow(way));
+    told.scene.members[2].set(Fault::Slow(way));
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    assert_eq!(told.sum(&HELD, ""), 1.0);
+    assert_close(&told.spans(&ACQUIRE_WAIT, "granted"), &[way]);
+    told.scene.pass(3 * SECOND).await;
+    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_close(&told.spans(&HOLD, "released"), &[3 * SECOND + way]);
+    told.scene.settle().await;
+    assert_eq!(
+        told.all_counts(),
+        [
+            "acquire_wait_seconds granted 1",
+            "attempts_total granted 1",
+            "hold_seconds released 1",
+            "releases_total released 1",
+        ]
+    );
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_taken_and_given_back_is_told_once() {
+    granted_and_released().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_guard_is_one_hold_and_one_that_is_dropped_is_given_back() {
+    let told = Told::single();
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    let share = guard.share();
+    drop(guard);
+    told.scene.settle().await;
+    assert_eq!(told.counts(&[HELD, RELEASES]), ["held 1"]);
+    drop(share);
+    told.scene.settle().await;
+    let expected = ["hold_seconds released 1", "releases_total released 1"];
+    assert_eq!(told.counts(&[HELD, HOLD, RELEASES]), expected);
+}
+
+pub(super) async fn contended() -> TestRecorder {
+    let told = Told::quorum(3);
+    let other = told.other_client();
+    let guard = other.lock("x").acquire().await.unwrap();
+    let lock = told.scene.client.lock("x");
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    let wait = 2 * SECOND;
+    let error = lock.clone().wait(wait).acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    let [waited] = told.spans(&ACQUIRE_WAIT, "timeout")[..] else {
+        panic!("one timeout: {:?}", told.all_counts())
+    };
+    assert!(waited >= wait && waited < wait + SECOND, "{waited:?}");
+    assert_eq!(told.spans(&ACQUIRE_WAIT, "busy"), [Duration::ZERO]);
+    assert_eq!(told.sum(&CONTENDED, ""), 2.0);
+    // It is told of its turn by the third call, and that is granted.
+    let waiting = background::spawn(lock.acquire());
+    told.scene.pass(3 * SECOND).await;
+    assert!(told.spans(&HAND_OVER, "").is_empty());
+    let way = Duration::from_millis(30);
+    for member in &told.scene.members {
+        member.set(Fault::Slow(way));
+    }
+    guard.release().await.unwrap();
+    let guard = waiting.await.unwrap().unwrap();
+    let [hand_over] = told.spans(&HAND_OVER, "")[..] else {
+        panic!("one hand-over: {:?}", told.all_counts())
+    };
+    // From the word to the answer to the attempt that it led to.
+    assert!(hand_over >= way && hand_over < 4 * way, "{hand_over:?}");
+    assert_eq!(told.sum(&CONTENDED, ""), 3.0);
+    assert_eq!(told.spans(&ACQUIRE_WAIT, "granted").len(), 2);
+    assert!(told.sum(&ATTEMPTS, "busy") >= 3.0);
+    assert_eq!(told.sum(&ATTEMPTS, "granted"), 2.0);
+    drop(guard);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn busy_and_timed_out_are_told_apart_and_a_hand_over_is_timed() {
+    contended().await;
+}
+
+pub(super) async fn given_up_waits() -> TestRecorder {
+    let told = Told::single();
+    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let guard = client.lock("x").acquire().await.unwrap();
+    let waiting = background::spawn(client.lock("x").acquire());
+    told.scene.pass(SECOND).await;
+    waiting.abort();
+    told.scene.settle().await;
+    assert_close(&told.spans(&ACQUIRE_WAIT, "cancelled"), &[SECOND]);
+    member.set(Fault::Frozen);
+    let waiting = background::spawn(client.lock("y").try_acquire());
+    told.scene.settle().await;
+    waiting.abort();
+    told.scene.settle().await;
+    assert_eq!(told.sum(&ATTEMPTS, "cut_off"), 1.0);
+    assert_eq!(told.spans(&ACQUIRE_WAIT, "cancelled").len(), 2);
+    member.set(Fault::None);
+    drop(guard);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_is_cancelled_and_its_attempt_cut_off() {
+    given_up_waits().await;
+}
+
+pub(super) async fn failures() -> TestRecorder {
+    let told = Told::single();
+    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let permit = client.semaphore("pool", 2).acquire().await.unwrap();
+    let error = client.semaphore("pool", 3).acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
+    assert_eq!(told.spans(&ACQUIRE_WAIT, "refused").len(), 1);
+    assert_eq!(told.sum(&ATTEMPTS, "failed"), 1.0);
+    member.set(Fault::Unreachable);
+    let lock = client.lock("x").wait(SECOND);
+    assert!(lock.acquire().await.unwrap_err().is_unreachable());
+    member.set(Fault::Slow(TTL));
+    let error = client.lock("x").try_acquire().await.unwrap_err();
+    assert!(error.is_unreachable());
+    assert_eq!(told.sum(&ATTEMPTS, "unknown"), 1.0);
+    assert_eq!(told.spans(&ACQUIRE_WAIT, "unavailable").len(), 2);
+    assert_eq!(told.sum(&CONTENDED, ""), 0.0);
+    // What breaks a rule is not even asked.
+    let before = told.all_counts();
+    let error = client.lock("").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(told.all_counts(), before);
+    drop(permit);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_told_apart_from_what_cannot_be_asked() {
+    failures().await;
+}
+
+fn renewals(scene: &Scene) -> usize {
+    scene.count(0, |call| matches!(call, Call::Renew(_)))
+}
+
+pub(super) async fn renewed() -> TestRecorder {
+    let told = Told::single();
+    let member = &told.scene.members[0];
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.pass(3 * TTL).await;
+    let count = renewals(&told.scene);
+    assert!(count >= 8, "{count}");
+    assert_eq!(told.spans(&RENEWAL, "renewed"), vec![Duration::ZERO; count]);
+    let way = SECOND / 2;
+    member.set(Fault::Slow(way));
+    while renewals(&told.scene) == count {
+        told.scene.pass(way).await;
+    }
+    told.scene.pass(way).await;
+    let last = told.spans(&RENEWAL, "renewed").split_off(count);
+    assert_close(&last, &[way]);
+    member.set(Fault::Unreachable);
+    while !guard.is_in_doubt() {
+        told.scene.pass(SECOND).await;
+    }
+    assert!(!told.spans(&RENEWAL, "unknown").is_empty());
+    assert_eq!(told.sum(&HELD, ""), 1.0, "in doubt is not lost");
+    member.set(Fault::None);
+    drop(guard);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_renewal_is_told_with_the_time_it_took() {
+    renewed().await;
+}
+
+pub(super) async fn handed_on() -> TestRecorder {
+    let told = Told::quorum(3);
+    let client = &told.scene.client;
+    let guard = client.lock("x").acquire().await.unwrap();
+    told.scene.pass(SECOND).await;
+    let handle = guard.into_handle().unwrap();
+    assert_close(&told.spans(&HOLD, "handed_on"), &[SECOND]);
+    assert_eq!(told.sum(&HELD, ""), 0.0);
+    let handle = client.renew(&handle).await.unwrap();
+    assert_eq!(told.sum(&HELD, ""), 0.0, "a renewed handle is no guard");
+    let guard = client.adopt(&handle).await.unwrap();
+    assert_eq!(told.sum(&HELD, ""), 1.0);
+    assert_eq!(told.spans(&RENEWAL, "renewed").len(), 2);
+    told.scene.pass(2 * SECOND).await;
+    guard.release().await.unwrap();
+    assert_close(&told.spans(&HOLD, "released"), &[2 * SECOND]);
+    assert_eq!(told.sum(&HELD, ""), 0.0);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_ends_with_its_handle_and_begins_anew_with_whoever_adopts_it() {
+    handed_on().await;
+}
+
+pub(super) async fn releases() -> TestRecorder {
+    let told = Told::single();
+    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let guard = client.lock("forgotten").acquire().await.unwrap();
+    told.scene.stores[0].forget(&Key::new("forgotten").unwrap());
+    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
+    let guard = guard.acquire().await.unwrap();
+    guard.give_up();
+    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    let guard = client.lock("unheard").acquire().await.unwrap();
+    member.set(Fault::Unreachable);
+    guard.release().await.unwrap_err();
+    let expected = ["was_lost 1", "left_shut 1", "unknown 1"];
+    let expected = expected.map(|end| format!("releases_total {end}"));
+    assert_eq!(told.counts(&[RELEASES]), expected);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_told_by_what_came_of_it() {
+    releases().await;
+}
+
+pub(super) async fn members() -> TestRecorder {
+    let told = Told::quorum(3);
+    assert_eq!(told.counts(&[MEMBERS]), ["members counting 3"]);
+    let member = &told.scene.members[2];
+    member.set(Fault::Unreachable);
+    take(&told.scene.client, "x").await;
+    told.scene.settle().await;
+    let expected = ["members counting 2", "members failing 1"];
+    assert_eq!(told.counts(&[MEMBERS]), expected);
+    member.set(Fault::None);
+    take(&told.scene.client, "x").await;
+    told.scene.settle().await;
+    assert_eq!(told.counts(&[MEMBERS]), ["members counting 3"]);
+    told.scene.stores[1].restart(false);
+    for _ in 0..2 {
+        take(&told.scene.client, "x").await;
+        told.scene.settle().await;
+    }
+    let expected = ["members counting 2", "members distrusted 1"];
+    assert_eq!(told.counts(&[MEMBERS]), expected);
+    told.scene.pass(WAIT).await;
+    take(&told.scene.client, "x").await;
+    told.scene.settle().await;
+    assert_eq!(told.counts(&[MEMBERS]), ["members counting 3"]);
+    // A quorum that asked nobody yet, and one that ends.
+    let stranger = told.recorder.scope(|| told.scene.store());
+    let expected = ["members counting 3", "members unknown 3"];
+    assert_eq!(told.counts(&[MEMBERS]), expected);
+    drop(stranger);
+    drop(told.scene);
+    let left = || told.recorder.sum(MEMBERS.name, &[]);
+    // Its tasks end when they see that it is gone, and the last of them takes its members along.
+    for _ in 0..1_000 {
+        if left() == 0.0 {
+            break;
+        }
+        tokio::time::advance(SECOND).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(left(), 0.0);
+    told.recorder
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_are_counted_by_what_was_last_heard_of_them() {
+    members().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_was_lost_unnoticed_is_told_as_lost_when_it_is_given_back() {
+    let told = Told::quorum(3);
+    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.scene.pass(SECOND).await;
+    // No timer fires: the clock jumps, as after a suspended machine wakes.
+    told.scene.ambient.clock.stood_still(2 * TTL);
+    guard.release().await.unwrap();
+    told.assert_lost_only("stood_still");
+    let lost = told.spans(&HOLD, "lost");
+    assert_close(&lost, &[TTL - QUORUM_MARGIN]);
+    assert!(told.spans(&HOLD, "released").is_empty());
+    assert_eq!(told.sum(&HELD, ""), 0.0);
+}

@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use leasehold::Client;
+use leasehold::telemetry::{LOST, METRICS, Metric};
+use leasehold_testkit::telemetry::TestRecorder;
+
+use crate::scene::Scene;
+
+/// A scene whose metrics are recorded.
+pub(super) struct Told {
+    pub(super) recorder: TestRecorder,
+    pub(super) scene: Scene,
+}
+
+impl Told {
+    pub(super) fn single() -> Self {
+        Self::by(Scene::single)
+    }
+
+    pub(super) fn quorum(count: usize) -> Self {
+        Self::by(|| Scene::quorum(count))
+    }
+
+    fn by(build: impl FnOnce() -> Scene) -> Self {
+        let recorder = TestRecorder::new();
+        let scene = recorder.scope(build);
+        Self { recorder, scene }
+    }
+
+    /// Another client of the same members, recorded too.
+    pub(super) fn other_client(&self) -> Client {
+        self.recorder.scope(|| self.scene.other_client())
+    }
+
+    /// What a histogram was told where its label has this value.
+    pub(super) fn spans(&self, metric: &Metric, value: &str) -> Vec<Duration> {
+        let values = self.recorder.samples(metric.name, &labels(metric, value));
+        values.into_iter().map(Duration::from_secs_f64).collect()
+    }
+
+    /// What a counter or a gauge has come to where its label has this value.
+    pub(super) fn sum(&self, metric: &Metric, value: &str) -> f64 {
+        self.recorder.sum(metric.name, &labels(metric, value))
+    }
+
+    /// All metrics that are not zero or empty, as `name value count`, in order: a histogram with how often it was
+    /// told something.
+    pub(super) fn counts(&self, metrics: &[Metric]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for metric in metrics {
+            let values = metric.label.map_or(&[""][..], |(_, values)| values);
+            for value in values {
+                let count = if metric.name.ends_with("_seconds") {
+                    self.spans(metric, value).len() as f64
+                } else {
+                    self.sum(metric, value)
+                };
+                if count != 0.0 {
+                    let name = metric.name.trim_start_matches("leasehold_");
+                    lines.push(format!("{name} {value} {count}").replace("  ", " "));
+                }
+            }
+        }
+        lines
+    }
+
+    /// As [`counts`](Self::counts), of all metrics but that of the members.
+    pub(super) fn all_counts(&self) -> Vec<String> {
+        let mut metrics = METRICS.to_vec();
+        metrics.retain(|metric| metric.name != leasehold::telemetry::MEMBERS.name);
+        self.counts(&metrics)
+    }
+
+    pub(super) fn assert_lost_only(&self, reason: &str) {
+        assert_eq!(self.counts(&[LOST]), [format!("lost_total {reason} 1")]);
+    }
+}
+
+fn labels<'a>(metric: &Metric, value: &'a str) -> Vec<(&'static str, &'a str)> {
+    let label = metric.label.filter(|_| !value.is_empty());
+    label.iter().map(|(label, _)| (*label, value)).collect()
+}
