@@ -10,6 +10,7 @@
 use std::process::ExitCode;
 
 mod bench;
+mod captures;
 mod faults;
 mod fix;
 mod instructions;
@@ -39,6 +40,8 @@ Usage: cargo xtask VERB
   museum  [NAME]...         lets known defects into a copy of the tree: each must turn a test red
   museum  --page            writes docs/museum.md anew
   fix                       formats, and applies what clippy can mend by itself
+  captures [--check]        draws the README's pictures from what the program shows on terminals; or
+                            says whether they are still the same
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
   sim     [--seed N | --seeds A..B] [--faults NAMES] [--trace]
                             lets whole worlds of clients and servers run, 1,000 if not said
@@ -106,6 +109,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "sim" => sim::run(&workspace()?, rest),
         "bench" => bench::run(&workspace()?, rest),
         "instructions" => instructions::run(&workspace()?, rest),
+        "captures" => captures::run(&workspace()?, rest),
         "servers" => servers::run(&workspace()?, rest),
         "faults" => faults::run(&workspace()?, rest),
         unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),

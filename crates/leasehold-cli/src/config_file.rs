@@ -89,6 +89,19 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_names_every_field() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let text = refusal(read("nonsense = 1"));
+        let (_, fields) = text.split_once("expected one of ").unwrap();
+        let fields: Vec<&str> = fields.split('`').skip(1).step_by(2).collect();
+        assert!(fields.contains(&"store"), "{text}");
+        for field in fields {
+            assert!(page.contains(&format!("\n{field} = ")), "{field}");
+        }
+    }
+
+    #[test]
     fn a_mistake_in_a_file_is_placed_but_never_quoted() {
         let text = refusal(read("store = 'redis://a'\nstores = 'redis://:secret@b'\n"));
         assert!(

@@ -14,15 +14,12 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     print(script)
 }
 
-/// Prints the manual page of the program, or of one verb.
-pub(crate) fn manual(verb: Option<&str>) -> Result<ExitCode, Failure> {
+/// Prints the manual page of the program, or of the verb that `words` name.
+pub(crate) fn manual(words: &[String]) -> Result<ExitCode, Failure> {
     let mut program = Cli::command();
     program.build();
     let version = program.render_version().trim_end().to_owned();
-    let command = match verb {
-        None => program,
-        Some(verb) => page_of(&program, verb)?,
-    };
+    let command = page_of(program, words)?;
     let mut page = Vec::new();
     Man::new(command)
         .source(version)
@@ -31,18 +28,24 @@ pub(crate) fn manual(verb: Option<&str>) -> Result<ExitCode, Failure> {
     print(page)
 }
 
-fn page_of(program: &Command, verb: &str) -> Result<Command, Failure> {
-    let found = program
-        .get_subcommands()
-        .find(|command| command.get_name() == verb);
-    match found {
-        Some(command) => Ok(command.clone()),
-        None => {
-            let names: Vec<_> = program.get_subcommands().map(Command::get_name).collect();
-            let text = format!("there is no verb {verb:?}: one of {}", names.join(", "));
-            Err(Failure::usage(text))
-        }
+/// Verbs may have verbs of their own, as `fence check`.
+fn page_of(program: Command, words: &[String]) -> Result<Command, Failure> {
+    let mut command = program;
+    for (number, word) in words.iter().enumerate() {
+        let Some(found) = command.find_subcommand(word) else {
+            let named = words[..=number].join(" ");
+            let names: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+            let rule = match names.as_slice() {
+                [] => format!("{} has none", words[..number].join(" ")),
+                names => format!("one of {}", names.join(", ")),
+            };
+            return Err(Failure::usage(format!(
+                "there is no verb {named:?}: {rule}"
+            )));
+        };
+        command = found.clone();
     }
+    Ok(command)
 }
 
 fn print(text: Vec<u8>) -> Result<ExitCode, Failure> {

@@ -97,6 +97,6 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Elect(args) if args.observe => observe::observe(args, output),
         Verb::Elect(args) => run::elect(args, output),
         Verb::Completions { shell } => documents::completions(*shell),
-        Verb::Man { verb } => documents::manual(verb.as_deref()),
+        Verb::Man { verb } => documents::manual(verb),
     }
 }

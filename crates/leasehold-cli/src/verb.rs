@@ -219,8 +219,8 @@ pub(crate) enum Verb {
 
     /// Print the manual page, of the program or of one verb.
     Man {
-        /// The verb; without it the page of the program.
-        verb: Option<String>,
+        /// The verb, as `run` or `fence check`; without it the page of the program.
+        verb: Vec<String>,
     },
 }
 

@@ -66,3 +66,113 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
         ],
     );
 }
+
+/// The verbs of `verb`, those of the program if it is none, as its help lists them.
+fn verbs_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
+    let help = sandbox.run(&[verb, &["--help"]].concat()).stdout;
+    let Some((_, listed)) = help.split_once("\nCommands:\n") else {
+        return Vec::new();
+    };
+    let listed = listed.lines().take_while(|line| line.starts_with("  "));
+    // What a verb does may go on in a line of its own, further to the right.
+    let names = listed.filter(|line| !line.starts_with("   "));
+    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|name| name != "help").collect()
+}
+
+/// The long options that the help of `verb` lists.
+fn options_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
+    let help = sandbox.run(&[verb, &["--help"]].concat()).stdout;
+    let (_, listed) = help.split_once("\nOptions:\n").unwrap();
+    let listed = listed.split("\n\nEnvironment:").next().unwrap();
+    // What an option does stands further to the right.
+    let lines = listed.lines().filter(|line| !line.starts_with("        "));
+    let words =
+        lines.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
+    words.map(str::to_owned).collect()
+}
+
+/// All verbs, those of other verbs too, each with the words that name it.
+fn all_verbs(sandbox: &Sandbox) -> Vec<Vec<String>> {
+    let mut all = vec![vec![]];
+    for number in 0.. {
+        let Some(words) = all.get(number).cloned() else {
+            break;
+        };
+        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
+        let inner = verbs_of(sandbox, &verb).into_iter();
+        all.extend(inner.map(|word| [words.clone(), vec![word]].concat()));
+    }
+    all.split_off(1)
+}
+
+#[test]
+fn every_verb_has_a_page_and_completions_with_all_its_options() {
+    let sandbox = Sandbox::new();
+    let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
+    let scripts = shells.map(|shell| sandbox.run(&["completions", shell]).stdout);
+    let all = all_verbs(&sandbox);
+    for known in [vec!["run"], vec!["members", "add"], vec!["fence", "check"]] {
+        assert!(all.iter().any(|verb| *verb == known), "{known:?}: {all:?}");
+    }
+    for words in &all {
+        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
+        let page = sandbox.run(&[&["man"], &*verb].concat()).stdout;
+        let title = format!(".TH leasehold-{} 1", verb.join("-"));
+        assert!(page.contains(&title), "{verb:?}: {page}");
+        let page = page.replace('\\', "");
+        let options = options_of(&sandbox, &verb);
+        assert!(options.iter().any(|it| it == "--help"), "{verb:?}");
+        for option in options {
+            assert!(page.contains(&option), "{verb:?} {option}: {page}");
+            let word = option.trim_start_matches('-');
+            for (shell, script) in shells.iter().zip(&scripts) {
+                assert!(script.contains(word), "{shell}: {verb:?} {option}");
+            }
+            // Of these, fish says in each line for which verb it is.
+            let of_verb = format!("_using_subcommand {}", verb[0]);
+            let mut lines = scripts[2].lines().filter(|line| line.contains(&of_verb));
+            let is_long = format!(" -l {word}");
+            assert!(
+                lines.any(|line| line.contains(&is_long)),
+                "{verb:?} {option}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_readme_names_every_verb() {
+    let sandbox = Sandbox::new();
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    for words in all_verbs(&sandbox) {
+        let name = words.join(" ");
+        // Whoever installs it, as a package, finds these two in the help.
+        let is_for_installers = ["completions", "man"].contains(&&*name);
+        let mut ways = [
+            format!("`{name}`"),
+            format!("`{name} "),
+            format!("leasehold {name} "),
+        ]
+        .into_iter();
+        assert!(
+            is_for_installers || ways.any(|way| readme.contains(&way)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_verb_of_a_verb_has_a_page_of_its_own() {
+    let sandbox = Sandbox::new();
+    let page = sandbox.run(&["man", "fence", "check"]).stdout;
+    assert!(page.contains(".TH leasehold-fence-check 1"), "{page}");
+    assert!(page.contains(r"\-\-high\-water"), "{page}");
+    sandbox
+        .run(&["man", "fence", "fly"])
+        .fails(64, &[r#"there is no verb "fence fly": one of check"#]);
+    sandbox
+        .run(&["man", "run", "fly"])
+        .fails(64, &[r#"there is no verb "run fly": run has none"#]);
+}

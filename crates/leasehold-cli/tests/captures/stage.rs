@@ -1,0 +1,82 @@
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use leasehold_testkit::servers::until;
+use tempfile::TempDir;
+
+use crate::shell::Shell;
+
+/// Where a scene is played: a folder of its own, and the store that all shells use.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    folder: TempDir,
+    store: String,
+}
+
+impl Stage {
+    pub(crate) fn new(store: String) -> Self {
+        let folder = TempDir::with_prefix("leasehold-captures-").unwrap();
+        let stage = Self { folder, store };
+        let script = stage.path("deploy.sh");
+        fs::write(&script, DEPLOY).unwrap();
+        fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+        stage
+    }
+
+    /// A shell whose `deploy.sh` goes on until [`let_deploy`](Self::let_deploy) is told of `name`.
+    pub(crate) fn shell(&self, name: &str, size: (u16, u16)) -> Shell {
+        let mut bash = Command::new("setsid");
+        bash.args(["--ctty", "--wait", "bash", "--norc", "--noprofile"])
+            .args(["--noediting", "-i"]);
+        self.furnish(&mut bash);
+        Shell::open(bash.env("GATE", self.path(name)), size)
+    }
+
+    pub(crate) fn let_deploy(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
+    }
+
+    /// Runs `leasehold` with `arguments` behind the scenes, where it must succeed; what it says.
+    pub(crate) fn prepare(&self, arguments: &[&str]) -> String {
+        let mut leasehold = Command::new(PROGRAM);
+        self.furnish(&mut leasehold);
+        let ended = leasehold.args(arguments).output().unwrap();
+        assert!(ended.status.success(), "{arguments:?}: {ended:?}");
+        String::from_utf8(ended.stdout).unwrap()
+    }
+
+    /// Waits until `leasehold` with `arguments` says `text`, behind the scenes.
+    #[track_caller]
+    pub(crate) fn until_told(&self, arguments: &[&str], text: &str) {
+        until(&format!("{text:?} of leasehold {arguments:?}"), || {
+            self.prepare(arguments).contains(text)
+        });
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Nothing of this machine's own settings is in `command`'s environment, but for its programs.
+    fn furnish(&self, command: &mut Command) {
+        let folder = PathBuf::from(PROGRAM).parent().map(PathBuf::from);
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let path = folder.into_iter().chain(std::env::split_paths(&others));
+        command
+            .env_clear()
+            .env("PATH", std::env::join_paths(path).unwrap())
+            .env("HOME", self.folder.path())
+            .env("LEASEHOLD_STORE", &self.store)
+            .current_dir(self.folder.path());
+    }
+}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
+
+const DEPLOY: &str = "#!/bin/sh
+echo deploying…
+while [ ! -e \"$GATE\" ]; do sleep 0.02; done
+echo done
+";

@@ -1,0 +1,319 @@
+/// What differs from run to run in what the program writes, and what stands in the pictures instead.
+/// Nothing else is changed: a picture has the words that were written.
+///
+/// Of one scene, so that a process has one number in all its panes.
+#[derive(Debug, Default)]
+pub(crate) struct StandIns {
+    processes: Vec<String>,
+}
+
+impl StandIns {
+    /// `written` with the stand-ins in it; what terminals are told stays where it is.
+    pub(crate) fn put_into(&mut self, written: &str) -> String {
+        let mut text = self.put_processes_into(written);
+        for rule in &RULES {
+            text = rule.apply(&text);
+        }
+        text
+    }
+
+    /// `(pid 27182 on vm)`: process ids by the order in which they are seen, and one machine.
+    fn put_processes_into(&mut self, written: &str) -> String {
+        const BEFORE: &str = "(pid ";
+        let mut text = String::new();
+        let mut rest = written;
+        while let Some(at) = rest.find(BEFORE) {
+            let (done, found) = rest.split_at(at + BEFORE.len());
+            text += done;
+            rest = found;
+            let digits = Varying::Digits.length(rest);
+            let Some(host) = rest[digits..].strip_prefix(" on ") else {
+                continue;
+            };
+            let Some(end) = host.find(')') else {
+                continue;
+            };
+            text += &format!("{} on {HOST}", self.number_of(&rest[..digits]));
+            rest = &host[end..];
+        }
+        text + rest
+    }
+
+    fn number_of(&mut self, pid: &str) -> usize {
+        let known = self.processes.iter().position(|known| known == pid);
+        let place = known.unwrap_or_else(|| {
+            self.processes.push(pid.to_owned());
+            self.processes.len() - 1
+        });
+        FIRST_PID + place * 42
+    }
+}
+
+const HOST: &str = "ci";
+const FIRST_PID: usize = 4711;
+
+/// What varies between two texts that do not.
+struct Rule {
+    /// What it is, for the tests' messages.
+    name: &'static str,
+    before: &'static str,
+    varying: Varying,
+    after: &'static str,
+    stand_in: &'static str,
+}
+
+impl Rule {
+    const fn new(
+        name: &'static str,
+        (before, varying, after): (&'static str, Varying, &'static str),
+        stand_in: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            before,
+            varying,
+            after,
+            stand_in,
+        }
+    }
+
+    fn apply(&self, written: &str) -> String {
+        let mut text = String::new();
+        let mut rest = written;
+        while let Some(at) = rest.find(self.before) {
+            let (done, found) = rest.split_at(at + self.before.len());
+            text += done;
+            let length = self.varying.length(found);
+            rest = if length > 0 && found[length..].starts_with(self.after) {
+                text += self.stand_in;
+                &found[length..]
+            } else {
+                found
+            };
+        }
+        text + rest
+    }
+}
+
+/// The shape of what varies.
+#[derive(Clone, Copy, Debug)]
+enum Varying {
+    Digits,
+    /// Anything up to a blank or a comma.
+    Word,
+    /// `27s 352ms`, `44.8µs`.
+    Span,
+    /// A span, and in which direction: the clock may be on either side.
+    Offset,
+}
+
+impl Varying {
+    /// How much of `text` has this shape, from its beginning; 0 if nothing has.
+    fn length(self, text: &str) -> usize {
+        match self {
+            Self::Digits => extent(text, |c| c.is_ascii_digit()),
+            Self::Word => extent(text, |c| !c.is_whitespace() && c != ','),
+            Self::Span => span(text),
+            Self::Offset => {
+                let span = span(text);
+                let direction = [" ahead of", " behind"]
+                    .into_iter()
+                    .find(|direction| text[span..].starts_with(direction));
+                direction.map_or(0, |direction| span + direction.len())
+            }
+        }
+    }
+}
+
+fn extent(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !belongs(c)).unwrap_or(text.len())
+}
+
+/// Numbers with their units, one blank between two of them.
+fn span(text: &str) -> usize {
+    let mut length = 0;
+    loop {
+        let rest = &text[length..];
+        let blank = usize::from(length > 0 && rest.starts_with(' '));
+        let number = extent(&rest[blank..], |c| c.is_ascii_digit() || c == '.');
+        let unit = extent(&rest[blank + number..], char::is_alphabetic);
+        if number == 0 || unit == 0 {
+            return length;
+        }
+        length += blank + number + unit;
+    }
+}
+
+const RULES: [Rule; 11] = [
+    Rule::new(
+        "when a program began",
+        (" since ", Varying::Word, ""),
+        "2026-11-22T12:19:48Z",
+    ),
+    Rule::new(
+        "what is left of a lease",
+        (", ", Varying::Span, " left unless renewed"),
+        "9s 350ms",
+    ),
+    Rule::new(
+        "a fence",
+        (" fence ", Varying::Digits, ""),
+        "1795349988000000",
+    ),
+    Rule::new(
+        "how long a wait goes on",
+        ("waiting for ", Varying::Span, " for lock "),
+        "3s",
+    ),
+    Rule::new(
+        "how long somebody is queued",
+        ("waiting for about ", Varying::Span, ""),
+        "3s",
+    ),
+    Rule::new(
+        "a server's version",
+        ("version     ", Varying::Word, ""),
+        "7.0.15",
+    ),
+    Rule::new(
+        "a median round trip",
+        ("round_trip  ", Varying::Span, ", at most "),
+        "92.9µs",
+    ),
+    Rule::new(
+        "the longest round trip",
+        (", at most ", Varying::Span, " of 9"),
+        "204.2µs",
+    ),
+    Rule::new(
+        "a server's clock",
+        ("clock       ", Varying::Offset, " the servers' median"),
+        "10.0µs behind",
+    ),
+    Rule::new(
+        "this machine's clock",
+        ("this machine's clock is ", Varying::Offset, " the servers'"),
+        "10.0µs ahead of",
+    ),
+    Rule::new(
+        "how long a server runs",
+        ("runs for ", Varying::Span, ";"),
+        "12days 3h",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For each rule what is written, and what is drawn.
+    const EXAMPLES: [(&str, &str, &str); RULES.len()] = [
+        (
+            "when a program began",
+            "x since 2025-01-02T03:04:05Z, fence",
+            "x since 2026-11-22T12:19:48Z, fence",
+        ),
+        (
+            "what is left of a lease",
+            "Z, 27s 352ms left unless renewed",
+            "Z, 9s 350ms left unless renewed",
+        ),
+        ("a fence", ", fence 17, 3s", ", fence 1795349988000000, 3s"),
+        (
+            "how long a wait goes on",
+            "waiting for 1m 2s for lock \"x\"",
+            "waiting for 3s for lock \"x\"",
+        ),
+        (
+            "how long somebody is queued",
+            "waiting for about 1s\r\n",
+            "waiting for about 3s\r\n",
+        ),
+        (
+            "a server's version",
+            "\x1b[0m version     8.2.1\r\n",
+            "\x1b[0m version     7.0.15\r\n",
+        ),
+        (
+            "a median round trip",
+            "round_trip  1.2ms, at most 3.4ms of 8",
+            "round_trip  92.9µs, at most 3.4ms of 8",
+        ),
+        (
+            "the longest round trip",
+            ", at most 3.4ms of 9",
+            ", at most 204.2µs of 9",
+        ),
+        (
+            "a server's clock",
+            "clock       0.0ns ahead of the servers' median",
+            "clock       10.0µs behind the servers' median",
+        ),
+        (
+            "this machine's clock",
+            "this machine's clock is 7.0ms behind the servers'",
+            "this machine's clock is 10.0µs ahead of the servers'",
+        ),
+        (
+            "how long a server runs",
+            "runs for 1s; may",
+            "runs for 12days 3h; may",
+        ),
+    ];
+
+    #[test]
+    fn each_rule_puts_its_stand_in_and_leaves_it_there() {
+        for (rule, (name, written, drawn)) in RULES.iter().zip(EXAMPLES) {
+            assert_eq!(rule.name, name);
+            assert_eq!(rule.apply(written), drawn, "{name}");
+            assert_eq!(rule.apply(drawn), drawn, "{name}");
+            let twice = format!("{written} {written}");
+            assert_eq!(rule.apply(&twice), format!("{drawn} {drawn}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_alike_is_left_alone() {
+        for text in [
+            "waiting for lock \"x\"",
+            "5 of 5 count, 3 are needed",
+            "runs for ever; may",
+            "fence unknown",
+            "its clock, 250ms are allowed",
+            "version    ",
+            "(pid 12 of vm)",
+            "(pid 12 on vm",
+        ] {
+            assert_eq!(StandIns::default().put_into(text), text);
+        }
+    }
+
+    #[test]
+    fn a_process_has_one_number_in_all_panes_of_a_scene() {
+        let mut scene = StandIns::default();
+        let first = scene.put_into("held by a (pid 900 on vm) and b (pid 7 on vm), or c");
+        assert_eq!(
+            first,
+            "held by a (pid 4711 on ci) and b (pid 4753 on ci), or c"
+        );
+        assert_eq!(scene.put_into("(pid 7 on long.name)"), "(pid 4753 on ci)");
+        assert_eq!(
+            StandIns::default().put_into("(pid 7 on vm)"),
+            "(pid 4711 on ci)"
+        );
+    }
+
+    #[test]
+    fn a_span_ends_where_its_last_unit_does() {
+        for (text, length) in [
+            ("1s for", 2),
+            ("27s 352ms left", 9),
+            ("44.8µs, at", 7),
+            ("3 of 5", 0),
+            ("s", 0),
+        ] {
+            assert_eq!(Varying::Span.length(text), length, "{text}");
+        }
+        assert_eq!(Varying::Offset.length("1s before"), 0);
+    }
+}
