@@ -87,7 +87,8 @@ pub(crate) enum Verb {
     ///
     /// What CMD writes is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr. Of
     /// each the first 524,261 bytes are kept. A replay writes stdout first. Secrets that CMD writes are kept
-    /// in the store.
+    /// in the store. When CMD has ended, its result is committed before a reader that is slow is waited for; a
+    /// signal ends that wait.
     #[command(
         after_help = postscript(),
         override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>..."

@@ -3,13 +3,14 @@ use super::source::{Source, has_word};
 
 /// The files of the core that decide and do nothing else: fed answers and instants, they give
 /// decisions, so that the same code runs in a simulation and in production.
-const FILES: [&str; 19] = [
+const FILES: [&str; 20] = [
     "crates/leasehold/src/backoff.rs",
     "crates/leasehold/src/leader/news.rs",
     "crates/leasehold/src/lease.rs",
     "crates/leasehold/src/memory/permits.rs",
     "crates/leasehold/src/memory/queue/mod.rs",
     "crates/leasehold/src/memory/queue/offers.rs",
+    "crates/leasehold/src/memory/record_table.rs",
     "crates/leasehold/src/memory/slot.rs",
     "crates/leasehold/src/once_state.rs",
     "crates/leasehold/src/quorum/ballot/mod.rs",

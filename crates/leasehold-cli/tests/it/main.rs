@@ -23,6 +23,7 @@ mod nested;
 mod nesting;
 mod once;
 mod once_ending;
+mod once_readers;
 mod permits;
 mod processes;
 mod pty;

@@ -94,6 +94,20 @@ fn the_stop_key_stops_a_script_too_and_not_only_its_command() {
 }
 
 #[test]
+fn a_request_that_the_key_interrupted_is_as_if_it_had_never_been() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("$LEASEHOLD once x -- sh -c 'echo ready; exec sleep 1000'\n");
+    shell.shows("ready");
+    shell.types(CTRL_C);
+    shell.types("echo code-$?\n");
+    shell.shows("code-130");
+    // Also for another command, which a request that has begun would refuse.
+    let other = sandbox.run(&["once", "x", "--", "echo", "other"]);
+    assert_eq!((other.code(), &*other.stdout), (0, "other\n"), "{other:?}");
+}
+
+#[test]
 fn the_interrupt_key_reaches_a_nested_command_once() {
     let sandbox = Sandbox::new();
     let arguments = [

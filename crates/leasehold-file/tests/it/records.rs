@@ -205,6 +205,16 @@ async fn what_is_over_is_dropped_and_its_file_is_removed_by_and_by() {
     }
     assert!(fs::exists(&old).unwrap(), "who was there is remembered");
     clock.ahead.store(8 * 86_400, SeqCst);
+    let being_read = fs::File::open(&old).unwrap();
+    being_read.lock_shared().unwrap();
+    let new_lock = world.lock_file("new");
+    fs::write(&new_lock, b"").unwrap();
+    for _ in 0..100 {
+        others().await;
+    }
+    assert!(fs::exists(&old).unwrap(), "somebody is at it");
+    assert!(fs::exists(&new_lock).unwrap(), "it is no record");
+    drop(being_read);
     let mut writes = 0;
     while fs::exists(&old).unwrap() {
         others().await;

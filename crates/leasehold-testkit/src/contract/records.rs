@@ -203,6 +203,12 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
         wrote(&store, &key, (6, 1), "late").await,
         Wrote::Superseded(fence(7))
     );
+    // Whoever opens it again with its own fence is no earlier than before.
+    assert_eq!(found(&store, &key, 7).await, None);
+    assert_eq!(
+        wrote(&store, &key, (7, 1), "late").await,
+        Wrote::Superseded(fence(7))
+    );
     assert_eq!(found(&store, &key, 8).await, None);
 }
 

@@ -40,11 +40,9 @@ impl MemoryStore {
     ) -> Recorded<T> {
         let (now, wall) = (self.ambient.clock.now(), self.wall());
         let mut data = self.data();
-        let mut slot = data.records.remove(&record.key).unwrap_or_default();
-        let answer = change(&mut slot, now);
-        if !slot.is_over(now) {
-            data.records.insert(record.key.clone(), slot);
-        }
+        let answer = data
+            .records
+            .with(&record.key, now, |slot| change(slot, now));
         let sample = Some(data.sample(wall));
         Recorded { answer, sample }
     }

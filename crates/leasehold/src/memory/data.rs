@@ -1,18 +1,18 @@
 use std::collections::BTreeMap;
 
+use super::record_table::RecordTable;
 use super::slot::Slot;
 use crate::ambient::Entropy;
 use crate::card::{Card, CardEdit, Life, RunId, Sighting};
 use crate::clock::{BootInstant, WallTime};
 use crate::key::Key;
 use crate::member::{Incarnation, MemberId, Sample};
-use crate::record_slot::RecordSlot;
 
 /// What a memory store holds: its locks, and what a server has beside them.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
     pub(super) slots: BTreeMap<Key, Slot>,
-    pub(super) records: BTreeMap<Key, RecordSlot<BootInstant>>,
+    pub(super) records: RecordTable,
     pub(super) card: Option<Card>,
     pub(super) run: RunId,
     /// When this run began; `None` in the first one, which has no past.
@@ -33,7 +33,7 @@ impl Data {
     pub(super) fn new(entropy: &dyn Entropy) -> Self {
         Self {
             slots: BTreeMap::new(),
-            records: BTreeMap::new(),
+            records: RecordTable::default(),
             card: None,
             run: draw_run(entropy),
             restarted: None,
@@ -44,7 +44,7 @@ impl Data {
 
     pub(super) fn forget(&mut self, now: BootInstant) {
         self.slots.clear();
-        self.records.clear();
+        self.records = RecordTable::default();
         self.card = None;
         // From now on it has a past.
         self.restarted.get_or_insert(now);

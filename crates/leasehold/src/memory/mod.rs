@@ -1,5 +1,5 @@
-//! `queue` and `slot` decide, and are pure, as the records' `RecordSlot` is; the store locks its data, lets
-//! them decide, and calls the ears.
+//! `queue`, `slot` and `record_table` decide, and are pure; the store locks its data, lets them decide, and
+//! calls the ears.
 
 mod as_member;
 mod as_records;
@@ -8,6 +8,7 @@ mod breaking;
 mod data;
 mod permits;
 mod queue;
+mod record_table;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -78,7 +79,7 @@ impl MemoryStore {
     pub fn forget(&self, key: &Key) {
         let mut data = self.data();
         data.slots.remove(key);
-        data.records.remove(key);
+        data.records.forget(key);
     }
 
     /// Begins a new run, as a server that is restarted: with all its data, or with none. Who waits

@@ -1,7 +1,8 @@
 use std::future::Future;
-use std::io;
 use std::os::fd::OwnedFd;
+use std::{io, mem};
 
+use leasehold::BoxFuture;
 use leasehold::background::blocking;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -14,7 +15,6 @@ use crate::output::{self, Stream};
 use crate::run::once::stored::Kept;
 
 /// What the command writes, on its way through: shown as it comes, and kept.
-#[derive(Debug)]
 pub(super) struct Capture {
     stdout: Tee,
     stderr: Tee,
@@ -27,13 +27,19 @@ pub(in crate::run) struct Pipes {
     pub(in crate::run) stderr: OwnedFd,
 }
 
-#[derive(Debug)]
 struct Tee {
     pipe: Receiver,
-    to: Stream,
-    /// Whether somebody still reads what is shown.
-    is_shown: bool,
     kept: Kept,
+    show: Show,
+}
+
+/// What is to be shown on a stream: as slowly as it is read.
+struct Show {
+    to: Stream,
+    rest: Vec<u8>,
+    /// What is being written, and then whether somebody reads it.
+    under_way: Option<BoxFuture<'static, bool>>,
+    is_read: bool,
 }
 
 impl Capture {
@@ -48,8 +54,9 @@ impl Capture {
         Ok((Self { stdout, stderr }, pipes))
     }
 
-    /// Passes on what is written while `work` runs, and what was written when it ends. What processes
-    /// write that the command left behind in the background is neither shown nor kept.
+    /// Keeps what is written while `work` runs, and shows it. What was written when it ends is kept, but not
+    /// yet [shown](Self::show_the_rest). What processes write that the command left behind in the background
+    /// is neither.
     pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> io::Result<T> {
         let (over, is_over) = watch::channel(false);
         let working = async move {
@@ -65,9 +72,22 @@ impl Capture {
         stdout.and(stderr).map(|()| output)
     }
 
-    /// What is kept of both streams.
-    pub(super) fn into_kept(self) -> (Kept, Kept) {
-        (self.stdout.kept, self.stderr.kept)
+    /// Takes what is kept of both streams.
+    pub(super) fn take_kept(&mut self) -> (Kept, Kept) {
+        let take = |tee: &mut Tee| mem::take(&mut tee.kept);
+        (take(&mut self.stdout), take(&mut self.stderr))
+    }
+
+    /// Shows all that is not shown yet. Whoever reads may take as long as it wants.
+    ///
+    /// Cancel safe: what is being written goes on, as long as the program does.
+    pub(super) async fn show_the_rest(&mut self) {
+        tokio::join!(self.stdout.show.all(), self.stderr.show.all());
+    }
+
+    /// Whether nothing of stderr is waiting for its reader, so that more may be said there.
+    pub(super) fn stderr_is_shown(&self) -> bool {
+        self.stderr.show.under_way.is_none()
     }
 }
 
@@ -76,32 +96,40 @@ impl Tee {
         let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
         let tee = Self {
             pipe: Receiver::from_owned_fd(reader)?,
-            to,
-            is_shown: true,
             kept: Kept::default(),
+            show: Show {
+                to,
+                rest: Vec::new(),
+                under_way: None,
+                is_read: true,
+            },
         };
         Ok((tee, writer))
     }
 
-    /// Until nobody has the pipe open to write, or until all is over and what was in the pipe then is read.
+    /// Until nobody has the pipe open to write, or until all is over and what was in the pipe then is read. Who
+    /// reads slowly slows the command down, as without the pipe in between.
     async fn pass_on(&mut self, mut is_over: watch::Receiver<bool>) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let read = tokio::select! {
                 biased;
                 // Its sender lives as long as the work, whose end it tells.
-                _ = is_over.wait_for(|over| *over) => return self.pass_on_the_rest(&mut buffer).await,
-                read = self.pipe.read(&mut buffer) => read?,
+                _ = is_over.wait_for(|over| *over) => return self.keep_the_rest(&mut buffer),
+                read = async {
+                    self.show.all().await;
+                    self.pipe.read(&mut buffer).await
+                } => read?,
             };
             if read == 0 {
                 return Ok(());
             }
-            self.take(&buffer[..read]).await?;
+            self.take(&buffer[..read]);
         }
     }
 
     /// What was written before the end. It fits into the pipe; whoever writes on behind it is not waited for.
-    async fn pass_on_the_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    fn keep_the_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let size = fcntl(&self.pipe, FcntlArg::F_GETPIPE_SZ)?;
         let mut left = usize::try_from(size).unwrap_or(0);
         while left > 0 {
@@ -112,21 +140,36 @@ impl Tee {
                 read => read?,
             };
             left -= read;
-            self.take(&buffer[..read]).await?;
+            self.take(&buffer[..read]);
         }
         Ok(())
     }
 
-    /// Keeps the bytes, and shows them. Who reads slowly slows the command down, as without the pipe in
-    /// between; but deadlines are passed on meanwhile, as this waits on a thread of its own.
-    async fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn take(&mut self, bytes: &[u8]) {
         self.kept.add(bytes);
-        if self.is_shown {
-            let (to, bytes) = (self.to, bytes.to_vec());
-            let shown = blocking(move || output::pass_on(to, &bytes)).await;
-            // The command goes on though nobody listens: its effect is what matters.
-            self.is_shown = shown.map_err(io::Error::other)?.is_ok();
+        self.show.rest.extend(bytes);
+    }
+}
+
+impl Show {
+    /// Until all is written, or nobody reads any more: the command goes on then, for its effect is what
+    /// matters. Deadlines are passed on meanwhile, as this waits on a thread of its own.
+    ///
+    /// Cancel safe: called again it goes on.
+    async fn all(&mut self) {
+        loop {
+            if let Some(writing) = &mut self.under_way {
+                self.is_read &= writing.await;
+                self.under_way = None;
+            }
+            let (to, bytes) = (self.to, mem::take(&mut self.rest));
+            if bytes.is_empty() || !self.is_read {
+                return;
+            }
+            self.under_way = Some(Box::pin(async move {
+                let written = blocking(move || output::pass_on(to, &bytes)).await;
+                matches!(written, Ok(Ok(())))
+            }));
         }
-        Ok(())
     }
 }

@@ -6,8 +6,9 @@ mod stored;
 use std::future::Future;
 use std::time::Duration;
 
+use leasehold::background::blocking;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Effect, Error, ErrorKind, GuardSet, Once, OnceResult, OnceRun, OnceStart};
+use leasehold::{Effect, Error, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -33,7 +34,8 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let wish = args.wish();
     let work = args.work(&wish)?;
     let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
-    let end = runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let end = runtime.block_on(async {
         let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
         let call = Call {
             args,
@@ -41,8 +43,10 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
             stage: &stage,
         };
         call.answer(&signals).await
-    })?;
-    Ok(stage.leave(end))
+    });
+    // What nobody reads may still be being written.
+    runtime.shutdown_background();
+    Ok(stage.leave(end?))
 }
 
 /// One call of the request.
@@ -50,6 +54,20 @@ struct Call<'a> {
     args: &'a OnceArgs,
     work: &'a Work,
     stage: &'a Stage<'a>,
+}
+
+/// What became of an attempt, once the store knows it.
+struct Settled {
+    end: End,
+    told: Option<Told>,
+}
+
+/// What is said of a result.
+struct Told {
+    outcome: &'static str,
+    fence: u64,
+    stored: Stored,
+    kept_for: Option<Duration>,
 }
 
 impl Call<'_> {
@@ -62,7 +80,7 @@ impl Call<'_> {
             Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         };
         match looked {
-            Ok(Some(result)) => return self.replay(&result),
+            Ok(Some(result)) => return self.replay(&result, signals).await,
             // Whoever waits for the lock waits for the store, too.
             Err(error) if !error.is_unreachable() => return Err(error.into()),
             Ok(None) | Err(_) => {}
@@ -87,7 +105,7 @@ impl Call<'_> {
             OnceStart::Run(run) => self.attempt(run, guards, signals).await,
             OnceStart::Done(result) => {
                 guards.release().await;
-                self.replay(&result)
+                self.replay(&result, signals).await
             }
             // The lock is ours.
             OnceStart::InProgress(_) => Ok(End::With(ExitCode::of(self.args.busy_code))),
@@ -102,22 +120,23 @@ impl Call<'_> {
         }
     }
 
-    /// What `asking` comes to, unless this signal asks the program to end before.
+    /// What `waiting` comes to, unless this signal asks the program to end before.
     async fn unless_ended<T>(
         &self,
         signals: &Signals,
-        asking: impl Future<Output = T>,
+        waiting: impl Future<Output = T>,
     ) -> Result<Result<T, i32>, Failure> {
         tokio::select! {
             biased;
+            answer = waiting => Ok(Ok(answer)),
             signal = signals.ending(self.stage.output) => {
                 signal.map(Err).map_err(|error| Failure::of("cannot read signals", &error))
             }
-            answer = asking => Ok(Ok(answer)),
         }
     }
 
-    /// Runs the command, and keeps its result while the lock is still held.
+    /// Runs the command, and keeps its result while the lock is still held; only then waits for whoever reads
+    /// what it wrote.
     async fn attempt(
         &self,
         run: OnceRun,
@@ -130,33 +149,71 @@ impl Call<'_> {
             .stage
             .perform(self.work, Hold::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
-        match ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))? {
-            Ok(ended @ End::Ended { .. }) => self.end(run, ended, capture).await,
-            // Whoever pressed the key did not want the result.
-            Ok(End::Interrupted) => {
-                self.give_up(run).await;
-                Ok(End::Interrupted)
-            }
-            Ok(end) => Ok(end),
-            Err(failure) => {
-                if [ExitCode::NOT_FOUND, ExitCode::NOT_EXECUTABLE].contains(&failure.code) {
-                    self.give_up(run).await;
+        let ended = ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))?;
+        let is_hurried = matches!(
+            ended,
+            Ok(End::Interrupted
+                | End::Ended {
+                    told_to_end: true,
+                    ..
                 }
-                Err(failure)
+                | End::Lost {
+                    told_to_end: true,
+                    ..
+                })
+        );
+        let settled = self.settle(run, ended, capture.take_kept()).await;
+        let showing = capture.show_the_rest();
+        let shown = if is_hurried {
+            let limit = SystemClock.now() + READING_MAX;
+            let showing = within(&SystemClock, limit, showing);
+            self.unless_ended(signals, showing).await?.map(drop)
+        } else {
+            self.unless_ended(signals, showing).await?
+        };
+        let Settled { end, told } = settled?;
+        if capture.stderr_is_shown()
+            && let Some(told) = told
+        {
+            self.tell(&told);
+        }
+        match (shown, &end) {
+            // Its result stands, but not all of it was read.
+            (Err(signal), End::Ended { .. }) if !is_hurried => {
+                Ok(End::With(ExitCode::of_signal(signal)))
             }
+            _ => Ok(end),
         }
     }
 
     /// Commits what the command did, or that it did nothing that counts.
-    async fn end(&self, run: OnceRun, ended: End, capture: Capture) -> Result<End, Failure> {
-        let End::Ended {
-            status,
-            told_to_end,
-        } = ended
-        else {
-            return Ok(ended);
+    async fn settle(
+        &self,
+        run: OnceRun,
+        ended: Result<End, Failure>,
+        (stdout, stderr): (Kept, Kept),
+    ) -> Result<Settled, Failure> {
+        let (end, status, told_to_end) = match ended {
+            Ok(
+                end @ End::Ended {
+                    status,
+                    told_to_end,
+                },
+            ) => (end, status, told_to_end),
+            Ok(end) => {
+                // Whoever pressed the key did not want the result.
+                if let End::Interrupted = end {
+                    self.give_up(run).await;
+                }
+                return Ok(Settled { end, told: None });
+            }
+            Err(failure) => {
+                if [ExitCode::NOT_FOUND, ExitCode::NOT_EXECUTABLE].contains(&failure.code) {
+                    self.give_up(run).await;
+                }
+                return Err(failure);
+            }
         };
-        let (stdout, stderr) = capture.into_kept();
         let stored = Stored {
             exit_code: ExitCode::of_command(status).get(),
             stdout,
@@ -165,19 +222,22 @@ impl Call<'_> {
         let fence = run.guard().fence().get();
         // A failure that this program was told to cause is no result of the request.
         let is_retried = self.args.failed == Failed::Retry || told_to_end;
-        if !status.success() && is_retried {
+        let (outcome, kept_for) = if !status.success() && is_retried {
             self.give_up(run).await;
-            self.tell("failed", fence, &stored, None);
-            return Ok(ended);
-        }
-        match run.commit(stored.encode()).await {
-            Ok(result) => {
-                self.warn_of_cuts(&stored);
-                self.tell("committed", fence, &stored, Some(result.remaining));
-                Ok(ended)
+            ("failed", None)
+        } else {
+            match run.commit(stored.encode()).await {
+                Ok(result) => ("committed", Some(result.remaining)),
+                Err(error) => return Err(not_kept(&stored, &error)),
             }
-            Err(error) => Err(not_kept(&stored, &error)),
-        }
+        };
+        let told = Some(Told {
+            outcome,
+            fence,
+            stored,
+            kept_for,
+        });
+        Ok(Settled { end, told })
     }
 
     async fn give_up(&self, run: OnceRun) {
@@ -193,7 +253,7 @@ impl Call<'_> {
     }
 
     /// Writes what the command wrote, and ends as it ended.
-    fn replay(&self, result: &OnceResult) -> Result<End, Failure> {
+    async fn replay(&self, result: &OnceResult, signals: &Signals) -> Result<End, Failure> {
         let stored = Stored::decode(&result.bytes).map_err(|NoResult| {
             let text = format!(
                 "the result of {:?} is none of a command: another program made this request",
@@ -201,12 +261,20 @@ impl Call<'_> {
             );
             Failure::new(ExitCode::CORRUPT, text)
         })?;
-        output::replay(&stored.stdout.bytes, &stored.stderr.bytes)
-            .map_err(|error| Failure::of_stdout(&error))?;
-        self.warn_of_cuts(&stored);
-        let fence = result.fence.get();
-        self.tell("replayed", fence, &stored, Some(result.remaining));
-        Ok(End::With(ExitCode::of(stored.exit_code)))
+        let (stdout, stderr) = (stored.stdout.bytes.clone(), stored.stderr.bytes.clone());
+        let writing = blocking(move || output::replay(&stdout, &stderr));
+        match self.unless_ended(signals, writing).await? {
+            Ok(written) => written?.map_err(|error| Failure::of_stdout(&error))?,
+            Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
+        }
+        let code = ExitCode::of(stored.exit_code);
+        self.tell(&Told {
+            outcome: "replayed",
+            fence: result.fence.get(),
+            stored,
+            kept_for: Some(result.remaining),
+        });
+        Ok(End::With(code))
     }
 
     fn warn_of_cuts(&self, stored: &Stored) {
@@ -221,16 +289,21 @@ impl Call<'_> {
         }
     }
 
-    fn tell(&self, outcome: &str, fence: u64, stored: &Stored, kept_for: Option<Duration>) {
+    fn tell(&self, told: &Told) {
+        let stored = &told.stored;
+        // Of what is not kept nothing was cut.
+        if told.kept_for.is_some() {
+            self.warn_of_cuts(stored);
+        }
         let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
         self.stage.output.say(&Message::Once(OnceAnswer {
             key: &self.args.name,
-            outcome,
-            fence,
+            outcome: told.outcome,
+            fence: told.fence,
             exit_code: stored.exit_code,
             stdout: kept(&stored.stdout),
             stderr: kept(&stored.stderr),
-            kept_for_ms: kept_for.map(millis),
+            kept_for_ms: told.kept_for.map(millis),
         }));
     }
 }
@@ -239,16 +312,15 @@ impl Call<'_> {
 /// meanwhile.
 const GIVING_UP_MAX: Duration = Duration::from_secs(3);
 
+/// How long a call that was told to end waits for whoever reads what the command wrote.
+const READING_MAX: Duration = Duration::from_secs(1);
+
 /// The command has run, and nobody will see its result by this call; perhaps by the next one.
 fn not_kept(stored: &Stored, error: &Error) -> Failure {
-    let code = match error.kind() {
-        ErrorKind::Fenced => ExitCode::LOST,
-        _ => ExitCode::of_error(error),
-    };
     let fate = match error.effect() {
         Effect::Unknown => "whether its result is kept cannot be told",
         Effect::None => "its result is not kept",
     };
     let text = format!("CMD ended with {}, and {fate}: {error}", stored.exit_code);
-    Failure::new(code, text)
+    Failure::new(ExitCode::of_error(error), text)
 }

@@ -1,0 +1,140 @@
+//! `once` whose output is read slowly, or by nobody: its result is kept all the same.
+
+use std::io::{PipeReader, Read as _, pipe};
+use std::process::Child;
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+
+use crate::harness::Sandbox;
+use crate::processes::{signal, until_gone};
+
+/// More than fits into the pipe of a reader that does not read, and less than the command has to wait for.
+const LONG: &str = "echo x >> ran; head -c 100000 /dev/zero | tr '\\0' x; echo end";
+
+/// More than fits into all pipes on the way.
+const TOO_LONG: &str = "echo $$ > pid; exec head -c 10000000 /dev/zero";
+
+/// A call whose stdout is a pipe that nobody reads yet; killed if the test ends before it.
+struct Unread {
+    child: Child,
+    stdout: PipeReader,
+}
+
+impl Unread {
+    fn start(sandbox: &Sandbox, args: &[&str]) -> Self {
+        let (stdout, writer) = pipe().unwrap();
+        let mut command = sandbox.leasehold();
+        let child = command.args(args).stdout(writer).spawn().unwrap();
+        // Its end of the pipe is the child's alone now.
+        drop(command);
+        Self { child, stdout }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    #[track_caller]
+    fn exit_code(&mut self) -> Option<i32> {
+        let mut status = None;
+        until("the end of the program", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+
+    /// Waits until it has written something, which it does before it has written all.
+    fn first_byte(&mut self) -> u8 {
+        let mut byte = [0];
+        self.stdout.read_exact(&mut byte).unwrap();
+        byte[0]
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_result_is_committed_before_its_reader_is_waited_for() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", LONG];
+    let mut first = Unread::start(&sandbox, &command);
+    assert_eq!(first.first_byte(), b'x');
+    // It gets the lock, though nobody has read on.
+    let second = sandbox.run(&command);
+    assert_eq!((second.code(), second.stdout.len()), (0, 100_004));
+    assert!(sandbox.is_free("x"));
+    let mut rest = String::new();
+    first.stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, second.stdout[1..], "whoever reads at last gets all");
+    assert_eq!(first.exit_code(), Some(0));
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_reader() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", LONG];
+    let mut first = Unread::start(&sandbox, &command);
+    first.first_byte();
+    assert_eq!(sandbox.run(&command).code(), 0);
+    let mut replaying = Unread::start(&sandbox, &command);
+    replaying.first_byte();
+    for call in [&mut first, &mut replaying] {
+        signal(call.pid(), Signal::SIGTERM);
+        assert_eq!(call.exit_code(), Some(143));
+    }
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn a_signal_ends_a_command_that_waits_for_a_reader() {
+    let sandbox = Sandbox::new();
+    let mut call = Unread::start(&sandbox, &["once", "x", "--", "sh", "-c", TOO_LONG]);
+    call.first_byte();
+    let running = sandbox.pid_in("pid");
+    signal(call.pid(), Signal::SIGTERM);
+    assert_eq!(call.exit_code(), Some(143));
+    until_gone(running);
+    assert!(sandbox.is_free("x"));
+    let next = sandbox.run(&["once", "x", "--", "echo", "anew"]);
+    assert_eq!(next.stdout, "anew\n", "nothing was kept");
+}
+
+#[test]
+fn a_result_is_kept_though_its_reader_is_gone() {
+    let sandbox = Sandbox::new();
+    let script = "read line < gate; echo x >> ran; echo one; echo two";
+    sandbox.gate("gate");
+    let command = ["once", "x", "--", "sh", "-c", script];
+    let mut first = Unread::start(&sandbox, &command);
+    let (stdout, _) = pipe().unwrap();
+    drop(std::mem::replace(&mut first.stdout, stdout));
+    sandbox.open_gate("gate");
+    assert_eq!(first.exit_code(), Some(0));
+    assert_eq!(sandbox.run(&command).stdout, "one\ntwo\n");
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn a_request_waits_for_those_who_hold_permits_of_its_name() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let permit = ["run", "--permits", "2", "x", "--", "sh", "-c"];
+    let holder = sandbox.start(&[&permit[..], &["echo $$ > pid; read line < gate"]].concat());
+    sandbox.pid_in("pid");
+    let command = ["x", "--", "echo", "done"];
+    let told = sandbox.run(&[&["once", "-n"], &command[..]].concat());
+    told.fails(75, &["lock \"x\"", "held"]);
+    let waiting = sandbox.start(&[&["once"], &command[..]].concat());
+    waiting.says("waiting");
+    sandbox.open_gate("gate");
+    assert_eq!(holder.wait().code(), 0);
+    assert_eq!(waiting.wait().stdout, "done\n");
+}

@@ -1,0 +1,91 @@
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use crate::clock::BootInstant;
+use crate::key::Key;
+use crate::record_slot::RecordSlot;
+
+/// The records of a memory store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecordTable {
+    slots: BTreeMap<Key, RecordSlot<BootInstant>>,
+    /// Up to where it was looked for what is over.
+    swept: Option<Key>,
+}
+
+impl RecordTable {
+    /// Runs `change` on the record of `key`. With it goes what is over: of this one, and of the next few, for
+    /// names are often used once.
+    pub(super) fn with<T>(
+        &mut self,
+        key: &Key,
+        now: BootInstant,
+        change: impl FnOnce(&mut RecordSlot<BootInstant>) -> T,
+    ) -> T {
+        let mut slot = self.slots.remove(key).unwrap_or_default();
+        let answer = change(&mut slot);
+        if !slot.is_over(now) {
+            self.slots.insert(key.clone(), slot);
+        }
+        self.sweep(now);
+        answer
+    }
+
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.slots.remove(key);
+    }
+
+    fn sweep(&mut self, now: BootInstant) {
+        for _ in 0..SWEPT_AT_ONCE {
+            let behind = self.swept.take().map_or(Unbounded, Excluded);
+            // At the end; the next time it begins anew.
+            let Some((key, slot)) = self.slots.range((behind, Unbounded)).next() else {
+                return;
+            };
+            let (key, is_over) = (key.clone(), slot.is_over(now));
+            if is_over {
+                self.slots.remove(&key);
+            }
+            self.swept = Some(key);
+        }
+    }
+}
+
+/// More than the one that a call may add: what is over goes faster than new ones come.
+const SWEPT_AT_ONCE: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fence::Fence;
+    use crate::records::{RECORD_MEMORY, RecordWrite, Stamp, Wrote};
+
+    fn write(table: &mut RecordTable, name: &str, now: BootInstant) {
+        let fence = Fence::new(7).unwrap();
+        let stamp = Stamp { fence, step: 1 };
+        let write = RecordWrite::new(stamp, *b"x", RecordWrite::RETENTION_MIN).unwrap();
+        let key = Key::new(name).unwrap();
+        let wrote = table.with(&key, now, |slot| slot.write(&write, now));
+        assert_eq!(wrote, Wrote::Written);
+    }
+
+    #[test]
+    fn what_is_over_goes_though_nobody_asks_for_it() {
+        let mut table = RecordTable::default();
+        let start = BootInstant::from_nanos(0);
+        for number in 0..100 {
+            write(&mut table, &format!("once/{number}"), start);
+        }
+        let later = start + RECORD_MEMORY - Duration::from_secs(1);
+        for _ in 0..100 {
+            write(&mut table, "often", later);
+        }
+        assert_eq!(table.slots.len(), 101, "who was there is remembered");
+        for _ in 0..100 {
+            write(&mut table, "often", start + RECORD_MEMORY);
+        }
+        assert_eq!(table.slots.len(), 1);
+    }
+}
