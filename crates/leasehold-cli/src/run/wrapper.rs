@@ -235,10 +235,7 @@ impl<'a> Wrapper<'a> {
                     Some(Report::Ended(status)) => return Ok(Outcome::Ended(status)),
                     None => return Ok(Outcome::GuardianGone),
                 },
-                signal = self.signals.next() => {
-                    let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
-                    self.pass_on(signal);
-                }
+                signal = self.signals.next() => self.pass_on(signal?),
                 deadline = self.hold.deadline_moved(self.deadline) => {
                     self.deadline = deadline;
                     let deadline = deadline.map(SystemClock::as_other_processes_read);
