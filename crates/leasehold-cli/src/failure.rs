@@ -30,6 +30,11 @@ impl Failure {
         Self::new(ExitCode::FAILURE, format!("{what}: {error}"))
     }
 
+    /// The program lacks what it needs from the system before it can begin.
+    pub(crate) fn of_start(error: &dyn fmt::Display) -> Self {
+        Self::of("cannot start", error)
+    }
+
     /// What was asked for could not be printed.
     pub(crate) fn of_stdout(error: &io::Error) -> Self {
         Self::new(ExitCode::IO, format!("cannot write to stdout: {error}"))

@@ -15,8 +15,7 @@ use crate::store_url::OpenStore;
 /// Prints who leads, until a signal; with --once, who leads now.
 pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     // Before the client starts its thread, which inherits what is blocked. A single look is simply killed.
-    let blocked = (!args.once).then(Signals::block).transpose();
-    let blocked = blocked.map_err(|error| Failure::of("cannot start", &error))?;
+    let blocked = (!args.once).then(Signals::block).transpose()?;
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     store.speak_up(output);
@@ -29,13 +28,10 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
         .look_every(args.every)
         .observe()?;
     runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| Failure::of("cannot start", &error))?;
+        let signals = Signals::new(blocked)?;
         tokio::select! {
             biased;
-            signal = signals.ending(output) => {
-                let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
-                Ok(ExitCode::of_signal(signal))
-            }
+            signal = signals.ending(output) => Ok(ExitCode::of_signal(signal?)),
             failure = tell_all(args, watch) => Err(failure),
         }
     })

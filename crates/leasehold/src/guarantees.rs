@@ -191,10 +191,9 @@ impl LeaseTerms {
     /// The shortest TTL of a lease whose guard is valid for `span`: what [`LeaseTerms::margin`] takes
     /// away comes on top. It may be longer than the longest allowed.
     pub fn ttl_for(&self, span: Duration) -> Duration {
+        // Rounded down, as is the tenth that the margin takes from it: that gives back at least as much.
         let ttl = span.saturating_add(self.clock_allowance).saturating_mul(10) / 9;
-        // The division rounds down.
-        ttl.saturating_add(Duration::from_nanos(10))
-            .max(self.ttl_min)
+        ttl.max(self.ttl_min)
     }
 }
 

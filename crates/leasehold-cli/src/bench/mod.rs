@@ -37,7 +37,7 @@ enum End {
 /// Measures a store.
 pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failure> {
     // Before a client starts its thread, which inherits what is blocked.
-    let blocked = Signals::block().map_err(|error| Failure::of("cannot start", &error))?;
+    let blocked = Signals::block()?;
     let choice = config::choose(&args.store, &Environment::read())?;
     let (site, longest) = Site::open(&choice, output)?;
     let plan = Plan {
@@ -49,14 +49,11 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     let keys = plan.keys()?;
     let store = site.clients[0].describe();
     let end = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| Failure::of("cannot start", &error))?;
+        let signals = Signals::new(blocked)?;
         let stopped = || output.say(&Message::Warning(STOPPED));
         let end = tokio::select! {
             biased;
-            signal = signals.ending_past_stops(output, stopped) => {
-                let signal = signal.map_err(|error| Failure::of("cannot read signals", &error));
-                signal.map(End::Signalled)
-            }
+            signal = signals.ending_past_stops(output, stopped) => signal.map(End::Signalled),
             figures = measure(&site, &plan, output) => figures.map(|figures| {
                 End::Measured(figures.render(args.json, &store, &plan))
             }),

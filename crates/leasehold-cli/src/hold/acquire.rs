@@ -10,7 +10,7 @@ use crate::hold_args::AcquireArgs;
 use crate::output::{self, Output};
 use crate::run::end::End;
 use crate::run::signals::Signals;
-use crate::run::stage::{Stage, cannot_start};
+use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
 use crate::status::runtime;
 
@@ -23,7 +23,7 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
     let file = args.handle_file.as_deref();
     let file = file.map(HandleFile::prepare).transpose()?;
     let code = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let signals = Signals::new(blocked)?;
         let guards = match stage.request().acquire(&signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),

@@ -18,7 +18,7 @@ use crate::output::{self, Output};
 use crate::run::end::End;
 use crate::run::hold::{Loss, free};
 use crate::run::signals::Signals;
-use crate::run::stage::{Stage, cannot_start};
+use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
 use crate::status::runtime;
 use stdin::{Stdin, Watched};
@@ -35,9 +35,9 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
     let wish = args.take.wish(args.json);
     let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
     let code = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let signals = Signals::new(blocked)?;
         let stdin = stdin.map(Stdin::watch).transpose();
-        let stdin = stdin.map_err(|error| cannot_start(&error))?;
+        let stdin = stdin.map_err(|error| Failure::of_start(&error))?;
         let request = stage.request();
         let began = SystemClock.now();
         let wait = tokio::select! {
@@ -74,10 +74,7 @@ async fn keep(
     let code = tokio::select! {
         biased;
         lost = guards.lost() => return Ok(tell_loss(&Loss::of(lost), output)),
-        signal = signals.ending(output) => {
-            let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
-            ExitCode::of_signal(signal)
-        }
+        signal = signals.ending(output) => ExitCode::of_signal(signal?),
         () = stdin::closed(stdin) => ExitCode::SUCCESS,
     };
     Ok(match free(guards, output).await {

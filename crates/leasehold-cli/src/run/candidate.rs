@@ -1,6 +1,5 @@
 use std::convert::Infallible;
 use std::future::pending;
-use std::io;
 use std::time::Duration;
 
 use leasehold::ambient::{Entropy as _, SystemEntropy};
@@ -78,7 +77,7 @@ impl Candidate<'_> {
             tokio::select! {
                 biased;
                 signal = self.signals.ending(self.output()) => {
-                    return Ok(End::With(ExitCode::of_signal(read(signal)?)));
+                    return Ok(End::With(ExitCode::of_signal(signal?)));
                 }
                 () = SystemClock.sleep_until(SystemClock.now() + pause) => {}
             }
@@ -114,7 +113,7 @@ impl Candidate<'_> {
         let election = self.election();
         tokio::select! {
             biased;
-            signal = self.signals.ending(self.output()) => Ok(Announced::Signalled(read(signal)?)),
+            signal = self.signals.ending(self.output()) => signal.map(Announced::Signalled),
             announced = election.announce(guard.share()) => match announced {
                 Ok(leadership) => Ok(Announced::Leads(leadership)),
                 Err(error) if error.is_lost() => Ok(Announced::Lost(error)),
@@ -182,10 +181,6 @@ impl Candidate<'_> {
 async fn keep_announced(leadership: &Leadership) -> Infallible {
     let _ = leadership.lead(pending::<Infallible>()).await;
     pending().await
-}
-
-fn read(signal: io::Result<i32>) -> Result<i32, Failure> {
-    signal.map_err(|error| Failure::of("cannot read signals", &error))
 }
 
 const UNANSWERED: &str =

@@ -114,10 +114,7 @@ fn step(rest: Duration, leases: Option<&LeaseTerms>, hurried: bool) -> Step {
             false => Step::Stay(Duration::ZERO),
         };
     };
-    let longest = terms
-        .ttl_max
-        .saturating_sub(terms.margin(terms.ttl_max))
-        .saturating_sub(ROUNDING);
+    let longest = terms.ttl_max.saturating_sub(terms.margin(terms.ttl_max));
     match rest {
         Duration::ZERO => Step::Free,
         _ if hurried => Step::Leave(rest.min(longest)),
@@ -131,14 +128,33 @@ fn step(rest: Duration, leases: Option<&LeaseTerms>, hurried: bool) -> Step {
 /// For so long it is better to stay than to leave a lease behind.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// What a lease of the longest TTL may fall short of by rounding.
-const ROUNDING: Duration = Duration::from_micros(1);
-
 #[cfg(test)]
 mod tests {
+    use leasehold::{Client, MemoryStore};
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_is_lost_when_the_command_ends_is_told() {
+        let blocked = Signals::block().map_err(|failure| failure.to_string());
+        crate::status::runtime().unwrap().block_on(async {
+            let client = Client::new(MemoryStore::new());
+            let guards = client.lock_all(["x"]).acquire().await.unwrap();
+            guards.give_up();
+            let signals = Signals::new(blocked.unwrap()).map_err(|failure| failure.to_string());
+            let min_hold = MinHold {
+                until: SystemClock.now() + 50 * SECOND,
+                leases: Some(LeaseTerms::single()),
+                hurried: false,
+                signals: &signals.unwrap(),
+                output: &Output::new(false),
+            };
+            let loss = min_hold.end(Hold::Own(guards)).await;
+            assert_eq!(loss.expect("a loss").lock, "x");
+        });
+    }
 
     #[test]
     fn a_lease_bridges_what_it_can_and_the_rest_is_stayed_for() {

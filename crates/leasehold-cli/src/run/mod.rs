@@ -33,7 +33,7 @@ use crate::run::candidate::Candidate;
 use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
-use crate::run::stage::{Stage, cannot_start};
+use crate::run::stage::Stage;
 use crate::run::waiting::{Request, Wait};
 use crate::run_args::RunArgs;
 use crate::status::runtime;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let work = args.work(&wish)?;
     let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
     let end = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let signals = Signals::new(blocked)?;
         let request = Request {
             lends: true,
             ..stage.request()
@@ -69,7 +69,7 @@ pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failu
     let work = args.work(&wish)?;
     let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
     let end = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let signals = Signals::new(blocked)?;
         let candidate = Candidate {
             args,
             work: &work,

@@ -5,6 +5,7 @@ use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::unix::AsyncFd;
 
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// The signals the wrapper reads instead of being interrupted by them: those it passes on to CMD.
@@ -24,22 +25,8 @@ pub(crate) struct Arrived {
 
 impl Signals {
     /// Blocks the signals. Call it before any thread is started, outside of a runtime.
-    pub(crate) fn block() -> io::Result<SignalFd> {
-        let ignored = ignored_signals(&fs::read_to_string("/proc/self/status")?);
-        let mut read = SigSet::empty();
-        for signal in PASSED_ON {
-            if ignored & (1 << (signal as i32 - 1)) == 0 {
-                read.add(signal);
-            }
-        }
-        let mut blocked = read;
-        // Taking the terminal back from the background must not stop the wrapper.
-        blocked.add(Signal::SIGTTOU);
-        blocked.thread_block()?;
-        Ok(SignalFd::with_flags(
-            &read,
-            SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
-        )?)
+    pub(crate) fn block() -> Result<SignalFd, Failure> {
+        block().map_err(|error| Failure::of_start(&error))
     }
 
     /// Reads the signals that were blocked. Must be called inside a tokio runtime.
@@ -48,14 +35,20 @@ impl Signals {
         reason = "its successor is unsafe, for types that give away a descriptor they do not own: \
                   a SignalFd owns its descriptor for as long as it lives"
     )]
-    pub(crate) fn new(signals: SignalFd) -> io::Result<Self> {
-        AsyncFd::new(signals).map(Self)
+    pub(crate) fn new(signals: SignalFd) -> Result<Self, Failure> {
+        let signals = AsyncFd::new(signals).map_err(|error| Failure::of_start(&error))?;
+        Ok(Self(signals))
     }
 
     /// The next signal.
     ///
     /// Cancel safe: a signal is taken only when it is returned.
-    pub(crate) async fn next(&self) -> io::Result<Arrived> {
+    pub(crate) async fn next(&self) -> Result<Arrived, Failure> {
+        let arrived = self.arrived().await;
+        arrived.map_err(|error| Failure::of("cannot read signals", &error))
+    }
+
+    async fn arrived(&self) -> io::Result<Arrived> {
         loop {
             let mut ready = self.0.readable().await?;
             match self.0.get_ref().read_signal()? {
@@ -74,7 +67,7 @@ impl Signals {
     /// keyboard stops the program itself.
     ///
     /// Cancel safe: a signal is taken only when it is acted on.
-    pub(crate) async fn ending(&self, output: &Output) -> io::Result<i32> {
+    pub(crate) async fn ending(&self, output: &Output) -> Result<i32, Failure> {
         self.ending_past_stops(output, || ()).await
     }
 
@@ -83,7 +76,7 @@ impl Signals {
         &self,
         output: &Output,
         stopped: impl Fn(),
-    ) -> io::Result<i32> {
+    ) -> Result<i32, Failure> {
         loop {
             let signal = self.next().await?;
             if signal.ends() {
@@ -91,7 +84,7 @@ impl Signals {
             }
             if signal.is_stop() {
                 output.clear_status();
-                raise(Signal::SIGSTOP)?;
+                raise(Signal::SIGSTOP).map_err(|errno| Failure::of("cannot stop", &errno))?;
                 stopped();
             }
         }
@@ -114,6 +107,24 @@ impl Arrived {
     pub(crate) fn is_stop(self) -> bool {
         self.number == Signal::SIGTSTP as i32
     }
+}
+
+fn block() -> io::Result<SignalFd> {
+    let ignored = ignored_signals(&fs::read_to_string("/proc/self/status")?);
+    let mut read = SigSet::empty();
+    for signal in PASSED_ON {
+        if ignored & (1 << (signal as i32 - 1)) == 0 {
+            read.add(signal);
+        }
+    }
+    let mut blocked = read;
+    // Taking the terminal back from the background must not stop the wrapper.
+    blocked.add(Signal::SIGTTOU);
+    blocked.thread_block()?;
+    Ok(SignalFd::with_flags(
+        &read,
+        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+    )?)
 }
 
 const PASSED_ON: [Signal; 9] = [

@@ -42,7 +42,7 @@ impl<'a> Stage<'a> {
         output: &'a Output,
     ) -> Result<(Self, SignalFd), Failure> {
         // Before the client starts its thread, which inherits what is blocked.
-        let blocked = Signals::block().map_err(|error| cannot_start(&error))?;
+        let blocked = Signals::block()?;
         let choice = config::choose(store, &Environment::read())?;
         let store = OpenStore::open(&choice)?;
         wish.refuse_ttl_over(store.ttl_max())?;
@@ -78,7 +78,7 @@ impl<'a> Stage<'a> {
         pipes: Option<Pipes>,
     ) -> Result<End, Failure> {
         // Should the guardian be killed, the processes below it come to this one.
-        prctl::set_child_subreaper(true).map_err(|errno| cannot_start(&errno))?;
+        prctl::set_child_subreaper(true).map_err(|errno| Failure::of_start(&errno))?;
         let job = Job {
             wish: self.wish,
             work,
@@ -134,7 +134,3 @@ impl<'a> Stage<'a> {
 
 /// How long the question who broke a lock may delay the end.
 const WHO_LIMIT: Duration = Duration::from_secs(2);
-
-pub(crate) fn cannot_start(error: &dyn std::fmt::Display) -> Failure {
-    Failure::of("cannot start", error)
-}

@@ -67,10 +67,7 @@ impl Request<'_> {
         let began = SystemClock.now();
         let outcome = tokio::select! {
             biased;
-            signal = signals.ending(self.output) => {
-                let signal = signal.map_err(|error| Failure::of("cannot read signals", &error));
-                signal.map(Wait::Signalled)
-            }
+            signal = signals.ending(self.output) => signal.map(Wait::Signalled),
             guards = self.hold() => guards.map(Wait::Held),
         };
         self.output.clear_status();

@@ -77,7 +77,6 @@ pub(super) struct Wrapper<'a> {
 enum Outcome {
     Ended(ExitStatus),
     NotStarted(Errno),
-    TooLate,
     GuardianGone,
 }
 
@@ -88,10 +87,6 @@ impl Outcome {
             Self::Ended(status) => Ok(End::Ended {
                 status,
                 told_to_end,
-            }),
-            Self::TooLate => Ok(End::Lost {
-                told_to_end: false,
-                broken: None,
             }),
             Self::NotStarted(errno) => {
                 let program = work.command.first().cloned().unwrap_or_default();
@@ -172,16 +167,17 @@ impl<'a> Wrapper<'a> {
         let had_terminal = self
             .command
             .is_some_and(|group| self.job_control.take_back_from(group));
-        if let Outcome::GuardianGone = outcome {
+        let is_guardian_gone = matches!(outcome, Some(Outcome::GuardianGone));
+        if is_guardian_gone {
             self.end_the_orphans().await?;
         }
-        let is_unclean = self.lost || matches!(outcome, Outcome::GuardianGone);
+        let is_unclean = self.lost || is_guardian_gone;
         let stays_shut = is_unclean && self.wish.lock_delay.is_some();
         if stays_shut {
             // Also where renewals have recovered meanwhile: what the command sent may be on its way.
             self.hold.give_up();
         }
-        let min_hold = self.min_hold(&outcome, had_terminal);
+        let min_hold = self.min_hold(outcome.as_ref(), had_terminal);
         let ending = match min_hold {
             Some(min_hold) => min_hold.end(self.hold).await,
             None => self.hold.end(self.output).await,
@@ -193,18 +189,20 @@ impl<'a> Wrapper<'a> {
             note_loss(self.output, &loss);
             self.lost = true;
         }
-        if self.lost {
-            return Ok(End::Lost {
+        match outcome {
+            Some(outcome) if !self.lost => {
+                outcome.into_end(self.work, had_terminal, self.told_to_end)
+            }
+            _ => Ok(End::Lost {
                 told_to_end: self.told_to_end,
                 broken: self.broken,
-            });
+            }),
         }
-        outcome.into_end(self.work, had_terminal, self.told_to_end)
     }
 
     /// How the locks outlive the command, where they are to: it ran, and they were not lost.
-    fn min_hold(&self, outcome: &Outcome, had_terminal: bool) -> Option<MinHold<'a>> {
-        let Outcome::Ended(status) = outcome else {
+    fn min_hold(&self, outcome: Option<&Outcome>, had_terminal: bool) -> Option<MinHold<'a>> {
+        let Some(Outcome::Ended(status)) = outcome else {
             return None;
         };
         let until = self.keep_until.filter(|_| !self.lost)?;
@@ -217,28 +215,26 @@ impl<'a> Wrapper<'a> {
         })
     }
 
-    async fn watch(&mut self) -> Result<Outcome, Failure> {
+    /// `None` if the lock was as good as lost before the command was started.
+    async fn watch(&mut self) -> Result<Option<Outcome>, Failure> {
         loop {
             tokio::select! {
                 biased;
                 report = self.guardian.next() => match report {
                     Some(Report::Started(pid)) => self.started(Pid::from_raw(pid)),
                     Some(Report::NotStarted(errno)) => {
-                        return Ok(Outcome::NotStarted(Errno::from_raw(errno)));
+                        return Ok(Some(Outcome::NotStarted(Errno::from_raw(errno))));
                     }
                     Some(Report::TooLate) => {
                         self.note_loss(&self.loss_that_is_near());
-                        return Ok(Outcome::TooLate);
+                        return Ok(None);
                     }
                     Some(Report::Stopped(signal)) => self.stop(signal)?,
                     Some(Report::Ending) => self.note_loss(&self.loss_that_is_near()),
-                    Some(Report::Ended(status)) => return Ok(Outcome::Ended(status)),
-                    None => return Ok(Outcome::GuardianGone),
+                    Some(Report::Ended(status)) => return Ok(Some(Outcome::Ended(status))),
+                    None => return Ok(Some(Outcome::GuardianGone)),
                 },
-                signal = self.signals.next() => {
-                    let signal = signal.map_err(|error| Failure::of("cannot read signals", &error))?;
-                    self.pass_on(signal);
-                }
+                signal = self.signals.next() => self.pass_on(signal?),
                 deadline = self.hold.deadline_moved(self.deadline) => {
                     self.deadline = deadline;
                     let deadline = deadline.map(SystemClock::as_other_processes_read);

@@ -142,6 +142,24 @@ fn orphans_of_a_command_that_runs_on_leave_no_zombies() {
 }
 
 #[test]
+fn an_orphan_that_died_of_a_signal_without_a_name_is_reaped_too() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("go");
+    // The least real-time signal.
+    let script = "sh -c 'sh -c \"echo \\$\\$ >> orphans; kill -34 \\$\\$\" &'; \
+                  sh -c 'sh -c \"echo \\$\\$ >> orphans\" &'; read go < go";
+    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    until("two orphans", || sandbox.lines_in("orphans").len() == 2);
+    for orphan in sandbox.lines_in("orphans") {
+        until("the orphan is reaped", || {
+            !std::path::Path::new("/proc").join(&orphan).exists()
+        });
+    }
+    sandbox.open_gate("go");
+    assert_eq!(run.wait().code(), 0);
+}
+
+#[test]
 fn the_guardian_stands_beside_the_commands_group() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > pid; sleep 1000"]);

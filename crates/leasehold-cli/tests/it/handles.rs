@@ -57,6 +57,8 @@ fn a_handle_that_is_none_is_refused_and_not_repeated() {
         fs::write(sandbox.path("long"), "x".repeat(1 << 20)).unwrap();
         let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "long"]);
         ended.fails(64, &["long: the handle is none that leasehold made"]);
+        let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "/dev/zero"]);
+        ended.fails(64, &["/dev/zero: the handle is none that leasehold made"]);
     }
 }
 

@@ -7,6 +7,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use nix::sys::signal::Signal;
 
 use crate::harness::Sandbox;
+use crate::processes::{guardian_of, signal};
 
 #[test]
 fn where_the_lock_ends_with_its_process_it_stays() {
@@ -68,6 +69,17 @@ fn a_command_that_did_not_start_holds_nothing() {
         "./nothing-of-that-name",
     ]);
     ended.fails(127, &["nothing-of-that-name"]);
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn a_killed_guardian_leaves_nothing_to_be_kept() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ > pid; exec sleep 1000";
+    let run = sandbox.start(&["run", "--min-hold", "1h", "x", "--", "sh", "-c", script]);
+    let guardian = guardian_of(sandbox.pid_in("pid"));
+    signal(guardian, Signal::SIGKILL);
+    run.wait().fails(125, &["guardian"]);
     assert!(sandbox.is_free("x"));
 }
 

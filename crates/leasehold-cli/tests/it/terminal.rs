@@ -62,6 +62,27 @@ fn a_command_interrupted_by_the_key_is_130_to_the_shell() {
 }
 
 #[test]
+fn who_interrupts_a_command_does_not_wait_for_its_shortest_hold() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("$LEASEHOLD run --min-hold 1h x -- sh -c 'echo ready; exec sleep 1000'\n");
+    shell.shows("ready");
+    shell.types(CTRL_C);
+    shell.types("echo code-$?\n");
+    shell.shows("code-130");
+    assert!(sandbox.is_free("x"));
+}
+
+#[test]
+fn no_handle_is_waited_for_from_the_keyboard() {
+    let sandbox = Sandbox::new();
+    let mut shell = OnTerminal::shell(&sandbox);
+    shell.types("LEASEHOLD_STORE=redis://127.0.0.1:1 $LEASEHOLD release; echo code-$?\n");
+    shell.shows("no handle in stdin");
+    shell.shows("code-64");
+}
+
+#[test]
 fn the_interrupt_key_ends_a_script_too_and_not_only_one_of_its_commands() {
     let sandbox = Sandbox::new();
     let script = "while :; do $LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'; done";

@@ -197,4 +197,6 @@ async fn an_attempt_that_members_broke_off_may_hold_at_them() {
     }
     let error = scene.client.lock("x").try_acquire().await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown, "{error}");
+    let freed = scene.count(0, |call| matches!(call, Call::Release(_)));
+    assert!(freed > 0, "nobody tried to free it");
 }

@@ -452,7 +452,7 @@ async fn leaving_has_the_limits_of_any_lease() {
     assert!(error.to_string().contains("54s: at most 53.5s"), "{error}");
     scene.settle().await;
     assert!(is_free(&scene.client).await, "it is freed");
-    let longest = Duration::from_millis(53_499);
+    let longest = Duration::from_millis(53_500);
     hold(&scene.client).await.leave_for(longest).await.unwrap();
     assert!(shut_for(&scene).await >= longest);
 }

@@ -20,7 +20,7 @@ use crate::output::{self, Output};
 use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
-use crate::run::stage::{Stage, cannot_start};
+use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
 use crate::status::runtime;
 use crate::work::Work;
@@ -36,7 +36,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
     let runtime = runtime()?;
     let end = runtime.block_on(async {
-        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let signals = Signals::new(blocked)?;
         let call = Call {
             args,
             work: &work,
@@ -129,9 +129,7 @@ impl Call<'_> {
         tokio::select! {
             biased;
             answer = waiting => Ok(Ok(answer)),
-            signal = signals.ending(self.stage.output) => {
-                signal.map(Err).map_err(|error| Failure::of("cannot read signals", &error))
-            }
+            signal = signals.ending(self.stage.output) => signal.map(Err),
         }
     }
 
@@ -143,8 +141,7 @@ impl Call<'_> {
         guards: GuardSet,
         signals: &Signals,
     ) -> Result<End, Failure> {
-        let (mut capture, pipes) =
-            Capture::new().map_err(|error| Failure::of("cannot start", &error))?;
+        let (mut capture, pipes) = Capture::new().map_err(|error| Failure::of_start(&error))?;
         let performing = self
             .stage
             .perform(self.work, Hold::Own(guards), signals, Some(pipes));
