@@ -207,6 +207,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_system_without_a_table_of_files_has_room_for_them() {
+        // As some that grow by themselves; this one has none at all.
+        assert_eq!(statvfs("/proc").unwrap().files(), 0);
+        assert_eq!(room(Path::new("/proc")).unwrap().1, u64::MAX);
+    }
+
+    #[test]
+    fn only_lock_files_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["README", "x.lock.orig", ".hidden"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(look(dir.path()).locks.unwrap(), (0, 0));
+    }
+
+    #[test]
     fn a_lock_on_the_directory_that_somebody_has_is_proof_enough() {
         let dir = tempfile::tempdir().unwrap();
         let other = File::open(dir.path()).unwrap();

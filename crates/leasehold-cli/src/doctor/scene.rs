@@ -62,12 +62,13 @@ impl Scene {
             let out = Out::of(&found, health.get(place));
             Server { id, found, out }
         });
-        let servers = servers.collect();
-        Ok(Self {
+        let mut scene = Self {
             set: set.set().clone(),
             is_unformed,
-            servers,
-        })
+            servers: servers.collect(),
+        };
+        scene.expect_nothing_of_wrong_clocks();
+        Ok(scene)
     }
 
     /// Whether it is so many that a majority is not all of them.
@@ -82,6 +83,37 @@ impl Scene {
 
     pub(super) fn needed(&self) -> usize {
         needed(self.servers.len())
+    }
+
+    /// The lower median of the servers' clocks, beyond this machine's, in microseconds.
+    pub(super) fn median(&self) -> Option<i64> {
+        let offsets = self.servers.iter().filter_map(Server::clock_offset);
+        let mut offsets: Vec<i64> = offsets.collect();
+        offsets.sort_unstable();
+        let middle = offsets.len().checked_sub(1)? / 2;
+        offsets.get(middle).copied()
+    }
+
+    /// What the clock of `server` shows beyond that median.
+    pub(super) fn clock_off(&self, server: &Server) -> Option<i64> {
+        Some(server.clock_offset()?.saturating_sub(self.median()?))
+    }
+
+    /// Whether that is more than the set allows.
+    pub(super) fn has_wrong_clock(&self, server: &Server) -> bool {
+        let off = self.clock_off(server).filter(|_| self.is_set());
+        off.is_some_and(|off| Duration::from_micros(off.unsigned_abs()) > self.set.clock_tolerance)
+    }
+
+    /// Of a server whose clock is wrong it is not known when it counts again: not before somebody sets the clock.
+    pub(super) fn expect_nothing_of_wrong_clocks(&mut self) {
+        for place in 0..self.servers.len() {
+            if self.has_wrong_clock(&self.servers[place])
+                && let Some(out) = &mut self.servers[place].out
+            {
+                out.again = None;
+            }
+        }
     }
 
     /// How long a server does not count that may have forgotten locks.

@@ -127,20 +127,8 @@ fn generation(scene: &Scene) -> Option<Finding> {
     Some(Finding::yellow("generation", text, why, remedy))
 }
 
-/// The lower median of the servers' clocks, beyond this machine's.
-fn median(scene: &Scene) -> Option<i64> {
-    let mut offsets: Vec<i64> = scene
-        .servers
-        .iter()
-        .filter_map(Server::clock_offset)
-        .collect();
-    offsets.sort_unstable();
-    let middle = offsets.len().checked_sub(1)? / 2;
-    offsets.get(middle).copied()
-}
-
 fn own_clock(scene: &Scene) -> Option<Finding> {
-    let off = median(scene)?.saturating_neg();
+    let off = scene.median()?.saturating_neg();
     let whose = if scene.servers.len() == 1 {
         "the server's"
     } else {
@@ -179,7 +167,7 @@ fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
     if !scene.is_set() {
         return None;
     }
-    let off = server.clock_offset()? - median(scene)?;
+    let off = scene.clock_off(server)?;
     let span = Duration::from_micros(off.unsigned_abs());
     let tolerance = scene.set.clock_tolerance;
     let text = format!(
@@ -187,7 +175,7 @@ fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
         beside(off)
     );
     let remedy = "let chrony or ntpd set its clock";
-    if span > tolerance {
+    if scene.has_wrong_clock(server) {
         let text = format!(
             "{} the servers' median, {tolerance:?} are allowed",
             beside(off)

@@ -122,6 +122,19 @@ fn what_is_wrong_with_a_folder_is_red_and_78() {
 }
 
 #[test]
+fn a_folder_that_its_user_may_not_make_is_red() {
+    let sandbox = Sandbox::new();
+    crate::nobody::copy_program(&sandbox);
+    let mode = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(sandbox.path("."), mode(0o555)).unwrap();
+    let store = sandbox.store();
+    let ended = crate::nobody::run(&sandbox, &["doctor", "--json", "--store", &store]);
+    fs::set_permissions(sandbox.path("."), mode(0o755)).unwrap();
+    assert_eq!(ended.code(), 78, "{ended:?}");
+    assert_eq!(verdict(&report(&ended), "folder"), "red", "{ended:?}");
+}
+
+#[test]
 fn colours_are_for_terminals_and_for_those_who_want_them() {
     let sandbox = Sandbox::new();
     assert!(!sandbox.run(&["doctor"]).stdout.contains('\x1b'));

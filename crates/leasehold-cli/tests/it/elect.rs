@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
@@ -209,6 +210,16 @@ fn a_single_look_can_be_ended_while_the_store_is_silent() {
         "{ended:?}"
     );
     drop(asking);
+}
+
+#[test]
+fn an_observer_that_nobody_can_hear_ends() {
+    let sandbox = Sandbox::new();
+    let mut command = Command::new("sh");
+    sandbox.furnish(&mut command);
+    let script = "exec \"$LEASEHOLD\" elect --observe --local x > /dev/full";
+    command.args(["-c", script]);
+    sandbox.spawn(command).wait().fails(74, &["stdout"]);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -11,7 +10,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::Value;
 
-use crate::harness::{Ended, PROGRAM, Sandbox};
+use crate::harness::{Ended, Sandbox};
 
 fn check(sandbox: &Sandbox, token: u64) -> Ended {
     sandbox.run(&["fence", "check", "--high-water", "mark", &token.to_string()])
@@ -177,27 +176,8 @@ fn a_link_stays_one_and_so_do_mode_and_owner() {
     assert_ne!(after.ino(), before.ino(), "it was replaced as a whole");
 }
 
-/// A call by a user who may not do everything.
 fn as_nobody(sandbox: &Sandbox, token: &str) -> Ended {
-    let mut command = if nix::unistd::geteuid().is_root() {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-        command.arg("tools/leasehold");
-        command
-    } else {
-        Command::new("tools/leasehold")
-    };
-    sandbox.furnish(&mut command);
-    command.args(["fence", "check", "--high-water", "mark", token]);
-    sandbox.spawn(command).wait()
-}
-
-/// A copy of the program for [`as_nobody`], as the program itself may lie where only we may look.
-fn copy_for_nobody(sandbox: &Sandbox) {
-    let mut copy = Command::new("install");
-    let to = sandbox.path("tools/leasehold");
-    copy.args(["-D", "-m", "755", PROGRAM]).arg(to);
-    assert!(copy.status().unwrap().success());
+    crate::nobody::run(sandbox, &["fence", "check", "--high-water", "mark", token])
 }
 
 #[test]
@@ -208,7 +188,7 @@ fn what_may_not_be_read_or_written_is_74_and_stays() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     check(&sandbox, 5);
-    copy_for_nobody(&sandbox);
+    crate::nobody::copy_program(&sandbox);
     allow(&folder, 0o777);
     allow(&sandbox.path("mark"), 0o444);
     as_nobody(&sandbox, "7").fails(74, &["cannot write", "mark", "Permission denied"]);

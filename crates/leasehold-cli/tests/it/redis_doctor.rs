@@ -185,6 +185,19 @@ fn a_minority_that_is_ill_is_78() {
 }
 
 #[test]
+fn a_server_whose_card_is_damaged_does_not_count() {
+    let sandbox = Sandbox::new();
+    let servers = formed_set(&sandbox, 3);
+    servers[0].command(&["DEL", "leasehold:card"]);
+    servers[0].command(&["SET", "leasehold:card", "x"]);
+    let (code, report) = doctor(&sandbox, &servers.urls());
+    assert_eq!((code, &report["counting"]), (78, &2.into()), "{report}");
+    let damaged = &report["members"][0];
+    assert_eq!(damaged["facts"]["counts"], false);
+    assert_eq!(verdict(damaged, "counts"), "red", "{damaged}");
+}
+
+#[test]
 fn what_can_be_no_member_is_named() {
     let sandbox = Sandbox::new();
     let primary = RedisServer::start();
@@ -253,6 +266,12 @@ fn a_stepped_clock_is_red() {
         far.contains("ahead of the servers' median, 250ms are allowed"),
         "{far}"
     );
+    // Time alone mends no clock.
+    let stepped = &report["members"][1];
+    assert_eq!(stepped["facts"]["counts"], false, "{stepped}");
+    assert!(stepped["facts"]["counts_again_ms"].is_null(), "{stepped}");
+    let counts = found(stepped, "counts");
+    assert!(counts.contains("see what is red above"), "{counts}");
 }
 
 #[test]

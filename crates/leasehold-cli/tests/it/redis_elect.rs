@@ -1,6 +1,9 @@
 //! `elect` on one Redis and on five: leaders that are lost, stopped, or cut off from their servers.
 
-use leasehold_testkit::servers::{RedisServer, until};
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use nix::sys::signal::Signal;
 
 use crate::elect::{changes, fences, until_led};
@@ -154,6 +157,85 @@ fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
         "{led:?}"
     );
     drop(leader);
+}
+
+/// A set of three with one dead, and the addresses for a user who may take locks, but write no records: an
+/// announcement is tried again and again.
+fn set_without_records(sandbox: &Sandbox) -> (RedisSet, Vec<String>) {
+    let mut servers = formed_set(sandbox, 3);
+    let let_in = |server: &RedisServer| {
+        let rules = ["on", ">secret", "~*", "&*", "+@all", "-hset"];
+        server.command(&[&["ACL", "SETUSER", "ann"], &rules[..]].concat());
+        format!("redis://ann:secret@127.0.0.1:{}", server.port())
+    };
+    let urls = servers.iter().map(let_in).collect();
+    servers[2].kill();
+    (servers, urls)
+}
+
+#[test]
+fn who_cannot_be_announced_yet_can_be_ended_and_frees_the_lock() {
+    let sandbox = Sandbox::new();
+    let (servers, urls) = set_without_records(&sandbox);
+    let args = ["elect", "--ttl", "60s", "--json", "x", "--", "touch", "ran"];
+    let candidate = start(&sandbox, &urls, &args);
+    candidate.says(r#""event":"acquired""#);
+    candidate.signal(Signal::SIGTERM);
+    let ended = candidate.wait();
+    assert_eq!(ended.code(), 143, "{ended:?}");
+    for server in servers.iter().take(2) {
+        until("the lock is free", || {
+            server.command(&["EXISTS", "x"]) == Reply::Integer(0)
+        });
+    }
+    assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn who_cannot_be_announced_at_all_ends_after_a_ttl_and_says_why() {
+    let sandbox = Sandbox::new();
+    let (_servers, urls) = set_without_records(&sandbox);
+    let began = SystemClock.now();
+    let args = ["elect", "--ttl", "3s", "x", "--", "touch", "ran"];
+    run(&sandbox, &urls, &args).fails(69, &["+hset"]);
+    let took = SystemClock.now().since(began);
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn who_is_lost_before_it_was_announced_campaigns_again() {
+    let sandbox = Sandbox::new();
+    let (servers, urls) = set_without_records(&sandbox);
+    let candidate = lead(&sandbox, &urls, "a", &["--json"]);
+    candidate.says(r#""event":"acquired""#);
+    let command = |command: &[&str]| {
+        servers
+            .iter()
+            .take(2)
+            .for_each(|server| drop(server.command(command)));
+    };
+    command(&["DEL", "x"]);
+    candidate.says(r#""event":"lost""#);
+    command(&["ACL", "SETUSER", "ann", "+hset"]);
+    until_led(&sandbox, 1);
+    assert_eq!(leader(&sandbox, &servers.urls()), "a");
+}
+
+#[test]
+fn a_command_that_ends_while_its_server_is_silent_decides_the_exit_code() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    sandbox.gate("go");
+    let script = "echo $LEASEHOLD_FENCE >> fences; read go < go; exit 3";
+    let args = ["elect", "--ttl", "60s", "x", "--", "sh", "-c", script];
+    let leader = start(&sandbox, &[server.url()], &args);
+    until_led(&sandbox, 1);
+    server.freeze();
+    sandbox.open_gate("go");
+    let ended = leader.wait();
+    ended.fails(3, &["warning: "]);
+    server.thaw();
 }
 
 #[test]

@@ -146,6 +146,7 @@ mod tests {
         assert_eq!(census.strings, 1);
         assert_eq!(census.foreign["hash"], (2, "redisson".into()));
         assert_eq!(census.foreign["list"], (1, "jobs".into()));
+        assert_eq!(census.foreign.len(), 2, "what has ended is of no kind");
         let names: Vec<_> = census.damaged.iter().map(|(key, _)| &**key).collect();
         assert_eq!(
             names,

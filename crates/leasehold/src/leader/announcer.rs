@@ -169,3 +169,28 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// How long a server that forgot an announcement does without it.
 const REPEAT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    #[test]
+    fn what_comes_too_late_is_lost_and_what_it_did_is_as_unknown_as_before() {
+        let locks = Client::new(MemoryStore::new());
+        let guard = pollster::block_on(locks.lock("x").acquire()).unwrap();
+        let fenced = || Error::new(ErrorKind::Fenced, "too late");
+        let lost = lost_if_fenced(fenced(), &guard);
+        assert_eq!(
+            (lost.kind(), lost.effect()),
+            (ErrorKind::Lost, Effect::None)
+        );
+        let lost = lost_if_fenced(fenced().with_unknown_effect(), &guard);
+        assert_eq!(
+            (lost.kind(), lost.effect()),
+            (ErrorKind::Lost, Effect::Unknown)
+        );
+        let other = Error::new(ErrorKind::Corrupt, "damaged");
+        assert_eq!(lost_if_fenced(other, &guard).kind(), ErrorKind::Corrupt);
+    }
+}

@@ -11,6 +11,7 @@ use super::news::Seen;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
+use crate::holder::Holder;
 use crate::key::Key;
 use crate::lock::Lock;
 
@@ -236,13 +237,16 @@ impl Election {
         let Some(announcement) = announcement.map_err(|error| error.with_key(&key))? else {
             return Ok(None);
         };
-        let owner = announcement.owner;
-        let holder = holders
-            .into_iter()
-            .find(|holder| holder.owner == Some(owner));
+        let leads = |holder: &Holder| holder.owner == Some(announcement.owner);
+        let mut holder = holders.into_iter().find(leads);
+        if holder.is_none() {
+            // One may have followed the other between the two questions.
+            let holders = self.client.holders(&key).await?;
+            holder = holders.into_iter().find(leads);
+        }
         Ok(holder.map(|holder| Seen {
             leader: Leader {
-                owner,
+                owner: announcement.owner,
                 client: holder.client,
                 fence: written.stamp.fence,
                 value: announcement.value,

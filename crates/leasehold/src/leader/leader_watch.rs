@@ -18,7 +18,8 @@ use super::news::{News, Verdict};
 ///
 /// Nobody tells observers anything: each asks the store again and again
 /// ([`Election::look_every`]), and only while it is polled. A look is one question for the holder and, while there is
-/// one, one for its record; on a quorum each goes to every member.
+/// one, one for its record, and one more for the holder where that record is another's; on a quorum each
+/// goes to every member.
 ///
 /// # Cancel safety
 ///

@@ -1,6 +1,7 @@
 //! The client under virtual time, over members that fail on command.
 
 mod acquiring;
+mod announcing;
 mod breaking;
 mod callers;
 mod claiming;

@@ -99,6 +99,13 @@ fn no_majority_is_red_and_says_when_there_is_one_again() {
     assert!(remedy(&of_store(&three), "quorum", Red).contains("red at the servers"));
     let gone = of_server(&three, 2);
     assert_eq!(gone.len(), 1, "nothing else is known of it");
+    // Two must count again, and the second one does after 40 s.
+    let mut five = scene(5);
+    for (place, again) in [(0, Some(50)), (1, None), (2, Some(10)), (3, Some(40))] {
+        put_out(&mut five, place, again);
+    }
+    let store = of_store(&five);
+    assert_eq!(remedy(&store, "quorum", Red), "wait: enough count in 40s");
 }
 
 #[test]
@@ -146,6 +153,16 @@ fn cards_of_two_generations_are_yellow() {
     let store = of_store(&three);
     let text = &finding(&store, "generation", Yellow).found;
     assert_eq!(text, "1 on the card of a, 2 on that of b");
+    // Of a set that is not formed, or too small for one, it says nothing.
+    three.is_unformed = true;
+    let mut two = scene(2);
+    for server in &mut two.servers {
+        let found = server.found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 1));
+    }
+    for scene in [three, two] {
+        assert!(of_store(&scene).iter().all(|it| it.check != "generation"));
+    }
 }
 
 #[test]
@@ -174,13 +191,48 @@ fn clocks_are_held_against_the_lower_median() {
     finding(&of_first(&with([100_000, 0, 0])), "clock", Green);
     finding(&of_first(&with([-200_000, 0, 0])), "clock", Yellow);
     finding(&of_first(&with([300_000, 0, 0])), "clock", Red);
+    let mut four = scene(4);
+    for place in [0, 1] {
+        four.servers[place].found.as_mut().unwrap().clock_offset = Some(300_000);
+    }
+    for (place, verdict) in [(1, Red), (2, Green)] {
+        finding(&of_server(&four, place), "clock", verdict);
+    }
     let all = with([5_000_000; 3]);
     finding(&of_first(&all), "clock", Green);
     let store = of_store(&all);
     let text = &finding(&store, "own_clock", Yellow).found;
     assert!(text.contains("5.0s behind the servers'"), "{text}");
-    let days = with([3 * 86_400_000_000; 3]);
-    finding(&of_store(&days), "own_clock", Red);
+    for days in [3, -3] {
+        let days = with([days * 86_400_000_000; 3]);
+        finding(&of_store(&days), "own_clock", Red);
+    }
+}
+
+#[test]
+fn a_clock_that_stays_wrong_is_not_waited_for() {
+    let mut three = scene(3);
+    let wrong = three.servers[1].found.as_mut().unwrap();
+    wrong.clock_offset = Some(5_000_000);
+    put_out(&mut three, 1, Some(61));
+    put_out(&mut three, 2, Some(61));
+    three.expect_nothing_of_wrong_clocks();
+    let again = three.servers.iter().map(|it| it.out.clone()?.again);
+    let minute = Some(Duration::from_secs(61));
+    assert_eq!(again.collect::<Vec<_>>(), [None, None, minute]);
+    let findings = of_server(&three, 1);
+    let found = &finding(&findings, "counts", Red).found;
+    assert_eq!(found, "not: restarted");
+    assert!(remedy(&of_first(&three), "restart", Yellow).contains("see to the others"));
+    // The other one is enough for a majority.
+    let store = of_store(&three);
+    assert_eq!(remedy(&store, "quorum", Red), "wait: enough count in 1m 1s");
+    // Two alone are not held to the rules of clocks.
+    let mut two = scene(2);
+    two.servers[1].found.as_mut().unwrap().clock_offset = Some(5_000_000);
+    put_out(&mut two, 1, Some(61));
+    two.expect_nothing_of_wrong_clocks();
+    assert_eq!(two.servers[1].out.as_ref().unwrap().again, minute);
 }
 
 #[test]
@@ -262,8 +314,17 @@ fn a_restart_waits_for_the_others() {
     let waits = remedy(&of_first(&three), "restart", Yellow);
     assert_eq!(waits, "wait 30s before it is restarted");
     finding(&of_server(&three, 1), "restart", Green);
+    put_out(&mut three, 2, Some(45));
+    let waits = remedy(&of_first(&three), "restart", Yellow);
+    assert_eq!(waits, "wait 45s before it is restarted");
     put_out(&mut three, 2, None);
     assert!(remedy(&of_first(&three), "restart", Yellow).contains("see to the others"));
+    let mut forgetful = scene(3);
+    let found = forgetful.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().durable = false;
+    let findings = of_first(&forgetful);
+    let cost = &finding(&findings, "restart", Green).found;
+    assert!(cost.ends_with("does not count for 1m 1s"), "{cost}");
     let mut alone = scene(1);
     finding(&of_first(&alone), "restart", Green);
     let found = alone.servers[0].found.as_mut().unwrap();

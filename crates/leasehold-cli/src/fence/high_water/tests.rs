@@ -75,6 +75,18 @@ fn what_a_killed_check_left_behind_is_in_nobodys_way() {
 }
 
 #[test]
+fn who_makes_the_file_second_overwrites_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fence");
+    let file = HighWater::at(&path).unwrap();
+    // Between the look that found none and the making of it.
+    fs::write(&path, "9\n").unwrap();
+    assert!(!file.make(Fence::new(5).unwrap()).unwrap());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "9\n");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_check_that_is_stopped_is_not_waited_for_without_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fence");

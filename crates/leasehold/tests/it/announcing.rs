@@ -1,0 +1,259 @@
+//! Announcements that meet with trouble: who then leads, for how long it is tried, and what is said of it.
+
+use std::time::Duration;
+
+use leasehold::background;
+use leasehold::{Client, Effect, Error, ErrorKind, LeaderChange, Leadership};
+use leasehold_testkit::{Fault, FaultyMember, Fuse};
+use tokio::task::JoinHandle;
+
+use crate::leading::{election, elsewhere};
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn break_all(members: &[FaultyMember], fault: Fault) {
+    members.iter().for_each(|member| member.set(fault));
+}
+
+/// The value of who leads, as somebody sees it who has seen nothing before.
+async fn leader(client: &Client) -> String {
+    let leader = election(client, "").leader().await.expect("an answer");
+    leader.map_or_else(|| "nobody".into(), |leader| leader.value)
+}
+
+/// A client of the one store, on a network of its own.
+fn beside(scene: &Scene) -> (Client, FaultyMember) {
+    let member = FaultyMember::new(scene.stores[0].clone(), scene.ambient.clone());
+    (client(member.clone(), &scene.ambient), member)
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_repeated_with_pauses_until_the_store_answers() {
+    let scene = Scene::quorum(3);
+    // More requests than these are a storm.
+    let fuse = Fuse::at(200, true);
+    let members: Vec<FaultyMember> = scene
+        .stores
+        .iter()
+        .map(|store| {
+            FaultyMember::new(store.clone(), scene.ambient.clone()).with_fuse(fuse.clone())
+        })
+        .collect();
+    let stormy = client(quorum_of(&members, &scene.ambient), &scene.ambient);
+    let guard = stormy.lock("x").ttl(TTL).acquire().await.unwrap();
+    break_all(&members, Fault::Unreachable);
+    let candidate = election(&stormy, "a");
+    let announced = background::spawn(async move { candidate.announce(guard).await });
+    scene.pass(5 * SECOND).await;
+    assert!(!announced.is_finished(), "it goes on");
+    break_all(&members, Fault::None);
+    let leadership = announced.await.unwrap().unwrap();
+    assert!(!fuse.has_blown(), "it asks without a pause");
+    assert_eq!(leader(&scene.client).await, "a");
+    drop(leadership);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_given_up_after_a_ttl_with_the_last_failure_and_leaves_the_lock_free() {
+    let scene = Scene::quorum(3);
+    let (other, _) = elsewhere(&scene);
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    break_all(&scene.members, Fault::Unreachable);
+    let began = scene.now();
+    let candidate = scene.client.election("x").ttl(10 * SECOND);
+    let error = candidate.announce(guard).await.unwrap_err();
+    let took = scene.now().since(began);
+    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
+    assert!(took >= 10 * SECOND && took < 11 * SECOND, "{took:?}");
+    break_all(&scene.members, Fault::None);
+    scene.pass(TTL).await;
+    assert!(other.holders("x").await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_lost_meanwhile_ends_it_in_time() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    break_all(&scene.members, Fault::Unreachable);
+    let began = scene.now();
+    let error = election(&scene.client, "a")
+        .announce(guard)
+        .await
+        .unwrap_err();
+    assert!(error.is_lost(), "{error}");
+    let took = scene.now().since(began);
+    assert!(took < TTL - QUORUM_MARGIN + SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_followed_unnoticed_is_lost_with_its_next_word() {
+    let scene = Scene::single();
+    let (other, _) = beside(&scene);
+    let first = election(&scene.client, "a").campaign().await.unwrap();
+    scene.pass(SECOND).await;
+    scene.stores[0].forget_everything();
+    let next = election(&other, "b").campaign().await.unwrap();
+    assert!(next.fence() > first.fence());
+    // It knows of nothing before it is to renew.
+    assert!(first.is_valid());
+    let error = first.publish("late").await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::Lost, Effect::None)
+    );
+    assert_eq!(leader(&other).await, "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lost_its_lock_publishes_nothing_though_nobody_followed() {
+    let scene = Scene::single();
+    let (other, _) = beside(&scene);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let before = other.record("x").read().await.unwrap();
+    leadership.guard().give_up();
+    let error = leadership.publish("late").await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::Lost, Effect::None)
+    );
+    let _ = leadership.resign().await;
+    let after = other.record("x").read().await.unwrap();
+    assert_eq!(after.written.unwrap().stamp, before.written.unwrap().stamp);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_ends_with_the_leadership_is_lost() {
+    let scene = Scene::single();
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    // At the next look it is over: nothing waits in between.
+    let led = leadership
+        .lead(async { leadership.guard().give_up() })
+        .await;
+    assert!(led.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_published_is_what_is_repeated() {
+    let scene = Scene::quorum(3);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let leading = async {
+        leadership.publish("b").await?;
+        scene.pass(200 * SECOND).await;
+        Ok::<_, leasehold::Error>(leader(&scene.client).await)
+    };
+    assert_eq!(leadership.lead(leading).await.unwrap().unwrap(), "b");
+}
+
+/// Somebody who wants to lead within ten seconds, is followed before it was announced, and who followed it.
+async fn followed_unannounced(
+    scene: &Scene,
+) -> (JoinHandle<Result<Leadership, Error>>, Leadership) {
+    let (other, _) = beside(scene);
+    scene.members[0].set(Fault::Slow(Duration::from_millis(300)));
+    let campaign = election(&scene.client, "a").wait(10 * SECOND).campaign();
+    let campaign = background::spawn(campaign);
+    // It holds the lock and looks at the record; then all is forgotten, and it writes too late.
+    scene.pass(Duration::from_millis(450)).await;
+    assert!(!other.holders("x").await.unwrap().is_empty());
+    scene.stores[0].forget_everything();
+    let next = election(&other, "b").campaign().await.unwrap();
+    scene.members[0].set(Fault::None);
+    scene.pass(SECOND).await;
+    assert_eq!(leader(&other).await, "b");
+    (campaign, next)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_followed_before_it_was_announced_campaigns_on() {
+    let scene = Scene::single();
+    let (campaign, next) = followed_unannounced(&scene).await;
+    next.resign().await.unwrap();
+    let leadership = campaign.await.unwrap().unwrap();
+    assert_eq!(leader(&scene.client).await, "a");
+    drop(leadership);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_campaigns_on_waits_for_the_rest_of_its_time() {
+    let scene = Scene::single();
+    let began = scene.now();
+    let (campaign, next) = followed_unannounced(&scene).await;
+    assert!(campaign.await.unwrap().unwrap_err().is_busy());
+    let took = scene.now().since(began);
+    assert!(took < 10 * SECOND + SECOND / 2, "{took:?}");
+    drop(next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_silent_delays_the_end_for_a_second() {
+    let scene = Scene::quorum(3);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let guard = scene.client.lock("y").ttl(TTL).acquire().await.unwrap();
+    break_all(&scene.members, Fault::Frozen);
+    let began = scene.now();
+    // A release takes as long as it takes.
+    let _ = guard.release().await;
+    let released = scene.now().since(began);
+    let _ = leadership.resign().await;
+    let resigned = scene.now().since(began) - released;
+    assert!(
+        resigned <= released + SECOND,
+        "{resigned:?} after {released:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_look_during_a_hand_over_finds_the_new_leader() {
+    let scene = Scene::single();
+    let (observer, network) = beside(&scene);
+    let first = election(&scene.client, "a").campaign().await.unwrap();
+    network.set(Fault::Slow(3 * SECOND));
+    let looking = background::spawn(async move { leader(&observer).await });
+    // It was told who holds the lock, and then reads what the next one wrote.
+    scene.pass(SECOND).await;
+    first.resign().await.unwrap();
+    let next = election(&scene.client, "b").campaign().await.unwrap();
+    assert_eq!(looking.await.unwrap(), "b");
+    drop(next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leads_no_more_is_missed_twice_in_quick_succession() {
+    let scene = Scene::single();
+    let (observer, _) = beside(&scene);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let pause = 60 * SECOND;
+    let mut watch = observer.election("x").look_every(pause).observe().unwrap();
+    assert!(matches!(watch.next().await, Some(LeaderChange::Leads(_))));
+    let began = scene.now();
+    leadership.resign().await.unwrap();
+    assert!(matches!(watch.next().await, Some(LeaderChange::Nobody)));
+    let took = scene.now().since(began);
+    assert!(took < pause + pause / 10 + SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_that_begin_together_do_not_look_together() {
+    let scene = Scene::single();
+    let seen = |_| {
+        let election = scene.client.election("x").look_every(60 * SECOND);
+        let (mut watch, clock) = (election.observe().unwrap(), scene.ambient.clock.clone());
+        background::spawn(async move {
+            assert!(matches!(watch.next().await, Some(LeaderChange::Nobody)));
+            assert!(matches!(watch.next().await, Some(LeaderChange::Leads(_))));
+            clock.now()
+        })
+    };
+    let observers: Vec<_> = (0..4).map(seen).collect();
+    scene.settle().await;
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let mut instants = Vec::new();
+    for observer in observers {
+        instants.push(observer.await.unwrap());
+    }
+    instants.sort_unstable();
+    instants.dedup();
+    assert_eq!(instants.len(), 4, "{instants:?}");
+    drop(leadership);
+}
