@@ -139,3 +139,28 @@ pub(crate) fn record_json(record: &BreakRecord) -> Value {
         "reason": record.reason,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::ambient::{Ambient, SystemEntropy};
+    use leasehold::clock::WallTime;
+    use leasehold::{ClientInfo, Fence, Owner};
+    use std::time::Duration;
+
+    fn told(members: usize, of: usize) -> String {
+        let by = ClientInfo::of_this_process(&Ambient::default(), None);
+        let owner = Owner::random(by.id, &SystemEntropy);
+        let fence = Fence::new(12).unwrap();
+        let record = BreakRecord::new(owner, fence, by, WallTime::from_micros(0));
+        let mut broken = Broken::new(true, Some(Duration::from_micros(1_500_900)));
+        broken.members = members;
+        text("deploy", &broken, &record, of)
+    }
+
+    #[test]
+    fn a_break_that_missed_members_says_how_many_carried_it_out() {
+        assert!(told(5, 5).starts_with("deploy: broken, fence 12; shut for 1s 500ms, "));
+        assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 members, fence 12; "));
+    }
+}

@@ -128,7 +128,7 @@ fn object(survey: &Survey, pattern: &Pattern, store: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::{Holder, Key, Mode};
+    use leasehold::{Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Mode};
 
     /// A lock of five members, with so many of them naming each holder.
     fn survey(members: &[usize]) -> Survey {
@@ -187,5 +187,31 @@ mod tests {
         survey.more = false;
         let text = lines(&survey, &Pattern::all(), 1);
         assert_eq!(text, "no lock is held whose name matches \"*\"\n");
+    }
+    #[test]
+    fn who_did_not_answer_is_named_and_disagrees_with_nobody() {
+        let mut survey = survey(&[3]);
+        for name in ["m3", "m4"] {
+            let error = Error::new(ErrorKind::Unreachable, "connection refused");
+            let failure = MemberFailure::new(MemberId::new(name), error);
+            survey.failures.push(failure);
+        }
+        let text = lines(&survey, &Pattern::all(), 9);
+        let told: Vec<&str> = text.lines().collect();
+        assert_eq!(told[0], "deploy: held by a client of another library");
+        assert_eq!(told.len(), 3, "{text}");
+        assert!(told[1].starts_with("not asked: m3"), "{text}");
+        assert!(told[2].starts_with("not asked: m4"), "{text}");
+        let value = object(&survey, &Pattern::all(), "quorum");
+        assert_eq!(value["locks"][0]["agreed"], true);
+        assert_eq!(value["unanswered"][1]["id"], "m4");
+    }
+
+    #[test]
+    fn of_many_who_share_a_lock_the_first_are_named() {
+        let text = line(&[5; 128]);
+        assert_eq!(text.matches("another library").count(), 3);
+        assert!(text.ends_with(" and 125 more"), "{text}");
+        assert!(!line(&[5; 3]).contains("more"));
     }
 }

@@ -48,9 +48,10 @@ pub trait Oversight {
     /// - **B4** Broken at once, the lock is free and handed over as after a release; also one that was
     ///   broken before and is still shut.
     /// - **B5** Later fences are greater than that of the lease that was broken, and neither a renewal
-    ///   nor a healing of the old owner brings it back, also once the lock is free again.
-    /// - **B6** Where the lease stood the record is shown by `last_break` from then on, until the lock is broken again or
-    ///   [`BreakRecord::KEPT`] is over.
+    ///   nor a healing of the old owner brings it back, also once the lock is free again; nor, while it
+    ///   is shut, does the same attempt when it comes once more, or a seal.
+    /// - **B6** Where the lease stood the record is shown by `last_break` from then on, until the lock is
+    ///   broken again or [`BreakRecord::KEPT`] is over.
     ///
     /// # Errors
     ///

@@ -57,6 +57,8 @@ fn assert_broken_at_its_end(sandbox: &Sandbox, urls: &[String]) {
     );
     assert_eq!(broken["broken"]["fence"].to_string(), fence);
     assert_eq!(broken["broken"]["reason"], "host is gone");
+    let user = broken["broken"]["user"].as_str();
+    assert!(user.is_some_and(|user| !user.is_empty()), "{broken}");
     let shown = status(sandbox, urls);
     if shown["held"] == true {
         assert_eq!(shown["holders"][0]["broken"], true, "{shown}");
@@ -67,6 +69,10 @@ fn assert_broken_at_its_end(sandbox: &Sandbox, urls: &[String]) {
         "{text}"
     );
     assert!(text.contains(": host is gone\n"), "{text}");
+    assert!(
+        text.starts_with("x: was held by ") || text.starts_with("x: free\n"),
+        "{text}"
+    );
 
     let ended = holder.wait();
     ended.fails(
@@ -179,6 +185,27 @@ fn readers_are_not_broken() {
     refused.fails(64, &["only a lock that one holds alone can be broken"]);
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(reader.wait().code(), 0);
+}
+
+#[test]
+fn a_holder_whose_fence_is_not_known_is_not_broken_and_the_reason_is_said() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    server.command(&["SET", "x", "theirs", "PX", "60000"]);
+    let refused = run(&sandbox, &urls, &["break", "x", "--fence", "7"]);
+    refused.fails(
+        64,
+        &["another library", "without a fence: nothing is broken"],
+    );
+    let owner = format!("{:016x}.{:032x}", 7, 9);
+    server.command(&["SET", "x", &owner, "PX", "60000"]);
+    let refused = run(&sandbox, &urls, &["break", "x", "--fence", "7", "--now"]);
+    refused.fails(
+        64,
+        &["not known before its first renewal", "nothing is broken"],
+    );
+    assert_eq!(server.command(&["GET", "x"]), Reply::Bulk(owner));
 }
 
 #[test]

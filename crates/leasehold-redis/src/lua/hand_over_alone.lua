@@ -1,7 +1,7 @@
 -- The common hand-over, behind release_alone.lua and in front of all else: an exclusive lease stands, and
--- the first who waits wants the lock alone too, and hears that it is its turn. What the other scripts
--- define costs more time than that. Whatever is not as usual is left to them, with nothing done, or with
--- nobody told yet to stand in. What is done here, and why, is said in queue.lua.
+-- the first who waits hears that it is its turn. What the other scripts define costs more time than that.
+-- Whatever is not as usual is left to them, with nothing done, or with nobody told yet to stand in. What
+-- is done here, and why, is said in queue.lua.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- ARGV  those of release.lua
@@ -70,8 +70,7 @@ end
 if stands then
   local first = redis.pcall('ZRANGE', KEYS[4], 0, FEW, 'WITHSCORES')
   local head = first[1]
-  -- Longer is who wants to share the lock, or one of its permits.
-  if head and #head == WAITER_LENGTH and keep_for(head, first[2]) then
+  if head and keep_for(head, first[2]) then
     if is_stood_in_for(head, {first[3], first[5], first[7], first[9]}) then
       return 1
     end

@@ -8,19 +8,14 @@
 --         touched by it
 -- Source  "Distributed Locks with Redis", extending a lock; the others: Leasehold's wire v1
 
--- Why a lease does not stand, by what the lock key holds instead.
-local function lost(lock)
+-- Why the lease of owner does not stand, by what the lock key holds instead.
+local function lost(lock, owner)
   local value = redis.pcall('GET', lock)
-  if not value then
+  if not value or type(value) == 'string' and string.sub(value, 1, #RESERVED) == RESERVED then
     return 0
   end
-  local function begins(with)
-    return type(value) == 'string' and string.sub(value, 1, #with) == with
-  end
-  if begins(RESERVED) then
-    return 0
-  end
-  return begins(BROKEN) and -2 or -1
+  -- Also where what was noted of it is damaged; and who was broken may be another one.
+  return value == BROKEN .. owner and -2 or -1
 end
 
 local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
@@ -31,7 +26,7 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
   local now = mode ~= 'exclusive' and now_ms()
   if not holds(mode, owner, lock, readers, now) then
     if mode ~= 'shared' or not lock_is(lock, owner) then
-      return lost(lock)
+      return lost(lock, owner)
     end
     -- Never shorter than the exclusive lease, and in one step with its end: no writer comes between.
     ttl = math.max(ttl, redis.call('PTTL', lock))

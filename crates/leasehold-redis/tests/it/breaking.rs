@@ -120,6 +120,44 @@ async fn what_is_left_of_a_broken_lock_keeps_others_out_until_it_would_have_ende
 }
 
 #[tokio::test]
+async fn a_lease_is_told_as_broken_where_it_was_also_without_the_note_and_no_other_is() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let (before, holder) = (claim("deploy"), claim("deploy"));
+    let earlier = granted(&store, &before).await.fence;
+    released(&store, &before).await;
+    let fence = granted(&store, &holder).await.fence;
+    let record = record(&holder, fence);
+    store.break_lease(&holder.key, &record).await.unwrap();
+    let answer = renewal(&store, &before, earlier).await;
+    assert!(
+        matches!(answer, Renewal::Lost(LostReason::Taken)),
+        "{answer:?}"
+    );
+    server.command(&["SET", FENCES, "text"]);
+    let answer = renewal(&store, &holder, fence).await;
+    assert!(
+        matches!(answer, Renewal::Lost(LostReason::Broken)),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_noted_of_a_lease_that_never_stood_here_goes_with_time() {
+    let server = RedisServer::start();
+    let (store, elsewhere) = (member(&server), claim("deploy"));
+    let record = record(&elsewhere, Fence::new(7).unwrap());
+    let broken = store.break_lease(&elsewhere.key, &record).await.unwrap();
+    assert!(!broken.stood);
+    let rest = server.command(&["PTTL", FENCES]);
+    let week = 7 * 24 * 60 * 60 * 1000;
+    assert!(
+        matches!(rest, Reply::Integer(rest) if rest > week - 60_000 && rest <= week),
+        "{rest:?}"
+    );
+}
+
+#[tokio::test]
 async fn of_many_broken_leases_the_last_sixteen_are_remembered() {
     let server = RedisServer::start();
     let store = member(&server);
@@ -254,6 +292,29 @@ async fn a_record_that_is_none_hides_the_break_and_no_more() {
     let record = record(&holder, fence);
     store.break_lease(&deploy, &record).await.unwrap();
     assert_eq!(store.last_break(&deploy).await.unwrap(), Some(record));
+}
+
+#[tokio::test]
+async fn a_survey_finds_locks_behind_a_prefix_by_their_names() {
+    let server = RedisServer::start();
+    let store = RedisMember::new(format!("{}?prefix=app:", server.url())).unwrap();
+    let holder = claim("deploy");
+    let fence = granted(&store, &holder).await.fence;
+    renewed(&store, &holder, fence).await;
+    granted(&member(&server), &claim("other")).await;
+    // A lock that is held together, by nobody.
+    server.command(&["SET", "app:doc", "leasehold:shared", "PX", "60000"]);
+    let survey = store.survey(&Pattern::all(), 9).await.unwrap();
+    let [lock] = survey.locks.as_slice() else {
+        panic!("one lock: {survey:?}")
+    };
+    assert_eq!(lock.key, holder.key);
+    let shown = &lock.holders[0].holder;
+    assert_eq!(
+        (shown.owner, shown.fence),
+        (Some(holder.owner), Some(fence))
+    );
+    assert!(shown.remaining.is_some(), "{shown:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::{
     BreakRecord, Breaking, Broken, Claim, ErrorKind, Fence, LostReason, Mode, Release, Renewal,
-    Store,
+    Seal, Store,
 };
 
 use super::crowd::Crowd;
@@ -119,8 +119,9 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &S
         (holder.owner, holder.fence),
         (Some(claim.owner), Some(fence))
     );
-    // Neither do its own late messages make it last longer.
+    // Neither do its own late messages make it last longer, or let it in again.
     is_told(&store, &claim, fence).await;
+    busy(&store, &claim).await;
     let (next, _) = granted_in_time(scene, &other, &key).await;
     let lived = asked.elapsed();
     assert!(lived >= ttl.mul_f64(0.95), "free again after {lived:?}");
@@ -138,6 +139,8 @@ pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
     let (gone, next) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
+    // Of several members the last one may free it behind the answer.
+    store.settle().await;
     let later = granted(&store, &next).await;
     for record in [record(scene, &gone, fence), at_once(scene, &gone, fence)] {
         let broken = other.break_lease(&key, &record).await.expect("an answer");
@@ -207,6 +210,7 @@ pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(scene: &Sc
     is_told(&store, &claim, fence).await;
     let answer = renewal(&other, &next, later).await;
     assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
+    is_told(&store, &claim, fence).await;
     released(&other, &next).await;
 }
 
@@ -232,6 +236,12 @@ pub(crate) async fn b5_a_broken_lease_is_not_put_back(scene: &Scene) {
         granted(&store, &next).await;
         released(&store, &next).await;
     }
+    // What is left of one that is shut is no lease, and gets no fence.
+    let shut = scene.claim(&key, LONG);
+    let fence = granted(&store, &shut).await;
+    self::broken(&store, &shut, &record(scene, &shut, fence)).await;
+    let sealed = member.seal(&shut, fence).await.expect("an answer").answer;
+    assert_eq!(sealed, Seal::NotHeld);
 }
 
 pub(crate) async fn b6_the_record_is_kept(scene: &Scene) {

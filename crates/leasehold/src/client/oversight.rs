@@ -177,10 +177,13 @@ fn refused(context: &ClientContext, key: &Key, holders: Vec<Holder>) -> Result<B
     if let Some(holder) = the_only(&holders) {
         return Ok(Breach::HeldBy(Box::new(holder.clone())));
     }
+    let who = match holders.len() {
+        1 => "who holds it shares it".to_owned(),
+        count => format!("{count} hold it together"),
+    };
     let text = format!(
-        "{} hold it together: only a lock that one holds alone can be broken; each lease ends by \
-         itself once its holder is gone",
-        holders.len()
+        "{who}: only a lock that one holds alone can be broken; each lease ends by itself once its \
+         holder is gone"
     );
     Err(Error::new(ErrorKind::Unsupported, text).with_key(key))
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use leasehold::clock::within;
 use leasehold::{
-    Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard, GuardState,
-    LostReason, Mode, Oversight, Pattern,
+    Attempt, Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard, GuardState,
+    Held, LostReason, Mode, Oversight, Pattern, Renewal, Store,
 };
 use leasehold_testkit::{Fault, FaultyMember};
 
@@ -24,6 +25,13 @@ fn fail(scene: &Scene, places: &[usize]) {
 fn record_of(scene: &Scene, guard: &Guard) -> BreakRecord {
     let by = ClientInfo::of_this_process(&scene.ambient, Some("operator".into()));
     BreakRecord::new(guard.owner(), guard.fence(), by, scene.ambient.clock.wall())
+}
+
+/// Why this guard is lost, which it is within a TTL.
+async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
+    let (clock, limit) = (&*scene.ambient.clock, scene.now() + TTL);
+    let lost = within(clock, limit, guard.lost()).await;
+    lost.expect("the guard is lost within a TTL")
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +59,7 @@ async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
     let shut_for = broken.shut_for.expect("a time");
     assert!(shut_for > TTL / 2 && shut_for <= TTL, "{shut_for:?}");
     let broken_at = scene.now();
-    assert_eq!(guard.lost().await, LostReason::Broken);
+    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
     let told_after = scene.now().since(broken_at);
     assert!(
         told_after <= TTL / 3 + Duration::from_secs(1),
@@ -89,7 +97,7 @@ async fn whatever_majority_the_operator_reaches_the_holder_has_none_any_more() {
         .unwrap();
     assert_eq!((broken.stood, broken.members), (true, 3));
     fail(&scene, &[]);
-    assert_eq!(guard.lost().await, LostReason::Broken);
+    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
     // Nor is it put back where it was not.
     scene.pass(TTL * 2).await;
     for store in &scene.stores {
@@ -145,6 +153,20 @@ async fn what_several_hold_together_is_not_broken() {
         assert!(error.to_string().contains("2 hold it together"), "{error}");
     }
     assert!(one.is_valid() && two.is_valid());
+    // One who shares it with nobody right now is not broken either, nor told that it is.
+    two.release().await.unwrap();
+    let refused = operator.break_lock("x", one.fence(), Break::at_once());
+    let error = refused.await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::Unsupported, Effect::None)
+    );
+    assert!(
+        error.to_string().contains("who holds it shares it"),
+        "{error}"
+    );
+    scene.pass(TTL).await;
+    assert!(one.is_valid());
 }
 
 /// The operator was shown the exclusive lease, and it is shared when the break arrives.
@@ -168,7 +190,7 @@ async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
         (ErrorKind::Unsupported, Effect::Unknown)
     );
     assert!(error.reason().contains("made it shared"), "{error}");
-    assert_eq!(guard.lost().await, LostReason::Broken);
+    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,4 +228,124 @@ async fn a_survey_does_not_wait_long_for_a_member_that_is_gone() {
     assert_eq!(survey.failures.len(), 1, "{survey:?}");
     let took = scene.now().since(began);
     assert!(took <= Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_broken_at_once_goes_to_who_waits_in_the_same_moment() {
+    for members in [1, 3] {
+        let scene = Scene::quorum(members);
+        let (operator, waiter) = (scene.other_client(), scene.other_client());
+        let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+        let waits = tokio::spawn(async move { waiter.lock("x").acquire().await });
+        scene.pass(Duration::from_secs(5)).await;
+        let broken_at = scene.now();
+        let done = operator.break_lock("x", guard.fence(), Break::at_once());
+        let Breach::Done(broken, record) = done.await.unwrap() else {
+            panic!("it is broken")
+        };
+        assert_eq!((broken.shut_for, record.at_once), (None, true));
+        let limit = broken_at + TTL;
+        let next = within(&*scene.ambient.clock, limit, waits).await;
+        let next = next.expect("the lock in time").unwrap().unwrap();
+        let took = scene.now().since(broken_at);
+        assert!(took <= Duration::from_millis(20), "{took:?}");
+        assert!(next.fence() > guard.fence());
+        assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
+        assert!(next.is_valid());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_shut_until_the_last_of_its_leases_would_have_ended() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    scene.settle().await;
+    // At one member the lease is as it was granted, at the others as it was renewed since.
+    fail(&scene, &[2]);
+    scene.pass(TTL / 2).await;
+    fail(&scene, &[]);
+    let record = record_of(&scene, &guard);
+    let broken = scene.store().break_lease(guard.key(), &record).await;
+    let broken = broken.unwrap();
+    assert_eq!(broken.members, 3);
+    let shut_for = broken.shut_for.expect("a time");
+    assert!(shut_for > TTL / 2, "{shut_for:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_break_is_the_latest_whichever_members_know_of_it() {
+    let scene = Scene::quorum(5);
+    let operator = scene.other_client();
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    scene.settle().await;
+    let break_without = async |gone: &[usize]| {
+        fail(&scene, gone);
+        let record = record_of(&scene, &guard);
+        let broken = scene.store().break_lease(guard.key(), &record).await;
+        fail(&scene, &[]);
+        scene.pass(Duration::from_secs(1)).await;
+        (record, broken.is_ok())
+    };
+    let (_, counts) = break_without(&[2, 3, 4]).await;
+    assert!(!counts, "two of five");
+    let (later, counts) = break_without(&[0, 1]).await;
+    assert!(counts, "three of five");
+    assert_eq!(operator.last_break("x").await.unwrap(), Some(later));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_store_that_does_not_answer_says_so_in_its_own_words() {
+    let scene = Scene::quorum(1);
+    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    fail(&scene, &[0]);
+    let record = record_of(&scene, &guard);
+    let failed = scene.store().break_lease(guard.key(), &record).await;
+    let error = failed.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_is_kept_for_a_week_and_no_longer() {
+    let scene = Scene::single();
+    let claim = scene.claim("x");
+    let store = &scene.stores[0];
+    let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
+        panic!("a free lock")
+    };
+    let by = (*claim.client).clone();
+    let record = BreakRecord::new(claim.owner, grant.fence, by, scene.ambient.clock.wall());
+    store.break_lease(&claim.key, &record).await.unwrap();
+    scene.pass(BreakRecord::KEPT - TTL).await;
+    assert_eq!(store.last_break(&claim.key).await.unwrap(), Some(record));
+    scene.pass(TTL * 2).await;
+    assert_eq!(store.last_break(&claim.key).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_broken_leases_a_store_remembers_the_last_sixteen() {
+    let scene = Scene::single();
+    let store = &scene.stores[0];
+    let mut leases = Vec::new();
+    for _ in 0..20 {
+        let claim = scene.claim("x");
+        let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
+            panic!("a free lock")
+        };
+        let by = (*claim.client).clone();
+        let now = scene.ambient.clock.wall();
+        let mut record = BreakRecord::new(claim.owner, grant.fence, by, now);
+        record.at_once = true;
+        let broken = store.break_lease(&claim.key, &record).await.unwrap();
+        assert!(broken.stood);
+        leases.push(Held {
+            claim: claim.into(),
+            fence: grant.fence,
+        });
+    }
+    let answers = store.renew(&leases).await;
+    let broken = answers
+        .iter()
+        .map(|answer| matches!(answer, Renewal::Lost(LostReason::Broken)));
+    let remembered: Vec<bool> = broken.collect();
+    assert_eq!(remembered, [vec![false; 4], vec![true; 16]].concat());
 }

@@ -23,6 +23,9 @@ pub(super) const KEYS: [&str; 6] = [LOCK, FENCE, READERS, QUEUE, OFFERED, CARD];
 /// Later than anything a script sets, so that what it leaves alone is told from what it sets.
 const LASTS_MS: u64 = 3_000_000_000;
 
+/// Longer than any test takes: the end of a reader's lease is an instant of the clock that stands still.
+const TTL_MS: &str = "4000000";
+
 pub(super) fn client(number: u64) -> String {
     format!("{:016x}", number + 1)
 }
@@ -40,14 +43,19 @@ pub(super) struct World {
 pub(super) struct Maker {
     entropy: SeededEntropy,
     now_ms: u64,
+    /// In some worlds most of who is there is of one client.
+    usual: Option<u64>,
     world: World,
 }
 
 impl Maker {
     pub(super) fn new(seed: u64, now_ms: u64) -> Self {
+        let entropy = SeededEntropy::new(seed);
+        let usual = entropy.next_u64() % (2 * CLIENTS);
         Self {
-            entropy: SeededEntropy::new(seed),
+            entropy,
             now_ms,
+            usual: (usual < CLIENTS).then_some(usual),
             world: World::default(),
         }
     }
@@ -87,7 +95,7 @@ impl Maker {
         let proposal = (self.now_ms * 1000).to_string();
         let queued = self.below(10) > 0;
         let turn = [waiter, since].map(|word| if queued { word } else { String::new() });
-        self.world.arguments = [mode, &owner, "30000", &proposal]
+        self.world.arguments = [mode, &owner, TTL_MS, &proposal]
             .map(str::to_owned)
             .into_iter()
             .chain(turn)
@@ -165,7 +173,9 @@ impl Maker {
 
     /// Few, so that those who ask are often those who are there.
     fn owner(&mut self) -> String {
-        let (number, nonce) = (self.below(CLIENTS), self.below(3));
+        let any = self.below(CLIENTS);
+        let usual = self.usual.filter(|_| self.below(10) > 0);
+        let (number, nonce) = (usual.unwrap_or(any), self.below(5));
         format!("{}.{nonce:032x}", client(number))
     }
 

@@ -1,6 +1,7 @@
 //! First come, first served.
 
-use leasehold::{Fence, Member, Mode, Store, Turn};
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{BreakRecord, Fence, Member, Mode, Oversight, Store, Turn};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
@@ -221,4 +222,25 @@ async fn the_mark_of_the_card_is_shown_as_every_answer_shows_it() {
     server.command(&["DEL", "leasehold:card"]);
     server.command(&["SET", "leasehold:card", "text"]);
     assert_eq!(shown().await, before.incarnation(), "no card");
+}
+
+#[tokio::test]
+async fn a_lock_that_is_broken_at_once_is_kept_for_who_waited_longest() {
+    let server = RedisServer::start();
+    let [holder, a, b] = [(); 3].map(|()| Party::at(&server));
+    let (held, grant) = holder.barges(Mode::Exclusive).await;
+    let leasehold::Attempt::Granted(grant) = grant else {
+        panic!("a free lock")
+    };
+    let (first, second) = (a.since(1), b.since(2));
+    b.busy(second).await;
+    a.busy(first).await;
+    let by = (*holder.client).clone();
+    let mut record = BreakRecord::new(held.owner, grant.fence, by, SystemClock.wall());
+    record.at_once = true;
+    b.member.break_lease(&held.key, &record).await.unwrap();
+    a.hears_its_turn(first).await;
+    b.hears_soon(second).await;
+    assert_eq!(value(&server, "deploy"), Reply::Bulk(first.reservation()));
+    a.granted(first).await;
 }
