@@ -337,6 +337,32 @@ async fn members_that_keep_nothing_are_named_and_nothing_is_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_that_was_seen_to_keep_nothing_is_named_though_it_says_that_it_keeps_all() {
+    let world = World::new(3);
+    let looking = world.caller();
+    let durable_by_card = async || {
+        let health = looking.client.health().await.unwrap();
+        let presence = health[1].presence.as_ref().unwrap();
+        presence.card.as_ref().is_none_or(|card| card.durable)
+    };
+    assert!(durable_by_card().await);
+    world.stores[1].claim_durable(false);
+    let end = world.ambient.clock.now() + TTL * 10;
+    while durable_by_card().await {
+        assert!(world.ambient.clock.now() < end, "nobody noted it");
+        world.pass(Duration::from_secs(1)).await;
+    }
+    world.stores[1].claim_durable(true);
+    let error = world.caller().once().begin().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("1 of 3 members keep nothing across one: m1"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn values_that_break_a_rule_are_refused_before_anything_is_run() {
     let world = World::new(1);
     let caller = world.caller();
