@@ -140,7 +140,7 @@ async fn what_was_published_is_what_is_repeated() {
     let leading = async {
         leadership.publish("b").await?;
         scene.pass(200 * SECOND).await;
-        Ok::<_, leasehold::Error>(leader(&scene.client).await)
+        Ok::<_, Error>(leader(&scene.client).await)
     };
     assert_eq!(leadership.lead(leading).await.unwrap().unwrap(), "b");
 }
