@@ -70,7 +70,9 @@ fn queue() {
     waits_as(&mut next, "1st");
     last.types(RUN);
     waits_as(&mut last, "2nd");
-    stage.until_told(&["status", "report"], ", fence ");
+    stage.until_told(&["status", "report"], (", fence ", 1));
+    // Of somebody who came less than a second ago it is not said.
+    stage.until_told(&["waiters", "deploy"], ("waiting for about ", 2));
 
     let mut onlooker = stage.shell("onlooker", SIZE);
     for command in [

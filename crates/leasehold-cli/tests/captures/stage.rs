@@ -47,11 +47,11 @@ impl Stage {
         String::from_utf8(ended.stdout).unwrap()
     }
 
-    /// Waits until `leasehold` with `arguments` says `text`, behind the scenes.
+    /// Waits until what `leasehold` with `arguments` says, behind the scenes, has `text` so many `times`.
     #[track_caller]
-    pub(crate) fn until_told(&self, arguments: &[&str], text: &str) {
+    pub(crate) fn until_told(&self, arguments: &[&str], (text, times): (&str, usize)) {
         until(&format!("{text:?} of leasehold {arguments:?}"), || {
-            self.prepare(arguments).contains(text)
+            self.prepare(arguments).matches(text).count() == times
         });
     }
 
