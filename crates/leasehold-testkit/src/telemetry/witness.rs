@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 /// Sees every span and event of Leasehold, of every level, on the thread that it
 /// [watches](Self::watch).
@@ -53,6 +53,7 @@ impl Witness {
 
     /// Watches the calling thread until what is returned is dropped.
     pub fn watch(&self) -> DefaultGuard {
+        KEEPERS.get_or_init(|| [(); 2].map(|()| Dispatch::new(Self::new())));
         tracing::subscriber::set_default(self.clone())
     }
 
@@ -90,6 +91,10 @@ impl Witness {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// While there is only one subscriber, a span or event that another thread is the first to come by is
+/// turned off for all threads. Two that nobody talks to, and that never end, prevent that.
+static KEEPERS: OnceLock<[Dispatch; 2]> = OnceLock::new();
 
 fn place(id: &span::Id) -> usize {
     id.into_u64() as usize - 1
