@@ -119,7 +119,9 @@ mod tests {
             let long = (1..words).fold(Command::new("LONG"), |it, at| it.number(at));
             let commands = [Command::new("TIME"), long, Command::new("GET").arg("k")];
             let mut expected = b"before".to_vec();
-            commands.iter().for_each(|it| it.write(&mut expected));
+            for command in &commands {
+                command.write(&mut expected);
+            }
             let mut bytes = b"before".to_vec();
             let mut writing = Writing::behind(&mut bytes);
             writing.add(&commands[0]);
