@@ -149,6 +149,6 @@ async fn each_client_has_its_inbox_on_the_one_connection() {
     waiter.busy(second).await;
     assert_eq!(connections(&server), 2);
     holder.releases(&held).await;
-    waiter.hears_its_turn(first).await;
     waiter.hears_soon(second).await;
+    waiter.hears_its_turn(first).await;
 }

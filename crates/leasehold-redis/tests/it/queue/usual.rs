@@ -173,6 +173,8 @@ async fn a_head_that_is_gone_leaves_no_mark_and_the_next_one_has_its_turn() {
     let next = lives.since(2);
     lives.busy(next).await;
     hands_over(&holder, &held).await;
+    // Who is to stand in is told first, and that the head hears nothing shows only then.
+    lives.hears_soon(next).await;
     lives.hears_its_turn(next).await;
     let offered = server.command(&["ZRANGE", OFFERED, "0", "-1"]);
     let client = Reply::Bulk(lives.client.id.to_string());
