@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::background;
 use leasehold::clock::within;
 use leasehold::{
     Attempt, Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard, GuardState,
@@ -236,7 +237,7 @@ async fn a_lock_that_is_broken_at_once_goes_to_who_waits_in_the_same_moment() {
         let scene = Scene::quorum(members);
         let (operator, waiter) = (scene.other_client(), scene.other_client());
         let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-        let waits = tokio::spawn(async move { waiter.lock("x").acquire().await });
+        let waits = background::spawn(async move { waiter.lock("x").acquire().await });
         scene.pass(Duration::from_secs(5)).await;
         let broken_at = scene.now();
         let done = operator.break_lock("x", guard.fence(), Break::at_once());
