@@ -5,9 +5,9 @@ use clap::Args;
 use leasehold::Election;
 
 use crate::args::{StoreArgs, span};
-use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::run_args::RunArgs;
+use crate::wish::Wish;
+use crate::work::Work;
 
 /// The arguments of `elect`.
 #[derive(Debug, Args)]
@@ -92,26 +92,18 @@ impl ElectArgs {
         )))
     }
 
-    /// What is run while this one leads: as `run` does under the lock of the name.
-    pub(crate) fn term(&self) -> RunArgs {
-        RunArgs {
-            no_wait: false,
-            wait: None,
-            shared: false,
-            permits: None,
-            also: Vec::new(),
-            nested: false,
-            ttl: self.ttl,
-            grace: self.grace,
-            max_hold: None,
+    /// The lock of whoever leads.
+    pub(crate) fn wish(&self) -> Wish {
+        Wish {
             lock_delay: self.lock_delay,
-            min_hold: None,
-            busy_code: ExitCode::BUSY.get(),
-            store: self.store.clone(),
             json: self.json,
-            name: self.name.clone(),
-            command: self.command.clone(),
+            ..Wish::alone(&self.name, self.ttl)
         }
+    }
+
+    /// What is run while this one leads.
+    pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
+        Work::new(&self.command, wish, self.grace)
     }
 }
 

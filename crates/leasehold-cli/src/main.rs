@@ -35,11 +35,13 @@ mod set;
 mod shortage;
 mod status;
 mod store_url;
+mod take_args;
 mod verb;
 mod waiter_text;
 mod waiters;
 mod waiters_args;
 mod wish;
+mod work;
 
 use std::process;
 

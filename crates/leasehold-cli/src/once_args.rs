@@ -6,7 +6,9 @@ use clap::{Args, ValueEnum};
 
 use crate::args::{StoreArgs, span};
 use crate::exit_code::ExitCode;
-use crate::run_args::RunArgs;
+use crate::failure::Failure;
+use crate::wish::Wish;
+use crate::work::Work;
 
 /// The arguments of `once`.
 #[derive(Debug, Args)]
@@ -78,26 +80,20 @@ pub(crate) enum Failed {
 }
 
 impl OnceArgs {
-    /// How the command is run under the lock.
-    pub(crate) fn run_args(&self) -> RunArgs {
-        RunArgs {
+    /// The lock of the request.
+    pub(crate) fn wish(&self) -> Wish {
+        Wish {
             no_wait: self.no_wait,
             wait: self.wait,
-            shared: false,
-            permits: None,
-            also: Vec::new(),
-            nested: false,
-            ttl: self.ttl,
-            grace: self.grace,
-            max_hold: None,
-            lock_delay: None,
-            min_hold: None,
             busy_code: self.busy_code,
-            store: self.store.clone(),
             json: self.json,
-            name: self.name.clone(),
-            command: self.command.clone(),
+            ..Wish::alone(&self.name, self.ttl)
         }
+    }
+
+    /// What is run under it, unless its result is there.
+    pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
+        Work::new(&self.command, wish, self.grace)
     }
 
     /// What is asked for: never the same for a text as for a command.

@@ -2,41 +2,21 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::Permits;
 
-use crate::args::{StoreArgs, span};
-use crate::exit_code::ExitCode;
+use crate::args::span;
 use crate::failure::Failure;
+use crate::take_args::TakeArgs;
 use crate::wish::Wish;
+use crate::work::Work;
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Do not wait: exit with 75 if the lock is held.
-    #[arg(short = 'n', long, conflicts_with = "wait")]
-    pub(crate) no_wait: bool,
-
-    /// Wait at most so long for the lock, like 30s or 1m30s [default: without limit].
-    #[arg(short, long, value_name = "SPAN", value_parser = span)]
-    pub(crate) wait: Option<Duration>,
-
-    /// Share the lock with others that share it; exclude only those that want it alone.
-    #[arg(short, long)]
-    pub(crate) shared: bool,
-
-    /// Hold the lock together with others, N at most: take one of its N permits (1 to 128). N is the
-    /// same for all who use the lock at a time.
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = permits,
-        allow_negative_numbers = true,
-        conflicts_with_all = ["shared", "also"]
-    )]
-    pub(crate) permits: Option<Permits>,
+    #[command(flatten)]
+    pub(crate) take: TakeArgs,
 
     /// Hold this lock as well, in the same mode; may be given again.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "permits")]
     pub(crate) also: Vec<String>,
 
     /// Where a run around this one holds the lock, run CMD under that one's lease, instead of
@@ -44,10 +24,6 @@ pub(crate) struct RunArgs {
     /// if it does not hold the lock any more.
     #[arg(long, conflicts_with = "also")]
     pub(crate) nested: bool,
-
-    /// How long the lease lives without renewal; it is renewed all the time.
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
-    pub(crate) ttl: Duration,
 
     /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL, or
     /// of the longest hold [default: a sixth of that, at most 5s].
@@ -76,19 +52,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 
-    /// The exit code if the lock was not acquired in time.
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
-    pub(crate) busy_code: u8,
-
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-
     /// Print the program's own messages as JSON, one object a line, on stderr.
     #[arg(long)]
     pub(crate) json: bool,
-
-    /// The name of the lock.
-    pub(crate) name: String,
 
     /// The command and its arguments.
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
@@ -99,61 +65,21 @@ impl RunArgs {
     /// Which locks are wanted.
     pub(crate) fn wish(&self) -> Wish {
         Wish {
-            name: self.name.clone(),
             also: self.also.clone(),
-            shared: self.shared,
-            permits: self.permits,
-            ttl: self.ttl,
-            no_wait: self.no_wait,
-            wait: self.wait,
-            busy_code: self.busy_code,
-            json: self.json,
+            max_hold: self.max_hold,
+            lock_delay: self.lock_delay,
+            ..self.take.wish(self.json)
         }
     }
 
-    /// A shortest hold that the longest one ends is no promise.
-    pub(crate) fn refuse_contradicting_holds(&self) -> Result<(), Failure> {
-        match (self.min_hold, self.max_hold) {
-            (Some(least), Some(most)) if least > most => Err(Failure::usage(format!(
-                "min-hold {least:?} is longer than max-hold {most:?}"
-            ))),
-            _ => Ok(()),
+    /// What is run under them.
+    pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
+        let work = Work::new(&self.command, wish, self.grace)?;
+        match self.min_hold {
+            Some(span) => work.keeping(span, wish),
+            None => Ok(work),
         }
     }
-
-    /// Between SIGTERM and SIGKILL.
-    pub(crate) fn grace(&self) -> Result<Duration, Failure> {
-        let span = self.shortest_hold();
-        match self.grace {
-            None => Ok((span / 6).min(Duration::from_secs(5))),
-            // Renewal begins at ttl/3: a longer grace would leave it no time for a second try.
-            Some(grace) if grace >= span / 3 => Err(Failure::usage(format!(
-                "grace {grace:?} is too long: it must be less than a third of {span:?}, the {}",
-                if span < self.ttl {
-                    "longest hold"
-                } else {
-                    "TTL"
-                },
-            ))),
-            Some(grace) => Ok(grace),
-        }
-    }
-
-    /// By how much SIGKILL comes before the deadline: what it takes until the last process is gone.
-    pub(crate) fn margin(&self) -> Duration {
-        (self.shortest_hold() / 30).min(Duration::from_secs(1))
-    }
-
-    /// How long the command has from the grant to the first deadline, roughly.
-    fn shortest_hold(&self) -> Duration {
-        self.max_hold.map_or(self.ttl, |hold| hold.min(self.ttl))
-    }
-}
-
-pub(crate) fn permits(text: &str) -> Result<Permits, String> {
-    let rule = || format!("a lock has 1 to {} permits", Permits::MAX);
-    let number: u32 = text.parse().map_err(|_| rule())?;
-    Permits::new(number).map_err(|_| rule())
 }
 
 #[cfg(test)]
@@ -181,8 +107,8 @@ mod tests {
             &["x", "-n", "--", "ls", "-n", "--json"],
         ] {
             let run = run(args).unwrap();
-            assert!(run.no_wait && !run.json, "{args:?}");
-            assert_eq!(run.name, "x");
+            assert!(run.take.no_wait && !run.json, "{args:?}");
+            assert_eq!(run.take.name, "x");
             assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
         }
         assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);
@@ -193,7 +119,7 @@ mod tests {
         let refused = run(&["-w", "30", "x", "true"]).unwrap_err().to_string();
         assert!(refused.contains("write 30s"), "{refused}");
         assert!(refused.contains("'30'"), "{refused}");
-        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().wait;
+        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().take.wait;
         assert_eq!(wait, Some(Duration::from_secs(90)));
         assert!(run(&["--ttl", "soon", "x", "true"]).is_err());
     }

@@ -12,8 +12,8 @@ use crate::wire::Records;
 const AT_ONCE: usize = 64;
 
 impl RedisMember {
-    /// Removes the fence counters of those of `keys` that nobody holds or waits for, and returns the
-    /// others. For names that were made up for a while, as for a measurement: a counter would stay for
+    /// Removes what is left of those of `keys` that nobody holds or waits for, with their fence counters,
+    /// and returns the others. For names that were made up for a while, as for a measurement: a counter would stay for
     /// seven days.
     ///
     /// Whoever uses such a name again gets fences that are greater than the old ones as far as the
@@ -58,8 +58,8 @@ fn names(records: &Records) -> [String; 6] {
         records.fence().concat(),
         records.readers().concat(),
         records.queue().concat(),
-        records.offered().concat(),
         records.slots().concat(),
+        records.offered().concat(),
     ]
 }
 

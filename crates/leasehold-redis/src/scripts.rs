@@ -94,7 +94,7 @@ pub(crate) static RECORD_OPEN: LazyLock<Script> = script!("lua/record.lua", "lua
 pub(crate) static RECORD_WRITE: LazyLock<Script> =
     script!("lua/record.lua", "lua/record_write.lua");
 pub(crate) static RECORD_READ: LazyLock<Script> = script!("lua/record.lua", "lua/record_read.lua");
-pub(crate) static FORGET: LazyLock<Script> = script!("lua/forget.lua");
+pub(crate) static FORGET: LazyLock<Script> = script!("lua/words.lua", "lua/forget.lua");
 pub(crate) static CARD_WRITE: LazyLock<Script> = script!("lua/card.lua", "lua/card_write.lua");
 pub(crate) static WITNESS: LazyLock<Script> = script!("lua/card.lua", "lua/witness.lua");
 

@@ -2,46 +2,29 @@ use std::fs;
 
 use leasehold::{Client, Handle};
 
-use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::hold::handle_file::HandleFile;
 use crate::hold::{handles, report};
 use crate::hold_args::AcquireArgs;
 use crate::output::{self, Output};
-use crate::run::nesting::Nesting;
+use crate::run::end::End;
 use crate::run::signals::Signals;
-use crate::run::waiting::{Request, Wait};
+use crate::run::stage::{Stage, cannot_start};
+use crate::run::waiting::Wait;
 use crate::status::runtime;
-use crate::store_url::OpenStore;
 
 /// Acquires a lock, and leaves it behind with a handle to it.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let failed = |error| Failure::of("cannot start", &error);
-    // Before the client starts its thread, which inherits what is blocked.
-    let blocked = Signals::block().map_err(failed)?;
     let wish = args.take.wish(args.json);
-    let choice = config::choose(&args.take.store, &Environment::read())?;
-    let store = OpenStore::open(&choice)?;
-    handles::refuse_without_leases(&store, "acquire")?;
-    wish.refuse_ttl_over(store.ttl_max())?;
-    store.speak_up(output);
+    let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
+    handles::refuse_without_leases(&stage.store, "acquire")?;
     // Before anything is acquired: what cannot be written down would be lost.
     let file = args.handle_file.as_deref();
     let file = file.map(HandleFile::prepare).transpose()?;
-    let nesting = Nesting::of_this_process();
-    let client = store.client();
     let code = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(failed)?;
-        let request = Request {
-            client: &client,
-            locks: wish.locks(&client),
-            args: &wish,
-            nesting: &nesting,
-            output,
-            lends: false,
-        };
-        let guards = match request.acquire(&signals).await? {
+        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let guards = match stage.request().acquire(&signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
@@ -49,15 +32,14 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
             return Err(Failure::of("cannot acquire", &"no lock was named"));
         };
         let handle = guard.into_handle()?;
-        if let Err(failure) = hand_over(&handle, &client, file, args.json) {
+        if let Err(failure) = hand_over(&handle, &stage.client, file, args.json) {
             // Nobody has the handle.
-            let _ = client.release(&handle).await;
+            let _ = stage.client.release(&handle).await;
             return Err(failure);
         }
         Ok(ExitCode::SUCCESS)
     })?;
-    drop(client);
-    Ok(code)
+    Ok(stage.leave(End::With(code)))
 }
 
 fn hand_over(

@@ -10,18 +10,17 @@ mod stdin;
 use leasehold::GuardSet;
 use leasehold::clock::{Clock as _, SystemClock};
 
-use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::hold_args::HoldArgs;
 use crate::message::Message;
 use crate::output::{self, Output};
+use crate::run::end::End;
 use crate::run::hold::{Loss, free};
-use crate::run::nesting::Nesting;
 use crate::run::signals::Signals;
-use crate::run::waiting::{Request, Wait};
+use crate::run::stage::{Stage, cannot_start};
+use crate::run::waiting::Wait;
 use crate::status::runtime;
-use crate::store_url::OpenStore;
 use stdin::{Stdin, Watched};
 
 pub(crate) use acquire::acquire;
@@ -29,31 +28,17 @@ pub(crate) use handles::{release, renew};
 
 /// Keeps a lock until stdin is closed, a signal comes, or it is lost.
 pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let failed = |error| Failure::of("cannot start", &error);
-    // Before the client starts its thread, which inherits what is blocked.
-    let blocked = Signals::block().map_err(failed)?;
     let stdin = match args.ignore_stdin {
         true => None,
         false => Some(Stdin::to_be_watched()?),
     };
     let wish = args.take.wish(args.json);
-    let choice = config::choose(&args.take.store, &Environment::read())?;
-    let store = OpenStore::open(&choice)?;
-    wish.refuse_ttl_over(store.ttl_max())?;
-    store.speak_up(output);
-    let nesting = Nesting::of_this_process();
-    let client = store.client();
+    let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
     let code = runtime()?.block_on(async {
-        let signals = Signals::new(blocked).map_err(failed)?;
-        let stdin = stdin.map(Stdin::watch).transpose().map_err(failed)?;
-        let request = Request {
-            client: &client,
-            locks: wish.locks(&client),
-            args: &wish,
-            nesting: &nesting,
-            output,
-            lends: false,
-        };
+        let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
+        let stdin = stdin.map(Stdin::watch).transpose();
+        let stdin = stdin.map_err(|error| cannot_start(&error))?;
+        let request = stage.request();
         let began = SystemClock.now();
         let wait = tokio::select! {
             biased;
@@ -68,7 +53,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
             Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
         let waited = SystemClock.now().since(began);
-        let held = report::held(&wish, &guards, &client.describe(), waited);
+        let held = report::held(&wish, &guards, &stage.client.describe(), waited);
         if let Err(error) = output::print_json(&held) {
             // Nobody knows that it is held.
             free(guards, output).await;
@@ -76,9 +61,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         }
         keep(guards, &signals, stdin.as_ref(), output).await
     })?;
-    // Waits for releases under way.
-    drop(client);
-    Ok(code)
+    Ok(stage.leave(End::With(code)))
 }
 
 /// Keeps the lock, and frees it at the end.

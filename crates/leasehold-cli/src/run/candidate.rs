@@ -17,11 +17,13 @@ use crate::run::hold::Hold;
 use crate::run::pauses::Pauses;
 use crate::run::signals::Signals;
 use crate::run::stage::Stage;
-use crate::run::waiting::{Request, Wait};
+use crate::run::waiting::Wait;
+use crate::work::Work;
 
 /// Somebody who wants to lead, and runs a command while it does.
 pub(super) struct Candidate<'a> {
     pub(super) args: &'a ElectArgs,
+    pub(super) work: &'a Work,
     pub(super) stage: &'a Stage<'a>,
     pub(super) signals: &'a Signals,
 }
@@ -85,9 +87,8 @@ impl Candidate<'_> {
 
     /// Waits until this one is elected, and leads for as long as it may.
     async fn term(&self) -> Result<Term, Failure> {
-        let request = self.request();
         let signalled = |signal| Ok(Term::Over(End::With(ExitCode::of_signal(signal))));
-        let guards = match request.acquire(self.signals).await? {
+        let guards = match self.stage.request().acquire(self.signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return signalled(signal),
         };
@@ -132,7 +133,7 @@ impl Candidate<'_> {
         let began = SystemClock.now();
         let end = tokio::select! {
             biased;
-            end = self.stage.perform(Hold::Own(guards), self.signals, None) => end?,
+            end = self.stage.perform(self.work, Hold::Own(guards), self.signals, None) => end?,
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);
@@ -160,13 +161,6 @@ impl Candidate<'_> {
     fn election(&self) -> Election {
         let election = self.stage.client.election(&self.args.name);
         election.ttl(self.args.ttl).value(self.args.value.clone())
-    }
-
-    fn request(&self) -> Request<'_> {
-        Request {
-            lends: false,
-            ..self.stage.request()
-        }
     }
 
     fn output(&self) -> &Output {

@@ -3,7 +3,7 @@ use std::process::ExitStatus;
 use crate::exit_code::ExitCode;
 
 /// How a run ended.
-pub(in crate::run) enum End {
+pub(crate) enum End {
     With(ExitCode),
     /// A lock was lost, and the command ended.
     Lost {

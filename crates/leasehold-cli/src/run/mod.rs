@@ -1,27 +1,27 @@
 //! The verb `run`: wait for the lock, let a guardian run the command, free the lock. And `elect`, which does so
 //! again after each loss, for all to see.
 
+pub(crate) mod end;
 pub(crate) mod guardian;
 pub(crate) mod guardian_args;
 pub(crate) mod hold;
-pub(crate) mod nesting;
 pub(crate) mod once;
 pub(crate) mod signals;
+pub(crate) mod stage;
 pub(crate) mod waiting;
 
 mod around;
 mod candidate;
 mod descendants;
-mod end;
 mod ending;
 mod guardian_process;
 mod job_control;
 mod min_hold;
+mod nesting;
 mod orders;
 mod pauses;
 mod protocol;
 mod raw;
-mod stage;
 mod terminal;
 mod wrapper;
 
@@ -34,17 +34,22 @@ use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
 use crate::run::stage::{Stage, cannot_start};
-use crate::run::waiting::Wait;
+use crate::run::waiting::{Request, Wait};
 use crate::run_args::RunArgs;
 use crate::status::runtime;
 
 /// Runs a command while holding a lock.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let (stage, blocked) = Stage::set(args, output)?;
+    let wish = args.wish();
+    let work = args.work(&wish)?;
+    let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
-        let request = stage.request();
-        let lent = stage.nesting.innermost(stage.store.place(), &args.name);
+        let request = Request {
+            lends: true,
+            ..stage.request()
+        };
+        let lent = stage.nesting.innermost(stage.store.place(), &wish.name);
         let hold = match lent.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
@@ -52,7 +57,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
                 Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
             },
         };
-        stage.perform(hold, &signals, None).await
+        stage.perform(&work, hold, &signals, None).await
     })?;
     Ok(stage.leave(end))
 }
@@ -60,12 +65,14 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
 /// Runs a command while this program is the leader, again after each loss.
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
-    let term = args.term();
-    let (stage, blocked) = Stage::set(&term, output)?;
+    let wish = args.wish();
+    let work = args.work(&wish)?;
+    let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
         let candidate = Candidate {
             args,
+            work: &work,
             stage: &stage,
             signals: &signals,
         };

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
+use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Client, LockSet};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use serde_json::Value;
 
+use crate::args::StoreArgs;
 use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -20,83 +21,69 @@ use crate::run::once::Pipes;
 use crate::run::signals::Signals;
 use crate::run::waiting::Request;
 use crate::run::wrapper::{Job, Wrapper};
-use crate::run_args::RunArgs;
 use crate::store_url::OpenStore;
 use crate::wish::Wish;
+use crate::work::Work;
 
-/// Everything that a command under a lock needs, but the lock.
-pub(super) struct Stage<'a> {
-    pub(super) args: &'a RunArgs,
-    pub(super) output: &'a Output,
-    pub(super) store: OpenStore,
+/// Everything that is needed before a lock is asked for.
+pub(crate) struct Stage<'a> {
+    pub(crate) wish: &'a Wish,
+    pub(crate) output: &'a Output,
+    pub(crate) store: OpenStore,
+    pub(crate) client: Client,
     pub(super) nesting: Nesting,
-    pub(super) client: Client,
-    wish: Wish,
-    grace: Duration,
 }
 
 impl<'a> Stage<'a> {
-    /// Checks the arguments, and blocks the signals that are to be read. Call it before any thread is started.
-    pub(super) fn set(args: &'a RunArgs, output: &'a Output) -> Result<(Self, SignalFd), Failure> {
+    /// Opens the store, and blocks the signals that are to be read. Call it before any thread is started.
+    pub(crate) fn set(
+        wish: &'a Wish,
+        store: &StoreArgs,
+        output: &'a Output,
+    ) -> Result<(Self, SignalFd), Failure> {
         // Before the client starts its thread, which inherits what is blocked.
         let blocked = Signals::block().map_err(|error| cannot_start(&error))?;
-        // Should the guardian be killed, the processes below it come to this one.
-        prctl::set_child_subreaper(true).map_err(|errno| cannot_start(&errno))?;
-        let grace = args.grace()?;
-        args.refuse_contradicting_holds()?;
-        let wish = args.wish();
-        let choice = config::choose(&args.store, &Environment::read())?;
+        let choice = config::choose(store, &Environment::read())?;
         let store = OpenStore::open(&choice)?;
         wish.refuse_ttl_over(store.ttl_max())?;
         store.speak_up(output);
         let stage = Self {
-            args,
+            wish,
             output,
             nesting: Nesting::of_this_process(),
             client: store.client(),
             store,
-            wish,
-            grace,
         };
         Ok((stage, blocked))
     }
 
-    /// The wish for the locks.
-    pub(super) fn request(&self) -> Request<'_> {
+    /// Asks for the locks.
+    pub(crate) fn request(&self) -> Request<'_> {
         Request {
             client: &self.client,
-            locks: self.locks(),
-            args: &self.wish,
+            wish: self.wish,
             nesting: &self.nesting,
             output: self.output,
-            lends: true,
+            lends: false,
         }
     }
 
-    fn locks(&self) -> LockSet {
-        let mut locks = self.wish.locks(&self.client);
-        if let Some(max_hold) = self.args.max_hold {
-            locks = locks.max_hold(max_hold);
-        }
-        if let Some(delay) = self.args.lock_delay {
-            locks = locks.lock_delay(delay);
-        }
-        locks
-    }
-
-    /// Runs the command under `hold`, and frees the locks. It writes to `pipes`, or where this process does.
+    /// Does the work under `hold`, and frees the locks. The command writes to `pipes`, or where this process
+    /// does.
     pub(super) async fn perform(
         &self,
+        work: &Work,
         hold: Hold,
         signals: &Signals,
         pipes: Option<Pipes>,
     ) -> Result<End, Failure> {
+        // Should the guardian be killed, the processes below it come to this one.
+        prctl::set_child_subreaper(true).map_err(|errno| cannot_start(&errno))?;
         let job = Job {
-            args: self.args,
-            keep_until: self.args.min_hold.map(|span| SystemClock.now() + span),
+            wish: self.wish,
+            work,
+            keep_until: work.min_hold.map(|span| SystemClock.now() + span),
             leases: self.store.leases(),
-            grace: self.grace,
-            margin: self.args.margin(),
             descriptors: hold
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))
@@ -131,7 +118,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Waits for releases under way, and says how the program ends.
-    pub(super) fn leave(self, end: End) -> ExitCode {
+    pub(crate) fn leave(self, end: End) -> ExitCode {
         drop(self.client);
         match end {
             End::With(code) => code,
@@ -148,6 +135,6 @@ impl<'a> Stage<'a> {
 /// How long the question who broke a lock may delay the end.
 const WHO_LIMIT: Duration = Duration::from_secs(2);
 
-pub(super) fn cannot_start(error: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn cannot_start(error: &dyn std::fmt::Display) -> Failure {
     Failure::of("cannot start", error)
 }

@@ -22,8 +22,7 @@ use crate::wish::Wish;
 /// The wish for locks, and everything that is said while it is not granted.
 pub(crate) struct Request<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) locks: LockSet,
-    pub(crate) args: &'a Wish,
+    pub(crate) wish: &'a Wish,
     pub(crate) nesting: &'a Nesting,
     pub(crate) output: &'a Output,
     /// Whether the command could be run under a lock that is held around it: with --nested.
@@ -77,7 +76,7 @@ impl Request<'_> {
         self.output.clear_status();
         if let Ok(Wait::Held(guards)) = &outcome {
             self.output.say(&Message::Acquired {
-                lock: &self.args.name,
+                lock: &self.wish.name,
                 guards,
                 store: &self.client.describe(),
                 after: SystemClock.now().since(began),
@@ -88,10 +87,10 @@ impl Request<'_> {
 
     /// Stands under the lock that a run around this one holds.
     pub(super) async fn enter(&self, lock: LockAround) -> Result<Hold, Failure> {
-        let (client, wanted) = (self.client.clone(), self.args.mode());
-        let around = Around::enter(client, lock, wanted, self.args.ttl / 3).await?;
+        let (client, wanted) = (self.client.clone(), self.wish.mode());
+        let around = Around::enter(client, lock, wanted, self.wish.ttl / 3).await?;
         self.output.say(&Message::Nested {
-            lock: &self.args.name,
+            lock: &self.wish.name,
             fence: around.lock().fence(),
             store: &self.client.describe(),
         });
@@ -100,7 +99,7 @@ impl Request<'_> {
 
     async fn hold(&self) -> Result<GuardSet, Failure> {
         let locks = self.locks_beside_those_around().await?;
-        let granted = if self.args.no_wait {
+        let granted = if self.wish.no_wait {
             match locks.try_acquire().await {
                 Ok(guards) => guards,
                 Err(error) => return Err(self.failed(error).await),
@@ -128,27 +127,27 @@ impl Request<'_> {
     async fn locks_beside_those_around(&self) -> Result<LockSet, Failure> {
         let mut is_shared = false;
         if self.nesting.is_nested() {
-            for name in self.args.names() {
+            for name in self.wish.names() {
                 // A store that does not answer is reported by the attempt that follows.
                 let holders = self.client.holders(name).await.unwrap_or_default();
-                if let Some(holder) = self.nesting.deadlock(&holders, self.args.mode()) {
+                if let Some(holder) = self.nesting.deadlock(&holders, self.wish.mode()) {
                     return Err(Failure::usage(format!(
                         "lock {name:?} is held around this command, by {}: waiting for it {}{}",
                         holder_text::phrase(holder),
-                        without_end(holder.mode, self.args.mode()),
+                        without_end(holder.mode, self.wish.mode()),
                         self.way_out(holder.mode),
                     )));
                 }
                 is_shared |= self.nesting.shares(&holders);
             }
         }
-        Ok(self.locks.clone().barging(is_shared))
+        Ok(self.wish.locks(self.client).barging(is_shared))
     }
 
     /// The option that would let the command run under a lock held around it, where one would.
     fn way_out(&self, held: Mode) -> &'static str {
-        match around::refusal(held, self.args.mode()) {
-            None if self.args.also.is_empty() && self.lends => {
+        match around::refusal(held, self.wish.mode()) {
+            None if self.wish.also.is_empty() && self.lends => {
                 " (--nested runs the command under its lease)"
             }
             _ => "",
@@ -158,7 +157,7 @@ impl Request<'_> {
     /// The lock that is waited for, and who holds it: the first one that this run does not hold
     /// itself. `None` if it holds all.
     async fn missing(&self) -> Option<(&str, Vec<Holder>)> {
-        for name in self.args.names() {
+        for name in self.wish.names() {
             let holders = self.client.holders(name).await.unwrap_or_default();
             let is_ours = |owner: Owner| owner.client() == self.client.id();
             if !holders
@@ -205,7 +204,7 @@ impl Request<'_> {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {
                 self.output.say(&message);
-                if !self.args.json && shortage.is_none() {
+                if !self.wish.json && shortage.is_none() {
                     return pending().await;
                 }
                 said = why;
@@ -229,19 +228,19 @@ impl Request<'_> {
                 )
             }
             None => {
-                let names = self.args.names();
+                let names = self.wish.names();
                 let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
                 let names = names.join(" or ");
                 format!("lock {names} was held by somebody else a moment ago")
             }
         };
-        let waited = match self.args.wait {
-            Some(wait) if !self.args.no_wait => {
+        let waited = match self.wish.wait {
+            Some(wait) if !self.wish.no_wait => {
                 format!(" after waiting {}", humantime::format_duration(wait))
             }
             _ => String::new(),
         };
-        let code = ExitCode::of(self.args.busy_code);
+        let code = ExitCode::of(self.wish.busy_code);
         Failure::new(code, format!("{held}{waited}"))
     }
 
@@ -269,13 +268,13 @@ impl Request<'_> {
     /// The first of the locks that others hold so that it cannot be had, as far as can be seen.
     async fn held_by_others(&self) -> Option<(&str, Vec<Holder>)> {
         let mut held = Vec::new();
-        for name in self.args.names() {
+        for name in self.wish.names() {
             let holders = self.client.holders(name).await.unwrap_or_default();
             if !holders.is_empty() {
                 held.push((name, holders));
             }
         }
-        let wanted = self.args.mode();
+        let wanted = self.wish.mode();
         // One that could be shared may still be refused, to let somebody in who waits for it.
         let in_the_way = held.iter().position(|(_, holders)| {
             let together = |holder: &Holder| (holder.mode, wanted) == (Mode::Shared, Mode::Shared);

@@ -23,18 +23,18 @@ use crate::run::min_hold::MinHold;
 use crate::run::once::Pipes;
 use crate::run::protocol::{Order, Report};
 use crate::run::signals::{Arrived, Signals};
-use crate::run_args::RunArgs;
+use crate::wish::Wish;
+use crate::work::Work;
 
 /// What is to be run under the lock, and how.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
-    pub(super) args: &'a RunArgs,
+    pub(super) wish: &'a Wish,
+    pub(super) work: &'a Work,
     /// Until when the locks are kept, however soon the command ends.
     pub(super) keep_until: Option<BootInstant>,
     /// The times of leases that outlive this process; `None` where locks end with it.
     pub(super) leases: Option<LeaseTerms>,
-    pub(super) grace: Duration,
-    pub(super) margin: Duration,
     /// The ids of the members, for the command.
     pub(super) members: String,
     /// The descriptors that hold the locks, where the kernel does.
@@ -54,7 +54,8 @@ pub(super) struct Wrapper<'a> {
     guardian: GuardianProcess,
     signals: &'a Signals,
     output: &'a Output,
-    args: &'a RunArgs,
+    wish: &'a Wish,
+    work: &'a Work,
     keep_until: Option<BootInstant>,
     leases: Option<LeaseTerms>,
     /// A signal that asks to end was passed on.
@@ -81,12 +82,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn into_end(
-        self,
-        args: &RunArgs,
-        had_terminal: bool,
-        told_to_end: bool,
-    ) -> Result<End, Failure> {
+    fn into_end(self, work: &Work, had_terminal: bool, told_to_end: bool) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
             Self::Ended(status) => Ok(End::Ended {
@@ -98,7 +94,7 @@ impl Outcome {
                 broken: None,
             }),
             Self::NotStarted(errno) => {
-                let program = args.command.first().cloned().unwrap_or_default();
+                let program = work.command.first().cloned().unwrap_or_default();
                 Err(Failure::new(
                     ExitCode::of_start(errno),
                     format!("cannot run {program:?}: {}", errno.desc()),
@@ -128,11 +124,11 @@ impl<'a> Wrapper<'a> {
         let job_control = JobControl::new(job.outer.is_some());
         let deadline = hold.deadline();
         let fences = hold.fences();
-        let fence = fences.get(&job.args.name).map(ToString::to_string);
+        let fence = fences.get(&job.wish.name).map(ToString::to_string);
         let guardian = GuardianProcess::start(Duty {
-            command: &job.args.command,
+            command: &job.work.command,
             environment: vec![
-                ("LEASEHOLD_NAME", job.args.name.clone()),
+                ("LEASEHOLD_NAME", job.wish.name.clone()),
                 ("LEASEHOLD_FENCE", fence.unwrap_or_default()),
                 (
                     "LEASEHOLD_FENCES",
@@ -141,8 +137,8 @@ impl<'a> Wrapper<'a> {
                 ("LEASEHOLD_MEMBERS", job.members),
             ],
             deadline,
-            grace: job.grace,
-            margin: job.margin,
+            grace: job.work.grace,
+            margin: job.work.margin,
             locks: job.descriptors,
             nested_in: job.outer,
             around: job.around,
@@ -154,7 +150,8 @@ impl<'a> Wrapper<'a> {
             guardian,
             signals,
             output,
-            args: job.args,
+            wish: job.wish,
+            work: job.work,
             keep_until: job.keep_until,
             leases: job.leases,
             hurried: false,
@@ -179,7 +176,7 @@ impl<'a> Wrapper<'a> {
             self.end_the_orphans().await?;
         }
         let is_unclean = self.lost || matches!(outcome, Outcome::GuardianGone);
-        let stays_shut = is_unclean && self.args.lock_delay.is_some();
+        let stays_shut = is_unclean && self.wish.lock_delay.is_some();
         if stays_shut {
             // Also where renewals have recovered meanwhile: what the command sent may be on its way.
             self.hold.give_up();
@@ -202,7 +199,7 @@ impl<'a> Wrapper<'a> {
                 broken: self.broken,
             });
         }
-        outcome.into_end(self.args, had_terminal, self.told_to_end)
+        outcome.into_end(self.work, had_terminal, self.told_to_end)
     }
 
     /// How the locks outlive the command, where they are to: it ran, and they were not lost.
@@ -295,7 +292,7 @@ impl<'a> Wrapper<'a> {
 
     /// Why the guardian began to end the command though nobody told it that a lock was lost.
     fn loss_that_is_near(&self) -> Loss {
-        let reason = if self.args.max_hold.is_some() && !self.hold.is_in_doubt() {
+        let reason = if self.wish.max_hold.is_some() && !self.hold.is_in_doubt() {
             HELD_TOO_LONG
         } else {
             NO_RENEWAL

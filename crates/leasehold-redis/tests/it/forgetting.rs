@@ -1,4 +1,6 @@
-use leasehold::{Attempt, Member, Store};
+use std::time::Duration;
+
+use leasehold::{Attempt, Departure, Member, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{claim, granted, key, member, one_of, queued, released, shared};
@@ -64,6 +66,32 @@ async fn a_lock_that_is_free_but_waited_for_keeps_its_counter() {
         assert_eq!(in_use, [key("deploy")], "{kind}");
         server.command(&["DEL", &record]);
     }
+}
+
+/// A gap for clients that poll is remembered for half a minute, and over much sooner.
+#[tokio::test]
+async fn a_lock_that_was_left_free_is_forgotten_when_that_is_over() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let (held, waits) = (claim("deploy"), claim("deploy"));
+    granted(&store, &held).await;
+    let turn = queued(&waits);
+    let refused = store.acquire_in_turn(&waits, &turn).await.unwrap();
+    assert!(matches!(refused, Attempt::Busy(_)));
+    let gap = Departure::LeaveFree(Duration::from_secs(20));
+    store.depart(&held, &gap).await.unwrap();
+    store
+        .leave_queue(&key("deploy"), waits.owner)
+        .await
+        .unwrap();
+    let offered = "leasehold:offered:{deploy}:deploy";
+    assert_eq!(server.command(&["EXISTS", offered]), Reply::Integer(1));
+    let in_use = store.forget(&[key("deploy")]).await.unwrap();
+    assert_eq!(in_use, [key("deploy")], "it is left free");
+
+    server.command(&["ZADD", offered, "1", "gap"]);
+    assert_eq!(store.forget(&[key("deploy")]).await.unwrap(), []);
+    assert_eq!(server.command(&["EXISTS", offered]), Reply::Integer(0));
 }
 
 #[tokio::test]

@@ -21,8 +21,9 @@ use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
 use crate::run::stage::{Stage, cannot_start};
-use crate::run::waiting::{Request, Wait};
+use crate::run::waiting::Wait;
 use crate::status::runtime;
+use crate::work::Work;
 use capture::Capture;
 use stored::{Kept, NoResult, Stored};
 
@@ -30,13 +31,15 @@ pub(super) use capture::Pipes;
 
 /// Runs a command once, or shows what it did.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let run = args.run_args();
-    let (stage, blocked) = Stage::set(&run, output)?;
+    let wish = args.wish();
+    let work = args.work(&wish)?;
+    let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
     let runtime = runtime()?;
     let end = runtime.block_on(async {
         let signals = Signals::new(blocked).map_err(|error| cannot_start(&error))?;
         let call = Call {
             args,
+            work: &work,
             stage: &stage,
         };
         call.answer(&signals).await
@@ -49,6 +52,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
 /// One call of the request.
 struct Call<'a> {
     args: &'a OnceArgs,
+    work: &'a Work,
     stage: &'a Stage<'a>,
 }
 
@@ -81,10 +85,7 @@ impl Call<'_> {
             Err(error) if !error.is_unreachable() => return Err(error.into()),
             Ok(None) | Err(_) => {}
         }
-        let request = Request {
-            lends: false,
-            ..self.stage.request()
-        };
+        let request = self.stage.request();
         let guards = match request.acquire(signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
@@ -144,7 +145,9 @@ impl Call<'_> {
     ) -> Result<End, Failure> {
         let (mut capture, pipes) =
             Capture::new().map_err(|error| Failure::of("cannot start", &error))?;
-        let performing = self.stage.perform(Hold::Own(guards), signals, Some(pipes));
+        let performing = self
+            .stage
+            .perform(self.work, Hold::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
         let ended = ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))?;
         let is_hurried = matches!(

@@ -1,0 +1,135 @@
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::exhibit::Exhibit;
+use super::third_party;
+use crate::step::{cargo, succeed};
+use crate::suite;
+use crate::workspace::Workspace;
+
+/// A copy of the tree, with a build folder of its own.
+pub(super) struct Copy {
+    tree: PathBuf,
+    build: PathBuf,
+}
+
+impl Copy {
+    pub(super) fn of(workspace: &Workspace, room: usize) -> Result<Self, String> {
+        let museum = workspace.target().join("museum").join(room.to_string());
+        let copy = Self {
+            tree: museum.join("tree"),
+            build: museum.join("build"),
+        };
+        third_party::lend(workspace, &copy.build)?;
+        let files = crate::step::answer(
+            Command::new("git")
+                .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+                .current_dir(workspace.root()),
+        );
+        let files = files.ok_or("git does not list the files of the tree")?;
+        let files: BTreeSet<&str> = files.lines().collect();
+        for file in &files {
+            copy.take(workspace.root(), file)?;
+        }
+        copy.sweep(&copy.tree, &|file| {
+            files.contains(file) && workspace.root().join(file).is_file()
+        })?;
+        Ok(copy)
+    }
+
+    /// Removes what an earlier copy left, and the tree does not have any more.
+    fn sweep(&self, folder: &Path, is_there: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.strip_prefix(&self.tree).unwrap_or(&path);
+            if path.is_dir() {
+                self.sweep(&path, is_there)?;
+            } else if !name.to_str().is_some_and(is_there) {
+                std::fs::remove_file(&path).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a file if it changed, so that what was built of the others stays good.
+    fn take(&self, root: &Path, file: &str) -> Result<(), String> {
+        let (from, to) = (root.join(file), self.tree.join(file));
+        let failed = |error: std::io::Error| format!("{file}: {error}");
+        if !from.is_file() {
+            // Deleted, but not yet committed.
+            return Ok(());
+        }
+        let content = std::fs::read(&from).map_err(failed)?;
+        if std::fs::read(&to).is_ok_and(|there| there == content) {
+            return Ok(());
+        }
+        std::fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(failed)?;
+        std::fs::copy(&from, &to).map(|_| ()).map_err(failed)
+    }
+
+    /// Lets the exhibit in, sees that its test turns red, and takes it out again.
+    pub(super) fn show(&self, workspace: &Workspace, exhibit: &Exhibit) -> Result<(), String> {
+        let path = self.tree.join(&exhibit.file);
+        let failed = |error: std::io::Error| format!("{}: {error}", exhibit.file);
+        let right = std::fs::read_to_string(&path).map_err(failed)?;
+        std::fs::write(&path, exhibit.let_into(&right)?).map_err(failed)?;
+        let outcome = self.turns_red(workspace, exhibit);
+        std::fs::write(&path, right).map_err(failed)?;
+        outcome
+    }
+
+    /// Builds the copy, which must succeed, and runs the test, which must not.
+    fn turns_red(&self, workspace: &Workspace, exhibit: &Exhibit) -> Result<(), String> {
+        let arguments: Vec<&str> = exhibit.run.split_whitespace().collect();
+        succeed(self.test(workspace, &arguments).arg("--no-run"))?;
+        let mut test = bounded(&self.test(workspace, &arguments));
+        test.args(["--", &exhibit.test]);
+        suite::equip(&mut test, workspace)?;
+        let output = test.output().map_err(|error| error.to_string())?;
+        if output.status.code() == Some(TIMED_OUT) {
+            return Err(format!("its test did not end within {TEST_MAX} s"));
+        }
+        let said = String::from_utf8_lossy(&output.stdout);
+        let red = said.lines().any(|line| {
+            line.starts_with("test ") && line.contains(&exhibit.test) && line.ends_with("FAILED")
+        });
+        match (red, output.status.success()) {
+            (true, _) => Ok(()),
+            (false, true) if said.contains(&exhibit.test) => Err("its test is green".into()),
+            (false, _) => Err(format!("its test did not run:\n{said}")),
+        }
+    }
+
+    fn test(&self, workspace: &Workspace, arguments: &[&str]) -> Command {
+        let mut test = cargo(workspace, &["test", "--locked"]);
+        test.args(arguments)
+            .current_dir(&self.tree)
+            .env("CARGO_TARGET_DIR", &self.build)
+            .env("CARGO_INCREMENTAL", "1");
+        test
+    }
+}
+
+/// The same call, which is ended if it takes too long: a test that never ends says nothing, and may
+/// fill the memory.
+fn bounded(call: &Command) -> Command {
+    let mut bounded = Command::new("timeout");
+    bounded.args(["--kill-after=5", TEST_MAX]);
+    bounded.arg(call.get_program()).args(call.get_args());
+    let changes = call
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    bounded.envs(changes);
+    if let Some(folder) = call.get_current_dir() {
+        bounded.current_dir(folder);
+    }
+    bounded
+}
+
+/// In seconds.
+const TEST_MAX: &str = "180";
+
+/// What `timeout` ends with if it ended the call.
+const TIMED_OUT: i32 = 124;

@@ -1,0 +1,116 @@
+//! What was built of other people's crates for the tree is as good for a copy of it: cargo knows them by
+//! version, features and profile, not by where they were built. It is lent, which takes seconds, where to
+//! build it again takes minutes.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::step::succeed;
+use crate::workspace::Workspace;
+
+/// Lends what the tree's own build folder has to `build`, if that is new. What cargo does not find good
+/// there it builds again.
+pub(super) fn lend(workspace: &Workspace, build: &Path) -> Result<(), String> {
+    let (from, to) = (workspace.target().join("debug"), build.join("debug"));
+    if to.exists() || !from.is_dir() {
+        return Ok(());
+    }
+    let own = own_crates(workspace)?;
+    for part in [".fingerprint", "build", "deps"] {
+        let (from, to) = (from.join(part), to.join(part));
+        let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+        fs::create_dir_all(&to).map_err(failed)?;
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&from).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_lent = entry.path().is_dir() || is_library(&entry.file_name());
+            if is_lent && !is_of(&own, &entry.file_name()) {
+                names.push(entry.file_name());
+            }
+        }
+        copy(&from, &names, &to)?;
+    }
+    Ok(())
+}
+
+/// With their times, by which cargo tells old from new.
+fn copy(from: &Path, names: &[OsString], to: &Path) -> Result<(), String> {
+    for some in names.chunks(AT_ONCE) {
+        let mut copy = Command::new("cp");
+        copy.args(["--archive", "--target-directory"]).arg(to);
+        succeed(copy.arg("--").args(some).current_dir(from))?;
+    }
+    Ok(())
+}
+
+/// The packages that the lock file takes from nowhere: those of this tree.
+fn own_crates(workspace: &Workspace) -> Result<BTreeSet<String>, String> {
+    let lock = fs::read_to_string(workspace.root().join("Cargo.lock"));
+    let lock = lock.map_err(|error| format!("Cargo.lock: {error}"))?;
+    Ok(own_crates_in(&lock))
+}
+
+fn own_crates_in(lock: &str) -> BTreeSet<String> {
+    let packages = lock.split("[[package]]").skip(1);
+    packages
+        .filter(|package| !package.contains("\nsource = "))
+        .filter_map(|package| package.split('"').nth(1))
+        .map(|name| name.replace('-', "_"))
+        .collect()
+}
+
+/// Whether a product, `[lib]CRATE-HASH[.EXTENSION]`, is of one of `crates`.
+fn is_of(crates: &BTreeSet<String>, product: &OsStr) -> bool {
+    let product = product.to_string_lossy();
+    let name = product.rsplit_once('-').map_or(&*product, |(name, _)| name);
+    let name = name.replace('-', "_");
+    crates.contains(&name)
+        || name
+            .strip_prefix("lib")
+            .is_some_and(|name| crates.contains(name))
+}
+
+/// Programs, tests among them, are linked for each tree.
+fn is_library(file: &OsStr) -> bool {
+    let extension = Path::new(file).extension();
+    extension.is_some_and(|extension| {
+        ["rlib", "rmeta", "so", "d"]
+            .map(OsStr::new)
+            .contains(&extension)
+    })
+}
+
+const AT_ONCE: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_is_not_lent() {
+        let lock = "version = 4\n\n[[package]]\nname = \"bench\"\nversion = \"0.1.0\"\n\n\
+                    [[package]]\nname = \"leasehold-cli\"\nversion = \"0.1.0\"\n\n\
+                    [[package]]\nname = \"tokio-util\"\nversion = \"1.0.0\"\nsource = \"registry\"\n";
+        let own = own_crates_in(lock);
+        for (product, is_ours) in [
+            ("bench-0123", true),
+            ("libleasehold_cli-0123.rlib", true),
+            ("leasehold-cli-0123", true),
+            ("libtokio_util-0123.rmeta", false),
+            ("tokio-util-0123", false),
+        ] {
+            assert_eq!(is_of(&own, OsStr::new(product)), is_ours, "{product}");
+        }
+    }
+
+    #[test]
+    fn programs_are_not_lent() {
+        assert!(is_library(OsStr::new("libtokio-0123.rlib")));
+        assert!(is_library(OsStr::new("libserde_derive-0123.so")));
+        assert!(!is_library(OsStr::new("it-0123")));
+        assert!(!is_library(OsStr::new("it-0123.o")));
+    }
+}
