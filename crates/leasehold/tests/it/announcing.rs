@@ -155,9 +155,12 @@ async fn followed_unannounced(
     let campaign = background::spawn(campaign);
     // It holds the lock and looks at the record; then all is forgotten, and it writes too late.
     scene.pass(Duration::from_millis(450)).await;
-    assert!(!other.holders("x").await.unwrap().is_empty());
+    assert!(!other.holders("x").await.expect("an answer").is_empty());
     scene.stores[0].forget_everything();
-    let next = election(&other, "b").campaign().await.unwrap();
+    let next = election(&other, "b")
+        .campaign()
+        .await
+        .expect("a leadership");
     scene.members[0].set(Fault::None);
     scene.pass(SECOND).await;
     assert_eq!(leader(&other).await, "b");
