@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn commands_are_written_as_they_are_elsewhere() {
         for words in [1, 2, 9, 10, 11, 123] {
-            let long = (1..words).fold(Command::new("LONG"), |it, at| it.number(at));
+            let long = (1..words).fold(Command::new("LONG"), Command::number);
             let commands = [Command::new("TIME"), long, Command::new("GET").arg("k")];
             let mut expected = b"before".to_vec();
             for command in &commands {
