@@ -285,7 +285,8 @@ async fn a_permit_is_sealed_and_renewed_as_long_as_it_stands() {
         ),
         "{answers:?}"
     );
-    server.command(&["SET", "workers", "leasehold:broken:by ann"]);
+    let tombstone = format!("leasehold:broken:{}", mine.owner);
+    server.command(&["SET", "workers", &tombstone]);
     let answers = store.renew(&leases[1..2]).await;
     assert!(
         matches!(answers[..], [Renewal::Lost(LostReason::Broken)]),
