@@ -27,9 +27,15 @@ pub(crate) fn summary() -> Result<String, String> {
 /// Puts the table into the text at `path`, where that says that it belongs.
 pub(crate) fn write_into(path: &Path, table: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
-    let old = part_of(&text).ok_or_else(|| format!("{}: no line {BEGIN:?}", path.display()))?;
-    let text = text.replacen(old, &format!("\n{table}\n"), 1);
+    let text = with_table(&text, table);
+    let text = text.ok_or_else(|| format!("{}: no lines {BEGIN:?}, {END:?}", path.display()))?;
     std::fs::write(path, text).map_err(|error| failed(path, &error))
+}
+
+fn with_table(text: &str, table: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }
 
 /// The table between its marks, for the report.
@@ -270,6 +276,16 @@ mod tests {
             json!({"run": {"name": "leasehold run, file store", "p50": 4.26}}),
         ]);
         assert_eq!(figure.cells(&results).unwrap()[1..], ["4.3 ms", ""]);
+    }
+
+    #[test]
+    fn a_table_takes_the_place_of_what_stood_between_its_marks() {
+        for old in ["", "\n| old |\n\n"] {
+            let text = format!("# Title\n{BEGIN}{old}{END}\nThe rest\n");
+            let expected = format!("# Title\n{BEGIN}\n| new |\n\n{END}\nThe rest\n");
+            assert_eq!(with_table(&text, "| new |\n"), Some(expected));
+        }
+        assert_eq!(with_table("# Title\n", "| new |\n"), None);
     }
 
     #[test]
