@@ -43,11 +43,6 @@ pub(crate) fn marked(table: &str) -> String {
     format!("## In short\n\n{BEGIN}\n{table}\n{END}\n")
 }
 
-fn part_of(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once(BEGIN)?;
-    rest.split_once(END).map(|(part, _)| part)
-}
-
 /// One row: a number, of us and of others.
 #[derive(Clone, Copy, Debug)]
 struct Figure {
@@ -276,6 +271,11 @@ mod tests {
             json!({"run": {"name": "leasehold run, file store", "p50": 4.26}}),
         ]);
         assert_eq!(figure.cells(&results).unwrap()[1..], ["4.3 ms", ""]);
+    }
+
+    fn part_of(text: &str) -> Option<&str> {
+        let (_, rest) = text.split_once(BEGIN)?;
+        rest.split_once(END).map(|(part, _)| part)
     }
 
     #[test]
