@@ -121,23 +121,18 @@ fn a_lock_that_went_while_the_command_ran_is_lost_though_nobody_had_noticed() {
     running.wait().fails(76, &["lost lock \"x\"", "vanished"]);
 }
 
+/// A run whose lock is kept for long, however soon its command ends.
+fn run_of<'a>(job: &'a str, ttl: &'a str) -> [&'a str; 10] {
+    let words = ["run", "--ttl", ttl, "--min-hold", "50s", "x", "--"];
+    let [run, option, ttl, min_hold, span, lock, end] = words;
+    [run, option, ttl, min_hold, span, lock, end, "sh", "-c", job]
+}
+
 /// A run with `--min-hold` whose command has begun, and ends with 3 once `gate` is opened.
 fn kept(sandbox: &Sandbox, server: &RedisServer, ttl: &str) -> (Running, i32) {
     sandbox.gate("gate");
     let job = "echo $$ > pid; read -r line < gate; exit 3";
-    let args = [
-        "run",
-        "--ttl",
-        ttl,
-        "--min-hold",
-        "50s",
-        "x",
-        "--",
-        "sh",
-        "-c",
-        job,
-    ];
-    let running = start(sandbox, &[server.url()], &args);
+    let running = start(sandbox, &[server.url()], &run_of(job, ttl));
     let command = sandbox.pid_in("pid");
     (running, command)
 }
@@ -163,19 +158,7 @@ fn a_store_that_is_away_once_the_command_has_ended_costs_it_nothing() {
     let server = RedisServer::start();
     // Its deadline passes before the store is given up.
     let job = format!("kill -STOP {}; exit 3", server.pid());
-    let args = [
-        "run",
-        "--ttl",
-        "3s",
-        "--min-hold",
-        "50s",
-        "x",
-        "--",
-        "sh",
-        "-c",
-        &job,
-    ];
-    let ended = run(&sandbox, &[server.url()], &args);
+    let ended = run(&sandbox, &[server.url()], &run_of(&job, "3s"));
     ended.fails(3, &["warning", "not kept for --min-hold", "lost: "]);
     server.thaw();
 }
