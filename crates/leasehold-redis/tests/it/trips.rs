@@ -1,9 +1,12 @@
 //! How often a request has to cross the network, and what crosses together.
 
+use std::sync::Arc;
+
+use leasehold::background;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Member, Quorum};
 use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet};
+use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
 
 use crate::proxy::Turns;
 use crate::support::{card_edit, claim, commands, granted, held, released, shared};
@@ -293,4 +296,38 @@ async fn released_by_all(turns: &[Turns]) {
         tokio::task::yield_now().await;
     }
     turns.iter().for_each(|turns| drop(turns.take()));
+}
+
+/// Whoever is next at the client that gives the lock back asks in the same write.
+#[tokio::test]
+async fn a_lock_that_stays_with_its_client_is_handed_over_in_one_trip() {
+    let server = RedisServer::start();
+    let (turns, port) = Turns::through_proxy_to(server.port()).await;
+    let locks = Client::new(Quorum::of_one(Arc::new(at(port, "", ""))));
+    let mut guard = locks.lock("line").acquire().await.unwrap();
+    let mut waiting = Vec::new();
+    for place in 1..=5 {
+        waiting.push(background::spawn(locks.lock("line").acquire()));
+        queued(&server, place).await;
+    }
+    // At first neither the scripts are known, nor that the lock stays.
+    for (number, next) in waiting.into_iter().enumerate() {
+        turns.take();
+        guard.release().await.unwrap();
+        guard = next.await.unwrap().unwrap();
+        let said = turns.take();
+        if number >= 1 {
+            assert_eq!(said.len(), 1, "hand-over {number}: {said:#?}");
+        }
+    }
+}
+
+/// Until so many wait for the lock.
+async fn queued(server: &RedisServer, count: i64) {
+    let deadline = SystemClock.now() + LIMIT;
+    let queue = ["ZCARD", "leasehold:queue:{line}:line"];
+    while server.command(&queue) != Reply::Integer(count) {
+        assert!(SystemClock.now() < deadline, "{count} are not queued");
+        tokio::task::yield_now().await;
+    }
 }

@@ -97,7 +97,14 @@ impl Store for Quorum {
         let departure = self.waits.departure(claim);
         let leaving = Leaving { departure, wait };
         let limit = self.member_limit(claim.term());
-        Box::pin(rounds::release(&self.links, claim, leaving, limit))
+        Box::pin(async move {
+            let heir = self.waits.heir(claim, departure);
+            let outcome = rounds::release(&self.links, claim, leaving, limit).await;
+            if let Some(heir) = heir {
+                self.waits.learn_from(&heir);
+            }
+            outcome
+        })
     }
 
     fn abandon(&self, claim: &Claim) {
@@ -187,7 +194,10 @@ impl Quorum {
     fn refused(&self, claim: &Claim, asking: &Asking, busy: Busy) -> Busy {
         self.waits.note_busy(&claim.key, &busy);
         match (asking, claim.wait) {
-            (Asking::InTurn(vigil), _) => vigil.refusal(busy),
+            (Asking::InTurn(vigil), _) => {
+                self.waits.learn_from_refusal(vigil);
+                vigil.refusal(busy)
+            }
             (Asking::Plainly, Wait::InTurn(waiter)) => {
                 self.waits.enter(waiter, &claim.key);
                 busy

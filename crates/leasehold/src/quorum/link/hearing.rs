@@ -51,11 +51,9 @@ impl Link {
         let under_way = self.state().traces.being_asked(claim.owner);
         if let Some(answered) = under_way {
             answered.cancelled().await;
-            if !vigil.is_queued(self.place) {
-                return;
-            }
         }
-        if self.is_open().is_err() {
+        // Out of the queue it has what was handed over: by an attempt that was on its way already.
+        if !vigil.is_queued(self.place) || self.is_open().is_err() {
             return;
         }
         // While it is held: a release that begins after that waits for this answer.

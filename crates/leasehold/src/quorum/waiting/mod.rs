@@ -4,12 +4,15 @@
 //! wait that it concerns.
 
 mod board;
+mod heir;
+mod lately;
 #[cfg(test)]
 mod tests;
 mod tickets;
 mod vigil;
+mod vigils;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,12 +25,14 @@ use crate::claim::{Claim, Mode};
 use crate::clock::{BootInstant, WallTime};
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
-use crate::permits::{Permits, Slot, Slots};
+use crate::permits::{Permits, Slot};
 use crate::queue::{Departure, Hint, Ticket, Wait, Word};
 use crate::quorum::link::Link;
 use crate::quorum::slots::Picks;
+use lately::Lately;
 use tickets::Tickets;
 use vigil::Concern;
+use vigils::Vigils;
 
 pub(crate) use vigil::{Held, Vigil};
 
@@ -44,23 +49,12 @@ pub(crate) struct Waits {
 
 #[derive(Debug)]
 struct State {
-    /// In order, so that simulated worlds repeat.
-    vigils: BTreeMap<Owner, Arc<Vigil>>,
+    vigils: Vigils,
     tickets: Tickets,
-    /// Locks that were busy lately: who wants to wait for one goes straight into its queue.
-    busy_lately: HashMap<Key, BusyLately>,
+    lately: Lately,
     /// The clients that wait, or waited, here.
     clients: HashSet<ClientId>,
     picks: Picks,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct BusyLately {
-    seen: BootInstant,
-    /// When another library was seen to hold it.
-    silent: Option<BootInstant>,
-    /// The permits that it would have granted instead, without those that were asked for since.
-    free: Slots,
 }
 
 /// What is to be done about a hint, on the runtime of the client that it reached.
@@ -87,9 +81,9 @@ impl Waits {
             members,
             gap,
             state: Mutex::new(State {
-                vigils: BTreeMap::new(),
+                vigils: Vigils::default(),
                 tickets: Tickets::new(members),
-                busy_lately: HashMap::new(),
+                lately: Lately::default(),
                 clients: HashSet::new(),
                 picks: Picks::default(),
             }),
@@ -108,10 +102,10 @@ impl Waits {
     pub(crate) fn in_turn(&self, waiter: Owner, key: &Key) -> Option<Arc<Vigil>> {
         let now = self.ambient.clock.now();
         let mut state = self.state();
-        if let Some(vigil) = state.vigils.get(&waiter) {
-            return Some(Arc::clone(vigil));
+        if let Some(vigil) = state.vigils.get(waiter) {
+            return Some(vigil);
         }
-        if !state.was_busy(key, now) {
+        if !state.lately.was_busy(key, now) {
             return None;
         }
         let ticket = state.tickets.draw(waiter, now)?;
@@ -123,7 +117,7 @@ impl Waits {
     pub(crate) fn enter(&self, waiter: Owner, key: &Key) {
         let now = self.ambient.clock.now();
         let mut state = self.state();
-        if !state.vigils.contains_key(&waiter) {
+        if state.vigils.get(waiter).is_none() {
             // Servers that do not tell the time leave only our own.
             let ticket = state.tickets.draw(waiter, now).unwrap_or(Ticket {
                 since: self.ambient.clock.wall(),
@@ -137,13 +131,13 @@ impl Waits {
         let vigil = Vigil::new(key.clone(), ticket, self.members);
         let vigil = Arc::new(vigil);
         state.clients.insert(ticket.waiter.client());
-        state.vigils.insert(ticket.waiter, Arc::clone(&vigil));
+        state.vigils.insert(&vigil);
         vigil
     }
 
     /// The wait of `waiter`, if it has a place in the queue.
     pub(crate) fn of(&self, waiter: Owner) -> Option<Arc<Vigil>> {
-        self.state().vigils.get(&waiter).cloned()
+        self.state().vigils.get(waiter)
     }
 
     /// Resolves when another attempt of `waiter` is due; at once for one that has no place yet.
@@ -156,22 +150,7 @@ impl Waits {
     /// Notes that a lock was busy.
     pub(crate) fn note_busy(&self, key: &Key, busy: &Busy) {
         let now = self.ambient.clock.now();
-        let mut state = self.state();
-        let before = state.busy_lately.get(key).and_then(|known| known.silent);
-        let silent = if busy.silent { Some(now) } else { before };
-        if state.busy_lately.len() >= BUSY_MAX {
-            state
-                .busy_lately
-                .retain(|_, known| now.since(known.seen) < BUSY_LATELY);
-        }
-        if state.busy_lately.len() < BUSY_MAX || state.busy_lately.contains_key(key) {
-            let seen = BusyLately {
-                seen: now,
-                silent,
-                free: busy.free,
-            };
-            state.busy_lately.insert(key.clone(), seen);
-        }
+        self.state().lately.note(key, busy, now);
     }
 
     /// The permit that all members are to be asked for: by what they told the wait, or else by how
@@ -187,14 +166,13 @@ impl Waits {
         if let Some(slot) = state.picks.of(claim.owner) {
             return slot;
         }
-        let known = state.busy_lately.get_mut(&claim.key);
-        let known = known.filter(|known| now.since(known.seen) < BUSY_LATELY);
-        if let Some(known) = known.as_ref().filter(|_| said.is_empty()) {
-            said.free.push(known.free);
+        let known = state.lately.free(&claim.key, now);
+        if let Some(free) = known.as_deref().filter(|_| said.is_empty()) {
+            said.free.push(*free);
         }
         let slot = said.choose(permits, self.members, random);
-        if let Some(known) = known {
-            known.free.remove(slot);
+        if let Some(free) = known {
+            free.remove(slot);
         }
         state.picks.note(claim.owner, slot);
         slot
@@ -206,8 +184,7 @@ impl Waits {
             return Departure::HandOver;
         };
         let now = self.ambient.clock.now();
-        let known = self.state().busy_lately.get(&claim.key).copied();
-        let silent = known.and_then(|known| known.silent);
+        let silent = self.state().lately.silent(&claim.key);
         let others_seen = silent.is_some_and(|at| now.since(at) < OTHERS_LATELY);
         let every = if others_seen {
             GAP_EVERY_SEEN
@@ -233,7 +210,7 @@ impl Waits {
             if !state.clients.contains(&hint.waiter.client()) {
                 return false;
             }
-            state.vigils.get(&hint.waiter).cloned()
+            state.vigils.get(hint.waiter)
         };
         let concern = match &vigil {
             Some(vigil) => vigil.hear(member, &hint, &self.ambient),
@@ -253,7 +230,7 @@ impl Waits {
 
     /// Nothing is heard from a member any more.
     pub(crate) fn deaf(&self, member: usize) {
-        let vigils: Vec<Arc<Vigil>> = self.state().vigils.values().cloned().collect();
+        let vigils = self.state().vigils.all();
         for vigil in vigils {
             vigil.deaf(member, &self.ambient);
         }
@@ -282,8 +259,7 @@ impl Waits {
     }
 
     fn end(&self, vigil: &Vigil) -> bool {
-        let vigils = &mut self.state().vigils;
-        vigils.remove(&vigil.ticket.waiter).is_some()
+        self.state().vigils.remove(vigil)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -311,19 +287,6 @@ pub(crate) async fn run_errands(
         });
     }
 }
-
-impl State {
-    fn was_busy(&self, key: &Key, now: BootInstant) -> bool {
-        let known = self.busy_lately.get(key);
-        known.is_some_and(|known| now.since(known.seen) < BUSY_LATELY)
-    }
-}
-
-/// For so long a lock that was busy is taken to be so.
-const BUSY_LATELY: Duration = Duration::from_secs(1);
-
-/// So many of them are remembered.
-const BUSY_MAX: usize = 4096;
 
 /// How often a lock that is handed over all the time is left free for a moment: whoever polls, and
 /// is not seen until it wins, wins sooner or later. And how often while such clients were seen to

@@ -172,19 +172,3 @@ fn a_lock_is_handed_over_where_no_gap_is_wanted_or_it_was_not_held_in_turn() {
     let turn = Wait::InTurn(owner());
     assert_eq!(given_back(None, ago, turn, true), Departure::HandOver);
 }
-
-#[test]
-fn a_lock_that_is_remembered_is_brought_up_to_date_however_many_there_are() {
-    let (waits, _errands) = Waits::new(1, None, Ambient::default());
-    let key = |number: usize| Key::new(format!("lock {number}")).unwrap();
-    let mut busy = Busy::default();
-    for number in 0..BUSY_MAX {
-        waits.note_busy(&key(number), &busy);
-    }
-    busy.silent = true;
-    waits.note_busy(&key(7), &busy);
-    waits.note_busy(&key(BUSY_MAX), &busy);
-    let state = waits.state();
-    assert!(state.busy_lately[&key(7)].silent.is_some());
-    assert_eq!(state.busy_lately.len(), BUSY_MAX);
-}

@@ -179,9 +179,30 @@ impl Vigil {
         Departure::Requeue(self.ticket)
     }
 
-    /// When the first member said that it is its turn, of those whose word led to the last attempt.
+    /// When it was first told, or called, that it is its turn, if that led to the last attempt.
     pub(crate) fn told(&self) -> Option<BootInstant> {
         self.board.borrow().led_by()
+    }
+
+    /// Its own client gives the lock back: it is to ask behind that.
+    pub(super) fn call(&self, now: BootInstant) {
+        self.board.send_modify(|board| board.call(now));
+    }
+
+    /// Whether the last attempt was made since it was called.
+    pub(super) fn answers_a_call(&self) -> bool {
+        self.board.borrow().answers_a_call()
+    }
+
+    /// Whether it was told since then that it is its turn.
+    pub(super) fn is_told_since(&self, since: BootInstant) -> bool {
+        self.board.borrow().is_told_since(since)
+    }
+
+    /// Whether somebody waits for a grant, and has none.
+    pub(super) fn is_open(&self) -> bool {
+        let stage = self.stage();
+        !stage.left && stage.held.is_none()
     }
 
     /// Whether it may stand in a member's queue.

@@ -3,3 +3,4 @@
 mod line;
 mod order;
 mod parting;
+mod succession;

@@ -1,0 +1,199 @@
+//! A lock that stays with its client: whoever is next there asks behind the release.
+
+use std::time::Duration;
+
+use leasehold::{Client, Departure, Guard, Key, Store};
+use leasehold_testkit::{Call, Fault};
+use tokio::task::JoinHandle;
+
+use super::line::{assert_nothing_left, hold};
+use crate::scene::{Scene, quorum_of};
+
+/// What a request takes to reach a member; answers and hints take nothing.
+const WAY: Duration = Duration::from_millis(5);
+
+/// `client` begins to wait for the lock.
+async fn waiter(scene: &Scene, client: &Client) -> JoinHandle<Guard> {
+    let asking = client.lock("line").acquire();
+    let waiting = leasehold::background::spawn(async move { asking.await.expect("a grant") });
+    scene.settle().await;
+    waiting
+}
+
+async fn waiters(scene: &Scene, clients: &[&Client]) -> Vec<JoinHandle<Guard>> {
+    let mut waiting = Vec::new();
+    for client in clients {
+        waiting.push(waiter(scene, client).await);
+    }
+    waiting
+}
+
+/// Gives the lock back, and says how long it took until `next` had it.
+async fn hand_over(scene: &Scene, guard: Guard, next: JoinHandle<Guard>) -> (Guard, Duration) {
+    let began = scene.now();
+    let releasing = leasehold::background::spawn(guard.release());
+    let guard = next.await.expect("it goes on waiting");
+    let took = scene.now().since(began);
+    releasing.await.expect("no panic").expect("an answer");
+    (guard, took)
+}
+
+/// How long each hand-over takes from one of `clients` to the next, with members that are [`WAY`] off.
+async fn hand_overs(scene: &Scene, clients: &[&Client]) -> Vec<Duration> {
+    let mut guard = hold(clients[0]).await;
+    let waiting = waiters(scene, &clients[1..]).await;
+    for member in &scene.members {
+        member.set(Fault::Late(WAY));
+    }
+    let mut took = Vec::new();
+    for next in waiting {
+        let (next, span) = hand_over(scene, guard, next).await;
+        guard = next;
+        took.push(span);
+    }
+    guard.release().await.expect("an answer");
+    come_near(scene).await;
+    took
+}
+
+/// Lets all that is on its way arrive, and ends the delay.
+async fn come_near(scene: &Scene) {
+    scene.pass(WAY * 2).await;
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+}
+
+fn asked_in_turn(call: &Call) -> bool {
+    matches!(call, Call::AcquireInTurn(..))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_stays_with_its_client_is_handed_over_in_one_trip() {
+    for members in [1, 3, 5] {
+        let scene = Scene::quorum(members);
+        let took = hand_overs(&scene, &[&scene.client; 5]).await;
+        // The first shows that it stays.
+        assert_eq!(took, [WAY * 2, WAY, WAY, WAY], "{members} members");
+        assert_nothing_left(&scene).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_for_more_often_by_that() {
+    let scene = Scene::quorum(3);
+    let before = scene.count(1, asked_in_turn);
+    hand_overs(&scene, &[&scene.client; 5]).await;
+    // Each of the four waiters once to begin with, and once when it was its turn.
+    assert_eq!(scene.count(1, asked_in_turn) - before, 8);
+}
+
+/// It hands over when a majority has granted the lock long since, and grants it with the next request.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_slow_is_not_asked_twice() {
+    let scene = Scene::quorum(3);
+    let holder = hold(&scene.client).await;
+    let waiting = waiters(&scene, &[&scene.client; 3]).await;
+    for (member, way) in scene.members.iter().zip([WAY, WAY, WAY * 3]) {
+        member.set(Fault::Late(way));
+    }
+    let before = scene.members[2].calls().len();
+    let mut guard = holder;
+    for next in waiting {
+        (guard, _) = hand_over(&scene, guard, next).await;
+        scene.pass(WAY * 4).await;
+    }
+    let calls = scene.members[2].calls().split_off(before);
+    assert_eq!(
+        calls.iter().filter(|call| asked_in_turn(call)).count(),
+        3,
+        "{calls:#?}"
+    );
+    assert!(
+        !calls.iter().any(|call| matches!(call, Call::Seal(..))),
+        "{calls:#?}"
+    );
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_another_client_is_next_one_attempt_is_in_vain_and_the_order_is_kept() {
+    let scene = Scene::quorum(3);
+    let (ours, other) = (&scene.client, &scene.other_client());
+    let clients = [ours, ours, ours, other, ours, other, ours];
+    let before = scene.count(0, asked_in_turn);
+    let took = hand_overs(&scene, &clients).await;
+    let [word, call] = [WAY * 2, WAY];
+    // To the third it is expected; before the fourth, which is not, the fifth asks in vain.
+    assert_eq!(took, [word, call, word, word, word, word]);
+    assert_eq!(scene.count(0, asked_in_turn) - before, 6 * 2 + 1);
+    assert_nothing_left(&scene).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gave_up_is_not_called() {
+    let scene = Scene::quorum(3);
+    let holder = hold(&scene.client).await;
+    let mut waiting = waiters(&scene, &[&scene.client; 4]).await;
+    let last = waiting.pop().unwrap();
+    let gone = waiting.pop().unwrap();
+    let second = waiting.pop().unwrap();
+    let first = waiting.pop().unwrap();
+    gone.abort();
+    scene.settle().await;
+    let (guard, _) = hand_over(&scene, holder, first).await;
+    let (guard, _) = hand_over(&scene, guard, second).await;
+    for member in &scene.members {
+        member.set(Fault::Late(WAY));
+    }
+    let (guard, took) = hand_over(&scene, guard, last).await;
+    assert_eq!(took, WAY);
+    guard.release().await.unwrap();
+    come_near(&scene).await;
+    assert_nothing_left(&scene).await;
+}
+
+/// A lock that is left free is for those who poll.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_called_to_a_lock_that_is_left_free() {
+    let scene = Scene::quorum(3);
+    let gap = Duration::from_millis(150);
+    let quorum = quorum_of(&scene.members, &scene.ambient).foreign_gap(gap);
+    let client = crate::scene::client(quorum, &scene.ambient);
+    let holder = client.lock("line").acquire().await.unwrap();
+    let mut waiting = waiters(&scene, &[&client; 4]).await;
+    let last = waiting.pop().unwrap();
+    let mut guard = holder;
+    for next in waiting {
+        (guard, _) = hand_over(&scene, guard, next).await;
+    }
+    // The lock is held in turn for longer than it is kept from those who poll.
+    scene.pass(Duration::from_secs(6)).await;
+    let before = scene.count(0, asked_in_turn);
+    let (guard, took) = hand_over(&scene, guard, last).await;
+    assert!(took >= gap, "{took:?}");
+    assert_eq!(
+        scene.count(0, asked_in_turn) - before,
+        1,
+        "its word was waited for"
+    );
+    guard.release().await.unwrap();
+}
+
+/// The call needs no word; where every word is lost, the lock goes on.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_stays_is_handed_over_without_a_word() {
+    let scene = Scene::quorum(1);
+    let holder = hold(&scene.client).await;
+    let waiting = waiters(&scene, &[&scene.client; 4]).await;
+    let mut waiting = waiting.into_iter();
+    let (mut guard, _) = hand_over(&scene, holder, waiting.next().unwrap()).await;
+    for next in waiting {
+        // Connections end, and with them whatever would have been told.
+        scene.stores[0].restart(true);
+        let (next, took) = hand_over(&scene, guard, next).await;
+        guard = next;
+        assert!(took < Duration::from_millis(60), "{took:?}");
+    }
+    guard.release().await.unwrap();
+}
