@@ -310,7 +310,7 @@ async fn a_lock_that_stays_with_its_client_is_handed_over_in_one_trip() {
         waiting.push(background::spawn(locks.lock("line").acquire()));
         queued(&server, place).await;
     }
-    // At first neither the scripts are known, nor that the lock stays.
+    // At first the script that hands over is not known there.
     for (number, next) in waiting.into_iter().enumerate() {
         turns.take();
         guard.release().await.unwrap();

@@ -98,12 +98,9 @@ impl Store for Quorum {
         let leaving = Leaving { departure, wait };
         let limit = self.member_limit(claim.term());
         Box::pin(async move {
-            let heir = self.waits.heir(claim, departure);
-            let outcome = rounds::release(&self.links, claim, leaving, limit).await;
-            if let Some(heir) = heir {
-                self.waits.learn_from(&heir);
-            }
-            outcome
+            // It asks once this task gives way: by then the release is on its way.
+            self.waits.call_next(claim, departure);
+            rounds::release(&self.links, claim, leaving, limit).await
         })
     }
 
@@ -195,7 +192,7 @@ impl Quorum {
         self.waits.note_busy(&claim.key, &busy);
         match (asking, claim.wait) {
             (Asking::InTurn(vigil), _) => {
-                self.waits.learn_from_refusal(vigil);
+                self.waits.refused(vigil);
                 vigil.refusal(busy)
             }
             (Asking::Plainly, Wait::InTurn(waiter)) => {
@@ -206,11 +203,13 @@ impl Quorum {
         }
     }
 
-    /// Tells how long a hand-over took, if it was one.
+    /// Takes note of a grant, and tells how long the hand-over took, if it was one.
     fn was_granted(&self, asking: &Asking) {
-        if let Asking::InTurn(vigil) = asking
-            && let Some(told) = vigil.told()
-        {
+        let Asking::InTurn(vigil) = asking else {
+            return;
+        };
+        self.waits.granted(vigil);
+        if let Some(told) = vigil.told() {
             let now = self.settings.ambient.clock.now();
             self.hand_over.record(now.since(told));
         }

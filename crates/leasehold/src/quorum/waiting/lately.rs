@@ -20,19 +20,13 @@ struct Known {
     silent: Option<BootInstant>,
     /// The permits that it would have granted instead, without those that were asked for since.
     free: Slots,
-    /// The client that gave it back last also had the next in the queue.
-    stays: bool,
 }
 
 impl Lately {
     /// Notes that a lock was busy.
     pub(super) fn note(&mut self, key: &Key, busy: &Busy, now: BootInstant) {
-        let before = self.locks.get(key).copied();
-        let silent = if busy.silent {
-            Some(now)
-        } else {
-            before.and_then(|known| known.silent)
-        };
+        let before = self.silent(key);
+        let silent = if busy.silent { Some(now) } else { before };
         if self.locks.len() >= MAX {
             self.locks
                 .retain(|_, known| now.since(known.seen) < BUSY_LATELY);
@@ -42,7 +36,6 @@ impl Lately {
                 seen: now,
                 silent,
                 free: busy.free,
-                stays: before.is_some_and(|known| known.stays),
             };
             self.locks.insert(key.clone(), known);
         }
@@ -62,18 +55,6 @@ impl Lately {
     pub(super) fn free(&mut self, key: &Key, now: BootInstant) -> Option<&mut Slots> {
         let known = self.locks.get_mut(key)?;
         (now.since(known.seen) < BUSY_LATELY).then_some(&mut known.free)
-    }
-
-    /// Whether the lock stayed with the client that gave it back last.
-    pub(super) fn stays(&self, key: &Key) -> bool {
-        self.locks.get(key).is_some_and(|known| known.stays)
-    }
-
-    /// Notes whether it did.
-    pub(super) fn note_heir(&mut self, key: &Key, stays: bool) {
-        if let Some(known) = self.locks.get_mut(key) {
-            known.stays = stays;
-        }
     }
 }
 
@@ -101,20 +82,5 @@ mod tests {
         lately.note(&key(MAX), &busy, now);
         assert!(lately.silent(&key(7)).is_some());
         assert_eq!(lately.locks.len(), MAX);
-    }
-
-    #[test]
-    fn where_a_lock_went_is_kept_when_it_is_busy_again() {
-        let (mut lately, key) = (Lately::default(), Key::new("lock").unwrap());
-        let now = BootInstant::from_nanos(1_000_000_000);
-        lately.note_heir(&key, true);
-        assert!(!lately.stays(&key), "it was never busy");
-        lately.note(&key, &Busy::default(), now);
-        assert!(!lately.stays(&key));
-        lately.note_heir(&key, true);
-        lately.note(&key, &Busy::default(), now);
-        assert!(lately.stays(&key));
-        lately.note_heir(&key, false);
-        assert!(!lately.stays(&key));
     }
 }

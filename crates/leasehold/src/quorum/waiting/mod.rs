@@ -4,7 +4,6 @@
 //! wait that it concerns.
 
 mod board;
-mod heir;
 mod lately;
 #[cfg(test)]
 mod tests;
@@ -201,6 +200,29 @@ impl Waits {
         } else {
             Departure::LeaveFree(gap)
         }
+    }
+
+    /// A lock is about to be given back. Where nobody is before the first of those who wait for it at the
+    /// same client, that one is called: it asks without waiting for a word, and so behind the release.
+    /// Waiters of another client run on another thread, and could be in front of it.
+    pub(crate) fn call_next(&self, claim: &Claim, departure: Departure) {
+        if claim.mode == Mode::Exclusive && departure == Departure::HandOver {
+            let now = self.ambient.clock.now();
+            let state = self.state();
+            state
+                .vigils
+                .call_next(&claim.key, claim.owner.client(), now);
+        }
+    }
+
+    /// The wait was granted the lock.
+    pub(crate) fn granted(&self, vigil: &Vigil) {
+        self.state().vigils.granted(vigil);
+    }
+
+    /// The wait was refused, and told its place.
+    pub(crate) fn refused(&self, vigil: &Vigil) {
+        self.state().vigils.refused(vigil);
     }
 
     /// What is heard at a member; says whether it concerns a client of this quorum.

@@ -31,6 +31,8 @@ struct Stage {
     held: Option<Held>,
     /// Nobody waits for another grant.
     left: bool,
+    /// How many of its client had been granted the lock when its place was told to it.
+    grants_before: u64,
 }
 
 /// What a waiter holds, and may take wherever it is handed over late.
@@ -71,6 +73,7 @@ impl Vigil {
             stage: Mutex::new(Stage {
                 held: None,
                 left: false,
+                grants_before: 0,
             }),
         }
     }
@@ -184,25 +187,29 @@ impl Vigil {
         self.board.borrow().led_by()
     }
 
-    /// Its own client gives the lock back: it is to ask behind that.
-    pub(super) fn call(&self, now: BootInstant) {
-        self.board.send_modify(|board| board.call(now));
+    /// It was refused, after so many of its client that wait for the lock were granted it.
+    pub(super) fn note_grants(&self, grants: u64) {
+        self.stage().grants_before = grants;
     }
 
-    /// Whether the last attempt was made since it was called.
-    pub(super) fn answers_a_call(&self) -> bool {
-        self.board.borrow().answers_a_call()
-    }
-
-    /// Whether it was told since then that it is its turn.
-    pub(super) fn is_told_since(&self, since: BootInstant) -> bool {
-        self.board.borrow().is_told_since(since)
-    }
-
-    /// Whether somebody waits for a grant, and has none.
-    pub(super) fn is_open(&self) -> bool {
+    /// Has it ask at once, if it waits and nobody is before it, now that so many of its client were
+    /// granted the lock. Its place was told to it before some of them: each that was granted since was
+    /// before it. `false` if it does not wait.
+    pub(super) fn call(&self, grants: u64, now: BootInstant) -> bool {
         let stage = self.stage();
-        !stage.left && stage.held.is_none()
+        if stage.left || stage.held.is_some() {
+            return false;
+        }
+        let since = grants.saturating_sub(stage.grants_before);
+        let is_next = |place: u64| place.saturating_sub(since) <= 1;
+        self.board.send_if_modified(|board| {
+            let is_called = board.place().is_some_and(is_next);
+            if is_called {
+                board.call(now);
+            }
+            is_called
+        });
+        true
     }
 
     /// Whether it may stand in a member's queue.

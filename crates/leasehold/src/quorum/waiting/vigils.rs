@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::clock::BootInstant;
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
 use crate::queue::Ticket;
@@ -11,23 +12,37 @@ use crate::quorum::waiting::vigil::Vigil;
 pub(super) struct Vigils {
     /// In order, so that simulated worlds repeat.
     of_waiter: BTreeMap<Owner, Arc<Vigil>>,
-    for_key: HashMap<Key, BTreeSet<Ticket>>,
+    lines: HashMap<Key, Line>,
+}
+
+/// Who waits for one lock.
+#[derive(Debug, Default)]
+struct Line {
+    tickets: BTreeSet<Ticket>,
+    /// How many of each client were granted it since somebody waits.
+    grants: HashMap<ClientId, u64>,
+}
+
+impl Line {
+    fn grants(&self, client: ClientId) -> u64 {
+        self.grants.get(&client).copied().unwrap_or_default()
+    }
 }
 
 impl Vigils {
     pub(super) fn insert(&mut self, vigil: &Arc<Vigil>) {
-        let line = self.for_key.entry(vigil.key.clone()).or_default();
-        line.insert(vigil.ticket);
+        let line = self.lines.entry(vigil.key.clone()).or_default();
+        line.tickets.insert(vigil.ticket);
         self.of_waiter
             .insert(vigil.ticket.waiter, Arc::clone(vigil));
     }
 
     /// `false` if it was not there.
     pub(super) fn remove(&mut self, vigil: &Vigil) -> bool {
-        if let Some(line) = self.for_key.get_mut(&vigil.key) {
-            line.remove(&vigil.ticket);
-            if line.is_empty() {
-                self.for_key.remove(&vigil.key);
+        if let Some(line) = self.lines.get_mut(&vigil.key) {
+            line.tickets.remove(&vigil.ticket);
+            if line.tickets.is_empty() {
+                self.lines.remove(&vigil.key);
             }
         }
         self.of_waiter.remove(&vigil.ticket.waiter).is_some()
@@ -41,11 +56,31 @@ impl Vigils {
         self.of_waiter.values().cloned().collect()
     }
 
-    /// Of those of `client` who wait for `key` and have no grant the one with the smallest ticket.
-    pub(super) fn first(&self, key: &Key, client: ClientId) -> Option<Arc<Vigil>> {
-        let line = self.for_key.get(key)?.iter();
-        let ours = line.filter(|ticket| ticket.waiter.client() == client);
-        let mut vigils = ours.filter_map(|ticket| self.of_waiter.get(&ticket.waiter));
-        vigils.find(|vigil| vigil.is_open()).cloned()
+    /// The wait was granted the lock.
+    pub(super) fn granted(&mut self, vigil: &Vigil) {
+        if let Some(line) = self.lines.get_mut(&vigil.key) {
+            *line.grants.entry(vigil.ticket.waiter.client()).or_default() += 1;
+        }
+    }
+
+    /// The wait was refused, and told its place.
+    pub(super) fn refused(&self, vigil: &Vigil) {
+        if let Some(line) = self.lines.get(&vigil.key) {
+            vigil.note_grants(line.grants(vigil.ticket.waiter.client()));
+        }
+    }
+
+    /// Has the first of those of `client` who wait for `key` ask at once, if nobody is before it.
+    pub(super) fn call_next(&self, key: &Key, client: ClientId, now: BootInstant) {
+        let Some(line) = self.lines.get(key) else {
+            return;
+        };
+        let ours = |ticket: &&Ticket| ticket.waiter.client() == client;
+        for ticket in line.tickets.iter().filter(ours) {
+            let vigil = self.of_waiter.get(&ticket.waiter);
+            if vigil.is_some_and(|vigil| vigil.call(line.grants(client), now)) {
+                return;
+            }
+        }
     }
 }

@@ -20,10 +20,8 @@ pub(super) struct Board {
     asked: Option<BootInstant>,
     /// The first word that it is this waiter's turn, of those that led up to it.
     led_by: Option<BootInstant>,
-    /// When its own client began to give the lock back, and took it to be the next.
+    /// Since when its own client gives the lock back, with nobody before it.
     called: Option<BootInstant>,
-    /// The last attempt was made since it was called.
-    answers_a_call: bool,
     /// Drawn with it: spreads what many waiters would otherwise do at once.
     random: u64,
     /// How many attempts in a row were made on the word of a minority, or after one for a permit that
@@ -65,7 +63,6 @@ impl Board {
             asked: None,
             led_by: None,
             called: None,
-            answers_a_call: false,
             random: 0,
             fruitless: 0,
         }
@@ -82,8 +79,7 @@ impl Board {
         };
         self.asked = Some(now);
         let told = self.seats.iter().filter_map(|seat| seat.told);
-        self.led_by = told.chain(self.called).min();
-        self.answers_a_call = self.called.take().is_some();
+        self.led_by = told.chain(self.called.take()).min();
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
@@ -101,22 +97,9 @@ impl Board {
         self.led_by
     }
 
-    /// Its own client gives the lock back, and takes this waiter to be the next.
+    /// Its own client gives the lock back, and nobody is before it.
     pub(super) fn call(&mut self, now: BootInstant) {
         self.called = Some(now);
-    }
-
-    /// Whether the last attempt was made since the waiter was called.
-    pub(super) fn answers_a_call(&self) -> bool {
-        self.answers_a_call
-    }
-
-    /// Whether members that are a majority, or whoever led up to the last attempt, said at `since` or
-    /// later that it is this waiter's turn.
-    pub(super) fn is_told_since(&self, since: BootInstant) -> bool {
-        let told = self.seats.iter().filter_map(|seat| seat.told);
-        let told = told.filter(|told| *told >= since).count();
-        told >= majority(self.seats.len()) || self.led_by.is_some_and(|told| told >= since)
     }
 
     /// The member is asked: from now on it may have the waiter in its queue.
