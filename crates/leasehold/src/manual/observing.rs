@@ -15,7 +15,7 @@
 //! | `leasehold_acquire_wait_seconds` | histogram | seconds | `outcome`: `granted`, `busy`, `timeout`, `cancelled`, `unavailable`, `refused` | from the call of `acquire` or `try_acquire` to its outcome |
 //! | `leasehold_attempts_total` | counter | 1 | `outcome`: `granted`, `busy`, `failed`, `unknown`, `cut_off` | how often the store was asked for a lock; one call may ask many times |
 //! | `leasehold_contended_total` | counter | 1 | none | calls that found the lock held by somebody else at least once |
-//! | `leasehold_hand_over_seconds` | histogram | seconds | none | from the first word of a member that it is a waiter's turn to its grant, if that word led to the attempt that was granted |
+//! | `leasehold_hand_over_seconds` | histogram | seconds | none | from the first word of a member that it is a waiter's turn to its grant, if that word led to the attempt that was granted; within one client, which may ask without that word, from the release |
 //! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, one in doubt too; shares of a guard are one |
 //! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time is at the deadline, whenever it is noticed |
 //! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `stood_still`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were given back; [`LostReason`](crate::LostReason) says what each one means |

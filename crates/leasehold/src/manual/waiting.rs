@@ -3,7 +3,7 @@
 //! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis and on quorums it stands in a queue, and
 //! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock goes to
 //! whoever began to wait first, by the members' clocks. It is told, so that a hand-over takes two
-//! round trips however many wait.
+//! round trips however many wait; one, from one waiter of a client to the next of the same client.
 //!
 //! | who | gets the lock |
 //! |---|---|
