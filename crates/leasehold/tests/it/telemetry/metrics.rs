@@ -109,6 +109,23 @@ async fn busy_and_timed_out_are_told_apart_and_a_hand_over_is_timed() {
     contended().await;
 }
 
+/// No word is waited for there: it is timed from the release.
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_within_a_client_is_timed_too() {
+    let told = Told::quorum(3);
+    let lock = told.scene.client.lock("x");
+    let guard = lock.acquire().await.unwrap();
+    let waiting = background::spawn(lock.acquire());
+    told.scene.pass(3 * SECOND).await;
+    let way = Duration::from_millis(30);
+    for member in &told.scene.members {
+        member.set(Fault::Late(way));
+    }
+    guard.release().await.unwrap();
+    drop(waiting.await.unwrap().unwrap());
+    assert_close(&told.spans(&HAND_OVER, ""), &[way]);
+}
+
 pub(super) async fn given_up_waits() -> TestRecorder {
     let told = Told::single();
     let (client, member) = (&told.scene.client, &told.scene.members[0]);
