@@ -30,7 +30,7 @@ impl Board {
     /// A majority says that it is this waiter's turn; or a minority does, and the others had their
     /// time. That time doubles with each attempt that it led to in vain. Those who went for the same
     /// permit again and again wait for different times.
-    fn turn_comes(&self) -> Option<BootInstant> {
+    pub(super) fn turn_comes(&self) -> Option<BootInstant> {
         let mut told: Vec<BootInstant> = self.seats.iter().filter_map(|seat| seat.told).collect();
         told.sort_unstable();
         if let Some(decisive) = told.get(majority(self.seats.len()) - 1) {
@@ -137,7 +137,7 @@ const SILENT_POLL: Duration = Duration::from_millis(90);
 
 /// So many at the front ask at least every two seconds, unheard; those behind, every eight.
 const NEAR: u64 = 16;
-const FLOOR_NEAR: Duration = Duration::from_secs(1);
+pub(super) const FLOOR_NEAR: Duration = Duration::from_secs(1);
 const FLOOR_FAR: Duration = Duration::from_secs(4);
 
 /// Over this span those ask again whose connection broke.

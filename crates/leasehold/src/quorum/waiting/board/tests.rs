@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use super::due::FLOOR_NEAR;
 use super::*;
 use crate::ambient::SystemEntropy;
 use crate::owner::{ClientId, Owner};
