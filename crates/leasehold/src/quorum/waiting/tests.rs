@@ -1,6 +1,9 @@
+use futures_util::FutureExt;
+
 use super::*;
 use crate::BoxFuture;
 use crate::ambient::SystemEntropy;
+use crate::attempt::Attempt;
 use crate::clock::Clock;
 use crate::fence::Fence;
 use crate::holder::ClientInfo;
@@ -171,4 +174,95 @@ fn a_lock_is_handed_over_where_no_gap_is_wanted_or_it_was_not_held_in_turn() {
     }
     let turn = Wait::InTurn(owner());
     assert_eq!(given_back(None, ago, turn, true), Departure::HandOver);
+}
+
+/// The lock as clients of one quorum wait for it, the first of them with nobody before it.
+struct Line {
+    waits: Arc<Waits>,
+    clients: [ClientId; 2],
+}
+
+impl Line {
+    fn new() -> Self {
+        let ambient = Ambient {
+            clock: Arc::new(Standing(WallTime::from_micros(1_000_000))),
+            ..Ambient::default()
+        };
+        let (waits, _errands) = Waits::new(1, None, ambient);
+        let clients = [0; 2].map(|_| ClientId::random(&SystemEntropy));
+        Self { waits, clients }
+    }
+
+    /// Begins to wait, and is told its place.
+    fn wait(&self, client: usize, place: u64) -> Owner {
+        let waiter = Owner::random(self.clients[client], &SystemEntropy);
+        let vigil = begun(&self.waits, waiter);
+        vigil.begin(&self.waits.ambient);
+        let busy = Busy {
+            place: Some(place),
+            ..Busy::by(Some(owner()))
+        };
+        let answer = Ok(Attempt::Busy(busy));
+        vigil.answered(0, &answer, &self.waits.ambient);
+        self.waits.refused(&vigil);
+        waiter
+    }
+
+    fn freed_by(&self, client: usize, mode: Mode) {
+        let mut claim = claim(owner()).as_ref().clone().with_mode(mode);
+        claim.owner = Owner::random(self.clients[client], &SystemEntropy);
+        self.waits.call_next(&claim, Departure::HandOver);
+    }
+
+    fn is_called(&self, waiter: Owner) -> bool {
+        self.waits.due(waiter).now_or_never().is_some()
+    }
+}
+
+#[test]
+fn a_waiter_is_called_by_its_own_client_alone() {
+    let line = Line::new();
+    let (first, second) = (line.wait(0, 1), line.wait(1, 1));
+    line.freed_by(1, Mode::Exclusive);
+    assert!(!line.is_called(first));
+    assert!(line.is_called(second));
+}
+
+/// Others may hold it still.
+#[test]
+fn nobody_is_called_to_a_lock_that_was_shared() {
+    let line = Line::new();
+    let first = line.wait(0, 1);
+    line.freed_by(0, Mode::Shared);
+    assert!(!line.is_called(first));
+    line.freed_by(0, Mode::Exclusive);
+    assert!(line.is_called(first));
+}
+
+/// As where a lease was lost, and its guard is not given back yet.
+#[test]
+fn who_was_granted_the_lock_is_passed_over() {
+    let line = Line::new();
+    let (first, second) = (line.wait(0, 1), line.wait(0, 2));
+    let vigil = line.waits.of(first).unwrap();
+    vigil.hold(&claim(first), Fence::new(1).unwrap());
+    line.waits.granted(&vigil);
+    line.freed_by(0, Mode::Exclusive);
+    assert!(!line.is_called(first));
+    assert!(line.is_called(second), "the one before it had its turn");
+}
+
+#[test]
+fn a_place_that_is_told_anew_counts_from_then_on() {
+    let line = Line::new();
+    let (first, second) = (line.wait(0, 1), line.wait(0, 3));
+    let vigil = line.waits.of(first).unwrap();
+    line.waits.granted(&vigil);
+    line.waits.leave(first);
+    line.waits.refused(&line.waits.of(second).unwrap());
+    line.freed_by(0, Mode::Exclusive);
+    assert!(
+        !line.is_called(second),
+        "it was told of two before it since"
+    );
 }

@@ -197,7 +197,7 @@ impl Vigil {
     /// before it. `false` if it does not wait.
     pub(super) fn call(&self, grants: u64, now: BootInstant) -> bool {
         let stage = self.stage();
-        if stage.left || stage.held.is_some() {
+        if stage.held.is_some() {
             return false;
         }
         let since = grants.saturating_sub(stage.grants_before);
