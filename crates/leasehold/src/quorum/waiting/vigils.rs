@@ -84,3 +84,31 @@ impl Vigils {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ambient::SystemEntropy;
+    use crate::clock::WallTime;
+
+    #[test]
+    fn nothing_is_left_of_a_lock_that_nobody_waits_for() {
+        let (mut vigils, key) = (Vigils::default(), Key::new("lock").unwrap());
+        let client = ClientId::random(&SystemEntropy);
+        let waits = [1, 2].map(|micros| {
+            let since = WallTime::from_micros(micros);
+            let waiter = Owner::random(client, &SystemEntropy);
+            Arc::new(Vigil::new(key.clone(), Ticket { since, waiter }, 3))
+        });
+        for vigil in &waits {
+            vigils.insert(vigil);
+            vigils.granted(vigil);
+        }
+        for vigil in &waits {
+            assert_eq!(vigils.lines[&key].grants(client), 2);
+            assert!(vigils.remove(vigil));
+            assert!(!vigils.remove(vigil), "once is enough");
+        }
+        assert!(vigils.lines.is_empty() && vigils.of_waiter.is_empty());
+    }
+}

@@ -58,6 +58,18 @@ fn an_attempt_is_led_by_the_first_word_since_the_one_before() {
 }
 
 #[test]
+fn who_is_called_asks_at_once_and_only_once() {
+    let mut board = waiting(3, 1, 30_000);
+    board.call(at(1_100));
+    assert_eq!(board.due(), soon(1_100));
+    board.begin(at(1_101), 0);
+    assert_eq!(board.led_by(), soon(1_100));
+    assert_eq!(board.due(), soon(2_101), "the floor");
+    board.begin(at(2_101), 0);
+    assert_eq!(board.led_by(), None);
+}
+
+#[test]
 fn a_minoritys_word_is_good_for_an_attempt_and_for_fewer_each_time() {
     let mut board = waiting(5, 1, 30_000);
     let mut now = 1_100;
