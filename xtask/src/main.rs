@@ -38,6 +38,7 @@ Usage: cargo xtask VERB
   test    [--skip NAME]...  installs what the tests need where it may, then runs every test
   setup   [--skip NAME]...  installs what the tests need, and runs none
   museum  [NAME]...         lets known defects into a copy of the tree: each must turn a test red
+  museum  --part            a fifth of them, another one with each commit, and what the last one changed
   museum  --page            writes docs/museum.md anew
   fix                       formats, and applies what clippy can mend by itself
   captures [--check]        draws the README's pictures from what the program shows on terminals; or
@@ -103,6 +104,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "tidy" => none(rest).and_then(|()| Ok(tidy::run(&workspace()?)?)),
         "test" => test::run(&workspace()?, &suite::skips(rest)?),
         "setup" => Ok(setup::run(&workspace()?, &suite::skips(rest)?)?),
+        "museum" if rest == ["--part"] => museum::run_part(&workspace()?),
         "museum" if rest == ["--page"] => museum::write_page(&workspace()?),
         "museum" => museum::run(&workspace()?, rest),
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),

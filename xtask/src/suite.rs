@@ -1,4 +1,5 @@
 use std::process::Command;
+use std::thread;
 
 use crate::Failure;
 use crate::programs;
@@ -74,11 +75,23 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
     );
     command.args(options).arg("--").args(filters);
     equip(&mut command, workspace)?;
+    if std::env::var_os(THREADS).is_none() {
+        command.env(THREADS, threads().to_string());
+    }
     let mut tally = Tally::default();
     let outcome = step::follow(&mut command, |line| tally.count(line));
     println!("{}", tally.summary());
     outcome?;
     tally.verdict(!skipped.is_empty())
+}
+
+/// What the test runner reads.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// Twice as many as there are cores: many tests wait for a lease to end, and use none. More would make
+/// those late that do not.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
 }
 
 /// What cargo and what the test runner is told, to leave out what is skipped.

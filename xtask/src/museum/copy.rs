@@ -104,13 +104,22 @@ impl Copy {
 
     fn test(&self, workspace: &Workspace, arguments: &[&str]) -> Command {
         let mut test = cargo(workspace, &["test", "--locked"]);
-        test.args(arguments)
+        test.args(QUICKLY_BUILT)
+            .args(arguments)
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", &self.build)
             .env("CARGO_INCREMENTAL", "1");
         test
     }
 }
+
+/// What is built for one test again and again need not run fast, as it is for a thousand worlds.
+const QUICKLY_BUILT: [&str; 4] = [
+    "--config",
+    "profile.dev.package.leasehold.opt-level=0",
+    "--config",
+    "profile.dev.package.leasehold-testkit.opt-level=0",
+];
 
 /// The same call, which is ended if it takes too long: a test that never ends says nothing, and may
 /// fill the memory.

@@ -2,7 +2,7 @@ use std::path::Path;
 
 /// A defect that other lock libraries have, or that the protocol's model found: how it would look
 /// here, and the test that turns red when it is let in.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exhibit {
     pub(crate) name: String,
     /// The defect, in a sentence.
@@ -57,6 +57,11 @@ impl Exhibit {
             right: right.to_owned(),
             wrong: wrong.to_owned(),
         })
+    }
+
+    /// Where it stands, as git names it.
+    pub(crate) fn path(&self) -> String {
+        format!("museum/{}.txt", self.name)
     }
 
     /// `text` with the defect in it.

@@ -3,6 +3,7 @@
 
 mod copy;
 mod exhibit;
+mod part;
 mod third_party;
 
 use std::fmt::Write;
@@ -15,27 +16,40 @@ use crate::setup;
 use crate::workspace::Workspace;
 use copy::Copy;
 use exhibit::Exhibit;
+use part::Part;
 
 /// Shows the exhibits whose names contain one of `names`, or all.
 pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure> {
-    check(workspace)?;
     let all = exhibits(workspace)?;
+    let is_named = |exhibit: &&Exhibit| {
+        let mut names = names.iter();
+        names.any(|name| exhibit.name.contains(name.as_str()))
+    };
     let chosen: Vec<&Exhibit> = all
         .iter()
-        .filter(|exhibit| {
-            names.is_empty()
-                || names
-                    .iter()
-                    .any(|name| exhibit.name.contains(name.as_str()))
-        })
+        .filter(|exhibit| names.is_empty() || is_named(exhibit))
         .collect();
     if chosen.is_empty() {
         return Err(Failure::Usage(format!(
             "no exhibit has {names:?} in its name"
         )));
     }
+    visit(workspace, &chosen)
+}
+
+/// Shows the part whose turn it is.
+pub(crate) fn run_part(workspace: &Workspace) -> Result<(), Failure> {
+    let all = exhibits(workspace)?;
+    let part = Part::of_commit(workspace);
+    let chosen = part.choose(&all);
+    println!("{}", part.notice(chosen.len(), all.len()));
+    visit(workspace, &chosen)
+}
+
+fn visit(workspace: &Workspace, chosen: &[&Exhibit]) -> Result<(), Failure> {
+    check(workspace)?;
     setup::check(workspace, &[])?;
-    let unnoticed = show(workspace, &chosen)?;
+    let unnoticed = show(workspace, chosen)?;
     println!(
         "museum: {} exhibits, {} unnoticed",
         chosen.len(),

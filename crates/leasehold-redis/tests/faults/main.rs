@@ -41,8 +41,8 @@ fn main() -> ExitCode {
         Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
         _ => {
             let mut arguments = Arguments::from_args();
-            // Each of them has ten processes of its own.
-            arguments.test_threads.get_or_insert(2);
+            // Each of them has ten processes of its own, which wait for most of the time.
+            arguments.test_threads.get_or_insert(3);
             let trials = critics::trials()
                 .chain(queue::trials())
                 .chain(trials())

@@ -276,7 +276,9 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
     if worker::run_if_worker(suites) {
         return ExitCode::SUCCESS;
     }
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    // Most of them wait for a lease to end, and use no core.
+    args.test_threads.get_or_insert(4);
     let started: Vec<Arc<Started>> = suites
         .iter()
         .map(|suite| Arc::new(Started::new(*suite)))

@@ -1,0 +1,122 @@
+use std::process::Command;
+
+use super::exhibit::Exhibit;
+use crate::step::answer;
+use crate::workspace::Workspace;
+
+/// The whole museum takes longer than a change may wait for. A run sees a share of it, the next commit
+/// another one, and what the commit changed is not put off.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Of `PARTS`.
+    turn: usize,
+    /// Files of the tree, as git names them.
+    changed: Vec<String>,
+}
+
+impl Part {
+    /// The part whose turn it is with the commit that is checked out; the first one where git knows none.
+    pub(super) fn of_commit(workspace: &Workspace) -> Self {
+        let git = |arguments: &[&str]| {
+            answer(
+                Command::new("git")
+                    .args(arguments)
+                    .current_dir(workspace.root()),
+            )
+        };
+        let commits = git(&["rev-list", "--count", "HEAD"]);
+        let commits = commits.and_then(|count| count.parse::<usize>().ok());
+        // With what is not committed yet.
+        let changed = git(&["diff", "--name-only", "HEAD^"]).unwrap_or_default();
+        Self {
+            turn: commits.unwrap_or_default() % PARTS,
+            changed: changed.lines().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The share whose turn it is, and of what the commit changed as many as there is time for, those with a
+    /// new text first.
+    pub(super) fn choose<'a>(&self, all: &'a [Exhibit]) -> Vec<&'a Exhibit> {
+        let is_changed = |file: &str| self.changed.iter().any(|changed| changed == file);
+        let (mut chosen, others): (Vec<_>, Vec<_>) = all
+            .iter()
+            .enumerate()
+            .partition(|(at, _)| at % PARTS == self.turn);
+        let (new, others): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|(_, exhibit)| is_changed(&exhibit.path()));
+        let touched = others
+            .into_iter()
+            .filter(|(_, exhibit)| is_changed(&exhibit.file));
+        chosen.extend(new.into_iter().chain(touched).take(CHANGED_MAX));
+        chosen.sort_by_key(|(at, _)| *at);
+        chosen.into_iter().map(|(_, exhibit)| exhibit).collect()
+    }
+
+    /// What is shown, and how to see the rest.
+    pub(super) fn notice(&self, chosen: usize, all: usize) -> String {
+        format!(
+            "museum: part {} of {PARTS}, and what the last commit changed: {chosen} of {all} exhibits. \
+             `cargo xtask museum` shows all",
+            self.turn + 1
+        )
+    }
+}
+
+const PARTS: usize = 5;
+
+/// A commit may touch what half of the exhibits are let into.
+const CHANGED_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exhibits(count: usize) -> Vec<Exhibit> {
+        let exhibit = |at| Exhibit {
+            name: format!("{at:02}-e"),
+            file: format!("src/{at}.rs"),
+            ..Exhibit::default()
+        };
+        (0..count).map(exhibit).collect()
+    }
+
+    fn chosen(turn: usize, changed: &[&str], count: usize) -> Vec<String> {
+        let changed = changed.iter().map(ToString::to_string).collect();
+        let all = exhibits(count);
+        let chosen = Part { turn, changed }.choose(&all);
+        chosen.iter().map(|exhibit| exhibit.name.clone()).collect()
+    }
+
+    #[test]
+    fn all_parts_together_are_the_museum_and_none_is_in_two() {
+        for count in [0, 1, 4, 5, 57, 60] {
+            let parts: Vec<Vec<String>> = (0..PARTS).map(|turn| chosen(turn, &[], count)).collect();
+            let sizes = || parts.iter().map(Vec::len);
+            let spread = sizes().max().unwrap() - sizes().min().unwrap();
+            assert!(spread <= 1, "{count}: {parts:?}");
+            let mut shown = parts.concat();
+            shown.sort();
+            let all: Vec<String> = exhibits(count).into_iter().map(|one| one.name).collect();
+            assert_eq!(shown, all);
+        }
+    }
+
+    #[test]
+    fn what_the_commit_changed_is_shown_once_whoever_has_the_turn() {
+        let changed = ["museum/03-e.txt", "src/5.rs", "src/8.rs", "README.md"];
+        let expected = ["00-e", "03-e", "05-e", "08-e"];
+        assert_eq!(chosen(0, &changed, 10), expected);
+    }
+
+    #[test]
+    fn a_large_commit_has_its_new_exhibits_shown_before_those_it_touched() {
+        let touched: Vec<String> = (0..57).map(|at| format!("src/{at}.rs")).collect();
+        let mut changed: Vec<&str> = touched.iter().map(String::as_str).collect();
+        changed.push("museum/56-e.txt");
+        let share = chosen(0, &[], 57).len();
+        let chosen = chosen(0, &changed, 57);
+        assert_eq!(chosen.len(), share + CHANGED_MAX);
+        assert!(chosen.contains(&"56-e".to_owned()));
+    }
+}
