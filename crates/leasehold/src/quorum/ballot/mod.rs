@@ -43,15 +43,21 @@ pub(crate) enum Step {
 /// The votes of one attempt.
 #[derive(Debug)]
 pub(crate) struct Ballot {
-    votes: Vec<Option<Vote>>,
-    seals: Vec<SealState>,
-    /// Whose grants count, at the last step.
-    counting: Vec<bool>,
+    members: Vec<Standing>,
     /// Fixed once a majority has granted the claim: the greatest fence among that majority, or one
     /// that nobody has if others had that one first.
     fence: Option<Fence>,
     /// `None` for a claim that holds alone.
     contest: Option<Contest>,
+}
+
+/// How it stands with one member.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    vote: Option<Vote>,
+    seal: SealState,
+    /// Whether its grant counts, at the last step.
+    counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +80,13 @@ pub(crate) fn majority(members: usize) -> usize {
 impl Ballot {
     /// For a claim that holds alone, so that no other is granted before it is over.
     pub(crate) fn new(members: usize) -> Self {
+        let unheard = Standing {
+            vote: None,
+            seal: SealState::NotAsked,
+            counts: false,
+        };
         Self {
-            votes: vec![None; members],
-            seals: vec![SealState::NotAsked; members],
-            counting: vec![false; members],
+            members: vec![unheard; members],
             fence: None,
             contest: None,
         }
@@ -93,7 +102,7 @@ impl Ballot {
 
     /// Takes in one member's vote. The first one stays.
     pub(crate) fn vote(&mut self, member: usize, vote: Vote) {
-        let place = &mut self.votes[member];
+        let place = &mut self.members[member].vote;
         if place.is_some() {
             return;
         }
@@ -117,23 +126,20 @@ impl Ballot {
             Some(Seal::NotHeld) | None => SealState::Failed,
         };
         if state == SealState::Failed || self.fence == Some(fence) {
-            self.seals[member] = state;
+            self.members[member].seal = state;
         }
     }
 
     /// What follows, where only the grants of members count that `counts` says yes to: as of now,
     /// since one answer may throw doubt on another.
     pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
-        let needed = majority(self.votes.len());
-        for (member, counting) in self.counting.iter_mut().enumerate() {
-            *counting = granted(&self.votes[member]).is_some() && counts(member);
+        let needed = majority(self.members.len());
+        for (member, standing) in self.members.iter_mut().enumerate() {
+            standing.counts = standing.granted().is_some() && counts(member);
         }
         let grants = self.counted().count();
         if self.fence.is_none() && grants >= needed {
-            let fences = self
-                .counted()
-                .filter_map(|member| granted(&self.votes[member]));
-            self.fence = fences.max();
+            self.fence = self.counted().filter_map(Standing::granted).max();
         }
         match self.fence {
             Some(fence) => self.second_round(fence, needed),
@@ -145,8 +151,8 @@ impl Ballot {
     fn second_round(&mut self, fence: Fence, needed: usize) -> Step {
         let to_ask = self.not_sealed_yet(fence);
         let count = |state| {
-            let seals = self.counted().map(|member| self.seals[member]);
-            seals.filter(|seal| *seal == state).count()
+            let counted = self.counted();
+            counted.filter(|member| member.seal == state).count()
         };
         let (standing, asked) = (count(SealState::Stands), count(SealState::Asked));
         let taken = count(SealState::Taken);
@@ -158,9 +164,9 @@ impl Ballot {
             && let Some(next) = self.contest.as_mut().and_then(Contest::next)
         {
             self.fence = Some(next);
-            let answered = |seal: &&mut SealState| **seal != SealState::Failed;
-            let again = self.seals.iter_mut().filter(answered);
-            again.for_each(|seal| *seal = SealState::NotAsked);
+            let answered = |member: &&mut Standing| member.seal != SealState::Failed;
+            let again = self.members.iter_mut().filter(answered);
+            again.for_each(|member| member.seal = SealState::NotAsked);
             return self.second_round(next, needed);
         }
         if standing + asked + self.pending() < needed {
@@ -175,47 +181,45 @@ impl Ballot {
     /// The members that are to be asked to seal the fence, and were not yet.
     fn not_sealed_yet(&mut self, fence: Fence) -> Vec<usize> {
         let mut to_ask = Vec::new();
-        for member in 0..self.votes.len() {
-            let Some(answer) = granted(&self.votes[member]) else {
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let Some(answer) = member.granted() else {
                 continue;
             };
-            if !self.counting[member] || self.seals[member] != SealState::NotAsked {
+            if !member.counts || member.seal != SealState::NotAsked {
                 continue;
             }
             // A member that answered exactly the fence has sealed it without being asked.
-            self.seals[member] = match answer.cmp(&fence) {
+            member.seal = match answer.cmp(&fence) {
                 Ordering::Equal => SealState::Stands,
                 Ordering::Greater if self.contest.is_some() => SealState::Taken,
                 _ => SealState::Asked,
             };
-            if self.seals[member] == SealState::Asked {
-                to_ask.push(member);
+            if member.seal == SealState::Asked {
+                to_ask.push(place);
             }
         }
         to_ask
     }
 
-    fn counted(&self) -> impl Iterator<Item = usize> {
-        (0..self.votes.len()).filter(|member| self.counting[*member])
+    fn counted(&self) -> impl Iterator<Item = &Standing> {
+        self.members.iter().filter(|member| member.counts)
     }
 
     fn pending(&self) -> usize {
-        self.votes.iter().filter(|vote| vote.is_none()).count()
+        let unheard = |member: &&Standing| member.vote.is_none();
+        self.members.iter().filter(unheard).count()
     }
 
     /// The claim cannot be granted any more; why is not known before either so many members have
     /// answered that it is busy, or so many have failed that nobody knows.
     fn refusal(&self, needed: usize) -> Step {
-        let members = self.votes.len();
-        let failed = (0..members)
-            .filter(|member| match self.votes[*member] {
-                Some(Vote::Failed) => true,
-                Some(Vote::Granted(_)) => {
-                    !self.counting[*member] || self.seals[*member] == SealState::Failed
-                }
-                Some(Vote::Busy) | None => false,
-            })
-            .count();
+        let members = self.members.len();
+        let failed = |member: &&Standing| match member.vote {
+            Some(Vote::Failed) => true,
+            Some(Vote::Granted(_)) => !member.counts || member.seal == SealState::Failed,
+            Some(Vote::Busy) | None => false,
+        };
+        let failed = self.members.iter().filter(failed).count();
         if members - failed < needed {
             Step::NoQuorum
         } else if members - failed - self.pending() >= needed {
@@ -226,10 +230,12 @@ impl Ballot {
     }
 }
 
-fn granted(vote: &Option<Vote>) -> Option<Fence> {
-    match vote {
-        Some(Vote::Granted(fence)) => Some(*fence),
-        _ => None,
+impl Standing {
+    fn granted(&self) -> Option<Fence> {
+        match self.vote {
+            Some(Vote::Granted(fence)) => Some(fence),
+            _ => None,
+        }
     }
 }
 
