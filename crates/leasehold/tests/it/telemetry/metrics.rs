@@ -10,7 +10,7 @@ use leasehold_testkit::telemetry::TestRecorder;
 use leasehold_testkit::{Call, Fault};
 
 use super::told::Told;
-use crate::scene::{QUORUM_MARGIN, Scene, TTL, WAIT, take};
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, WAIT, client, take};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -297,6 +297,23 @@ pub(super) async fn members() -> TestRecorder {
 #[tokio::test(start_paused = true)]
 async fn members_are_counted_by_what_was_last_heard_of_them() {
     members().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_was_silent_counts_as_soon_as_it_says_how_it_is() {
+    let told = Told::quorum(3);
+    let build = || client(told.scene.store(), &told.scene.ambient);
+    let stranger = told.recorder.scope(build);
+    let silent = &told.scene.members[2];
+    silent.set(Fault::Frozen);
+    take(&stranger, "x").await;
+    told.scene.pass(10 * SECOND).await;
+    let expected = ["members counting 5", "members failing 1"];
+    assert_eq!(told.counts(&[MEMBERS]), expected);
+    silent.set(Fault::None);
+    // Nobody asks it for a lock.
+    told.scene.pass(10 * SECOND).await;
+    assert_eq!(told.counts(&[MEMBERS]), ["members counting 6"]);
 }
 
 #[tokio::test(start_paused = true)]
