@@ -73,6 +73,8 @@ mod tests {
 
     const BEGAN: BootInstant = BootInstant::from_nanos(0);
 
+    type End = fn(&HoldMeter, BootInstant);
+
     fn begun() -> (TestRecorder, HoldMeter) {
         let recorder = TestRecorder::new();
         let metrics = recorder.scope(|| ClientMetrics::new("a store"));
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn whatever_ends_a_hold_first_is_told_and_nothing_after_that() {
-        let ends: [(&str, fn(&HoldMeter, BootInstant)); 3] = [
+        let ends: [(&str, End); 3] = [
             ("released", |it, now| it.end(HoldEnd::Released, now)),
             ("handed_on", |it, now| it.end(HoldEnd::HandedOn, now)),
             ("lost", |it, now| it.lose(LostReason::Gone, None, now)),

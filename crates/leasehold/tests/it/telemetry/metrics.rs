@@ -6,7 +6,7 @@ use leasehold::telemetry::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, MEMBERS, RELEASES, RENEWAL,
 };
 use leasehold::{Ended, ErrorKind, Key, background};
-use leasehold_testkit::telemetry::TestRecorder;
+use leasehold_testkit::telemetry::{TestRecorder, Witness};
 use leasehold_testkit::{Call, Fault};
 
 use super::told::Told;
@@ -109,6 +109,28 @@ async fn busy_and_timed_out_are_told_apart_and_a_hand_over_is_timed() {
     contended().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_finds_the_lock_held_is_contended_once_whatever_happens_between() {
+    let told = Told::quorum(3);
+    let _guard = told.other_client().lock("x").acquire().await.unwrap();
+    let waiting = background::spawn(told.scene.client.lock("x").acquire());
+    told.scene.pass(SECOND).await;
+    let attempts = |ends: &[&str]| ends.iter().map(|end| told.sum(&ATTEMPTS, end)).sum::<f64>();
+    for (fault, ends) in [
+        (Fault::Unreachable, &["failed", "unknown"][..]),
+        (Fault::None, &["busy"][..]),
+    ] {
+        let before = attempts(ends);
+        for member in &told.scene.members {
+            member.set(fault);
+        }
+        told.scene.pass(10 * SECOND).await;
+        assert!(attempts(ends) > before, "{fault:?}");
+    }
+    assert_eq!(told.sum(&CONTENDED, ""), 1.0);
+    waiting.abort();
+}
+
 pub(super) async fn given_up_waits() -> TestRecorder {
     let told = Told::single();
     let (client, member) = (&told.scene.client, &told.scene.members[0]);
@@ -200,6 +222,45 @@ pub(super) async fn renewed() -> TestRecorder {
 #[tokio::test(start_paused = true)]
 async fn each_renewal_is_told_with_the_time_it_took() {
     renewed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_renews_many_leases_is_told_for_each_of_them() {
+    let told = Told::single();
+    let witness = Witness::new();
+    let _watching = witness.watch();
+    let mut guards = Vec::new();
+    for number in 0..20 {
+        let lock = told.scene.client.lock(format!("x{number}"));
+        guards.push(lock.acquire().await.unwrap());
+    }
+    // All of them are due when it goes on.
+    told.scene.ambient.clock.stood_still(TTL / 3);
+    told.scene.pass(TTL).await;
+    let (leases, messages) = (renewals(&told.scene), witness.named("renewal"));
+    assert!(messages.len() < leases, "each had a message of its own");
+    assert_eq!(told.spans(&RENEWAL, "renewed").len(), leases);
+    let counts = messages.iter().map(|span| {
+        assert_eq!(span.fields["leases"], span.fields["renewed"]);
+        span.fields["leases"].parse::<usize>().unwrap()
+    });
+    assert_eq!(counts.sum::<usize>(), leases);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_of_a_handle_is_told_with_its_time_and_as_unknown_without_an_answer() {
+    let told = Told::single();
+    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let guard = client.lock("x").acquire().await.unwrap();
+    let handle = guard.into_handle().unwrap();
+    let way = SECOND / 2;
+    member.set(Fault::Slow(way));
+    let handle = client.renew(&handle).await.unwrap();
+    assert_close(&told.spans(&RENEWAL, "renewed"), &[way]);
+    member.set(Fault::Frozen);
+    client.renew(&handle).await.unwrap_err();
+    assert!(!told.spans(&RENEWAL, "unknown").is_empty());
+    assert_eq!(told.spans(&RENEWAL, "renewed").len(), 1);
 }
 
 pub(super) async fn handed_on() -> TestRecorder {

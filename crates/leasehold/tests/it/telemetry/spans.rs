@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold::{Break, Mode, Owner, background};
+use leasehold::{Break, Mode, Owner, Store as _, background};
 use leasehold_testkit::telemetry::{SeenEvent, SeenSpan, Witness};
 use leasehold_testkit::{Call, Fault, FaultyMember};
 use tracing::{Instrument as _, Level};
@@ -90,6 +90,47 @@ async fn a_member_that_answers_after_the_decision_is_told_within_its_round() {
     scene.pass(SECOND).await;
     assert_eq!(answers(&witness.events(), round)["m2"], "granted");
     drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_member_is_told_with_what_it_answered_to_whatever_it_was_asked() {
+    let scene = Scene::quorum(3);
+    let witness = Witness::new();
+    let _watching = witness.watch();
+    let last = |name: &str| {
+        let spans = witness.spans();
+        let span = spans.iter().rposition(|span| span.name == name);
+        let answered = answers(&witness.events(), span.expect(name));
+        answered.into_values().collect::<Vec<_>>()
+    };
+    // One counter is ahead of the others, so that the next fence has to be sealed.
+    let before = scene.claim("x");
+    scene.members[0].acquire(&before).await.unwrap();
+    scene.members[0].release(&before).await.unwrap();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.settle().await;
+    let answered = last("round");
+    assert!(answered.contains(&"sealed".into()), "{answered:?}");
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    scene.settle().await;
+    assert_eq!(last("round"), ["busy"; 3]);
+    for store in &scene.stores {
+        store.forget(guard.key());
+    }
+    guard.lost().await;
+    scene.settle().await;
+    assert_eq!(last("renewal_round"), ["not all renewed"; 3]);
+    guard.release().await.unwrap();
+    // A majority decides, and nobody listens any more.
+    assert_eq!(last("release"), ["was lost"; 2]);
 }
 
 #[tokio::test(start_paused = true)]
