@@ -11,12 +11,14 @@ pub mod telemetry;
 
 mod faulty;
 mod fuse;
+mod terminal;
 mod virtual_time;
 
 mod worker;
 
 pub use faulty::{Call, Fault, FaultyMember};
 pub use fuse::Fuse;
+pub use terminal::{start_on_terminal, written_on};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
 /// The README's examples are compiled as tests of this crate, which may know all stores.

@@ -247,10 +247,12 @@ fn push(speaks_resp3: bool) -> Finding {
 }
 
 fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
-    let among = if keys.is_complete {
-        format!("all {} keys", keys.seen)
-    } else {
-        format!("{} keys of more", keys.seen)
+    let among = match (keys.is_complete, keys.seen) {
+        (true, 0) => "no keys".to_owned(),
+        (true, 1) => "the only key".to_owned(),
+        (true, seen) => format!("all {seen} keys"),
+        (false, 1) => "1 key of more".to_owned(),
+        (false, seen) => format!("{seen} keys of more"),
     };
     if let Some((key, kind)) = keys.damaged.first() {
         let text = format!("{key:?} is a {kind}, which this library does not write");
@@ -258,10 +260,12 @@ fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
         return Finding::red("keys", text, why, format!("DEL {key:?}"));
     }
     if keys.foreign.is_empty() {
-        let found = format!(
-            "none of a foreign kind, in {among}; {} are strings, as locks are",
-            keys.strings
-        );
+        let strings = match keys.strings {
+            0 => "none is a string".to_owned(),
+            1 => "1 is a string".to_owned(),
+            strings => format!("{strings} are strings"),
+        };
+        let found = format!("none of a foreign kind, in {among}; {strings}, as locks are");
         return Finding::green("keys", found);
     }
     let kinds = keys

@@ -1,11 +1,9 @@
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::io::Write as _;
+use std::process::{Child, Command};
 
 use leasehold_testkit::servers::until;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::pty::{Winsize, openpty};
+use leasehold_testkit::{start_on_terminal, written_on};
 
 use crate::processes;
 use crate::screen::Screen;
@@ -25,27 +23,13 @@ pub(crate) struct Shell {
 impl Shell {
     /// Starts `bash`, which leads a session, on a terminal of `size`, columns and rows.
     pub(crate) fn open(bash: &mut Command, size: (u16, u16)) -> Self {
-        let window = Winsize {
-            ws_col: size.0,
-            ws_row: size.1,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let pty = openpty(Some(&window), None).unwrap();
-        let side = |fd: &OwnedFd| Stdio::from(fd.try_clone().unwrap());
-        let child = bash
-            .env("TERM", "xterm")
+        bash.env("TERM", "xterm")
             .env("PS1", PROMPT)
-            .env("PS0", "\x1b[0m")
-            .stdin(side(&pty.slave))
-            .stdout(side(&pty.slave))
-            .stderr(side(&pty.slave))
-            .spawn()
-            .unwrap();
-        fcntl(&pty.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+            .env("PS0", "\x1b[0m");
+        let (child, terminal) = start_on_terminal(bash, Some(size)).unwrap();
         let mut shell = Self {
             child,
-            terminal: pty.master.into(),
+            terminal,
             size,
             written: Vec::new(),
             typed_at: 0,
@@ -93,16 +77,7 @@ impl Shell {
     }
 
     fn read(&mut self) {
-        let mut chunk = [0; 4096];
-        loop {
-            match self.terminal.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(length) => self.written.extend(&chunk[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nothing new; or nobody has the terminal open any more.
-                Err(_) => return,
-            }
-        }
+        self.written.extend(written_on(&mut self.terminal));
     }
 }
 

@@ -1,11 +1,9 @@
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::io::Write as _;
+use std::process::{Child, Command};
 
 use leasehold_testkit::servers::until;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::pty::openpty;
+use leasehold_testkit::{start_on_terminal, written_on};
 use nix::unistd::tcgetpgrp;
 
 use crate::harness::Sandbox;
@@ -14,7 +12,7 @@ use crate::processes;
 /// A program on a terminal of its own, which is its controlling terminal.
 pub(crate) struct OnTerminal {
     child: Child,
-    keyboard: File,
+    terminal: File,
     screen: String,
 }
 
@@ -26,25 +24,18 @@ impl OnTerminal {
 
     /// The same, with another store.
     pub(crate) fn start_at(sandbox: &Sandbox, store: &str, arguments: &[&str]) -> Self {
-        let pty = openpty(None, None).unwrap();
-        let side = |fd: &OwnedFd| Stdio::from(fd.try_clone().unwrap());
         let mut command = Command::new("setsid");
         sandbox.furnish(&mut command);
-        let child = command
+        command
             .args(["--ctty", "--wait"])
             .args(arguments)
             .env("LEASEHOLD_STORE", store)
             .env("TERM", "xterm")
-            .env("PS1", "$ ")
-            .stdin(side(&pty.slave))
-            .stdout(side(&pty.slave))
-            .stderr(side(&pty.slave))
-            .spawn()
-            .unwrap();
-        fcntl(&pty.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+            .env("PS1", "$ ");
+        let (child, terminal) = start_on_terminal(&mut command, None).unwrap();
         Self {
             child,
-            keyboard: pty.master.into(),
+            terminal,
             screen: String::new(),
         }
     }
@@ -64,7 +55,7 @@ impl OnTerminal {
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits until `text` is shown, and forgets everything up to it.
@@ -89,7 +80,7 @@ impl OnTerminal {
 
     /// The group that has the terminal.
     pub(crate) fn foreground(&self) -> i32 {
-        tcgetpgrp(&self.keyboard).unwrap().as_raw()
+        tcgetpgrp(&self.terminal).unwrap().as_raw()
     }
 
     #[track_caller]
@@ -104,19 +95,8 @@ impl OnTerminal {
     }
 
     fn look(&mut self) {
-        let mut chunk = [0; 4096];
-        loop {
-            match self.keyboard.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(length) => {
-                    let text = String::from_utf8_lossy(&chunk[..length]);
-                    self.screen.push_str(&text);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nothing new; or nobody has the terminal open any more.
-                Err(_) => return,
-            }
-        }
+        let written = written_on(&mut self.terminal);
+        self.screen.push_str(&String::from_utf8_lossy(&written));
     }
 }
 

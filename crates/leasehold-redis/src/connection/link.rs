@@ -1,14 +1,13 @@
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
 use leasehold::{ClientId, ClientInfo, Error, Incarnation, Mark, Presence, RunId};
 
 use super::answer::Answer;
 use super::command::{Command, Script};
+use super::introductions::Introductions;
 use super::line::Line;
 use super::listener::{Inboxes, Listener};
 use super::opening::{Entrance, Opening};
@@ -23,7 +22,7 @@ pub(crate) struct Link {
     aborted: AtomicBool,
     user: String,
     opening: Opening,
-    introduced: Mutex<HashMap<ClientId, BootInstant>>,
+    introductions: Introductions,
     rests: Rests,
     is_behind: AtomicBool,
     /// The mark that the server showed last, and what that makes it.
@@ -31,8 +30,7 @@ pub(crate) struct Link {
     inboxes: Arc<Inboxes>,
 }
 
-/// How often a client that takes and renews locks writes who it is, and how long that stays.
-const INTRODUCE_EVERY: Duration = Duration::from_secs(60);
+/// How long it stays who a client is, which it writes again much sooner.
 const INTRODUCTION_MS: u64 = 4 * 60 * 1000;
 
 impl Link {
@@ -48,7 +46,7 @@ impl Link {
             line,
             aborted: AtomicBool::new(false),
             user: entrance.user,
-            introduced: Mutex::default(),
+            introductions: Introductions::default(),
             rests: Rests::default(),
             is_behind: AtomicBool::new(false),
             seen: Mutex::default(),
@@ -202,7 +200,7 @@ impl Link {
 
     /// The commands by which `client` says who it is, if it has not done so lately: taken to be sent.
     pub(crate) fn introduction(&self, client: &ClientInfo, now: BootInstant) -> Vec<Command> {
-        if !self.is_due(client.id, now) {
+        if !self.introductions.is_due(client.id, now) {
             return Vec::new();
         }
         let record = client_record(client.id);
@@ -276,20 +274,6 @@ impl Link {
         let incarnation = Incarnation::new(self.run_id(), read.as_ref());
         *seen = Some((mark.clone(), incarnation.clone()));
         incarnation
-    }
-
-    /// Whether `client` has to say who it is, which counts as done: the connection ends if it cannot
-    /// be sent.
-    fn is_due(&self, client: ClientId, now: BootInstant) -> bool {
-        let introduced = self.introduced.lock();
-        let mut introduced = introduced.unwrap_or_else(PoisonError::into_inner);
-        let lately = |at: &BootInstant| now.since(*at) < INTRODUCE_EVERY;
-        if introduced.get(&client).is_some_and(lately) {
-            return false;
-        }
-        introduced.retain(|_, at| lately(at));
-        introduced.insert(client, now);
-        true
     }
 }
 

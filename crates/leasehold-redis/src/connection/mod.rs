@@ -8,6 +8,7 @@ mod connector;
 mod driver;
 mod failure;
 mod info;
+mod introductions;
 mod line;
 mod link;
 mod listener;

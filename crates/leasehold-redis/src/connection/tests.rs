@@ -141,6 +141,28 @@ fn answers_make_room_again_also_those_to_a_request_that_took_all_of_it() {
 }
 
 #[test]
+fn whoever_asks_for_nothing_is_answered_at_once_or_shown_the_server() {
+    let mut wire = Wire::new(256);
+    let outbox = Arc::clone(&wire.outbox);
+    assert!(matches!(
+        poll(pin!(outbox.ask(&[], false))),
+        Poll::Ready(Ok(_))
+    ));
+    assert!(wire.turn().is_pending());
+    assert_eq!(wire.arrived(), "");
+    let mut looking = pin!(outbox.ask(&[], true));
+    assert!(is_waiting(looking.as_mut()) && wire.turn().is_pending());
+    assert_eq!(wire.arrived(), "*1\r\n$4\r\nTIME\r\n");
+    wire.answers("+now\r\n");
+    assert!(wire.turn().is_pending());
+    let Poll::Ready(Ok(replies)) = poll(looking) else {
+        panic!("it was shown");
+    };
+    assert!(replies.answers.is_empty());
+    assert_eq!(replies.shown[0].as_text(), Some("now"));
+}
+
+#[test]
 fn the_server_shows_itself_behind_all_requests_of_a_write_and_after_so_many_bytes() {
     let mut wire = Wire::new(1 << 20);
     let outbox = Arc::clone(&wire.outbox);

@@ -47,6 +47,16 @@ async fn passwords_and_users_open_the_door() {
 }
 
 #[tokio::test]
+async fn a_password_that_does_not_fit_is_not_shown_in_the_old_protocol_either() {
+    let old = || RedisServer::builder().directive("rename-command", "HELLO \"\"");
+    for server in [old().password("secret").start(), old().start()] {
+        let url = format!("redis://:guess@127.0.0.1:{}", server.port());
+        let text = refusal(&RedisMember::new(url).unwrap(), ErrorKind::Refused).await;
+        assert!(text.contains(r#"password of the user "default""#), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_database_that_does_not_exist_is_named() {
     let server = RedisServer::start();
     let store = RedisMember::new(format!("{}/999", server.url())).unwrap();

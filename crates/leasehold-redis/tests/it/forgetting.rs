@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Attempt, Departure, Member, Store};
+use leasehold::{Attempt, Claim, Departure, Member, Store};
+use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{claim, granted, key, member, one_of, queued, released, shared};
@@ -38,15 +39,20 @@ async fn a_free_lock_leaves_nothing_and_one_in_use_keeps_its_counter() {
     assert!(matches!(rest, Reply::Integer(1..)), "{rest:?}");
 }
 
+/// Who holds `deploy`, and who is queued for it.
+async fn held_and_waited_for(store: &RedisMember) -> (Claim, Claim) {
+    let (held, waits) = (claim("deploy"), claim("deploy"));
+    granted(store, &held).await;
+    let refused = store.acquire_in_turn(&waits, &queued(&waits)).await;
+    assert!(matches!(refused, Ok(Attempt::Busy(_))), "{refused:?}");
+    (held, waits)
+}
+
 #[tokio::test]
 async fn a_lock_that_is_free_but_waited_for_keeps_its_counter() {
     let server = RedisServer::start();
     let store = member(&server);
-    let (held, waits) = (claim("deploy"), claim("deploy"));
-    granted(&store, &held).await;
-    let turn = queued(&waits);
-    let refused = store.acquire_in_turn(&waits, &turn).await.unwrap();
-    assert!(matches!(refused, Attempt::Busy(_)));
+    let (_, waits) = held_and_waited_for(&store).await;
     // As an operator may free it.
     server.command(&["DEL", "deploy"]);
     let in_use = store.forget(&[key("deploy")]).await.unwrap();
@@ -68,16 +74,12 @@ async fn a_lock_that_is_free_but_waited_for_keeps_its_counter() {
     }
 }
 
-/// A gap for clients that poll is remembered for half a minute, and over much sooner.
+/// Such a gap is remembered for half a minute, and over much sooner.
 #[tokio::test]
-async fn a_lock_that_was_left_free_is_forgotten_when_that_is_over() {
+async fn a_gap_for_clients_that_poll_keeps_the_counter_until_it_is_over() {
     let server = RedisServer::start();
     let store = member(&server);
-    let (held, waits) = (claim("deploy"), claim("deploy"));
-    granted(&store, &held).await;
-    let turn = queued(&waits);
-    let refused = store.acquire_in_turn(&waits, &turn).await.unwrap();
-    assert!(matches!(refused, Attempt::Busy(_)));
+    let (held, waits) = held_and_waited_for(&store).await;
     let gap = Departure::LeaveFree(Duration::from_secs(20));
     store.depart(&held, &gap).await.unwrap();
     store
@@ -87,7 +89,7 @@ async fn a_lock_that_was_left_free_is_forgotten_when_that_is_over() {
     let offered = "leasehold:offered:{deploy}:deploy";
     assert_eq!(server.command(&["EXISTS", offered]), Reply::Integer(1));
     let in_use = store.forget(&[key("deploy")]).await.unwrap();
-    assert_eq!(in_use, [key("deploy")], "it is left free");
+    assert_eq!(in_use, [key("deploy")], "the gap");
 
     server.command(&["ZADD", offered, "1", "gap"]);
     assert_eq!(store.forget(&[key("deploy")]).await.unwrap(), []);

@@ -15,6 +15,8 @@ pub struct Witness(Arc<Mutex<Log>>);
 struct Log {
     spans: Vec<SeenSpan>,
     events: Vec<SeenEvent>,
+    /// How many have each span in their hands.
+    owners: Vec<usize>,
     /// The spans that are entered, the last one on top.
     entered: Vec<usize>,
 }
@@ -79,6 +81,14 @@ impl Witness {
         !self.log().entered.is_empty()
     }
 
+    /// The names of the spans that are not over: somebody may enter them again.
+    pub fn open(&self) -> Vec<&'static str> {
+        let log = self.log();
+        let open = log.spans.iter().zip(&log.owners);
+        let open = open.filter(|(_, owners)| **owners > 0);
+        open.map(|(span, _)| span.name).collect()
+    }
+
     /// Every value of every field that was ever seen.
     pub fn values(&self) -> Vec<String> {
         let log = self.log();
@@ -123,6 +133,7 @@ impl Subscriber for Witness {
             fields: fields.0,
         };
         log.spans.push(span);
+        log.owners.push(1);
         span::Id::from_u64(log.spans.len() as u64)
     }
 
@@ -148,6 +159,18 @@ impl Subscriber for Witness {
 
     fn enter(&self, id: &span::Id) {
         self.log().entered.push(place(id));
+    }
+
+    fn clone_span(&self, id: &span::Id) -> span::Id {
+        self.log().owners[place(id)] += 1;
+        id.clone()
+    }
+
+    fn try_close(&self, id: span::Id) -> bool {
+        let mut log = self.log();
+        let owners = &mut log.owners[place(&id)];
+        *owners -= 1;
+        *owners == 0
     }
 
     fn exit(&self, id: &span::Id) {

@@ -61,3 +61,60 @@ impl Drop for HoldMeter {
         self.stop();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_testkit::telemetry::TestRecorder;
+
+    use super::*;
+    use crate::telemetry::{HELD, HOLD, LOST};
+
+    const BEGAN: BootInstant = BootInstant::from_nanos(0);
+
+    type End = fn(&HoldMeter, BootInstant);
+
+    fn begun() -> (TestRecorder, HoldMeter) {
+        let recorder = TestRecorder::new();
+        let metrics = recorder.scope(|| ClientMetrics::new("a store"));
+        let meter = HoldMeter::begin(&Arc::new(metrics), BEGAN);
+        assert_eq!(recorder.sum(HELD.name, &[]), 1.0);
+        (recorder, meter)
+    }
+
+    #[test]
+    fn whatever_ends_a_hold_first_is_told_and_nothing_after_that() {
+        let ends: [(&str, End); 3] = [
+            ("released", |it, now| it.end(HoldEnd::Released, now)),
+            ("handed_on", |it, now| it.end(HoldEnd::HandedOn, now)),
+            ("lost", |it, now| it.lose(LostReason::Gone, None, now)),
+        ];
+        let at = |seconds| BEGAN + Duration::from_secs(seconds);
+        for (first, end) in ends {
+            for (next, end_again) in ends {
+                let (recorder, meter) = begun();
+                end(&meter, at(1));
+                end_again(&meter, at(2));
+                drop(meter);
+                let told = |end| recorder.samples(HOLD.name, &[("end", end)]);
+                assert_eq!(told(first), [1.0], "{first}, then {next}");
+                assert_eq!(recorder.samples(HOLD.name, &[]).len(), 1);
+                assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
+                let lost = recorder.sum(LOST.name, &[]);
+                assert_eq!(lost == 1.0, first == "lost", "{first}, then {next}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hold_whose_end_nobody_knows_is_held_no_more_and_told_as_nothing() {
+        let (recorder, meter) = begun();
+        meter.lose(LostReason::Forked, None, BEGAN);
+        assert_eq!(recorder.sum(HELD.name, &[]), 1.0, "a child counts nothing");
+        drop(meter);
+        assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
+        assert!(recorder.samples(HOLD.name, &[]).is_empty());
+        assert!(recorder.samples(LOST.name, &[]).is_empty());
+    }
+}

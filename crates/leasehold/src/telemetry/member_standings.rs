@@ -78,3 +78,42 @@ impl Drop for MemberStandings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use leasehold_testkit::telemetry::TestRecorder;
+
+    use super::*;
+    use crate::telemetry::Words as _;
+
+    #[test]
+    fn a_member_that_fails_is_failing_whatever_is_known_of_it_and_then_what_it_was() {
+        let recorder = TestRecorder::new();
+        let mut members = recorder.scope(|| MemberStandings::new("a store", 1));
+        let standing = || {
+            let count = |word: &&str| recorder.sum(MEMBERS.name, &[("state", word)]);
+            let counted = Standing::WORDS.iter().filter(|word| count(word) != 0.0);
+            assert!(counted.clone().all(|word| count(word) == 1.0));
+            counted.copied().collect::<Vec<_>>()
+        };
+        for (counts, word) in [
+            (None, "unknown"),
+            (Some(true), "counting"),
+            (Some(false), "distrusted"),
+        ] {
+            if let Some(counts) = counts {
+                members.judged(0, counts);
+            }
+            assert_eq!(standing(), [word]);
+            members.failing(0, true);
+            assert_eq!(standing(), ["failing"], "was {word}");
+            members.failing(0, false);
+            assert_eq!(standing(), [word]);
+        }
+        members.failing(0, true);
+        members.judged(0, true);
+        assert_eq!(standing(), ["failing"], "of another's word");
+        drop(members);
+        assert!(standing().is_empty());
+    }
+}

@@ -200,6 +200,25 @@ fn a_server_that_tells_nobody_anything_is_yellow() {
 }
 
 #[test]
+fn so_many_keys_are_told_as_one_says_it() {
+    for (seen, strings, is_complete, said) in [
+        (0, 0, true, "in no keys; none is a string"),
+        (1, 0, true, "in the only key; none is a string"),
+        (1, 1, true, "in the only key; 1 is a string"),
+        (7, 2, true, "in all 7 keys; 2 are strings"),
+        (1, 1, false, "in 1 key of more; 1 is a string"),
+        (8_192, 0, false, "in 8192 keys of more; none is a string"),
+    ] {
+        let findings = judged(|it| {
+            let keys = it.keys.as_mut().unwrap();
+            (keys.seen, keys.strings, keys.is_complete) = (seen, strings, is_complete);
+        });
+        let said = format!("none of a foreign kind, {said}, as locks are");
+        assert_eq!(finding(&findings, "keys", Green).found, said);
+    }
+}
+
+#[test]
 fn keys_of_another_kind_are_yellow_and_damaged_records_red() {
     let with = |prefix: &str, kind: &str, count: usize| {
         judged(|it| {

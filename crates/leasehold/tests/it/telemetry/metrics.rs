@@ -6,11 +6,11 @@ use leasehold::telemetry::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, MEMBERS, RELEASES, RENEWAL,
 };
 use leasehold::{Ended, ErrorKind, Key, background};
-use leasehold_testkit::telemetry::TestRecorder;
+use leasehold_testkit::telemetry::{TestRecorder, Witness};
 use leasehold_testkit::{Call, Fault};
 
 use super::told::Told;
-use crate::scene::{QUORUM_MARGIN, Scene, TTL, WAIT, take};
+use crate::scene::{QUORUM_MARGIN, Scene, TTL, WAIT, client, take};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -109,21 +109,26 @@ async fn busy_and_timed_out_are_told_apart_and_a_hand_over_is_timed() {
     contended().await;
 }
 
-/// No word is waited for there: it is timed from the release.
 #[tokio::test(start_paused = true)]
-async fn a_hand_over_within_a_client_is_timed_too() {
+async fn a_call_that_finds_the_lock_held_is_contended_once_whatever_happens_between() {
     let told = Told::quorum(3);
-    let lock = told.scene.client.lock("x");
-    let guard = lock.acquire().await.unwrap();
-    let waiting = background::spawn(lock.acquire());
-    told.scene.pass(3 * SECOND).await;
-    let way = Duration::from_millis(30);
-    for member in &told.scene.members {
-        member.set(Fault::Late(way));
+    let _guard = told.other_client().lock("x").acquire().await.unwrap();
+    let waiting = background::spawn(told.scene.client.lock("x").acquire());
+    told.scene.pass(SECOND).await;
+    let attempts = |ends: &[&str]| ends.iter().map(|end| told.sum(&ATTEMPTS, end)).sum::<f64>();
+    for (fault, ends) in [
+        (Fault::Unreachable, &["failed", "unknown"][..]),
+        (Fault::None, &["busy"][..]),
+    ] {
+        let before = attempts(ends);
+        for member in &told.scene.members {
+            member.set(fault);
+        }
+        told.scene.pass(10 * SECOND).await;
+        assert!(attempts(ends) > before, "{fault:?}");
     }
-    guard.release().await.unwrap();
-    drop(waiting.await.unwrap().unwrap());
-    assert_close(&told.spans(&HAND_OVER, ""), &[way]);
+    assert_eq!(told.sum(&CONTENDED, ""), 1.0);
+    waiting.abort();
 }
 
 pub(super) async fn given_up_waits() -> TestRecorder {
@@ -217,6 +222,45 @@ pub(super) async fn renewed() -> TestRecorder {
 #[tokio::test(start_paused = true)]
 async fn each_renewal_is_told_with_the_time_it_took() {
     renewed().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_renews_many_leases_is_told_for_each_of_them() {
+    let told = Told::single();
+    let witness = Witness::new();
+    let _watching = witness.watch();
+    let mut guards = Vec::new();
+    for number in 0..20 {
+        let lock = told.scene.client.lock(format!("x{number}"));
+        guards.push(lock.acquire().await.unwrap());
+    }
+    // All of them are due when it goes on.
+    told.scene.ambient.clock.stood_still(TTL / 3);
+    told.scene.pass(TTL).await;
+    let (leases, messages) = (renewals(&told.scene), witness.named("renewal"));
+    assert!(messages.len() < leases, "each had a message of its own");
+    assert_eq!(told.spans(&RENEWAL, "renewed").len(), leases);
+    let counts = messages.iter().map(|span| {
+        assert_eq!(span.fields["leases"], span.fields["renewed"]);
+        span.fields["leases"].parse::<usize>().unwrap()
+    });
+    assert_eq!(counts.sum::<usize>(), leases);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_of_a_handle_is_told_with_its_time_and_as_unknown_without_an_answer() {
+    let told = Told::single();
+    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let guard = client.lock("x").acquire().await.unwrap();
+    let handle = guard.into_handle().unwrap();
+    let way = SECOND / 2;
+    member.set(Fault::Slow(way));
+    let handle = client.renew(&handle).await.unwrap();
+    assert_close(&told.spans(&RENEWAL, "renewed"), &[way]);
+    member.set(Fault::Frozen);
+    client.renew(&handle).await.unwrap_err();
+    assert!(!told.spans(&RENEWAL, "unknown").is_empty());
+    assert_eq!(told.spans(&RENEWAL, "renewed").len(), 1);
 }
 
 pub(super) async fn handed_on() -> TestRecorder {
@@ -314,6 +358,23 @@ pub(super) async fn members() -> TestRecorder {
 #[tokio::test(start_paused = true)]
 async fn members_are_counted_by_what_was_last_heard_of_them() {
     members().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_was_silent_counts_as_soon_as_it_says_how_it_is() {
+    let told = Told::quorum(3);
+    let build = || client(told.scene.store(), &told.scene.ambient);
+    let stranger = told.recorder.scope(build);
+    let silent = &told.scene.members[2];
+    silent.set(Fault::Frozen);
+    take(&stranger, "x").await;
+    told.scene.pass(10 * SECOND).await;
+    let expected = ["members counting 5", "members failing 1"];
+    assert_eq!(told.counts(&[MEMBERS]), expected);
+    silent.set(Fault::None);
+    // Nobody asks it for a lock.
+    told.scene.pass(10 * SECOND).await;
+    assert_eq!(told.counts(&[MEMBERS]), ["members counting 6"]);
 }
 
 #[tokio::test(start_paused = true)]

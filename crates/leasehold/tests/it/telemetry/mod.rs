@@ -5,6 +5,7 @@
 )]
 
 mod documented;
+mod hand_overs;
 mod losses;
 mod metrics;
 mod spans;

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold::{Break, Mode, Owner, background};
+use leasehold::{Break, Mode, Owner, Store as _, background};
 use leasehold_testkit::telemetry::{SeenEvent, SeenSpan, Witness};
 use leasehold_testkit::{Call, Fault, FaultyMember};
 use tracing::{Instrument as _, Level};
@@ -65,9 +65,12 @@ async fn an_acquire_is_within_the_callers_span_and_its_round_within_it_with_each
     assert_eq!(answered["m0"], "granted");
     assert!(answered["m1"].contains("refused"), "{answered:?}");
     assert_eq!(answered["m2"], "granted");
-    guard.release().await.unwrap();
+    let last = tracing::info_span!(target: "leasehold_caller", "last");
+    guard.release().instrument(last).await.unwrap();
     let spans = witness.spans();
+    let (last, _) = the_only(&spans, "last");
     let (release, span) = the_only(&spans, "release");
+    assert_eq!((span.parent, span.level), (Some(last), Level::INFO));
     assert_eq!(fields(span, &["lock", "outcome"]), ["x", "released"]);
     scene.pass(SECOND).await;
     let answered = answers(&witness.events(), release);
@@ -87,6 +90,47 @@ async fn a_member_that_answers_after_the_decision_is_told_within_its_round() {
     scene.pass(SECOND).await;
     assert_eq!(answers(&witness.events(), round)["m2"], "granted");
     drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_member_is_told_with_what_it_answered_to_whatever_it_was_asked() {
+    let scene = Scene::quorum(3);
+    let witness = Witness::new();
+    let _watching = witness.watch();
+    let last = |name: &str| {
+        let spans = witness.spans();
+        let span = spans.iter().rposition(|span| span.name == name);
+        let answered = answers(&witness.events(), span.expect(name));
+        answered.into_values().collect::<Vec<_>>()
+    };
+    // One counter is ahead of the others, so that the next fence has to be sealed.
+    let before = scene.claim("x");
+    scene.members[0].acquire(&before).await.unwrap();
+    scene.members[0].release(&before).await.unwrap();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.settle().await;
+    let answered = last("round");
+    assert!(answered.contains(&"sealed".into()), "{answered:?}");
+    assert!(
+        scene
+            .client
+            .lock("x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    scene.settle().await;
+    assert_eq!(last("round"), ["busy"; 3]);
+    for store in &scene.stores {
+        store.forget(guard.key());
+    }
+    guard.lost().await;
+    scene.settle().await;
+    assert_eq!(last("renewal_round"), ["not all renewed"; 3]);
+    guard.release().await.unwrap();
+    // A majority decides, and nobody listens any more.
+    assert_eq!(last("release"), ["was lost"; 2]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +173,8 @@ async fn a_renewal_tells_what_became_of_each_lease_and_who_answered() {
     let told = fields(span, &["leases", "renewed", "lost", "unknown"]);
     assert_eq!(told, ["1", "1", "0", "0"]);
     let (round, span) = the_only(&spans, "renewal_round");
-    assert_eq!(span.parent, Some(renewal));
+    assert_eq!((span.parent, span.level), (Some(renewal), Level::DEBUG));
+    assert_eq!(fields(span, &["leases", "members"]), ["1", "3"]);
     let answered = answers(&witness.events(), round);
     let expected = ["m0", "m1", "m2"].map(|member| (member.into(), "renewed".into()));
     assert_eq!(answered, BTreeMap::from(expected));
@@ -147,8 +192,12 @@ async fn the_manual_has_every_span_with_all_its_fields() {
     let witness = Witness::new();
     let _watching = witness.watch();
     let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.settle().await;
+    assert_eq!(witness.open(), [""; 0], "none lives on with the guard");
     scene.pass(TTL).await;
     guard.release().await.unwrap();
+    scene.settle().await;
+    assert_eq!(witness.open(), [""; 0]);
     let row = |span: SeenSpan| {
         let level = span.level.to_string().to_lowercase();
         (span.name.to_owned(), level, span.declared.join(", "))
@@ -193,6 +242,10 @@ async fn nothing_that_frees_a_lock_is_in_any_span_or_event() {
     drop(guard);
     scene.pass(3 * SECOND).await;
     scene.members[0].set(Fault::None);
+    let shut = other.lock("shut").lock_delay(SECOND);
+    let shut = shut.acquire().await.unwrap();
+    shut.give_up();
+    shut.release().await.unwrap();
     let guard = other.lock("x").acquire().await.unwrap();
     scene.stores[1].restart(false);
     scene.pass(2 * TTL).await;
@@ -210,11 +263,13 @@ async fn nothing_that_frees_a_lock_is_in_any_span_or_event() {
     lock.acquire().await.unwrap_err();
     let values = witness.values();
     assert!(values.len() > 100, "{}", values.len());
-    let passed_on = "a turn that is not needed is passed on";
-    assert!(
-        values.iter().any(|value| value == passed_on),
-        "not put to the test"
-    );
+    for rare in [
+        "a turn that is not needed is passed on",
+        "not freed: it was lost",
+    ] {
+        let happened = values.iter().any(|value| value == rare);
+        assert!(happened, "not put to the test: {rare}");
+    }
     let owners = owners(&scene.members);
     assert!(owners.len() > 5, "{owners:?}");
     for owner in owners {
