@@ -103,7 +103,7 @@ fn scripted_attempt(records: &Records<'_>, claim: &Claim) -> (&'static Script, C
         Mode::Shared => &*ACQUIRE_SHARED,
         Mode::Permit(_) => {
             keys.push(records.slots().concat());
-            arguments.extend([word(claim.mode), permit::wish(claim)]);
+            arguments.extend([word(claim.mode).into_owned(), permit::wish(claim)]);
             &*ACQUIRE_PERMIT
         }
     };

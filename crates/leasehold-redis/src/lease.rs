@@ -1,10 +1,12 @@
 //! Renewing, sealing and healing: what stands is asked and changed in one script.
 
+use std::borrow::Cow;
+
 use leasehold::clock::BootInstant;
 use leasehold::{Claim, Error, Fence, Held, LostReason, Mode, Renewal, Sampled, Seal};
 
 use crate::attempt::{garbled, milliseconds, read_fence};
-use crate::connection::{Answer, Command, Link, Refusal, Replies, Unanswered};
+use crate::connection::{Answer, Command, Link, Refusal, Replies, Unanswered, Writing};
 use crate::sample;
 use crate::scripts::{HEAL, RENEW, RIGHTS, SEAL};
 use crate::wire::Records;
@@ -13,11 +15,11 @@ use crate::wire::Records;
 const AT_ONCE: usize = 64;
 
 /// The mode as the scripts want it.
-pub(crate) fn word(mode: Mode) -> String {
+pub(crate) fn word(mode: Mode) -> Cow<'static, str> {
     match mode {
-        Mode::Exclusive => "exclusive".to_owned(),
-        Mode::Shared => "shared".to_owned(),
-        Mode::Permit(permits) => format!("permits:{permits}"),
+        Mode::Exclusive => "exclusive".into(),
+        Mode::Shared => "shared".into(),
+        Mode::Permit(permits) => format!("permits:{permits}").into(),
     }
 }
 
@@ -28,15 +30,19 @@ pub(crate) async fn renew(
     leases: &[Held],
     now: BootInstant,
 ) -> Result<Sampled<Vec<Renewal>>, Error> {
-    let parts = leases.chunks(AT_ONCE);
-    let mut commands: Vec<_> = parts.map(|part| renewal(prefix, part)).collect();
-    let count = commands.len();
-    if let Some(first) = leases.first() {
-        commands.extend(link.introduction(&first.claim.client, now));
-    }
-    let Replies { answers, shown } = link.run_shown(&RENEW, commands).await?;
+    let introduction = match leases.first() {
+        Some(first) => link.introduction(&first.claim.client, now),
+        None => Vec::new(),
+    };
+    let write = |out: &mut Writing<'_>| {
+        leases
+            .chunks(AT_ONCE)
+            .for_each(|part| write_renewal(out, prefix, part));
+        out.add_all(&introduction);
+    };
+    let Replies { answers, shown } = link.run_written(&RENEW, write, true).await?;
     let sample = sample::read(link, &shown)?;
-    let parts = leases.chunks(AT_ONCE).zip(&answers[..count]);
+    let parts = leases.chunks(AT_ONCE).zip(answers.iter());
     let answer = parts.flat_map(|(part, answer)| read_renewals(answer, part.len(), link));
     Ok(Sampled {
         answer: answer.collect(),
@@ -44,28 +50,24 @@ pub(crate) async fn renew(
     })
 }
 
-fn renewal(prefix: &str, leases: &[Held]) -> Command {
-    let records = leases
-        .iter()
-        .map(|held| (Records::of(prefix, &held.claim.key), held.claim.mode));
-    let records: Vec<(Records<'_>, Mode)> = records.collect();
-    let keys = records.iter().flat_map(|(records, mode)| {
-        let slots = matches!(mode, Mode::Permit(_)).then(|| records.slots().concat());
-        [
-            records.lock().to_owned(),
-            records.fence().concat(),
-            records.readers().concat(),
-        ]
-        .into_iter()
-        .chain(slots)
-    });
-    let keys: Vec<String> = keys.collect();
-    let arguments = leases.iter().flat_map(|Held { claim, fence }| {
-        let (ttl, fence) = (milliseconds(claim.ttl).to_string(), fence.to_string());
-        [word(claim.mode), claim.owner.to_string(), ttl, fence]
-    });
-    let arguments: Vec<String> = arguments.collect();
-    RENEW.call(&keys, &arguments)
+/// Word by word where it will be read from: to put them together first would take as long as all else
+/// that a client does for a renewal.
+fn write_renewal(out: &mut Writing<'_>, prefix: &str, leases: &[Held]) {
+    let has_slots = |claim: &Claim| matches!(claim.mode, Mode::Permit(_));
+    let slots = leases.iter().filter(|held| has_slots(&held.claim)).count();
+    let call = out.call(&RENEW, 3 * leases.len() + slots);
+    for Held { claim, .. } in leases {
+        let records = Records::of(prefix, &claim.key);
+        call.arg(records.lock()).joined(&records.fence());
+        call.joined(&records.readers());
+        if has_slots(claim) {
+            call.joined(&records.slots());
+        }
+    }
+    for Held { claim, fence } in leases {
+        call.arg(&*word(claim.mode)).arg(claim.owner.to_ascii());
+        call.number(milliseconds(claim.ttl)).number(fence.get());
+    }
 }
 
 fn read_renewals(answer: &Answer, count: usize, link: &Link) -> Vec<Renewal> {
@@ -161,7 +163,8 @@ pub(crate) async fn seal(
         records.fence().concat(),
         records.readers().concat(),
     ];
-    let arguments = [word(claim.mode), claim.owner.to_string(), fence.to_string()];
+    let mode = word(claim.mode).into_owned();
+    let arguments = [mode, claim.owner.to_string(), fence.to_string()];
     let calls = vec![SEAL.call(&keys, &arguments)];
     let Replies { answers, shown } = link.run_shown(&SEAL, calls).await?;
     let answer = match &answers[0] {

@@ -62,7 +62,7 @@ fn attempt(records: &Records<'_>, claim: &Claim, turn: &Turn) -> (&'static Scrip
         Turn::Barging => Default::default(),
     };
     let mut arguments = vec![
-        word(claim.mode),
+        word(claim.mode).into_owned(),
         claim.owner.to_string(),
         milliseconds(claim.ttl).to_string(),
         claim.proposal.as_micros().to_string(),
@@ -206,7 +206,8 @@ fn departing(
             vec!["requeue".to_owned(), waiter, since]
         }
     };
-    arguments.splice(0..0, [word(claim.mode), claim.owner.to_string()]);
+    let mode = word(claim.mode).into_owned();
+    arguments.splice(0..0, [mode, claim.owner.to_string()]);
     let mut keys = Vec::from(keys(records));
     let script = match claim.mode {
         Mode::Exclusive | Mode::Shared => &*DEPART,

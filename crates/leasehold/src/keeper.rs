@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -18,6 +18,7 @@ use crate::nursery::Nursery;
 use crate::store::Store;
 use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
 use crate::tenure::Tenure;
+use crate::timers::{Timers, Watch};
 
 /// What a client tells its keeper.
 #[derive(Debug)]
@@ -45,9 +46,8 @@ pub(crate) struct Keeper {
     orders: mpsc::UnboundedReceiver<Order>,
     /// Where leases are that it does not keep yet.
     nursery: Arc<Nursery>,
-    kept: BTreeMap<u64, Kept>,
-    /// The next event of every kept lease, soonest first.
-    timers: BTreeSet<(BootInstant, u64)>,
+    kept: HashMap<u64, Kept>,
+    timers: Timers,
     renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
 }
 
@@ -68,7 +68,16 @@ struct Kept {
 struct Batch {
     sent: BootInstant,
     span: Span,
+    watch: Option<Watch>,
     leases: Vec<(u64, Mode, Renewal)>,
+}
+
+/// A renewal that is to be sent.
+#[derive(Debug)]
+struct Due {
+    id: u64,
+    held: Held,
+    deadline: Option<BootInstant>,
 }
 
 impl Keeper {
@@ -83,8 +92,8 @@ impl Keeper {
             metrics: Arc::clone(&context.metrics),
             orders,
             nursery,
-            kept: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            kept: HashMap::new(),
+            timers: Timers::default(),
             renewals: FuturesUnordered::new(),
         }
     }
@@ -92,7 +101,7 @@ impl Keeper {
     /// Keeps leases until the client is gone.
     pub(crate) async fn run(mut self) {
         loop {
-            let first = self.timers.first().map(|&(at, _)| at);
+            let first = self.timers.first();
             let next = first.into_iter().chain(self.nursery.due()).min();
             let clock = Arc::clone(&self.ambient.clock);
             let alarm = async {
@@ -119,17 +128,15 @@ impl Keeper {
 
     fn keep(&mut self, tenure: Arc<Tenure>) {
         let id = tenure.id;
-        self.kept.insert(
-            id,
-            Kept {
-                tenure,
-                timer: None,
-                renewing: None,
-                downgrading: Vec::new(),
-                downgraded: false,
-            },
-        );
-        self.schedule(id);
+        let mut kept = Kept {
+            tenure,
+            timer: None,
+            renewing: None,
+            downgrading: Vec::new(),
+            downgraded: false,
+        };
+        kept.schedule(id, &mut self.timers);
+        self.kept.insert(id, kept);
     }
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
@@ -150,35 +157,14 @@ impl Keeper {
         }
         kept.downgrading.push(asking);
         if kept.renewing != Some(Mode::Shared) {
-            let lease = kept.begin_renewal();
-            self.schedule(id);
-            self.renew(now, &[(id, lease)]);
+            let due = kept.begin_renewal(id, &mut self.timers);
+            self.renew(now, vec![due]);
         }
     }
 
     fn forget(&mut self, id: u64) {
-        if let Some(kept) = self.kept.remove(&id)
-            && let Some(at) = kept.timer
-        {
-            self.timers.remove(&(at, id));
-        }
-    }
-
-    /// Sets the lease's timer to whatever comes first: its deadline, or its renewal unless one is
-    /// under way.
-    fn schedule(&mut self, id: u64) {
-        let Some(kept) = self.kept.get_mut(&id) else {
-            return;
-        };
-        if let Some(at) = kept.timer.take() {
-            self.timers.remove(&(at, id));
-        }
-        kept.timer = match kept.renewing {
-            Some(_) => kept.tenure.deadline(),
-            None => kept.tenure.next_event(),
-        };
-        if let Some(at) = kept.timer {
-            self.timers.insert((at, id));
+        if let Some(mut kept) = self.kept.remove(&id) {
+            self.timers.set(id, &mut kept.timer, None);
         }
     }
 
@@ -189,15 +175,14 @@ impl Keeper {
                 self.keep(tenure);
             }
         }
+        for id in self.timers.end_watches(now) {
+            if let Some(kept) = self.kept.get_mut(&id) {
+                kept.schedule(id, &mut self.timers);
+            }
+        }
         // Renewals due within the window travel together: one message for many leases.
-        let due: Vec<u64> = self
-            .timers
-            .iter()
-            .take_while(|&&(at, _)| at <= now + EARLY_MAX)
-            .map(|&(_, id)| id)
-            .collect();
         let mut renewable = Vec::new();
-        for id in due {
+        for id in self.timers.due(now + EARLY_MAX) {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
             };
@@ -206,18 +191,27 @@ impl Keeper {
                 continue;
             }
             if kept.renewing.is_none() && kept.tenure.is_due(now) {
-                renewable.push((id, kept.begin_renewal()));
+                renewable.push(kept.begin_renewal(id, &mut self.timers));
+            } else {
+                kept.schedule(id, &mut self.timers);
             }
-            self.schedule(id);
         }
-        for batch in renewable.chunks(BATCH_MAX) {
-            self.renew(now, batch);
+        while !renewable.is_empty() {
+            let rest = renewable.split_off(renewable.len().min(BATCH_MAX));
+            self.renew(now, std::mem::replace(&mut renewable, rest));
         }
     }
 
-    fn renew(&mut self, sent: BootInstant, batch: &[(u64, Held)]) {
-        let ids: Vec<(u64, Mode)> = batch.iter().map(|(id, it)| (*id, it.claim.mode)).collect();
-        let leases: Vec<Held> = batch.iter().map(|(_, held)| held.clone()).collect();
+    fn renew(&mut self, sent: BootInstant, batch: Vec<Due>) {
+        let deadline = batch.iter().filter_map(|due| due.deadline).min();
+        let watch = deadline.map(|deadline| {
+            let ids = batch.iter().map(|due| due.id).collect();
+            self.timers.watch(deadline, ids)
+        });
+        let batch = batch.into_iter();
+        let (ids, leases): (Vec<(u64, Mode)>, Vec<Held>) = batch
+            .map(|due| ((due.id, due.held.claim.mode), due.held))
+            .unzip();
         let shortest = leases
             .iter()
             .map(|held| held.claim.term())
@@ -241,6 +235,7 @@ impl Keeper {
             Batch {
                 sent,
                 span,
+                watch,
                 leases: ids
                     .into_iter()
                     .zip(answers)
@@ -255,18 +250,21 @@ impl Keeper {
         let ends = batch.leases.iter().map(|(.., it)| RenewalEnd::of(it));
         spans::renewed(&batch.span, ends.clone());
         ends.for_each(|end| self.metrics.renewed(end, now.since(batch.sent)));
+        if let Some(watch) = batch.watch {
+            self.timers.unwatch(watch);
+        }
         for (id, mode, answer) in batch.leases {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
             };
             kept.renewing.take_if(|renewing| *renewing == mode);
-            let verdict = if kept.tenure.claim().mode == mode {
-                kept.settle(answer, batch.sent, now)
+            let verdict = if kept.tenure.is_still_in(mode) {
+                kept.settle(mode, answer, batch.sent, now)
             } else {
                 Ok(())
             };
             match verdict {
-                Ok(()) => self.schedule(id),
+                Ok(()) => kept.schedule(id, &mut self.timers),
                 Err(reason) => self.drop_lost(id, reason),
             }
         }
@@ -281,33 +279,46 @@ impl Keeper {
 }
 
 impl Kept {
-    /// A renewal is sent, of what is returned.
-    fn begin_renewal(&mut self) -> Held {
+    /// Sets the lease's timer to whatever comes first: its deadline, or its renewal unless one is
+    /// under way.
+    fn schedule(&mut self, id: u64, timers: &mut Timers) {
+        let at = match self.renewing {
+            Some(_) => self.tenure.deadline(),
+            None => self.tenure.next_event(),
+        };
+        timers.set(id, &mut self.timer, at);
+    }
+
+    /// A renewal is sent, of what is returned, and its deadline is watched over with those of others.
+    fn begin_renewal(&mut self, id: u64, timers: &mut Timers) -> Due {
+        timers.set(id, &mut self.timer, None);
         let held = self.tenure.held();
         self.renewing = Some(held.claim.mode);
         self.tenure.renewing();
-        held
+        let deadline = self.tenure.deadline();
+        Due { id, held, deadline }
     }
 
-    /// Takes in the answer to a renewal in the mode that counts.
+    /// Takes in the answer to a renewal in `mode`, in which the lease still is.
     fn settle(
         &mut self,
+        mode: Mode,
         answer: Renewal,
         sent: BootInstant,
         now: BootInstant,
     ) -> Result<(), LostReason> {
-        let claim = self.tenure.claim();
-        let key = &claim.key;
         let (verdict, outcome) = match answer {
             Renewal::Lost(reason) => return Err(self.tenure.lose(reason, now)),
             Renewal::Renewed => {
                 if self.tenure.is_in_doubt() {
+                    let key = &self.tenure.claim().key;
                     tracing::info!(%key, "renewed: no longer in doubt");
                 }
-                self.downgraded = claim.mode == Mode::Shared;
+                self.downgraded = mode == Mode::Shared;
                 (self.tenure.renewed(sent, now), Ok(()))
             }
             Renewal::Unknown(error) => {
+                let key = &self.tenure.claim().key;
                 tracing::warn!(%key, %error, "renewal failed: in doubt until the deadline");
                 (self.tenure.doubtful(now), Err(error.with_key(key)))
             }

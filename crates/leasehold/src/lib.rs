@@ -127,6 +127,7 @@ mod store;
 mod survey;
 mod taking_back;
 mod tenure;
+mod timers;
 
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 pub use breaking::{Breach, Break, BreakRecord, Broken};

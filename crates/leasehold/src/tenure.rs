@@ -74,6 +74,12 @@ impl Tenure {
         self.downgraded.get().unwrap_or(&self.granted)
     }
 
+    /// Whether the claim, which was renewed in `mode`, is in that mode still. Looks at no claim: where
+    /// many leases are kept, to have it at hand takes longer than all else.
+    pub(crate) fn is_still_in(&self, mode: Mode) -> bool {
+        mode == Mode::Shared || self.downgraded.get().is_none()
+    }
+
     pub(crate) fn granted_mode(&self) -> Mode {
         self.granted.mode
     }

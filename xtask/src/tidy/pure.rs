@@ -3,7 +3,7 @@ use super::source::{Source, has_word};
 
 /// The files of the core that decide and do nothing else: fed answers and instants, they give
 /// decisions, so that the same code runs in a simulation and in production.
-const FILES: [&str; 20] = [
+const FILES: [&str; 21] = [
     "crates/leasehold/src/backoff.rs",
     "crates/leasehold/src/leader/news.rs",
     "crates/leasehold/src/lease.rs",
@@ -24,6 +24,7 @@ const FILES: [&str; 20] = [
     "crates/leasehold/src/quorum/waiting/board/mod.rs",
     "crates/leasehold/src/quorum/waiting/tickets.rs",
     "crates/leasehold/src/record_slot.rs",
+    "crates/leasehold/src/timers.rs",
 ];
 
 /// What would make a decision depend on more than its arguments.

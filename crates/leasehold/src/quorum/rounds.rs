@@ -97,11 +97,12 @@ impl Round {
     /// whose answers count, and for the next round to count.
     async fn heal(self) {
         let healing = self.links.iter().enumerate().map(|(place, link)| {
+            // The fate first: mostly it is enough, and the claim need not be looked at.
             let forgotten = self.leases.iter().zip(&self.fates).filter(|(held, fate)| {
-                held.claim.mode == Mode::Exclusive
-                    && held.claim.heals
-                    && fate.forgotten_at.contains(&place)
+                fate.forgotten_at.contains(&place)
                     && fate.tally.verdict() == Verdict::Stood
+                    && held.claim.mode == Mode::Exclusive
+                    && held.claim.heals
             });
             let leases: Vec<Held> = forgotten.map(|(held, _)| held.clone()).collect();
             async {

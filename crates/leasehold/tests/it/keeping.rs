@@ -104,6 +104,30 @@ async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() {
+    let scene = Scene::single();
+    let mut guards = Vec::new();
+    for more in [100, 0, 200].map(Duration::from_millis) {
+        let lock = scene.client.lock(format!("lock/{more:?}")).ttl(TTL + more);
+        guards.push(lock.acquire().await.unwrap());
+    }
+    // For it the keeper wakes within a second. All others are due by then, and no renewal of theirs is
+    // given up before the last deadline.
+    let short = scene.client.lock("short").ttl(TTL / 10);
+    let short = short.acquire().await.unwrap();
+    scene.members[0].set(Fault::Frozen);
+    scene.ambient.clock.stood_still(Duration::from_secs(25));
+    let ended = guards.iter().map(async |guard| {
+        let deadline = guard.deadline().unwrap();
+        assert_eq!(guard.lost().await, LostReason::Expired);
+        assert_eq!(scene.now(), deadline, "neither earlier nor later");
+    });
+    futures_util::future::join_all(ended).await;
+    assert_eq!(scene.count(0, is_renewal), guards.len());
+    assert!(!short.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
 async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
     let scene = Scene::single();
     let guard = scene.client.lock("x").acquire().await.unwrap();
