@@ -148,7 +148,7 @@ const MANY: Figure = Figure {
 };
 
 const HAND_OVER: Figure = Figure {
-    what: "handed over to one of 16 who wait, one Redis",
+    what: "handed over to one of 16 who wait in one client, one Redis",
     section: "handover",
     of: &[("nodes", "1"), ("waiters", "16")],
     whose: "subject",
@@ -156,6 +156,7 @@ const HAND_OVER: Figure = Figure {
     shown: micros,
     names: &[
         OURS,
+        ("leasehold, a client each", "a client each"),
         ("BLPOP, redis crate", "bare BLPOP"),
         ("rslock", "rslock"),
         ("node-redlock", "node-redlock"),
