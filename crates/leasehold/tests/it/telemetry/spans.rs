@@ -107,19 +107,12 @@ async fn each_member_is_told_with_what_it_answered_to_whatever_it_was_asked() {
     let before = scene.claim("x");
     scene.members[0].acquire(&before).await.unwrap();
     scene.members[0].release(&before).await.unwrap();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let lock = scene.client.lock("x");
+    let guard = lock.acquire().await.unwrap();
     scene.settle().await;
     let answered = last("round");
     assert!(answered.contains(&"sealed".into()), "{answered:?}");
-    assert!(
-        scene
-            .client
-            .lock("x")
-            .try_acquire()
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(lock.try_acquire().await.unwrap().is_none());
     scene.settle().await;
     assert_eq!(last("round"), ["busy"; 3]);
     for store in &scene.stores {
