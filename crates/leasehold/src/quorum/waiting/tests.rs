@@ -189,6 +189,9 @@ impl Line {
             ..Ambient::default()
         };
         let (waits, _errands) = Waits::new(1, None, ambient);
+        // Tickets by a member's clock: each is later than the one before.
+        let sent = waits.ambient.clock.now();
+        waits.read_clock(0, waits.ambient.clock.wall(), sent);
         let clients = [0; 2].map(|_| ClientId::random(&SystemEntropy));
         Self { waits, clients }
     }
