@@ -115,6 +115,7 @@ mod connection;
 mod examine;
 mod fenced_redis;
 mod forget;
+mod hand_on;
 mod hint;
 mod lease;
 mod look;

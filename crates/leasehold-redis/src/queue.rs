@@ -16,7 +16,7 @@ use crate::scripts::{
     ACQUIRE_IN_TURN, ACQUIRE_PERMIT_IN_TURN, DEPART, DEPART_WITH_PERMIT, LEAVE_QUEUE, RIGHTS,
 };
 use crate::wire::{CARD, Records};
-use crate::{permit, sample};
+use crate::{hand_on, permit, sample};
 
 /// Makes one attempt on `link`, in the order of tickets or ahead of it.
 pub(crate) async fn acquire(
@@ -34,12 +34,27 @@ pub(crate) async fn acquire(
     };
     let subscription = listening.and_then(|client| Some((client, link.subscription(client)?)));
     let (subscriber, subscription) = subscription.unzip();
-    let mut commands: Vec<Command> = subscription.into_iter().collect();
-    let (script, attempt) = attempt(records, claim, turn);
-    commands.push(attempt);
-    commands.extend(link.introduction(&claim.client, now));
+    let introduction = link.introduction(&claim.client, now);
     let unanswered = Unanswered::on(link);
-    let answers = link.run(script, commands).await?;
+    let answers = match turn {
+        // Mostly so.
+        Turn::Queued(ticket)
+            if claim.mode == Mode::Exclusive
+                && subscription.is_none()
+                && introduction.is_empty() =>
+        {
+            hand_on::attempt(link, records, claim, ticket)
+                .await?
+                .answers
+        }
+        _ => {
+            let (script, attempt) = attempt(records, claim, turn);
+            let mut commands: Vec<Command> = subscription.into_iter().collect();
+            commands.push(attempt);
+            commands.extend(introduction);
+            link.run(script, commands).await?.into()
+        }
+    };
     unanswered.answered();
     let mut answers = answers.iter();
     if let Some(client) = subscriber {
@@ -158,7 +173,10 @@ pub(crate) async fn depart(
     let rests = link.rests().is_due(records, now);
     let write = |out: &mut Writing<'_>| {
         match &call {
-            Departing::Alone => alone(out, records, claim),
+            Departing::Alone => {
+                alone(out, records);
+                out.arg(claim.owner.to_ascii());
+            }
             Departing::Otherwise(call) => out.add(call),
         }
         if rests {
@@ -183,11 +201,11 @@ enum Departing {
     Otherwise(Command),
 }
 
-/// The lock was held alone, and is handed over.
-fn alone(out: &mut Writing<'_>, records: &Records<'_>, claim: &Claim) {
+/// The lock was held alone, by the owner that is the last word, and is handed over.
+pub(crate) fn alone(out: &mut Writing<'_>, records: &Records<'_>) {
     out.call(&DEPART, 4).arg(records.lock());
     out.joined(&records.queue()).joined(&records.readers());
-    out.joined(&records.offered()).arg(claim.owner.to_ascii());
+    out.joined(&records.offered());
 }
 
 fn departing(

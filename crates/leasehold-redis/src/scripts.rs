@@ -45,6 +45,22 @@ pub(crate) static ACQUIRE_IN_TURN: LazyLock<Script> = script!(
     "lua/in_turn.lua",
     "lua/acquire_in_turn.lua"
 );
+pub(crate) static HAND_ON: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(
+        include_str!("lua/words.lua"),
+        include_str!("lua/hand_on.lua"),
+        "local function attempt()\n",
+        include_str!("lua/hand_on_alone.lua"),
+        include_str!("lua/in_turn_alone.lua"),
+        include_str!("lua/lease.lua"),
+        include_str!("lua/readers.lua"),
+        include_str!("lua/queue.lua"),
+        include_str!("lua/in_turn.lua"),
+        include_str!("lua/acquire_in_turn.lua"),
+        "end\n",
+        include_str!("lua/hand_on_end.lua"),
+    ))
+});
 pub(crate) static ACQUIRE_PERMIT_IN_TURN: LazyLock<Script> = script!(
     "lua/words.lua",
     "lua/lease.lua",

@@ -113,6 +113,7 @@ impl Driver {
         self.settle();
         match self.awaited.front_mut() {
             Some(Awaited::Request(request)) => request.answers.push(answer),
+            Some(Awaited::Joined(joined)) => joined.take(answer),
             Some(Awaited::Shown(shown, _)) => shown.push(answer),
             // From here on nobody could tell which answer belongs to whom.
             None => return Err(failure::garbled()),
@@ -127,6 +128,10 @@ impl Driver {
             match self.awaited.pop_front() {
                 Some(Awaited::Request(request)) if request.is_shown => self.unshown.push(request),
                 Some(Awaited::Request(request)) => self.deliver(request, Arc::default()),
+                Some(Awaited::Joined(joined)) => {
+                    let deliver = |request| self.deliver(request, Arc::default());
+                    joined.0.into_iter().for_each(deliver);
+                }
                 Some(Awaited::Shown(shown, _)) => self.show(shown.into()),
                 None => {}
             }
@@ -177,9 +182,10 @@ impl Driver {
     fn fail(&mut self, error: &Error) {
         let unwritten = self.outbox.close(error.clone());
         let awaited = self.awaited.drain(..).chain(unwritten);
-        let awaited = awaited.filter_map(|awaited| match awaited {
-            Awaited::Request(request) => Some(request),
-            Awaited::Shown(..) => None,
+        let awaited = awaited.flat_map(|awaited| match awaited {
+            Awaited::Request(request) => vec![request],
+            Awaited::Joined(joined) => joined.0.into(),
+            Awaited::Shown(..) => vec![],
         });
         for request in self.unshown.drain(..).chain(awaited) {
             let _ = request.asker.send(Err(error.clone()));

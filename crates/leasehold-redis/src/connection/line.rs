@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use super::answer::Answer;
 use super::command::Command;
 use super::driver::Driver;
+use super::joining::Joining;
 use super::listener::{EndOf, Inboxes};
 use super::outbox::{Outbox, Replies};
 use super::socket::Stream;
@@ -52,6 +53,15 @@ impl Line {
         is_shown: bool,
     ) -> Result<Replies, Error> {
         self.outbox.ask_written(write, is_shown).await
+    }
+
+    /// As [`ask_written`](Self::ask_written), or in one command with the request in front of it.
+    pub(super) async fn ask_joining(
+        &self,
+        write: impl Fn(&mut Writing<'_>),
+        joining: &Joining<'_>,
+    ) -> Result<Replies, Error> {
+        self.outbox.ask_joining(write, joining).await
     }
 
     pub(super) fn is_open(&self) -> bool {

@@ -8,6 +8,7 @@ use leasehold::{ClientId, ClientInfo, Error, Incarnation, Mark, Presence, RunId}
 use super::answer::Answer;
 use super::command::{Command, Script};
 use super::introductions::Introductions;
+use super::joining::Joining;
 use super::line::Line;
 use super::listener::{Inboxes, Listener};
 use super::opening::{Entrance, Opening};
@@ -155,14 +156,46 @@ impl Link {
         if !replies.answers.iter().any(is_unknown_script) {
             return Ok(replies);
         }
+        // In a box of its own: it happens once in a server's life, and each request would have room for it.
+        Box::pin(self.load_and_run(&[script], write, is_shown)).await
+    }
+
+    /// As [`run_written`](Self::run_written), or in one command with the request in front of it: a call of the
+    /// first of `scripts` by itself, and of the second then.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    pub(crate) async fn run_joining(
+        &self,
+        scripts: [&Script; 2],
+        write: impl Fn(&mut Writing<'_>) + Send + Sync,
+        joining: &Joining<'_>,
+    ) -> Result<Replies, Error> {
+        let replies = self.line.ask_joining(&write, joining).await;
+        let replies = replies.map_err(Error::with_unknown_effect)?;
+        if !replies.answers.iter().any(is_unknown_script) {
+            return Ok(replies);
+        }
+        Box::pin(self.load_and_run(&scripts, write, false)).await
+    }
+
+    async fn load_and_run(
+        &self,
+        scripts: &[&Script],
+        write: impl Fn(&mut Writing<'_>) + Send + Sync,
+        is_shown: bool,
+    ) -> Result<Replies, Error> {
         let loading = |out: &mut Writing<'_>| {
-            out.add(&script.load());
+            scripts.iter().for_each(|script| out.add(&script.load()));
             write(out);
         };
-        // In a box of its own: it happens once in a server's life, and each request would have room for it.
-        let again = Box::pin(self.exchange_written(loading, is_shown));
-        let Replies { answers, shown } = again.await?;
-        let answers = loaded(answers.into_vec()).into();
+        let Replies { answers, shown } = self.exchange_written(loading, is_shown).await?;
+        let mut answers = answers.into_vec();
+        for _ in scripts {
+            answers = loaded(answers);
+        }
+        let answers = answers.into();
         Ok(Replies { answers, shown })
     }
 

@@ -9,6 +9,7 @@ use super::answer::Answer;
 use super::answers::Answers;
 use super::command::Command;
 use super::failure;
+use super::joining::{Joined, Joining};
 use super::writing::Writing;
 
 /// How many commands may wait for answers; a frozen server must not fill our memory.
@@ -30,6 +31,8 @@ pub(super) struct Outbox {
 #[derive(Default)]
 struct Next {
     bytes: Vec<u8>,
+    /// Where the last request begins.
+    last: usize,
     awaited: Vec<Awaited>,
     /// How many bytes the requests have that end with what the server shows of itself then.
     unshown: usize,
@@ -41,6 +44,7 @@ struct Next {
 /// To whom the next answers belong, in the order of the commands.
 pub(super) enum Awaited {
     Request(Request),
+    Joined(Box<Joined>),
     /// All requests before it that want to see what the server shows of itself.
     Shown(Vec<Answer>, usize),
 }
@@ -48,7 +52,8 @@ pub(super) enum Awaited {
 impl Awaited {
     pub(super) fn is_answered(&self) -> bool {
         match self {
-            Self::Request(request) => request.answers.len() == request.expected,
+            Self::Request(request) => request.is_answered(),
+            Self::Joined(joined) => joined.is_answered(),
             Self::Shown(shown, expected) => shown.len() == *expected,
         }
     }
@@ -62,6 +67,12 @@ pub(super) struct Request {
     /// Whether it wants what the server shows of itself, too.
     pub(super) is_shown: bool,
     pub(super) asker: oneshot::Sender<Result<Replies, Error>>,
+}
+
+impl Request {
+    pub(super) fn is_answered(&self) -> bool {
+        self.answers.len() == self.expected
+    }
 }
 
 /// The answers to one request.
@@ -111,6 +122,20 @@ impl Outbox {
         }
     }
 
+    /// Has what `write` writes sent, or where it can be joined to the last request, one command for both; and
+    /// waits for all answers.
+    pub(super) async fn ask_joining(
+        &self,
+        write: impl Fn(&mut Writing<'_>),
+        joining: &Joining<'_>,
+    ) -> Result<Replies, Error> {
+        let joined = self.next().join(joining, &self.room);
+        match joined {
+            Some(replies) => replies.await.unwrap_or_else(|_| Err(self.end())),
+            None => self.ask_written(write, false).await,
+        }
+    }
+
     /// Puts a request behind the others, if there is room for it or `has_room`.
     fn put(
         &self,
@@ -122,6 +147,7 @@ impl Outbox {
         if let Some(end) = &next.end {
             return Err(end.clone());
         }
+        let start = next.bytes.len();
         let mut writing = Writing::behind(&mut next.bytes);
         write(&mut writing);
         let expected = writing.commands();
@@ -137,6 +163,7 @@ impl Outbox {
             }
         }
         let length = writing.keep();
+        next.last = start;
         let (asker, replies) = oneshot::channel();
         next.awaited.push(Awaited::Request(Request {
             expected,
@@ -213,9 +240,40 @@ impl Outbox {
     }
 }
 
+impl Next {
+    /// Puts a request into one command with the last one, if it may be joined to that, and there is room.
+    fn join(&mut self, joining: &Joining<'_>, room: &Semaphore) -> Option<Receiver> {
+        let Some(Awaited::Request(last)) = self.awaited.last() else {
+            return None;
+        };
+        if last.expected != 1 || last.is_shown {
+            return None;
+        }
+        let word = joining.last_word(&self.bytes[self.last..])?.to_vec();
+        room.try_acquire().ok()?.forget();
+        let Some(Awaited::Request(first)) = self.awaited.pop() else {
+            return None;
+        };
+        self.bytes.truncate(self.last);
+        joining.write(&word, &mut self.bytes);
+        let (asker, replies) = oneshot::channel();
+        let second = Request {
+            expected: 1,
+            answers: Answers::default(),
+            is_shown: false,
+            asker,
+        };
+        let joined = Box::new(Joined([first, second]));
+        self.awaited.push(Awaited::Joined(joined));
+        Some(replies)
+    }
+}
+
+type Receiver = oneshot::Receiver<Result<Replies, Error>>;
+
 /// What became of a request that was to be put behind the others.
 enum Put {
-    Awaited(oneshot::Receiver<Result<Replies, Error>>),
+    Awaited(Receiver),
     /// It asks for nothing.
     Empty,
     /// So much must be free first.

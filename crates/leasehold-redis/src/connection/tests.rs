@@ -1,5 +1,7 @@
 //! What becomes of requests on a connection, down to what stands in which order on the wire.
 
+mod joining;
+
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

@@ -64,6 +64,17 @@ impl<'a> Writing<'a> {
         self
     }
 
+    /// A word as it was written elsewhere.
+    pub(super) fn written(&mut self, word: &[u8]) {
+        self.bytes.extend_from_slice(word);
+        self.words += 1;
+    }
+
+    /// The last word of the command is left out.
+    pub(super) fn lacks_a_word(&mut self) {
+        self.words += 1;
+    }
+
     /// A command that was put together elsewhere.
     pub(crate) fn add(&mut self, command: &Command) {
         self.end_command();

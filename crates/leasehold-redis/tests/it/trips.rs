@@ -318,6 +318,8 @@ async fn a_lock_that_stays_with_its_client_is_handed_over_in_one_trip() {
         let said = turns.take();
         if number >= 1 {
             assert_eq!(said.len(), 1, "hand-over {number}: {said:#?}");
+            let scripts = said[0].matches("\r\nEVALSHA\r\n").count();
+            assert_eq!(scripts, 1, "hand-over {number}: {said:#?}");
         }
     }
 }

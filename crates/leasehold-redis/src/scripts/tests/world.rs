@@ -26,6 +26,13 @@ const LASTS_MS: u64 = 3_000_000_000;
 /// Longer than any test takes: the end of a reader's lease is an instant of the clock that stands still.
 const TTL_MS: &str = "4000000";
 
+/// Since when somebody waits who is before all others.
+const FIRST: &str = "1600000000000000";
+
+/// Where the counter and the queue are among [`KEYS`].
+pub(super) const FENCE_AT: usize = 1;
+pub(super) const QUEUE_AT: usize = 3;
+
 pub(super) fn client(number: u64) -> String {
     format!("{:016x}", number + 1)
 }
@@ -100,6 +107,32 @@ impl Maker {
             .into_iter()
             .chain(turn)
             .collect();
+        self.world
+    }
+
+    /// A lock that somebody lets go of, and another waiter of its client wants in turn.
+    pub(super) fn succession(mut self) -> World {
+        let (held, owner, waiter) = (self.owner(), self.owner(), self.waiter());
+        let value = match self.below(10) {
+            0 => self.other_value(),
+            _ => Some(held.clone()),
+        };
+        self.records(value);
+        if self.below(4) > 0 {
+            self.set(&["ZADD", QUEUE, FIRST, &waiter]);
+        }
+        let proposal = (self.now_ms * 1000).to_string();
+        self.world.arguments = [
+            "exclusive",
+            &owner,
+            TTL_MS,
+            &proposal,
+            &waiter,
+            FIRST,
+            &held,
+        ]
+        .map(str::to_owned)
+        .into();
         self.world
     }
 

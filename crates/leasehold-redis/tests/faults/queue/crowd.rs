@@ -57,7 +57,7 @@ pub(super) fn scenario() {
     let first = scene.time_from_release(guard);
     let mut turns = Vec::new();
     while turns.len() < WAITS {
-        turns.extend(turn(&next_line(&mut monitor).unwrap()));
+        turns.extend(granted(&next_line(&mut monitor).unwrap()));
     }
     scene.await_grants(WAITS);
     assert!(
@@ -112,10 +112,15 @@ fn attempt(line: &str) -> Option<(String, f64)> {
     }
 }
 
-/// Whose turn it is, if that is what the line of MONITOR tells.
-fn turn(line: &str) -> Option<String> {
-    let (_, told) = line.split_once("\"turn ")?;
-    Some(told.split(' ').next()?.to_owned())
+/// Who leaves the queue as it is granted the lock, if that is what the line of MONITOR tells.
+fn granted(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+    match words.as_slice() {
+        ["ZREM", queue, waiter, _] if queue.starts_with("leasehold:queue:") => {
+            Some((*waiter).to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// The most that fall into one second.

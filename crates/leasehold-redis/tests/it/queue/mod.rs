@@ -2,6 +2,7 @@
 
 mod crowd;
 mod gaps;
+mod hand_on;
 mod hearing;
 mod leaving;
 mod order;

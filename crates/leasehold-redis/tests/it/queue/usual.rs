@@ -46,7 +46,7 @@ const QUEUING: [(&str, u64); 9] = [
     ("zrem", 2),
 ];
 
-const FENCE: &str = "leasehold:fence:0:{deploy}:deploy";
+pub(super) const FENCE: &str = "leasehold:fence:0:{deploy}:deploy";
 
 async fn hands_over(party: &Party, held: &leasehold::Claim) {
     let released = party.departs(held, Departure::HandOver).await;
@@ -54,7 +54,7 @@ async fn hands_over(party: &Party, held: &leasehold::Claim) {
 }
 
 /// What the server ran since the last call.
-fn ran(server: &RedisServer) -> Vec<(String, u64)> {
+pub(super) fn ran(server: &RedisServer) -> Vec<(String, u64)> {
     let mut ran = commands(server);
     ran.retain(|(name, _)| !name.starts_with("config"));
     ran.sort();
@@ -62,7 +62,7 @@ fn ran(server: &RedisServer) -> Vec<(String, u64)> {
     ran
 }
 
-fn assert_ran(server: &RedisServer, expected: &[(&str, u64)]) {
+pub(super) fn assert_ran(server: &RedisServer, expected: &[(&str, u64)]) {
     let expected: Vec<_> = expected
         .iter()
         .map(|(name, count)| ((*name).to_owned(), *count))
