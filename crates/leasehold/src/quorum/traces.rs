@@ -4,18 +4,19 @@ use std::collections::hash_map::Entry;
 use tokio_util::sync::CancellationToken;
 
 use crate::claim::{Claim, Mode};
+use crate::error::Effect;
 use crate::owner::{Owner, OwnerMap};
 
 /// What attempts may have left at one member, so that each is freed rightly: after its own answer,
-/// once, and not at all where nothing was sent. Bounded, however long a member stays silent.
+/// once, and not at all where it left nothing. Bounded, however long a member stays silent.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     attempts: OwnerMap<Trace>,
     /// Leases that are being renewed, and may be put back where they were forgotten: not in another
     /// mode than that of the last renewal.
     renewing: OwnerMap<Mode>,
-    /// The latest attempts of which nothing was sent; of earlier ones a release is sent in vain.
-    not_asked: VecDeque<Owner>,
+    /// The latest attempts that left nothing; of earlier ones a release is sent in vain.
+    left_nothing: VecDeque<Owner>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,9 +33,29 @@ enum Trace {
 struct Asked {
     /// How many requests are under way besides the first.
     others: u32,
-    doubtful: bool,
+    left: Left,
     /// Cancelled with the last answer; made for whoever first waits for it.
     answered: Option<CancellationToken>,
+}
+
+/// What an attempt may have left, once it is answered: of several requests of one, the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Left {
+    /// Nothing was sent, or the lock was busy.
+    #[default]
+    Nothing,
+    Lease,
+    /// No answer came.
+    Unknown,
+}
+
+impl From<Effect> for Left {
+    fn from(effect: Effect) -> Self {
+        match effect {
+            Effect::Unknown => Self::Unknown,
+            Effect::None => Self::Nothing,
+        }
+    }
 }
 
 /// What is to be done to free an attempt.
@@ -42,7 +63,7 @@ struct Asked {
 pub(crate) enum Freeing {
     /// Wait until the token is cancelled, then ask again.
     AfterAnswer(CancellationToken),
-    /// Nothing was sent, or it is being freed already.
+    /// It left nothing, or it is being freed already.
     NotNeeded,
     AlreadyBegun,
     /// Free it now; again later, if it is doubtful whether it has taken effect yet.
@@ -53,11 +74,20 @@ pub(crate) enum Freeing {
 
 impl Traces {
     pub(crate) fn asking(&mut self, owner: Owner) {
-        if let Some(Trace::Asking(asked)) = self.attempts.get_mut(&owner) {
-            asked.others += 1;
-        } else {
-            let asked = Trace::Asking(Asked::default());
-            self.attempts.insert(owner, asked);
+        match self.attempts.get_mut(&owner) {
+            None => {
+                let asked = Trace::Asking(Asked::default());
+                self.attempts.insert(owner, asked);
+            }
+            Some(Trace::Asking(asked)) => asked.others += 1,
+            Some(trace) => {
+                // Whatever is answered now, an earlier request may have left one.
+                let left = Left::Lease;
+                *trace = Trace::Asking(Asked {
+                    left,
+                    ..Asked::default()
+                });
+            }
         }
     }
 
@@ -69,31 +99,35 @@ impl Traces {
         }
     }
 
+    /// Nothing was sent: whoever frees it later is to know.
     pub(crate) fn not_asked(&mut self, owner: Owner) {
-        if self.not_asked.len() == NOT_ASKED_MAX {
-            self.not_asked.pop_front();
+        if self.left_nothing.len() == LEFT_NOTHING_MAX {
+            self.left_nothing.pop_front();
         }
-        self.not_asked.push_back(owner);
+        self.left_nothing.push_back(owner);
     }
 
     /// Gives the token of those who wait for the answer, to be cancelled.
-    pub(crate) fn answered(&mut self, owner: Owner, doubtful: bool) -> Option<CancellationToken> {
+    pub(crate) fn answered(&mut self, owner: Owner, left: Left) -> Option<CancellationToken> {
         let Entry::Occupied(mut trace) = self.attempts.entry(owner) else {
             return None;
         };
         let Trace::Asking(asked) = trace.get_mut() else {
             return None;
         };
-        asked.doubtful |= doubtful;
+        asked.left = asked.left.max(left);
         if asked.others > 0 {
             asked.others -= 1;
             return None;
         }
-        let answered = asked.answered.take();
-        if asked.doubtful {
+        let (answered, left) = (asked.answered.take(), asked.left);
+        if left == Left::Unknown {
             trace.insert(Trace::Doubtful);
         } else {
             trace.remove();
+        }
+        if left == Left::Nothing && answered.is_some() {
+            self.not_asked(owner);
         }
         answered
     }
@@ -119,7 +153,7 @@ impl Traces {
             Some(Trace::Freeing) => return Freeing::AlreadyBegun,
             Some(Trace::Doubtful) => true,
             // The latest are looked at first: of those it will be.
-            None if self.not_asked.iter().rev().any(|it| *it == owner) => {
+            None if self.left_nothing.iter().rev().any(|it| *it == owner) => {
                 return Freeing::NotNeeded;
             }
             None => false,
@@ -144,7 +178,7 @@ impl Asked {
     }
 }
 
-const NOT_ASKED_MAX: usize = 1024;
+const LEFT_NOTHING_MAX: usize = 1024;
 /// So many attempts are followed up at one member at once, and so many waits that are over.
 pub(crate) const FOLLOW_UP_MAX: usize = 4096;
 
@@ -170,7 +204,9 @@ mod tests {
         let Freeing::AfterAnswer(answered) = traces.begin_freeing(owner) else {
             panic!("it is still being asked");
         };
-        let told = traces.answered(owner, true).expect("somebody waits for it");
+        let told = traces
+            .answered(owner, Left::Unknown)
+            .expect("somebody waits for it");
         told.cancel();
         assert!(answered.is_cancelled());
         assert!(matches!(
@@ -191,12 +227,37 @@ mod tests {
         traces.asking(owner);
         traces.asking(owner);
         assert!(traces.being_asked(owner).is_some());
-        assert!(traces.answered(owner, true).is_none(), "one is under way");
-        assert!(traces.answered(owner, false).is_some());
+        assert!(
+            traces.answered(owner, Left::Unknown).is_none(),
+            "one is under way"
+        );
+        assert!(traces.answered(owner, Left::Lease).is_some());
         assert!(matches!(
             traces.begin_freeing(owner),
             Freeing::Begin { doubtful: true }
         ));
+    }
+
+    #[test]
+    fn who_waits_to_free_what_was_refused_need_not() {
+        let (mut traces, owner) = (Traces::default(), owner());
+        for (answers, is_left) in [
+            (&[Left::Nothing][..], false),
+            (&[Left::Lease], true),
+            (&[Left::Lease, Left::Nothing], true),
+            (&[Left::Nothing, Left::Nothing], false),
+        ] {
+            answers.iter().for_each(|_| traces.asking(owner));
+            let freeing = traces.begin_freeing(owner);
+            assert!(matches!(freeing, Freeing::AfterAnswer(_)));
+            for left in answers {
+                traces.answered(owner, *left);
+            }
+            let freeing = traces.begin_freeing(owner);
+            let begins = matches!(freeing, Freeing::Begin { doubtful: false });
+            assert_eq!(begins, is_left, "{answers:?}");
+            traces = Traces::default();
+        }
     }
 
     #[test]
@@ -223,7 +284,7 @@ mod tests {
         for owner in &owners {
             traces.asking(*owner);
             traces.not_asked(*owner);
-            traces.answered(*owner, false);
+            traces.answered(*owner, Left::Nothing);
         }
         assert!(matches!(
             traces.begin_freeing(owners[4999]),
@@ -238,8 +299,8 @@ mod tests {
             Freeing::Begin { .. }
         ));
         assert_eq!(
-            (traces.attempts.len(), traces.not_asked.len()),
-            (1, NOT_ASKED_MAX)
+            (traces.attempts.len(), traces.left_nothing.len()),
+            (1, LEFT_NOTHING_MAX)
         );
     }
 }

@@ -200,3 +200,40 @@ async fn an_attempt_that_members_broke_off_may_hold_at_them() {
     let freed = scene.count(0, |call| matches!(call, Call::Release(_)));
     assert!(freed > 0, "nobody tried to free it");
 }
+
+/// It answers when the attempt is decided long since, and has granted nothing.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_refuses_late_is_asked_to_free_nothing() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.settle().await;
+    let other = scene.other_client();
+    scene.members[2].set(Fault::Late(LATE));
+    assert!(other.lock("x").try_acquire().await.unwrap().is_none());
+    let waits = leasehold::background::spawn(other.lock("x").acquire());
+    scene.pass(LATE * 4).await;
+    let releases = |call: &Call| matches!(call, Call::Release(_));
+    assert_eq!(scene.count(2, releases), 0);
+    scene.members[2].set(Fault::None);
+    guard.release().await.unwrap();
+    let guard = waits.await.unwrap().unwrap();
+    guard.release().await.unwrap();
+}
+
+/// It grants when others have refused, and the attempt is decided long since.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_grants_late_is_asked_to_free_it() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    scene.members[2].set(Fault::Unreachable);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[2].set(Fault::Late(LATE));
+    assert!(other.lock("x").try_acquire().await.unwrap().is_none());
+    scene.pass(LATE * 4).await;
+    scene.members[2].set(Fault::None);
+    let holders = scene.members[2].holders(&Key::new("x").unwrap()).await;
+    assert_eq!(holders.unwrap(), []);
+    guard.release().await.unwrap();
+}
+
+const LATE: Duration = Duration::from_millis(20);

@@ -8,7 +8,7 @@ use crate::attempt::{Attempt, Renewal};
 use crate::breaking::{BreakRecord, Broken};
 use crate::claim::{Claim, Held};
 use crate::clock::{self, BootInstant};
-use crate::error::{Effect, Error};
+use crate::error::Error;
 use crate::fence::Fence;
 use crate::holder::Holder;
 use crate::key::Key;
@@ -17,6 +17,7 @@ use crate::pattern::Pattern;
 use crate::queue::{Turn, Waiter};
 use crate::quorum::link::freeing::Announced;
 use crate::quorum::link::{Link, unanswered};
+use crate::quorum::traces::Left;
 use crate::quorum::trust::Distrust;
 use crate::quorum::waiting::Vigil;
 use crate::survey::Survey;
@@ -52,7 +53,7 @@ impl Link {
         mut announced: Announced,
     ) -> Result<Dated<Attempt>, Error> {
         if let Err(obstacle) = self.may_ask(limit).await {
-            announced.doubtful = false;
+            announced.left = Left::Nothing;
             self.state().traces.not_asked(claim.owner);
             return Err(obstacle);
         }
@@ -68,9 +69,12 @@ impl Link {
                 answer
             }
         };
-        announced.doubtful = answer
-            .as_ref()
-            .is_err_and(|error| error.effect() == Effect::Unknown);
+        announced.left = match &answer {
+            Ok(Attempt::Granted(_)) => Left::Lease,
+            // Its waiter is in the queue, as it wants to be.
+            Ok(Attempt::Busy(_)) => Left::Nothing,
+            Err(error) => error.effect().into(),
+        };
         let answer = answer?;
         let sample = match &answer {
             Attempt::Granted(grant) => &grant.sample,

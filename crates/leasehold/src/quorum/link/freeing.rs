@@ -12,7 +12,7 @@ use crate::error::{Effect, Error};
 use crate::owner::Owner;
 use crate::queue::Departure;
 use crate::quorum::link::{Link, unanswered};
-use crate::quorum::traces::Freeing;
+use crate::quorum::traces::{Freeing, Left};
 use crate::quorum::under_way::unbroken;
 use crate::quorum::waiting::Vigil;
 
@@ -22,12 +22,12 @@ use crate::quorum::waiting::Vigil;
 pub(crate) struct Announced {
     link: Arc<Link>,
     owner: Owner,
-    pub(super) doubtful: bool,
+    pub(super) left: Left,
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        let answered = self.link.state().traces.answered(self.owner, self.doubtful);
+        let answered = self.link.state().traces.answered(self.owner, self.left);
         // Last, so that whoever waits for the answer finds what it left.
         if let Some(answered) = answered {
             answered.cancel();
@@ -42,7 +42,7 @@ impl Link {
         Announced {
             link: Arc::clone(self),
             owner,
-            doubtful: true,
+            left: Left::Unknown,
         }
     }
 
@@ -80,11 +80,13 @@ impl Link {
             .map(|held| self.announce(held.claim.owner))
             .collect();
         let healed = self.request(limit, self.member.heal(&leases)).await;
-        let doubtful = healed
-            .as_ref()
-            .is_err_and(|error| error.effect() == Effect::Unknown);
+        // If not by this, then by what it was granted with.
+        let left = match &healed {
+            Err(error) if error.effect() == Effect::Unknown => Left::Unknown,
+            _ => Left::Lease,
+        };
         for mut announced in announced {
-            announced.doubtful = doubtful;
+            announced.left = left;
             drop(announced);
         }
     }
