@@ -16,6 +16,7 @@ mod listener;
 mod opening;
 mod outbox;
 mod reply;
+mod running;
 mod socket;
 #[cfg(test)]
 mod tests;

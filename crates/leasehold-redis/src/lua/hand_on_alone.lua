@@ -2,7 +2,9 @@
 -- other scripts define costs more time than that. Whatever is not as usual is left to them, with nothing
 -- done.
 --
--- KEYS, ARGV  those of hand_on.lua
+-- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered  6 card
+-- ARGV  1 mode  2 owner  3 ttl in ms  4 proposal for the fence
+--       5 waiter  6 since when it waits, in µs  7 the owner that gave the lock back
 -- Answer  that of acquire_in_turn.lua
 
 local function nothing_is_offered(now)
