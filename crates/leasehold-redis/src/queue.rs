@@ -36,24 +36,18 @@ pub(crate) async fn acquire(
     let (subscriber, subscription) = subscription.unzip();
     let introduction = link.introduction(&claim.client, now);
     let unanswered = Unanswered::on(link);
-    let answers = match turn {
-        // Mostly so.
-        Turn::Queued(ticket)
-            if claim.mode == Mode::Exclusive
-                && subscription.is_none()
-                && introduction.is_empty() =>
-        {
-            hand_on::attempt(link, records, claim, ticket)
-                .await?
-                .answers
-        }
-        _ => {
-            let (script, attempt) = attempt(records, claim, turn);
-            let mut commands: Vec<Command> = subscription.into_iter().collect();
-            commands.push(attempt);
-            commands.extend(introduction);
-            link.run(script, commands).await?.into()
-        }
+    let script = script(claim.mode);
+    let write = |out: &mut Writing<'_>| {
+        out.add_all(&subscription);
+        in_turn(out, script, records, claim, turn);
+        out.add_all(&introduction);
+    };
+    let is_single = subscription.is_none() && introduction.is_empty();
+    let may_be_next = claim.mode == Mode::Exclusive && matches!(turn, Turn::Queued(_));
+    let Replies { answers, .. } = if is_single && may_be_next {
+        hand_on::run(link, records, claim, turn, write).await?
+    } else {
+        link.run_written(script, write, false).await?
     };
     unanswered.answered();
     let mut answers = answers.iter();
@@ -69,30 +63,41 @@ pub(crate) async fn acquire(
     }
 }
 
-fn attempt(records: &Records<'_>, claim: &Claim, turn: &Turn) -> (&'static Script, Command) {
-    let mut keys = Vec::from(keys(records));
-    keys.push(CARD.to_owned());
-    let (waiter, since) = match turn {
-        Turn::Queued(ticket) => named(ticket),
-        Turn::Barging => Default::default(),
+fn script(mode: Mode) -> &'static Script {
+    match mode {
+        Mode::Exclusive | Mode::Shared => &ACQUIRE_IN_TURN,
+        Mode::Permit(_) => &ACQUIRE_PERMIT_IN_TURN,
+    }
+}
+
+/// An attempt by `script`, which may want more words behind these.
+pub(crate) fn in_turn(
+    out: &mut Writing<'_>,
+    script: &Script,
+    records: &Records<'_>,
+    claim: &Claim,
+    turn: &Turn,
+) {
+    let for_permit = matches!(claim.mode, Mode::Permit(_));
+    let call = out.call(script, 6 + usize::from(for_permit));
+    call.arg(records.lock()).joined(&records.fence());
+    call.joined(&records.readers()).joined(&records.queue());
+    call.joined(&records.offered()).arg(CARD);
+    if for_permit {
+        call.joined(&records.slots());
+    }
+    call.arg(&*word(claim.mode)).arg(claim.owner.to_ascii());
+    call.number(milliseconds(claim.ttl));
+    call.number(claim.proposal.as_micros());
+    match turn {
+        Turn::Queued(ticket) => call
+            .arg(ticket.waiter.to_ascii())
+            .number(ticket.since.as_micros()),
+        Turn::Barging => call.arg("").arg(""),
     };
-    let mut arguments = vec![
-        word(claim.mode).into_owned(),
-        claim.owner.to_string(),
-        milliseconds(claim.ttl).to_string(),
-        claim.proposal.as_micros().to_string(),
-        waiter,
-        since,
-    ];
-    let script = match claim.mode {
-        Mode::Exclusive | Mode::Shared => &*ACQUIRE_IN_TURN,
-        Mode::Permit(_) => {
-            keys.push(records.slots().concat());
-            arguments.push(permit::wish(claim));
-            &*ACQUIRE_PERMIT_IN_TURN
-        }
-    };
-    (script, script.call(&keys, &arguments))
+    if for_permit {
+        call.arg(permit::wish(claim));
+    }
 }
 
 fn keys(records: &Records<'_>) -> [String; 5] {

@@ -261,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_once_more_is_freed_whatever_is_answered_then() {
+        let (mut traces, owner) = (Traces::default(), owner());
+        traces.asking(owner);
+        traces.answered(owner, Left::Unknown);
+        traces.asking(owner);
+        let freeing = traces.begin_freeing(owner);
+        assert!(matches!(freeing, Freeing::AfterAnswer(_)));
+        traces.answered(owner, Left::Nothing);
+        let freeing = traces.begin_freeing(owner);
+        assert!(matches!(freeing, Freeing::Begin { .. }), "{freeing:?}");
+    }
+
+    #[test]
     fn what_is_given_back_is_put_back_nowhere_from_then_on() {
         let ambient = Ambient::default();
         let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
