@@ -162,4 +162,13 @@ fn one_answer_makes_room_for_as_many_as_two_had_taken() {
         assert!(wire.turn().is_pending());
         assert!(poll(freeing).is_ready() && poll(taking).is_ready());
     }
+    // And for no more: so many take all of it.
+    let (many, one) = (pings(MANY), pings(1));
+    let (mut all, mut next) = (
+        pin!(outbox.ask(&many, false)),
+        pin!(outbox.ask(&one, false)),
+    );
+    assert!(is_waiting(all.as_mut()) && is_waiting(next.as_mut()));
+    assert!(wire.turn().is_pending());
+    assert_eq!(wire.arrived().matches("PING").count(), MANY);
 }
