@@ -249,3 +249,42 @@ async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
         "{error}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_old_copy_of_a_member_brings_no_set_back_beside_another() {
+    let scene = Scene::quorum(3);
+    take(&scene.client, "x").await;
+    let copy = scene.stores[1].snapshot();
+    for store in &scene.stores[..2] {
+        store.forget_everything();
+    }
+    // Somebody who was given another list is the first to find them empty.
+    let fourth = MemoryStore::member("m3", scene.ambient.clone());
+    let fourth = FaultyMember::new(fourth, scene.ambient.clone());
+    let theirs = [&scene.members[..2], &[fourth]].concat();
+    let theirs = client(quorum_of(&theirs, &scene.ambient), &scene.ambient);
+    assert!(theirs.lock("x").try_acquire().await.is_err());
+    scene.pass(WAIT).await;
+    let guard = theirs.lock("x").acquire().await.expect("their set stands");
+
+    scene.stores[1].restart_from(&copy);
+    for client in [&scene.client, &scene.other_client()] {
+        let at_once = client.lock("x").try_acquire().await;
+        assert!(!matches!(at_once, Ok(Some(_))), "their lock is held");
+        scene.pass(WAIT).await;
+        let error = client.lock("x").try_acquire().await.unwrap_err();
+        let text = error.to_string();
+        let claim =
+            "m1: belongs to another set by the card of m0 (generation 1), which says m0,m1,m3 (";
+        assert!(text.contains(claim), "{text}");
+    }
+    // They cannot know either who is right.
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
+    let error = theirs.lock("x").try_acquire().await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("m0: belongs to another set by the card of m1"),
+        "{error}"
+    );
+}

@@ -19,6 +19,14 @@ pub(crate) enum Distrust {
         generation: u64,
         ours: MemberSet,
     },
+    /// Its card names our set, and that of another member a set with it in which locks could be held
+    /// that ours knows nothing of.
+    Claimed {
+        by: MemberId,
+        theirs: Box<MemberSet>,
+        generation: u64,
+        ours: MemberSet,
+    },
     /// The same server has another id too.
     SameServer(MemberId),
     /// It can be no member.
@@ -86,7 +94,9 @@ impl Distrust {
 
     pub(crate) fn error(&self) -> Error {
         let kind = match self {
-            Self::OtherSet { .. } | Self::SameServer(_) => ErrorKind::InvalidInput,
+            Self::OtherSet { .. } | Self::Claimed { .. } | Self::SameServer(_) => {
+                ErrorKind::InvalidInput
+            }
             Self::Unfit(_) => ErrorKind::Unsupported,
             _ => ErrorKind::Untrusted,
         };
@@ -124,6 +134,16 @@ impl fmt::Display for Distrust {
                 f,
                 "belongs to another set: its card (generation {generation}) says {theirs}, this \
                  client {ours}"
+            ),
+            Self::Claimed {
+                by,
+                theirs,
+                generation,
+                ours,
+            } => write!(
+                f,
+                "belongs to another set by the card of {by} (generation {generation}), which says \
+                 {theirs}, this client and its own card {ours}"
             ),
             Self::SameServer(other) => write!(f, "is the same server as {other}"),
             Self::Unfit(why) => write!(f, "can be no member: {why}"),

@@ -5,6 +5,7 @@
 //! counted: grant, seal, renewal and healing.
 
 mod cards;
+mod claims;
 mod clocks;
 mod distrust;
 #[cfg(test)]
@@ -258,6 +259,7 @@ impl Trust {
             return Some(Distrust::SameServer(self.ids[other].clone()));
         }
         self.other_set(known)
+            .or_else(|| self.claimed(member, known))
     }
 
     fn other_set(&self, known: &Known) -> Option<Distrust> {

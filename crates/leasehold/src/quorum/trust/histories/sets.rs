@@ -153,3 +153,103 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
         );
     }
 }
+
+/// A client that was given `list`, and has met its servers.
+fn client_of(world: &World, list: &[usize]) -> Trust {
+    let mut trust = Trust::new(ids_of(list), set_of(list), true);
+    for (place, server) in list.iter().enumerate() {
+        trust.present(place, world.presence(*server), world.at());
+    }
+    trust
+}
+
+fn ids_of(list: &[usize]) -> Vec<MemberId> {
+    let ids = list.iter().map(|n| MemberId::new(format!("m{n}")));
+    ids.collect()
+}
+
+fn set_of(list: &[usize]) -> MemberSet {
+    MemberSet::new(ids_of(list), MAX_TTL, TOLERANCE)
+}
+
+/// Four servers, of which `list` were given a set of their own by somebody, in this generation.
+fn with_another_set(list: &[usize], generation: u64) -> World {
+    let mut world = World::new(4);
+    for (member, server) in world.servers.iter_mut().enumerate() {
+        let card = server.card.as_mut().unwrap();
+        let theirs = list.contains(&member);
+        card.set = set_of(if theirs { list } else { &[0, 1, 2] });
+        card.generation = if theirs { generation } else { 1 };
+    }
+    world
+}
+
+#[test]
+fn of_two_sets_that_claim_a_member_neither_has_it() {
+    let mut world = with_another_set(&[0, 1, 3], 1);
+    // It came back from an old copy of its data, in which it belonged to the set of before.
+    world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+
+    let before = client_of(&world, &[0, 1, 2]);
+    let verdict = before.counts(1, world.ours(), None);
+    assert!(
+        matches!(&verdict, Err(Distrust::Claimed { by, .. }) if by.as_str() == "m0"),
+        "{verdict:?}"
+    );
+    let text = verdict.unwrap_err().to_string();
+    assert!(
+        text.starts_with(
+            "belongs to another set by the card of m0 (generation 1), which says m0,m1,m3 ("
+        ),
+        "{text}"
+    );
+    assert_eq!(before.counts(2, world.ours(), None), Ok(()));
+
+    let theirs = client_of(&world, &[0, 1, 3]);
+    let verdict = theirs.counts(0, world.ours(), None);
+    assert!(
+        matches!(&verdict, Err(Distrust::Claimed { by, .. }) if by.as_str() == "m1"),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn a_member_that_two_sets_claim_is_given_no_card() {
+    let mut world = with_another_set(&[0, 1, 3], 1);
+    world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    world.servers[1].run = 99;
+    world.servers[2].card.as_mut().unwrap().generation = 0;
+    let client = client_of(&world, &[0, 1, 2]);
+    assert_eq!(client.card_steps(&mut || unreachable!()), []);
+}
+
+#[test]
+fn an_older_card_claims_nobody() {
+    let mut world = with_another_set(&[1, 2, 3], 3);
+    // It came back from a copy that was made before the set was changed twice.
+    let old = world.servers[1].card.as_mut().unwrap();
+    (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
+    let client = client_of(&world, &[1, 2, 3]);
+    assert!(client.counts(0, world.ours(), None).is_err());
+    for place in [1, 2] {
+        assert_eq!(client.counts(place, world.ours(), None), Ok(()));
+    }
+    // Nor does the old set come back with it.
+    let before = client_of(&world, &[0, 1, 2]);
+    assert!(before.counts(1, world.ours(), None).is_err());
+}
+
+#[test]
+fn who_was_not_told_yet_of_a_change_goes_on() {
+    let mut world = with_another_set(&[0, 1, 2, 3], 2);
+    for member in [1, 2] {
+        let card = world.servers[member].card.as_mut().unwrap();
+        (card.set, card.generation) = (set_of(&[0, 1, 2]), 1);
+    }
+    // Whatever is won in one of these sets meets the other.
+    let client = client_of(&world, &[0, 1, 2]);
+    assert!(client.counts(0, world.ours(), None).is_err());
+    for place in [1, 2] {
+        assert_eq!(client.counts(place, world.ours(), None), Ok(()));
+    }
+}
