@@ -82,10 +82,11 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
 fn must_wait(asking: &Asking, askings: &[Asking], at: Duration) -> bool {
     let others = askings.iter().filter(|it| it.key == asking.key);
     let mut open = others.filter(|it| it.asked <= at + AT_ONCE && at < it.over);
+    let since = asking.waits_since.unwrap_or(asking.asked);
     let other_mode = |it: &Asking| !may_stand_together(&[it.mode, asking.mode]);
     let is_before = |it: &Asking| match it.manner {
         Manner::Once | Manner::Barging => true,
-        Manner::Limited | Manner::Patient => it.asked <= asking.asked + CLOCKS_PART,
+        Manner::Limited | Manner::Patient => it.asked <= since + CLOCKS_PART,
     };
     open.any(|it| other_mode(it) && is_before(it))
 }
@@ -293,6 +294,27 @@ mod tests {
             (0, 1)
         );
         assert_eq!(waiting(Mode::Exclusive, 6_000), 0);
+    }
+
+    #[test]
+    fn who_found_nobody_to_trust_has_its_place_from_when_it_waited() {
+        let passed_over = |writer| {
+            let both = (0..3).map(|server| holds(1_000, server, 0, 1, 9_000));
+            let asked = vec![joined(1, 3), asked_with(1_100, 2, 1, 0, Manner::Patient)];
+            let events = [
+                vec![event(500, What::Calm)],
+                grant(1, 0, 0, 1_000, 9_000),
+                both.collect(),
+                in_mode(Mode::Shared, asked),
+                vec![asked_with(writer, 7, 3, 0, Manner::Patient)],
+                vec![sent(2_400, 1, 2)],
+                queues(2_500, &[2]),
+                vec![event(3_000, What::Downgraded { hold: 1 })],
+                vec![event(20_000, What::Quiet)],
+            ];
+            check(&events.concat()).len()
+        };
+        assert_eq!((passed_over(2_600), passed_over(2_601)), (0, 1));
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub(super) struct Asking {
     pub(super) asked: Duration,
     /// By what the servers know it, once it waits.
     pub(super) waiter: Option<Owner>,
+    /// From when on its place in the queues counts: when it first asked as a waiter. Before that its
+    /// attempts may have come to nothing as no majority could be trusted yet.
+    pub(super) waits_since: Option<Duration>,
     /// When it was granted, refused or given up; `MAX` if it never was.
     pub(super) over: Duration,
     pub(super) outcome: Option<Outcome>,
@@ -54,6 +57,7 @@ impl Asking {
     fn again(&self) -> Self {
         Self {
             waiter: None,
+            waits_since: None,
             over: Duration::MAX,
             outcome: None,
             ..self.clone()
@@ -129,6 +133,7 @@ impl Watch {
                     of_set: set.is_some(),
                     asked: at,
                     waiter: None,
+                    waits_since: None,
                     over: Duration::MAX,
                     outcome: None,
                 };
@@ -163,6 +168,7 @@ impl Watch {
             asking.asked = at;
         }
         asking.waiter.get_or_insert(waiter);
+        asking.waits_since.get_or_insert(at);
     }
 
     fn end(&mut self, hold: Hold, at: Duration, outcome: Outcome) {
