@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold::RESERVATION;
+use leasehold::{ErrorKind, RESERVATION};
 
 use super::Violation;
 use super::company::may_stand_together;
@@ -27,6 +27,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             earlier.key == later.key
                 && later.over < earlier.over
                 && !came_together(earlier, later)
+                && !had_no_turn(earlier, later)
                 && known.is_some_and(|since| *since + CLOCKS_PART <= later.asked)
         };
         let Some(earlier) = askings.iter().find(passed) else {
@@ -57,11 +58,18 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
 
 /// Or the wait of one ended in the midst of that.
 fn came_together(earlier: &Asking, later: &Asking) -> bool {
-    matches!(
-        earlier.outcome,
-        Some(Outcome::Granted | Outcome::Denied(Named::Busy))
-    ) && earlier.over <= later.over + TOGETHER
-        && may_stand_together(&[earlier.mode, later.mode])
+    let busy = [Named::Busy, Named::Unknown(ErrorKind::Busy)];
+    let came = match earlier.outcome {
+        Some(Outcome::Granted) => true,
+        Some(Outcome::Denied(named)) => busy.contains(&named),
+        _ => false,
+    };
+    came && earlier.over <= later.over + TOGETHER && may_stand_together(&[earlier.mode, later.mode])
+}
+
+/// It was refused in the end as permits of another number were held, and they were by then.
+fn had_no_turn(earlier: &Asking, later: &Asking) -> bool {
+    earlier.is_told_of_others() && earlier.mode != later.mode
 }
 
 /// Since when each wait was queued on a majority, while all was calm.
@@ -127,7 +135,7 @@ const CLOCKS_PART: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
-    use leasehold::Mode;
+    use leasehold::{Mode, Permits};
 
     use super::*;
     use crate::sim::checks::invented::*;
@@ -155,10 +163,11 @@ mod tests {
     #[test]
     fn readers_come_in_together_and_pass_no_writer() {
         let passed = |earlier, later, second: u64| {
-            let named = Named::Busy;
+            let denied = |named| event(second, What::Denied { hold: 1, named });
             let ends = [
                 granted(second, 1, 9_000),
-                event(second, What::Denied { hold: 1, named }),
+                denied(Named::Busy),
+                denied(Named::Unknown(ErrorKind::Busy)),
             ];
             ends.map(|end| {
                 let events = [
@@ -172,10 +181,33 @@ mod tests {
             })
         };
         let (alone, shared) = (Mode::Exclusive, Mode::Shared);
-        assert_eq!(passed(shared, shared, 3_500), [0; 2]);
-        assert_eq!(passed(shared, shared, 3_501), [1; 2]);
-        assert_eq!(passed(alone, shared, 3_001), [1; 2]);
-        assert_eq!(passed(shared, alone, 3_001), [1; 2]);
+        assert_eq!(passed(shared, shared, 3_500), [0; 3]);
+        assert_eq!(passed(shared, shared, 3_501), [1; 3]);
+        assert_eq!(passed(alone, shared, 3_001), [1; 3]);
+        assert_eq!(passed(shared, alone, 3_001), [1; 3]);
+    }
+
+    #[test]
+    fn who_is_refused_for_the_number_it_wants_may_be_passed() {
+        let passed = |earlier, later, kind| {
+            let named = Named::Unknown(kind);
+            let events = [
+                vec![event(500, What::Calm)],
+                in_mode(earlier, waits(1_000, 1, 0, Manner::Patient)),
+                queues(1_100, &[1]),
+                in_mode(later, waits(1_300, 2, 1, Manner::Patient)),
+                vec![
+                    granted(3_000, 2, 9_000),
+                    event(4_000, What::Denied { hold: 1, named }),
+                ],
+            ];
+            check(&events.concat()).len()
+        };
+        let [two, three] = [2, 3].map(|n| Mode::Permit(Permits::new(n).unwrap()));
+        let (differ, busy) = (ErrorKind::PermitsDiffer, ErrorKind::Busy);
+        assert_eq!(passed(three, two, differ), 0);
+        assert_eq!(passed(three, three, differ), 1);
+        assert_eq!(passed(three, two, busy), 1);
     }
 
     #[test]
