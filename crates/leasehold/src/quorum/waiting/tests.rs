@@ -3,7 +3,7 @@ use futures_util::FutureExt;
 use super::*;
 use crate::BoxFuture;
 use crate::ambient::SystemEntropy;
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, Grant};
 use crate::clock::Clock;
 use crate::fence::Fence;
 use crate::holder::ClientInfo;
@@ -77,6 +77,38 @@ fn who_has_left_is_queued_no_more_and_its_turn_is_for_somebody_else() {
         vigil.hear(0, &turn, &Ambient::default()),
         Concern::Over
     ));
+}
+
+#[test]
+fn a_turn_that_is_told_while_the_grant_is_decided_is_taken_too() {
+    let (waits, errands) = Waits::new(3, None, Ambient::default());
+    let (waiter, ambient) = (owner(), Ambient::default());
+    let (vigil, claim) = (begun(&waits, waiter), claim(waiter));
+    let turn = Hint {
+        key: lock(),
+        waiter,
+        word: Word::YourTurn,
+        slot: None,
+    };
+    vigil.hear(1, &turn, &ambient);
+    vigil.begin(&ambient);
+    let granted = || Ok(Attempt::Granted(Grant::new(Fence::new(1).unwrap())));
+    for (member, answer) in [Ok(Attempt::Busy(Busy::default())), granted(), granted()]
+        .into_iter()
+        .enumerate()
+    {
+        vigil.asking(member);
+        vigil.answered(member, &answer, &ambient);
+    }
+    vigil.hear(0, &turn, &ambient);
+    vigil.hold(&claim, Fence::new(1).unwrap());
+    waits.granted(&vigil);
+    let mut errands = errands.try_lock().unwrap();
+    let Ok(Errand::TakeToo(0, held, _)) = errands.try_recv() else {
+        panic!("the first keeps it until the reservation lapses");
+    };
+    assert_eq!(held.claim.owner, claim.owner);
+    assert!(errands.try_recv().is_err(), "the others granted it");
 }
 
 #[test]

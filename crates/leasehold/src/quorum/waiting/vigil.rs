@@ -212,6 +212,18 @@ impl Vigil {
         true
     }
 
+    /// What is held, and the members that refused it and hand it over since.
+    pub(super) fn handed_over_late(&self) -> Vec<(usize, Held)> {
+        let held = self.stage().held.clone();
+        let kept = held.iter().flat_map(|held| {
+            let board = self.board.borrow();
+            let kept = board.kept().filter(|(_, slot)| !held.is_another(*slot));
+            kept.map(|(member, _)| (member, held.clone()))
+                .collect::<Vec<_>>()
+        });
+        kept.collect()
+    }
+
     /// Whether it may stand in a member's queue.
     pub(crate) fn is_queued(&self, member: usize) -> bool {
         self.board.borrow().is_queued(member)

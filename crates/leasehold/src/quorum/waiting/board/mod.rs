@@ -169,6 +169,14 @@ impl Board {
         self.seats[member].queued
     }
 
+    /// The members that keep the lock for this waiter, and the permit where it is one: told since the
+    /// last attempt began, and not by its refusal.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (usize, Option<Slot>)> {
+        let seats = self.seats.iter().enumerate();
+        let is_kept = |seat: &Seat| seat.queued && seat.told.is_some() && seat.free.is_empty();
+        seats.filter_map(move |(member, seat)| is_kept(seat).then_some((member, seat.named)))
+    }
+
     /// The place that a majority of members gives at most, where so many have said it.
     pub(super) fn place(&self) -> Option<u64> {
         decisive(self.seats.iter().filter_map(|seat| seat.place), &self.seats)
