@@ -30,11 +30,16 @@ impl Contest {
         self.greatest = self.greatest.max(Some(counter));
     }
 
+    /// Whether it may try another fence.
+    pub(super) fn goes_on(&self) -> bool {
+        self.round < ROUNDS
+    }
+
     /// A fence beyond all that was heard of; `None` once that was tried too often. Each leaps further,
     /// since counters go with the clocks of those who come meanwhile, and by chance, so that two that
     /// met once do not meet again.
     pub(super) fn next(&mut self) -> Option<Fence> {
-        if self.round == ROUNDS {
+        if !self.goes_on() {
             return None;
         }
         self.round += 1;

@@ -45,6 +45,8 @@ struct World {
     strict: bool,
     /// Whether members may fail to answer.
     fails: bool,
+    /// Whether the last of them refuses everybody.
+    refuses: bool,
     ballots: Vec<Ballot>,
     /// How each claim ended, and what had been granted when it began.
     ends: Vec<Option<Step>>,
@@ -62,6 +64,7 @@ impl World {
             counters,
             strict: true,
             fails: false,
+            refuses: false,
             ballots: Vec::new(),
             ends: Vec::new(),
             floors: Vec::new(),
@@ -101,7 +104,9 @@ impl World {
             Letter::Ask(claim, member) => {
                 self.counters[member] += 1;
                 let drawn = Vote::Granted(fence(self.counters[member]));
-                Letter::Vote(claim, member, if fails { Vote::Failed } else { drawn })
+                let refuses = self.refuses && member + 1 == self.counters.len();
+                let vote = if refuses { Vote::Busy } else { drawn };
+                Letter::Vote(claim, member, if fails { Vote::Failed } else { vote })
             }
             Letter::Seal(claim, member, fence) => {
                 let sealed = Some(self.seal(member, fence)).filter(|_| !fails);
@@ -195,6 +200,23 @@ fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
 }
 
 #[test]
+fn a_bare_majority_is_enough_for_all_of_them() {
+    let (mut all, mut granted) = (0, 0);
+    for (members, claims, seed) in worlds() {
+        let mut world = World::new(members, seed);
+        world.refuses = true;
+        world.run(claims);
+        assert!(!world.has_one_fence_twice(), "{:?}", world.ends);
+        all += claims;
+        granted += world.fences().len();
+    }
+    assert!(
+        granted * 100 > all * 99,
+        "{granted} of {all} that a majority let in"
+    );
+}
+
+#[test]
 fn seals_that_others_may_have_made_give_two_one_fence() {
     let twice = worlds().filter(|(members, claims, seed)| {
         let mut world = World::new(*members, *seed);
@@ -203,6 +225,19 @@ fn seals_that_others_may_have_made_give_two_one_fence() {
         world.has_one_fence_twice()
     });
     assert!(twice.count() > 0, "what this is all for does not happen");
+}
+
+#[test]
+fn who_lost_a_number_at_one_of_a_bare_majority_tries_another() {
+    let mut ballot = torn(8, 9);
+    ballot.vote(2, Vote::Busy);
+    assert_eq!(ballot.step(everybody), Step::Seal(fence(9), vec![0]));
+    ballot.seal(0, fence(9), Some(Seal::Taken(fence(11))));
+    assert_eq!(ballot.step(everybody), Step::Seal(fence(12), vec![0, 1]));
+    ballot.seal(0, fence(12), Some(Seal::Taken(fence(12))));
+    assert_eq!(ballot.step(everybody), Step::Wait, "the other may say more");
+    ballot.seal(1, fence(12), Some(Seal::Sealed));
+    assert_eq!(ballot.step(everybody), Step::Seal(fence(13), vec![0, 1]));
 }
 
 /// A ballot of three members, of which the first two gave it these numbers.

@@ -169,7 +169,10 @@ impl Ballot {
             again.for_each(|member| member.seal = SealState::NotAsked);
             return self.second_round(next, needed);
         }
-        if standing + asked + self.pending() < needed {
+        // Whoever has not answered yet decides whether there is a next round, where there may be one.
+        let goes_on = self.contest.as_ref().is_some_and(Contest::goes_on);
+        let to_be_had = if goes_on { taken } else { 0 };
+        if standing + asked + self.pending() + to_be_had < needed {
             self.refusal(needed)
         } else if to_ask.is_empty() {
             Step::Wait
