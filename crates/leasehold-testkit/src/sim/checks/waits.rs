@@ -97,6 +97,7 @@ struct Watch {
     /// Of a program that asks several times, the last is meant: by client, key and TTL.
     latest: BTreeMap<(usize, usize, Duration), Hold>,
     known: BTreeSet<Owner>,
+    attempts: BTreeSet<Owner>,
     /// Waits for locks of sets that were waited for once more.
     done: Vec<Asking>,
 }
@@ -143,9 +144,17 @@ impl Watch {
                 client,
                 key,
                 ttl,
+                owner,
                 waiter: Some(waiter),
-                ..
-            } if self.known.insert(*waiter) => self.waits((*client, *key, *ttl), *waiter, at),
+            } => {
+                let is_another = self.attempts.insert(*owner);
+                let program = (*client, *key, *ttl);
+                if self.known.insert(*waiter) {
+                    self.waits(program, *waiter, at);
+                } else if is_another {
+                    self.goes_on(program, *waiter);
+                }
+            }
             // Who asks from then on is no program.
             What::Quiet => self.latest.clear(),
             _ => {}
@@ -171,6 +180,19 @@ impl Watch {
         asking.waits_since.get_or_insert(at);
     }
 
+    /// A wait that asks once more was not granted the lock that a majority held for it: their answers
+    /// did not count.
+    fn goes_on(&mut self, program: (usize, usize, Duration), waiter: Owner) {
+        let hold = self.latest.get(&program);
+        if let Some(asking) = hold.and_then(|hold| self.all.get_mut(hold))
+            && asking.of_set
+            && asking.waiter == Some(waiter)
+            && asking.outcome == Some(Outcome::Granted)
+        {
+            (asking.over, asking.outcome) = (Duration::MAX, None);
+        }
+    }
+
     fn end(&mut self, hold: Hold, at: Duration, outcome: Outcome) {
         if let Some(asking) = self.all.get_mut(&hold) {
             asking.end(at, outcome);
@@ -184,30 +206,44 @@ mod tests {
     use crate::sim::checks::invented::*;
     use crate::sim::execution::Kind;
 
-    #[test]
-    fn a_lock_of_a_set_is_waited_for_until_a_majority_holds_it() {
-        let place =
-            |millis, server| executed(millis, server, Kind::Acquire, 1, None, Some((1, 9_000)));
-        let mut events = [
-            of_a_set(waits(1_000, 1, 0, Manner::Patient)),
-            vec![place(1_100, 0), place(1_200, 1), granted(5_000, 1, 9_000)],
-        ]
-        .concat();
-        let over = |events: &[Event]| {
-            let all = askings(events).into_iter();
-            all.map(|it| (it.over.as_millis(), it.outcome))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(over(&events), [(1_200, Some(Outcome::Granted))]);
-        let mut again = sent(3_000, 0, 1);
-        if let What::Sent { waiter, .. } = &mut again.what {
-            let What::Sent { owner, .. } = sent(0, 0, 7).what else {
-                unreachable!("it is what was sent")
-            };
+    /// What is asked for on behalf of hold 1, by an attempt of this name and as this waiter.
+    fn asks(millis: u64, attempt: Hold, waiter: Hold) -> Event {
+        let mut event = sent(millis, 0, attempt);
+        let name = sent(millis, 0, waiter);
+        if let (What::Sent { waiter, .. }, What::Sent { owner, .. }) = (&mut event.what, name.what)
+        {
             *waiter = Some(owner);
         }
-        events.insert(5, again);
-        let (first, second) = (Some(Outcome::Granted), Some(Outcome::Granted));
-        assert_eq!(over(&events), [(1_200, first), (5_000, second)]);
+        event
+    }
+
+    /// When each wait for a lock of a set was over, and how, where `again` is asked at 3 s.
+    fn ends(again: Option<Event>) -> Vec<(u128, Option<Outcome>)> {
+        let place =
+            |millis, server| executed(millis, server, Kind::Acquire, 1, None, Some((1, 9_000)));
+        let events = [
+            of_a_set(waits(1_000, 1, 0, Manner::Patient)),
+            vec![place(1_100, 0), place(1_200, 1)],
+            again.into_iter().collect(),
+            vec![granted(5_000, 1, 9_000)],
+        ];
+        let all = askings(&events.concat()).into_iter();
+        all.map(|it| (it.over.as_millis(), it.outcome)).collect()
+    }
+
+    #[test]
+    fn a_lock_of_a_set_is_waited_for_until_a_majority_holds_it() {
+        let granted = Some(Outcome::Granted);
+        assert_eq!(ends(None), [(1_200, granted)]);
+        let anew = asks(3_000, 7, 7);
+        assert_eq!(ends(Some(anew)), [(1_200, granted), (5_000, granted)]);
+    }
+
+    #[test]
+    fn who_asks_again_as_the_same_waiter_was_not_granted_anything() {
+        let granted = Some(Outcome::Granted);
+        assert_eq!(ends(Some(asks(3_000, 8, 1))), [(5_000, granted)]);
+        let held_there_too = asks(3_000, 1, 1);
+        assert_eq!(ends(Some(held_there_too)), [(1_200, granted)]);
     }
 }
