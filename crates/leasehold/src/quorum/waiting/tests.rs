@@ -230,6 +230,13 @@ impl Line {
 
     /// Begins to wait, and is told its place.
     fn wait(&self, client: usize, place: u64) -> Owner {
+        let waiter = self.ask(client, place);
+        self.waits.refused(&self.waits.of(waiter).unwrap());
+        waiter
+    }
+
+    /// Begins to wait, and has heard of its place before the attempt is decided.
+    fn ask(&self, client: usize, place: u64) -> Owner {
         let waiter = Owner::random(self.clients[client], &SystemEntropy);
         let vigil = begun(&self.waits, waiter);
         vigil.begin(&self.waits.ambient);
@@ -239,7 +246,6 @@ impl Line {
         };
         let answer = Ok(Attempt::Busy(busy));
         vigil.answered(0, &answer, &self.waits.ambient);
-        self.waits.refused(&vigil);
         waiter
     }
 
@@ -300,4 +306,16 @@ fn a_place_that_is_told_anew_counts_from_then_on() {
         !line.is_called(second),
         "it was told of two before it since"
     );
+}
+
+#[test]
+fn who_came_after_a_grant_is_not_moved_up_by_it() {
+    let line = Line::new();
+    let first = line.wait(0, 1);
+    let vigil = line.waits.of(first).unwrap();
+    vigil.hold(&claim(first), Fence::new(1).unwrap());
+    line.waits.granted(&vigil);
+    let second = line.ask(0, 2);
+    line.freed_by(0, Mode::Exclusive);
+    assert!(!line.is_called(second), "another client's is before it");
 }

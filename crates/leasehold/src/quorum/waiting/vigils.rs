@@ -33,6 +33,7 @@ impl Vigils {
     pub(super) fn insert(&mut self, vigil: &Arc<Vigil>) {
         let line = self.lines.entry(vigil.key.clone()).or_default();
         line.tickets.insert(vigil.ticket);
+        vigil.note_grants(line.grants(vigil.ticket.waiter.client()));
         self.of_waiter
             .insert(vigil.ticket.waiter, Arc::clone(vigil));
     }
