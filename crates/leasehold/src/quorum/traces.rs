@@ -91,6 +91,12 @@ impl Traces {
         }
     }
 
+    /// Asked once more, after its attempt was answered: it may leave something now.
+    pub(crate) fn asking_again(&mut self, owner: Owner) {
+        self.left_nothing.retain(|it| *it != owner);
+        self.asking(owner);
+    }
+
     /// Cancelled once the attempt that is under way is answered.
     pub(crate) fn being_asked(&mut self, owner: Owner) -> Option<CancellationToken> {
         match self.attempts.get_mut(&owner) {
@@ -269,6 +275,18 @@ mod tests {
         let freeing = traces.begin_freeing(owner);
         assert!(matches!(freeing, Freeing::AfterAnswer(_)));
         traces.answered(owner, Left::Nothing);
+        let freeing = traces.begin_freeing(owner);
+        assert!(matches!(freeing, Freeing::Begin { .. }), "{freeing:?}");
+    }
+
+    #[test]
+    fn what_was_refused_and_is_granted_later_is_freed() {
+        let (mut traces, owner) = (Traces::default(), owner());
+        traces.asking(owner);
+        assert!(traces.being_asked(owner).is_some(), "somebody waits for it");
+        traces.answered(owner, Left::Nothing);
+        traces.asking_again(owner);
+        traces.answered(owner, Left::Lease);
         let freeing = traces.begin_freeing(owner);
         assert!(matches!(freeing, Freeing::Begin { .. }), "{freeing:?}");
     }
