@@ -31,6 +31,9 @@ impl Board {
     /// time. That time doubles with each attempt that it led to in vain. Those who went for the same
     /// permit again and again wait for different times.
     pub(super) fn turn_comes(&self) -> Option<BootInstant> {
+        if let Some(agreed) = self.agreed() {
+            return Some(agreed);
+        }
         let mut told: Vec<BootInstant> = self.seats.iter().filter_map(|seat| seat.told).collect();
         told.sort_unstable();
         if let Some(decisive) = told.get(majority(self.seats.len()) - 1) {
@@ -45,6 +48,19 @@ impl Board {
         }
         let patience = OTHERS_MAY_FOLLOW * 2_u32.saturating_pow(self.fruitless.min(6));
         Some(*told.first()? + patience.min(FLOOR_NEAR))
+    }
+
+    /// Since when a majority says by itself that it is this waiter's turn, and for one and the same permit
+    /// if for any. However often others came in between, they were not told so.
+    pub(super) fn agreed(&self) -> Option<BootInstant> {
+        let seats = || self.seats.iter().filter(|seat| seat.hinted.is_some());
+        let since = |named| {
+            let alike = seats().filter(|seat| seat.named == named);
+            let mut hinted: Vec<_> = alike.filter_map(|seat| seat.hinted).collect();
+            hinted.sort_unstable();
+            hinted.get(majority(self.seats.len()) - 1).copied()
+        };
+        seats().find_map(|seat| since(seat.named))
     }
 
     /// The head, and the next one in case it is dead, try when a majority may be free.

@@ -123,6 +123,34 @@ fn who_asked_for_a_taken_permit_in_its_turn_asks_at_once_for_another_and_then_le
 }
 
 #[test]
+fn who_asked_in_vain_again_and_again_asks_at_once_when_a_majority_names_one_permit() {
+    let permits = Permits::new(3).unwrap();
+    let slot = |number| Slot::new(number, permits).ok();
+    let refused_often = || {
+        let mut board = waiting(3, 1, 30_000);
+        for now in 1_001..1_010 {
+            refused_for_another(&mut board, &[0, 1], now);
+            board.begin(at(now), 999_999);
+        }
+        refused_for_another(&mut board, &[2], 1_010);
+        board
+    };
+    for (named, due) in [
+        ([slot(1), slot(1)], 1_101),
+        ([None, None], 1_101),
+        ([slot(1), slot(2)], 2_100),
+    ] {
+        let mut board = refused_often();
+        for (member, slot) in named.into_iter().enumerate() {
+            board.hint(member, Word::YourTurn, slot, at(1_100 + member as u64));
+        }
+        assert_eq!(board.due(), soon(due), "{named:?}");
+        board.begin(at(2_100), 0);
+        assert_eq!(board.agreed(), None, "what was said led to this attempt");
+    }
+}
+
+#[test]
 fn a_minority_that_would_grant_another_permit_is_asked_after_the_others_had_their_time() {
     let mut board = waiting(5, 1, 30_000);
     refused_for_another(&mut board, &[0, 2], 1_005);
