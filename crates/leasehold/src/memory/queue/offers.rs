@@ -76,8 +76,10 @@ impl Queue {
                 continue;
             };
             if entry.mode != offering.mode {
-                // Permits of another number: it is told so when it asks.
+                // Permits of another number: it can have none of these, and learns so when it asks.
                 if entry.mode.permits().is_some() {
+                    step.tell(ticket.waiter, Word::YourTurn);
+                    self.entries.remove(&ticket);
                     continue;
                 }
                 match self.show(ticket, step) {

@@ -301,12 +301,14 @@ fn the_first_permit_has_the_others_offered() {
     assert_eq!(
         bench.heard(),
         [
+            turn(of_number(3, 2)),
             turn(worker(4)),
             turn(worker(5)),
             soon(worker(6), RESERVATION)
         ]
     );
     bench.refuses(of_number(3, 2));
+    assert_eq!(bench.line(), [4, 5, 6], "it could have none of these");
 }
 
 #[test]
