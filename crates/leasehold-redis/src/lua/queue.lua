@@ -269,8 +269,8 @@ local function call_forgotten_readers(now)
   end
 end
 
-local function reserve(entry, since)
-  redis.call('SET', lock, RESERVED .. since .. ':' .. entry, 'PX', RESERVATION_MS)
+local function reserve(entry, since, ms)
+  redis.call('SET', lock, RESERVED .. since .. ':' .. entry, 'PX', digits(ms))
 end
 
 -- The ticket of a reservation, {since, entry}, or nothing.
@@ -299,10 +299,14 @@ local function hand_over(now, mine)
     else
       redis.call('ZREM', queue, entry)
       if hears(entry, 'turn') then
-        reserve(entry, digits(tonumber(head[2])))
         await(client, now)
         redis.call('PEXPIRE', offered, RECORD_MS)
-        tell_a_stand_in(is_of(client, mine), RESERVATION_MS, now)
+        -- What it has not answered before decides when it is late; nothing is kept for it beyond that, or
+        -- one that is dead costs that time twice. A client is not late yet in the millisecond itself, and
+        -- a clock may have been set back.
+        local left = math.max(math.min(lapses(client) - now, RESERVATION_MS), 1)
+        reserve(entry, digits(tonumber(head[2])), left)
+        tell_a_stand_in(is_of(client, mine), left, now)
         return false
       end
     end

@@ -1,5 +1,7 @@
 //! A lock that is kept for the one whose turn it is.
 
+use std::time::Duration;
+
 use leasehold::{Attempt, LostReason, Member, Mode, Renewal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
@@ -160,6 +162,38 @@ async fn a_client_that_let_its_turn_pass_loses_the_places_of_all_its_waiters() {
     assert_eq!(awake.queue().await, [second.ticket, fourth.ticket]);
     awake.releases(&held).await;
     sleeper.hears_its_turn(second).await;
+}
+
+#[tokio::test]
+async fn what_is_kept_for_one_that_owes_an_answer_lapses_when_it_is_late() {
+    let server = RedisServer::start();
+    let [holder, silent, awake] = [0, 1, 2].map(|_| Party::at(&server));
+    let (first, second) = (silent.since(1), awake.since(2));
+    let client = silent.client.id.to_string();
+    let told = |left: i64| {
+        let script = "local t = redis.call('TIME') return redis.call('ZADD', KEYS[1], \
+            t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[1], ARGV[2])";
+        let left = left.to_string();
+        server.command(&["EVAL", script, "1", OFFERED, &left, &client]);
+    };
+    // The last one as if a clock had been set back.
+    for (left, most) in [(900, 900), (3_600_000, 1_000)] {
+        let held = holder.takes(Mode::Exclusive).await;
+        silent.busy(first).await;
+        awake.busy(second).await;
+        told(left);
+        holder.releases(&held).await;
+        silent.hears_its_turn(first).await;
+        let most = Duration::from_millis(most);
+        assert!(awake.hears_soon(second).await <= most);
+        let Reply::Integer(kept) = server.command(&["PTTL", "deploy"]) else {
+            panic!("it is kept")
+        };
+        assert!(kept <= most.as_millis() as i64, "{kept}");
+        silent.leaves(first).await;
+        awake.hears_its_turn(second).await;
+        awake.leaves(second).await;
+    }
 }
 
 #[tokio::test]

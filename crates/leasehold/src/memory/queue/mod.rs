@@ -188,13 +188,14 @@ impl Queue {
                 return true;
             } else if step.tell(ticket.waiter, Word::YourTurn) {
                 let end = step.now + RESERVATION;
+                // What it has not answered before decides when it is late; nothing is kept for it
+                // beyond that, or one that is dead costs that time twice.
+                let end = *self.offered.entry(client).or_insert(end);
                 self.reserved = Some(Reservation { ticket, entry, end });
-                // An earlier offer that it has not answered decides when it is late.
-                self.offered.entry(client).or_insert(end);
                 self.kept_until = Some(step.now + Self::KEPT);
                 let other =
                     |it: &Ticket, _: &Entry| it.waiter.client() != client && asking != Some(*it);
-                self.tell_soon(1, RESERVATION, other, step);
+                self.tell_soon(1, end.since(step.now), other, step);
                 return false;
             }
         }

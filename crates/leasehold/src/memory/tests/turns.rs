@@ -95,6 +95,21 @@ fn a_reservation_that_lapsed_costs_the_clients_other_waiters_their_places() {
 }
 
 #[test]
+fn what_is_kept_for_one_that_owes_an_answer_lapses_as_soon_as_it_is_late() {
+    let mut bench = Bench::held(reader(1), &[writer(2), writer(3)]);
+    bench.waits(reader(4));
+    assert_eq!(bench.heard(), [at_once(writer(2))]);
+    bench.pass(RESERVATION * 9 / 10);
+    bench.frees(reader(1));
+    assert_eq!(
+        bench.heard(),
+        [turn(writer(2)), soon(writer(3), RESERVATION / 10)]
+    );
+    bench.pass(RESERVATION / 10);
+    bench.gets(writer(3));
+}
+
+#[test]
 fn a_late_client_that_asks_has_its_other_waiters_keep_their_places() {
     let sibling = writer(3).of_client(2);
     let mut bench = reserved(writer(2), &[sibling, writer(4)]);
