@@ -11,6 +11,11 @@
 -- Source  Leasehold's wire v1, "the queue"
 
 local function grant(value)
+  local takes_alone = mode ~= 'shared' and value ~= owner
+  if takes_alone then
+    -- Whoever it makes the lock shared for was not called, nor who then keeps them out asked to show itself.
+    redis.call('ZREM', offered, CALLED, SHOWS)
+  end
   leave_the_queue()
   if mode == 'shared' then
     share(lock, readers, SHARED, value == SHARED, owner, ttl, now)
@@ -19,10 +24,8 @@ local function grant(value)
     else
       call_readers(now)
     end
-  elseif value ~= owner then
+  elseif takes_alone then
     redis.call('SET', lock, owner, 'PX', ttl)
-    -- Whoever it makes the lock shared for was not called.
-    forget_offer(CALLED)
   end
   local drawn = next_fence(fence, proposal)
   return {1, seen(), drawn}

@@ -15,7 +15,7 @@ local function seen_alone()
 end
 
 local function take_what_is_kept(owner, waiter)
-  redis.call('ZREM', KEYS[5], string.sub(waiter, 1, CLIENT_LENGTH), CALLED)
+  redis.call('ZREM', KEYS[5], string.sub(waiter, 1, CLIENT_LENGTH), CALLED, SHOWS)
   redis.call('ZREM', KEYS[4], waiter, waiter .. SHARED_MARK)
   redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])
   -- The fence rule, max(counter, proposal) + 1: mostly the counter is not above the proposal.

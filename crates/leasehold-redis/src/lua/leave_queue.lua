@@ -26,6 +26,10 @@ if not rank then
 end
 if entry then
   redis.call('ZREM', queue, entry)
+  if rank == 0 and entry == waiter then
+    -- The next one that keeps others out was not asked to show itself yet.
+    forget_offer(SHOWS)
+  end
 end
 -- Also a lock of another library may be under the key, of any type.
 local value = redis.pcall('GET', lock)

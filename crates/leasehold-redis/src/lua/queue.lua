@@ -10,14 +10,13 @@
 -- the queue. "offered" says of a client when what was kept for it lapses. Past that instant, without
 -- having been heard since, it is late: it may be dead, and its entries are dropped. Under GAP
 -- "offered" says until when a free lock is left free; and with a score of 0, which marks of permits
--- may be found in the queue. Under SHOWS it says until when nobody else is asked to show itself, and
--- under CALLED until when readers that wait need not be called again.
+-- may be found in the queue. Under SHOWS it says until when nobody else is asked to show itself, as long as
+-- the one that was keeps its place; and under CALLED until when readers that wait need not be called again.
 --
 -- KEYS  1 lock key  2 fence counter  3 readers  4 queue  5 offered
 -- Source  Leasehold's wire v1, "the queue"
 
 local PERMIT_MARK = '/p'
-local SHOWS = 'shows'
 
 local lock, fence, readers, queue, offered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 

@@ -8,10 +8,11 @@ local RESERVED = 'leasehold:next:'
 -- What it holds while this is no plain exclusive lease begins with this.
 local OURS = 'leasehold:'
 
--- Under this name "offered" says until when a free lock is left free; under the other, until when
--- readers that wait need not be called again (queue.lua).
+-- Under these names "offered" says until when a free lock is left free; until when readers that wait need
+-- not be called again; and until when nobody else is asked to show itself (queue.lua).
 local GAP = 'gap'
 local CALLED = 'called'
+local SHOWS = 'shows'
 
 -- The counter of fences: this entry of a ZSET, since ZADD GT is "raise to at least" in one command. What
 -- else stands there is noted of owners (lease.lua).

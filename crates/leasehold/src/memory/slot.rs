@@ -121,6 +121,9 @@ impl Slot {
 
     pub(super) fn leave_queue(&mut self, waiter: Owner, step: &mut Step<'_>) {
         let kept_readers_out = self.queue.keeps_readers_out(waiter);
+        if self.queue.is_first_alone(waiter) {
+            self.queue.ask_anew();
+        }
         if !self.leave_offers(waiter, step) {
             self.queue.leave(waiter, self.rest(step.now), step);
         }
@@ -246,6 +249,7 @@ impl Slot {
         match claim.mode {
             Mode::Shared if is_first => self.queue.call_readers(None, step),
             Mode::Permit(_) if is_first => self.offer_permits(step),
+            Mode::Exclusive => self.queue.ask_anew(),
             _ => {}
         }
         Ok(granted)

@@ -72,6 +72,36 @@ async fn who_does_not_show_itself_is_asked_once_until_it_is_late() {
 }
 
 #[tokio::test]
+async fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
+    let server = RedisServer::start();
+    let [holder, first, second, reader] = [(); 4].map(|()| Party::at(&server));
+    for leaves in [false, true] {
+        let held = holder.takes(Mode::Shared).await;
+        let (one, two) = (first.since(1), second.since(2));
+        let three = reader.since(3).shared();
+        first.busy(one).await;
+        second.busy(two).await;
+        reader.busy(three).await;
+        first.is_to_show_itself(one).await;
+        nobody_else_is_to_show_itself(&server);
+        if leaves {
+            first.leaves(one).await;
+        } else {
+            holder.releases(&held).await;
+            first.hears_its_turn(one).await;
+            let (held, grant) = first.granted(one).await;
+            first.makes_shared(&held, &grant).await;
+        }
+        second.hears_soon(two).await;
+        reader.busy(three).await;
+        second.is_to_show_itself(two).await;
+        second.leaves(two).await;
+        reader.granted(three).await;
+        server.command(&["FLUSHALL"]);
+    }
+}
+
+#[tokio::test]
 async fn who_comes_in_first_where_a_lock_was_made_shared_calls_the_others_once() {
     let server = RedisServer::start();
     let parties: Vec<Party> = (0..22).map(|_| Party::at(&server)).collect();

@@ -26,6 +26,17 @@ impl Queue {
         entries.any(|(it, entry)| it.waiter == waiter && entry.mode != Mode::Shared)
     }
 
+    /// Whether this waiter is the first, and wants the lock alone.
+    pub(in crate::memory) fn is_first_alone(&self, waiter: Owner) -> bool {
+        let first = self.entries.first_key_value();
+        first.is_some_and(|(it, entry)| it.waiter == waiter && entry.mode == Mode::Exclusive)
+    }
+
+    /// Whoever kept others out is not there any more: the next one was not asked to show itself yet.
+    pub(in crate::memory) fn ask_anew(&mut self) {
+        self.shows = None;
+    }
+
     /// Whether one who wants no share, and is there, stands before `ticket`: later readers do not
     /// overtake it.
     pub(in crate::memory) fn keeps_reader_out(

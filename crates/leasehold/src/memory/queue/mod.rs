@@ -27,7 +27,7 @@ pub(super) struct Queue {
     /// When that lapses which was kept for a client, or asked of it; until the client is heard of.
     offered: BTreeMap<ClientId, BootInstant>,
     gap: Option<BootInstant>,
-    /// Until when nobody else is asked to show itself.
+    /// Until when nobody else is asked to show itself, as long as the one that was keeps its place.
     shows: Option<BootInstant>,
     /// When the entries and offers are forgotten unless somebody asks.
     kept_until: Option<BootInstant>,

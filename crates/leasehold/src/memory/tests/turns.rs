@@ -186,6 +186,36 @@ fn a_writer_is_asked_once_a_second_whether_it_is_there_and_readers_learn_when_it
 }
 
 #[test]
+fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
+    let another = || {
+        let mut bench = Bench::held(reader(1), &[writer(2), writer(3)]);
+        bench.waits(reader(4));
+        assert_eq!(bench.heard(), [at_once(writer(2))]);
+        bench
+    };
+    let next = [at_once(writer(3)), soon(reader(4), RESERVATION)];
+
+    let mut bench = another();
+    bench.frees(reader(1));
+    bench.gets(writer(2));
+    bench.heard();
+    let shared = writer(2).claim().with_mode(Mode::Shared);
+    bench.step(|slot, step| slot.renew(&shared, step));
+    assert_eq!(bench.heard(), next, "its lock was made shared");
+
+    let mut bench = another();
+    bench.leaves(writer(2));
+    let heard = bench.heard();
+    assert!(heard.ends_with(&next), "{heard:?}");
+
+    let mut bench = another();
+    bench.leaves(writer(3));
+    bench.heard();
+    bench.waits(reader(4));
+    assert_eq!(bench.heard(), [], "who was asked is there still");
+}
+
+#[test]
 fn the_first_reader_calls_those_up_to_the_next_writer() {
     let mut bench = Bench::held(
         writer(1),
