@@ -47,7 +47,8 @@ local function is_kept_out()
     behind, left = true, sooner(nil, client_of(entry), now)
     return 'stop'
   end)
-  if somebody_is_gone and not behind then
+  if somebody_is_gone then
+    -- Also where the next one keeps this reader out: others stand between the two.
     call_readers(now, mine)
   end
   return behind, left

@@ -6,7 +6,8 @@ use leasehold::{Attempt, Mode, RESERVATION};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use super::party::{
-    Party, QUEUE, Waiting, is_granted, nobody_else_is_to_show_itself, nobody_is_called_again,
+    OFFERED, Party, QUEUE, Waiting, is_granted, nobody_else_is_to_show_itself,
+    nobody_is_called_again,
 };
 use crate::support::{busy, granted, value};
 
@@ -99,6 +100,27 @@ async fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
         reader.granted(three).await;
         server.command(&["FLUSHALL"]);
     }
+}
+
+#[tokio::test]
+async fn readers_between_a_writer_that_is_gone_and_the_next_are_called_whoever_asks() {
+    let server = RedisServer::start();
+    let [holder, dead, near, writer, far] = [(); 5].map(|()| Party::at(&server));
+    holder.takes(Mode::Shared).await;
+    let (one, two) = (dead.since(1), near.since(2).shared());
+    let (three, four) = (writer.since(3), far.since(4).shared());
+    dead.busy(one).await;
+    near.busy(two).await;
+    writer.busy(three).await;
+    for late in [&dead.client.id.to_string(), "shows"] {
+        let set = server.command(&["ZADD", OFFERED, "XX", "CH", "1", late]);
+        assert_eq!(set, Reply::Integer(1), "{late}");
+    }
+    far.busy(four).await;
+    near.hears_its_turn(two).await;
+    writer.is_to_show_itself(three).await;
+    near.granted(two).await;
+    assert_eq!(near.queue().await, [three.ticket, four.ticket]);
 }
 
 #[tokio::test]

@@ -45,17 +45,19 @@ impl Queue {
         step: &mut Step<'_>,
     ) -> bool {
         let is_other = |(_, entry): &(&Ticket, &Entry)| entry.mode != Mode::Shared;
-        let mut somebody_is_gone = false;
+        let (mut is_kept_out, mut somebody_is_gone) = (false, false);
         while let Some((&other, _)) = self.entries.range(..ticket).find(is_other) {
-            if !matches!(self.show(other, step), Sight::Gone) {
-                return true;
+            is_kept_out = !matches!(self.show(other, step), Sight::Gone);
+            if is_kept_out {
+                break;
             }
             somebody_is_gone = true;
         }
         if somebody_is_gone {
+            // Also where the next one keeps this reader out: others stand between the two.
             self.call_readers(Some(ticket), step);
         }
-        false
+        is_kept_out
     }
 
     /// Tells the readers up to the first writer, but not the one that asks, that they may join. They

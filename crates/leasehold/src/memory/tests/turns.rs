@@ -216,6 +216,19 @@ fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
 }
 
 #[test]
+fn readers_between_a_writer_that_is_gone_and_the_next_are_called_whoever_asks() {
+    let waiting = [writer(2), reader(3), reader(4), writer(5)];
+    let mut bench = Bench::held(reader(1), &waiting);
+    bench.pass(RESERVATION);
+    bench.waits(reader(6));
+    let called = [at_once(writer(5)), turn(reader(3)), turn(reader(4))];
+    assert_eq!(bench.heard(), called);
+    bench.gets(reader(4));
+    bench.gets(reader(3));
+    assert_eq!(bench.line(), [5, 6]);
+}
+
+#[test]
 fn the_first_reader_calls_those_up_to_the_next_writer() {
     let mut bench = Bench::held(
         writer(1),
