@@ -119,6 +119,12 @@ impl Machine {
         self.0.jumped.notify_waiters();
     }
 
+    /// Whether its clock of spans ever stood still.
+    pub(crate) fn is_behind(&self) -> bool {
+        let state = self.state();
+        state.frozen.is_some() || state.missed > Duration::ZERO
+    }
+
     pub(crate) fn is_awake(&self) -> bool {
         self.0.awake.is_open()
     }
@@ -263,6 +269,7 @@ mod tests {
             let ((), woke_at) = tokio::join!(sleeping, waking);
             let stood = if frozen { 0 } else { 1_000 };
             assert_eq!(woke_at.since(began), Duration::from_millis(stood));
+            assert_eq!(machine.is_behind(), frozen);
             let passed = machine.wall().as_micros() - wall.as_micros();
             assert_eq!(passed, if frozen { 1_100_000 } else { 1_000_000 });
         }

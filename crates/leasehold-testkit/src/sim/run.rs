@@ -212,13 +212,11 @@ async fn probe(world: &World, chance: &Chance) {
     }
     let veteran = world.living().into_iter().find(|peer| !peer.is_outsider);
     let guest = world.add_client(false).await;
-    // Members that restarted unnoticed are old enough only some time after somebody noticed.
+    // Members that restarted unnoticed are old enough only some time after somebody noticed; and after
+    // the client itself did whose clocks stood still: to it they restarted before it saw them last.
+    let looks = |peer: &&Peer| !world.plan.has(FaultClass::Idle) || peer.machine.is_behind();
     let mut awake = vec![&guest];
-    awake.extend(
-        veteran
-            .as_ref()
-            .filter(|_| !world.plan.has(FaultClass::Idle)),
-    );
+    awake.extend(veteran.as_ref().filter(looks));
     for _ in 0..2 {
         for peer in &awake {
             let lock = peer.client.lock("probe").ttl(Plan::TTLS[0]);
