@@ -7,6 +7,7 @@ use super::Violation;
 use super::company::may_stand_together;
 use super::gathering::gathered;
 use super::queues::Queues;
+use super::shows::Shows;
 use super::spans::{Span, spans};
 use super::waits::{Asking, askings};
 use crate::sim::execution::{Execution, Stand};
@@ -20,11 +21,12 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let (spans, askings, gathered) = (spans(events), askings(events), gathered(events));
     let held: BTreeMap<Hold, &Span> = spans.iter().map(|span| (span.hold, span)).collect();
     let mut queues = Queues::default();
-    let mut company = Company::default();
+    let (mut company, mut shows) = (Company::default(), Shows::default());
     let mut violations = Vec::new();
     for event in events {
         queues.see(event);
         company.see(event, &held);
+        shows.see(event);
         let (hold, what) = match event.what {
             What::Ended { hold, .. } => (hold, "gave it back"),
             What::Granted { hold, .. } => (hold, "shares it"),
@@ -42,7 +44,12 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         if !opens || !queues.is_calm() {
             continue;
         }
-        let late = event.at + free_max(events, event.at);
+        let is_seen = |client, died| {
+            let of_key = askings.iter().filter(|it| it.key == span.key);
+            let mut theirs = of_key.filter(|it| it.client == client && queues.on_majority(it));
+            theirs.any(|it| shows.is_seen(it, died, event.at))
+        };
+        let late = event.at + free_max(events, event.at, is_seen);
         let next = spans.iter().filter(|it| it.key == span.key);
         let next = next.map(|it| (it.mode, it.granted));
         let of_sets = gathered.iter().filter(|it| it.key == span.key);
@@ -156,19 +163,23 @@ impl Company {
     }
 }
 
-/// How long the lock may be free that was given back at `at`.
-fn free_max(events: &[Event], at: Duration) -> Duration {
+/// How long the lock may be free that was given back at `at`. Who shares it and is kept out by one that
+/// died, but is taken for one that was seen, has to wait until that one is asked once more.
+fn free_max(events: &[Event], at: Duration, is_seen: impl Fn(usize, Duration) -> bool) -> Duration {
     let soon = |event: &&Event| event.at <= at + AT_ONCE;
     // Who died before all was set right is known to be dead.
     let is_cleared = |event: &Event| matches!(event.what, What::Cleared);
     let cleared = events.iter().position(is_cleared).unwrap_or(0);
     let dead = events[cleared..].iter().filter(soon);
     // Its waiters may be told, and heard, until the servers know; then they are passed over.
-    let dead = dead.filter(|event| match event.what {
-        What::Crashed { killed, .. } => !killed || event.at + NOTICED >= at,
-        _ => false,
+    let seconds = dead.map(|event| match event.what {
+        What::Crashed { client, killed } => {
+            let is_known = killed && event.at + NOTICED < at;
+            u32::from(!is_known) + u32::from(is_seen(client, event.at))
+        }
+        _ => 0,
     });
-    AT_ONCE + RESERVATION * dead.count() as u32
+    AT_ONCE + RESERVATION * seconds.sum::<u32>()
 }
 
 /// What messages take, a moment for those who poll, and a second attempt.

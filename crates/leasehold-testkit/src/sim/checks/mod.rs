@@ -24,6 +24,7 @@ mod unknown;
 mod invented;
 mod majorities;
 mod queues;
+mod shows;
 mod spans;
 mod waits;
 
