@@ -215,12 +215,12 @@ impl Waits {
         }
     }
 
-    /// The wait was granted the lock. What members told it while that was being decided is a hand-over
-    /// that came late, as what they tell from now on.
-    pub(crate) fn granted(&self, vigil: &Arc<Vigil>) {
+    /// The wait was granted the lock, and holds it. What members told it while that was being decided
+    /// is a hand-over that came late, as what they tell from now on.
+    pub(crate) fn granted(&self, vigil: &Vigil) {
         self.state().vigils.granted(vigil);
-        for (member, held) in vigil.handed_over_late() {
-            self.run(Errand::TakeToo(member, held, Arc::clone(vigil)));
+        for (member, turn) in vigil.turns() {
+            self.hear(member, turn);
         }
     }
 
@@ -249,13 +249,9 @@ impl Waits {
             (Concern::Over, ..) => Errand::PassOn(member, hint),
             _ => return true,
         };
-        self.run(errand);
-        true
-    }
-
-    fn run(&self, errand: Errand) {
         // Without anybody to run it the quorum is gone; the reservation lapses.
         let _ = self.errands.send(errand);
+        true
     }
 
     /// Nothing is heard from a member any more.

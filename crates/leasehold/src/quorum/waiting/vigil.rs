@@ -11,7 +11,7 @@ use crate::fence::Fence;
 use crate::key::Key;
 use crate::owner::Owner;
 use crate::permits::Slot;
-use crate::queue::{Departure, Hint, Ticket, Turn};
+use crate::queue::{Departure, Hint, Ticket, Turn, Word};
 use crate::quorum::slots::Sayings;
 use crate::quorum::waiting::board::Board;
 
@@ -212,16 +212,18 @@ impl Vigil {
         true
     }
 
-    /// What is held, and the members that refused it and hand it over since.
-    pub(super) fn handed_over_late(&self) -> Vec<(usize, Held)> {
-        let held = self.stage().held.clone();
-        let kept = held.iter().flat_map(|held| {
-            let board = self.board.borrow();
-            let kept = board.kept().filter(|(_, slot)| !held.is_another(*slot));
-            kept.map(|(member, _)| (member, held.clone()))
-                .collect::<Vec<_>>()
-        });
-        kept.collect()
+    /// What was heard while the last attempt was under way, of members that had refused it by then: they
+    /// keep the lock for this wait, and do not say so again.
+    pub(super) fn turns(&self) -> Vec<(usize, Hint)> {
+        let hint = |slot| Hint {
+            key: self.key.clone(),
+            waiter: self.ticket.waiter,
+            word: Word::YourTurn,
+            slot,
+        };
+        let board = self.board.borrow();
+        let turns = board.turns().map(|(member, slot)| (member, hint(slot)));
+        turns.collect()
     }
 
     /// Whether it may stand in a member's queue.

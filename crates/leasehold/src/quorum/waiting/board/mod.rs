@@ -35,6 +35,8 @@ struct Seat {
     queued: bool,
     /// Since when it says that it is this waiter's turn.
     told: Option<BootInstant>,
+    /// Since when it says so unasked, and not by a refusal that names another permit.
+    hinted: Option<BootInstant>,
     /// The permit that it told the waiter of.
     named: Option<Slot>,
     /// The permits that it would have granted instead of the one that was wanted.
@@ -83,6 +85,7 @@ impl Board {
         self.random = random;
         for seat in &mut self.seats {
             seat.told = None;
+            seat.hinted = None;
             seat.wanted = None;
             seat.named = None;
             seat.free = Slots::default();
@@ -113,6 +116,7 @@ impl Board {
     pub(super) fn granted(&mut self, member: usize) {
         let seat = &mut self.seats[member];
         seat.queued = false;
+        seat.hinted = None;
         seat.wanted = None;
         seat.until = None;
     }
@@ -148,6 +152,7 @@ impl Board {
         match word {
             Word::YourTurn => {
                 seat.told.get_or_insert(now);
+                seat.hinted.get_or_insert(now);
                 seat.named = slot;
             }
             Word::Soon { remaining } if remaining.is_zero() => {
@@ -169,12 +174,12 @@ impl Board {
         self.seats[member].queued
     }
 
-    /// The members that keep the lock for this waiter, and the permit where it is one: told since the
-    /// last attempt began, and not by its refusal.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (usize, Option<Slot>)> {
+    /// The members that said since the last attempt began that it is this waiter's turn, and did not
+    /// grant it; with the permit that each named.
+    pub(super) fn turns(&self) -> impl Iterator<Item = (usize, Option<Slot>)> {
         let seats = self.seats.iter().enumerate();
-        let is_kept = |seat: &Seat| seat.queued && seat.told.is_some() && seat.free.is_empty();
-        seats.filter_map(move |(member, seat)| is_kept(seat).then_some((member, seat.named)))
+        let told = seats.filter(|(_, seat)| seat.hinted.is_some());
+        told.map(|(member, seat)| (member, seat.named))
     }
 
     /// The place that a majority of members gives at most, where so many have said it.
