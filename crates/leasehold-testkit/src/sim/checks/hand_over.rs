@@ -1,16 +1,15 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold::{Mode, Owner, RESERVATION};
+use leasehold::{Mode, RESERVATION};
 
 use super::Violation;
-use super::company::may_stand_together;
+use super::company::{Company, may_stand_together};
 use super::gathering::gathered;
 use super::queues::Queues;
 use super::shows::Shows;
 use super::spans::{Span, spans};
 use super::waits::{Asking, askings};
-use crate::sim::execution::{Execution, Stand};
 use crate::sim::history::{Event, Hold, Manner, What};
 
 /// I8: a lock that is given back while nothing is in the way, and somebody is queued for it on a
@@ -96,71 +95,6 @@ fn must_wait(asking: &Asking, askings: &[Asking], at: Duration) -> bool {
         Manner::Limited | Manner::Patient => it.asked <= since + CLOCKS_PART,
     };
     open.any(|it| other_mode(it) && is_before(it))
-}
-
-/// The leases at each server beside which others may come to stand.
-#[derive(Default)]
-struct Company {
-    stands: BTreeMap<(usize, usize), Vec<Stand>>,
-    /// They may still stand, but are as good as freed.
-    given_back: BTreeSet<Owner>,
-    /// They are shared, or about to be.
-    downgraded: BTreeSet<Owner>,
-}
-
-impl Company {
-    fn see(&mut self, event: &Event, held: &BTreeMap<Hold, &Span>) {
-        match &event.what {
-            What::Executed(Execution {
-                server,
-                key,
-                after: stands,
-                ..
-            })
-            | What::Holds {
-                server,
-                key,
-                stands,
-            } => {
-                self.stands.insert((*server, *key), stands.clone());
-            }
-            What::Downgraded { hold } => {
-                self.downgraded
-                    .extend(held.get(hold).map(|span| span.owner));
-            }
-            What::Ended { hold, .. } => {
-                self.given_back
-                    .extend(held.get(hold).map(|span| span.owner));
-            }
-            _ => {}
-        }
-    }
-
-    /// The modes in which a key is held at each server. What is held alone beside a lock that is given
-    /// back or shared is left of a failed attempt, and keeps nobody out.
-    fn modes(&self, key: usize, at: Duration) -> impl Iterator<Item = Vec<Mode>> {
-        let of_key = self.stands.iter().filter(move |((_, it), _)| *it == key);
-        of_key.map(move |(_, stands)| {
-            let standing = stands
-                .iter()
-                .filter(|it| at < it.until && !self.given_back.contains(&it.owner));
-            let modes = standing.map(|it| {
-                let is_shared = self.downgraded.contains(&it.owner);
-                if is_shared { Mode::Shared } else { it.mode }
-            });
-            modes.filter(|mode| *mode != Mode::Exclusive).collect()
-        })
-    }
-
-    fn stands(&self, key: usize, at: Duration) -> bool {
-        self.modes(key, at).any(|modes| !modes.is_empty())
-    }
-
-    fn lets_in(&self, asking: &Asking, at: Duration) -> bool {
-        let together =
-            |modes: Vec<Mode>| may_stand_together(&[&modes[..], &[asking.mode]].concat());
-        self.modes(asking.key, at).all(together)
-    }
 }
 
 /// How long the lock may be free that was given back at `at`. Who shares it and is kept out by one that
