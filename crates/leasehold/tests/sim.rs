@@ -6,10 +6,8 @@ use leasehold_testkit::sim::{Faults, run, run_all};
 fn a_thousand_worlds_keep_every_invariant() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let summary = run_all(0..WORLDS, Faults::all(), threads);
-    let is_open = |seed: &u64| OPEN.contains(seed);
-    let mut broken = summary.broken.iter().map(|outcome| outcome.seed);
     assert!(
-        summary.panicked.is_empty() && broken.all(|seed| is_open(&seed)),
+        summary.panicked.is_empty() && summary.broken.is_empty(),
         "{summary}"
     );
     // Else nothing was contended for, and nothing shown.
@@ -23,9 +21,8 @@ fn a_thousand_worlds_keep_every_invariant() {
 
 const WORLDS: u64 = 1_000;
 
-/// Known to break an invariant (CONTRIBUTING.md says which, and why): to be mended, and taken out here.
-const OPEN: [u64; 1] = [561];
-const OPEN_WITHOUT_FAULTS: [u64; 1] = [18];
+/// Nothing excuses what goes wrong in these, so each shows more than one with faults.
+const WORLDS_WITHOUT_FAULTS: u64 = 300;
 
 #[test]
 fn a_seed_is_one_history() {
@@ -37,12 +34,11 @@ fn a_seed_is_one_history() {
 
 #[test]
 fn worlds_without_faults_grant_and_free_at_once() {
-    let summary = run_all(0..20, Faults::NONE, 1);
-    let mut broken = summary.broken.iter().map(|outcome| outcome.seed);
-    let is_open = |seed: &u64| OPEN_WITHOUT_FAULTS.contains(seed);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let summary = run_all(0..WORLDS_WITHOUT_FAULTS, Faults::NONE, threads);
     assert!(
-        summary.panicked.is_empty() && broken.all(|seed| is_open(&seed)),
+        summary.panicked.is_empty() && summary.broken.is_empty(),
         "{summary}"
     );
-    assert!(summary.grants.all > 100, "{summary}");
+    assert!(summary.grants.all > WORLDS_WITHOUT_FAULTS * 5, "{summary}");
 }
