@@ -60,7 +60,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
 fn came_together(earlier: &Asking, later: &Asking) -> bool {
     let busy = [Named::Busy, Named::Unknown(ErrorKind::Busy)];
     let came = match earlier.outcome {
-        Some(Outcome::Granted) => true,
+        Some(Outcome::Granted | Outcome::GivenUp) => true,
         Some(Outcome::Denied(named)) => busy.contains(&named),
         _ => false,
     };
@@ -168,6 +168,7 @@ mod tests {
                 granted(second, 1, 9_000),
                 denied(Named::Busy),
                 denied(Named::Unknown(ErrorKind::Busy)),
+                event(second, What::Cancelled { hold: 1 }),
             ];
             ends.map(|end| {
                 let events = [
@@ -181,10 +182,10 @@ mod tests {
             })
         };
         let (alone, shared) = (Mode::Exclusive, Mode::Shared);
-        assert_eq!(passed(shared, shared, 3_500), [0; 3]);
-        assert_eq!(passed(shared, shared, 3_501), [1; 3]);
-        assert_eq!(passed(alone, shared, 3_001), [1; 3]);
-        assert_eq!(passed(shared, alone, 3_001), [1; 3]);
+        assert_eq!(passed(shared, shared, 3_500), [0; 4]);
+        assert_eq!(passed(shared, shared, 3_501), [1; 4]);
+        assert_eq!(passed(alone, shared, 3_001), [1; 4]);
+        assert_eq!(passed(shared, alone, 3_001), [1; 4]);
     }
 
     #[test]
