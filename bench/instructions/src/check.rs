@@ -20,7 +20,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         let mut counted = repeatedly(path, options.repeat)?;
         let mut verdict = book.judge(path, counted.median);
         if verdict == Some(Verdict::Slower) {
-            // What makes a count greater by chance does so rarely; what the code does it does again.
+            // What makes a count greater by chance, as threads that meet otherwise, does so now and then; what the
+            // code does it does again.
             counted = repeatedly(path, AGAIN)?;
             verdict = book.judge(path, counted.least);
         }
@@ -49,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 }
 
 /// How often a path is counted again that seems to be slower.
-const AGAIN: usize = 3;
+const AGAIN: usize = 10;
 
 fn show_profile(path: &Path) -> Result<(), String> {
     let file = profile(path)?;
