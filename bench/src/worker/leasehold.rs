@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Client, Error, Guard, Lock, Quorum};
+use leasehold::{Client, ClientBuilder, Error, Guard, Lock, Quorum};
 use leasehold_redis::RedisMember;
 
 use super::Handle;
@@ -14,17 +14,24 @@ pub(super) struct Waiter(Lock);
 /// All waiters are tasks of one program: one client.
 pub(super) async fn shared(task: &Task) -> Result<Vec<Waiter>, String> {
     form(task).await?;
-    let client = client(task)?;
-    Ok(task
-        .keys()
-        .map(|key| Waiter(client.lock(key).ttl(TTL)))
-        .collect())
+    Ok(waiters(&builder(task)?.build(), task))
+}
+
+/// The same, with the client on the thread of its callers.
+pub(super) async fn here(task: &Task) -> Result<Vec<Waiter>, String> {
+    form(task).await?;
+    Ok(waiters(&builder(task)?.on_current_runtime().build(), task))
+}
+
+fn waiters(client: &Client, task: &Task) -> Vec<Waiter> {
+    let waiter = |key| Waiter(client.lock(key).ttl(TTL));
+    task.keys().map(waiter).collect()
 }
 
 /// Each waiter is a client of its own, with its own connections, as if it were another program.
 pub(super) async fn each(task: &Task) -> Result<Vec<Waiter>, String> {
     form(task).await?;
-    let waiter = |key| Ok(Waiter(client(task)?.lock(key).ttl(TTL)));
+    let waiter = |key| Ok(Waiter(builder(task)?.build().lock(key).ttl(TTL)));
     task.keys().map(waiter).collect()
 }
 
@@ -36,10 +43,10 @@ async fn form(task: &Task) -> Result<(), String> {
     }
 }
 
-fn client(task: &Task) -> Result<Client, String> {
+fn builder(task: &Task) -> Result<ClientBuilder, String> {
     Ok(match task.urls().as_slice() {
-        [url] => Client::new(RedisMember::new(url).map_err(text)?),
-        urls => Client::new(quorum(urls)?),
+        [url] => Client::builder(RedisMember::new(url).map_err(text)?),
+        urls => Client::builder(quorum(urls)?),
     })
 }
 

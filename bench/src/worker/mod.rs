@@ -59,6 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     LocalSet::new().block_on(&runtime, async {
         match part.as_str() {
             "leasehold" => obey(leasehold::shared(&task).await?, &task).await,
+            "leasehold-here" => obey(leasehold::here(&task).await?, &task).await,
             "leasehold-each" => obey(leasehold::each(&task).await?, &task).await,
             "rslock" => obey(rslock::handles(&task)?, &task).await,
             "redlock" => obey(redlock::handles(&task)?, &task).await,
