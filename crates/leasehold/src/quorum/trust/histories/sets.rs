@@ -1,6 +1,7 @@
 //! Sets that are formed, changed and mistaken.
 
 use super::*;
+use crate::quorum::trust::claims::always_meet;
 
 #[test]
 fn a_set_that_stands_counts_at_once_for_a_new_client() {
@@ -252,4 +253,27 @@ fn who_was_not_told_yet_of_a_change_goes_on() {
     for place in [1, 2] {
         assert_eq!(client.counts(place, world.ours(), None), Ok(()));
     }
+}
+
+#[test]
+fn a_set_that_is_being_formed_claims_nobody() {
+    let mut world = with_another_set(&[0, 2, 3], 0);
+    // This one was given the card of its own set first, so the other set is never formed.
+    let asked_first = world.servers[2].card.as_mut().unwrap();
+    (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 0);
+    let client = client_of(&world, &[0, 1, 2]);
+    let steps = client.card_steps(&mut || unreachable!());
+    let is_formed =
+        |step: &CardStep| matches!(step, CardStep::Write(2, edit) if edit.generation == 1);
+    assert!(steps.iter().any(is_formed), "{steps:?}");
+}
+
+#[test]
+fn sets_that_differ_by_one_member_always_meet() {
+    let meet = |list: &[usize]| always_meet(&set_of(&[0, 1, 2, 3, 4]), &set_of(list));
+    assert!(meet(&[0, 1, 2, 3, 4]));
+    assert!(meet(&[0, 1, 2, 3]));
+    assert!(meet(&[0, 1, 2, 3, 4, 5]));
+    assert!(!meet(&[0, 1, 2, 3, 5]));
+    assert!(!meet(&[0, 1, 2]));
 }
