@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::{Attempt, Claim, ErrorKind, GuardState, Key, LostReason, MemoryStore, Store};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Call, Fault, FaultyMember};
 
-use crate::scene::{Scene, TTL, WAIT, client, take};
+use crate::scene::{Scene, TTL, WAIT, client, quorum_of, take};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -200,6 +200,32 @@ async fn what_was_put_back_is_freed_with_the_lock() {
     for store in &scene.stores {
         assert!(is_free_at(store, "x").await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_where_it_could_not_be_asked_for_is_freed_with_the_lock() {
+    let scene = Scene::quorum(3);
+    let elsewhere = [0, 1, 2].map(|n| MemoryStore::member(format!("m{n}"), scene.ambient.clone()));
+    let members = elsewhere
+        .each_ref()
+        .map(|store| FaultyMember::new(store.clone(), scene.ambient.clone()));
+    let limits = quorum_of(&members, &scene.ambient).max_ttl(Duration::from_secs(30));
+    limits.init().await.unwrap();
+    let own = scene.stores[2].snapshot();
+    scene.stores[2].restart_from(&elsewhere[2].snapshot());
+    let client = scene.other_client();
+    let guard = client.lock("x").acquire().await.unwrap();
+    assert!(is_free_at(&scene.stores[2], "x").await, "of other limits");
+    scene.stores[2].restart_from(&own);
+    while is_free_at(&scene.stores[2], "x").await {
+        scene.pass(SECOND).await;
+        // A member that stood in the way is looked at again when a lock is asked for.
+        take(&client, "another").await;
+        assert!(guard.is_valid());
+    }
+    guard.release().await.unwrap();
+    scene.pass(SECOND).await;
+    assert!(is_free_at(&scene.stores[2], "x").await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -92,6 +92,7 @@ fn a_turn_that_is_told_while_the_grant_is_decided_is_taken_too() {
     };
     vigil.hear(1, &turn, &ambient);
     vigil.begin(&ambient);
+    vigil.hear(2, &turn, &ambient);
     let granted = || Ok(Attempt::Granted(Grant::new(Fence::new(1).unwrap())));
     for (member, answer) in [Ok(Attempt::Busy(Busy::default())), granted(), granted()]
         .into_iter()

@@ -145,6 +145,26 @@ async fn a_member_that_hands_over_while_the_others_are_asked_is_taken_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_refused_and_is_taken_late_is_freed_there_too() {
+    let scene = Scene::quorum(3);
+    let claim = held_by_hand(&scene).await;
+    let waiter = scene.other_client();
+    let asking = leasehold::background::spawn(waiter.lock("line").acquire());
+    scene.settle().await;
+    // Its refusal is still on the way when it hands the lock over.
+    scene.members[2].set(Fault::Slow(Duration::from_millis(50)));
+    free_at(&scene, &claim, [0, 1]).await;
+    let guard = asking.await.unwrap().unwrap();
+    free_at(&scene, &claim, [2]).await;
+    scene.pass(Duration::from_millis(200)).await;
+    let holders = scene.stores[2].holders(&claim.key).await.unwrap();
+    assert_eq!(holders[0].owner, Some(guard.owner()));
+    guard.release().await.unwrap();
+    scene.pass(Duration::from_millis(200)).await;
+    assert_nothing_left(&scene).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_made_shared_is_taken_late_in_shared_mode() {
     let scene = Scene::quorum(3);
     let claim = held_by_hand(&scene).await;
