@@ -5,8 +5,15 @@ use crate::subject::{BOUND, LEASEHOLD, Subject};
 
 /// The delays are those at which each library handed over fastest in a search of its own: a shorter
 /// one only costs more.
-const SUBJECTS: [Subject; 13] = [
+const SUBJECTS: [Subject; 14] = [
     Subject::new(Bound, "BLPOP, bare sockets", Own("bare"), "default", One),
+    Subject::new(
+        Bound,
+        "SET, bare sockets",
+        Own("bare-quorum"),
+        "default",
+        Any,
+    ),
     Subject::new(Bound, BOUND, Own("bare-crate"), "default", One),
     Subject::new(Ours, LEASEHOLD, Own("leasehold"), "default", Any),
     Subject::new(

@@ -3,6 +3,7 @@
 //! run on as many as the settings say.
 
 mod bare;
+mod bare_quorum;
 mod crates;
 mod cycle;
 mod leasehold;
@@ -64,6 +65,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             "rslock" => obey(rslock::handles(&task)?, &task).await,
             "redlock" => obey(redlock::handles(&task)?, &task).await,
             "bare" => obey(bare::handles(&task).await?, &task).await,
+            "bare-quorum" => obey(bare_quorum::handles(&task).await?, &task).await,
             "bare-crate" => obey(crates::poppers(&task).await?, &task).await,
             "crate-all" => obey(crates::all(&task).await?, &task).await,
             "crate-majority" => obey(crates::majority(&task).await?, &task).await,
