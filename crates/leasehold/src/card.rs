@@ -36,6 +36,14 @@ impl MemberSet {
             clock_tolerance: whole(clock_tolerance),
         }
     }
+
+    /// Whether each majority of one set has a member in common with each majority of the other.
+    pub fn always_meets(&self, other: &Self) -> bool {
+        let joining = other.ids.iter().filter(|id| !self.ids.contains(id));
+        let all = self.ids.len() + joining.count();
+        let majority = |set: &Self| set.ids.len() / 2 + 1;
+        majority(self) + majority(other) > all
+    }
 }
 
 impl fmt::Display for MemberSet {
@@ -166,6 +174,16 @@ impl Card {
     /// Whether all members of the set have had its card at one time.
     pub fn is_formed(&self) -> bool {
         self.generation > 0
+    }
+
+    /// Whether by this card the member `id` belongs to a set that could grant a lock beside `ours`, which has
+    /// it, too: two sets whose majorities need not meet must not both have a member. Not by a card that is
+    /// older than `generation`, that of `ours`: its member may have missed that the set was changed.
+    pub fn claims(&self, id: &MemberId, ours: &MemberSet, generation: u64) -> bool {
+        self.is_formed()
+            && self.generation >= generation
+            && self.set.ids.contains(id)
+            && !self.set.always_meets(ours)
     }
 
     /// The card's mark.

@@ -35,7 +35,7 @@ pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
     };
     findings.extend(clock(scene, server));
     findings.extend(same_server(scene, place));
-    findings.extend(card(scene, server));
+    findings.extend(card(scene, place));
     if !scene.is_unformed {
         // Before it is formed no server counts, and none can be lost.
         findings.push(counts(server, &findings));
@@ -210,7 +210,8 @@ fn same_server(scene: &Scene, place: usize) -> Option<Finding> {
     })
 }
 
-fn card(scene: &Scene, server: &Server) -> Option<Finding> {
+fn card(scene: &Scene, place: usize) -> Option<Finding> {
+    let server = &scene.servers[place];
     let presence = server.presence()?;
     match (&presence.card, scene.is_set()) {
         (None, false) => None,
@@ -241,6 +242,9 @@ fn card(scene: &Scene, server: &Server) -> Option<Finding> {
             "nothing: the next client that takes a lock gives it one",
         )),
         (Some(card), true) if card.set == scene.set => {
+            if let Some(claimed) = claimed(scene, place, card.generation) {
+                return Some(claimed);
+            }
             let text = format!("generation {} of {}", card.generation, card.set);
             Some(Finding::green("card", text))
         }
@@ -254,6 +258,30 @@ fn card(scene: &Scene, server: &Server) -> Option<Finding> {
             "give all clients the list and limits of the card; leasehold members changes them",
         )),
     }
+}
+
+/// Whether the card of another server puts this one into another set.
+fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
+    let id = &scene.servers[place].id;
+    let others = scene.servers.iter().enumerate();
+    let mut others = others.filter(|(other, _)| *other != place);
+    let (by, theirs) = others.find_map(|(_, other)| {
+        let theirs = other.card()?;
+        let claims = theirs.claims(id, &scene.set, generation);
+        claims.then_some((&other.id, theirs))
+    })?;
+    Some(Finding::red(
+        "card",
+        format!(
+            "it is in two sets: by its card (generation {generation}) in this one, by that of {by} \
+             (generation {}) in {}",
+            theirs.generation, theirs.set
+        ),
+        "both could grant the same lock: it counts for neither",
+        format!(
+            "stop the clients of the wrong set; if that is the one of {by}: DEL leasehold:card there"
+        ),
+    ))
 }
 
 fn counts(server: &Server, others: &[Finding]) -> Finding {

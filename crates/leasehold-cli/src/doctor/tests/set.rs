@@ -146,6 +146,31 @@ fn a_card_that_differs_is_red_with_both() {
 }
 
 #[test]
+fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
+    let of_others = |ids: [&str; 3], generation| {
+        let mut three = scene(3);
+        let mut theirs = set(3, 60);
+        theirs.ids = ids.map(MemberId::new).to_vec();
+        let found = three.servers[2].found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().card = Some(card(theirs, generation));
+        three
+    };
+    let findings = of_first(&of_others(["a", "c", "x"], 1));
+    let text = &finding(&findings, "card", Red).found;
+    assert!(
+        text.contains("in two sets") && text.contains("that of c (generation 1) in a,c,x"),
+        "{text}"
+    );
+    assert!(
+        remedy(&findings, "card", Red).ends_with("that is the one of c: DEL leasehold:card there")
+    );
+    // A server that it does not name, and one whose card is the newer one, are in one set.
+    finding(&of_server(&of_others(["a", "c", "x"], 1), 1), "card", Green);
+    finding(&of_first(&of_others(["c", "x", "y"], 1)), "card", Green);
+    finding(&of_first(&of_others(["a", "c", "x"], 0)), "card", Green);
+}
+
+#[test]
 fn cards_of_two_generations_are_yellow() {
     let mut three = scene(3);
     let found = three.servers[1].found.as_mut().unwrap();

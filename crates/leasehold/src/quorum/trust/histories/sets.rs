@@ -1,7 +1,6 @@
 //! Sets that are formed, changed and mistaken.
 
 use super::*;
-use crate::quorum::trust::claims::always_meet;
 
 #[test]
 fn a_set_that_stands_counts_at_once_for_a_new_client() {
@@ -270,7 +269,7 @@ fn a_set_that_is_being_formed_claims_nobody() {
 
 #[test]
 fn sets_that_differ_by_one_member_always_meet() {
-    let meet = |list: &[usize]| always_meet(&set_of(&[0, 1, 2, 3, 4]), &set_of(list));
+    let meet = |list: &[usize]| set_of(&[0, 1, 2, 3, 4]).always_meets(&set_of(list));
     assert!(meet(&[0, 1, 2, 3, 4]));
     assert!(meet(&[0, 1, 2, 3]));
     assert!(meet(&[0, 1, 2, 3, 4, 5]));
