@@ -210,7 +210,8 @@ fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
 
     let mut bench = another();
     bench.leaves(writer(3));
-    bench.heard();
+    let heard = bench.heard();
+    assert!(!heard.contains(&at_once(writer(2))), "{heard:?}");
     bench.waits(reader(4));
     assert_eq!(bench.heard(), [], "who was asked is there still");
 }
