@@ -103,6 +103,24 @@ async fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
 }
 
 #[tokio::test]
+async fn a_writer_is_not_asked_to_show_itself_again_because_one_behind_it_left() {
+    let server = RedisServer::start();
+    let [holder, first, second, reader] = [(); 4].map(|()| Party::at(&server));
+    holder.takes(Mode::Shared).await;
+    let (one, two) = (first.since(1), second.since(2));
+    let three = reader.since(3).shared();
+    first.busy(one).await;
+    second.busy(two).await;
+    reader.busy(three).await;
+    first.is_to_show_itself(one).await;
+    nobody_else_is_to_show_itself(&server);
+    second.leaves(two).await;
+    assert!(first.hears_soon(one).await > Duration::ZERO);
+    reader.busy(three).await;
+    first.has_heard_nothing().await;
+}
+
+#[tokio::test]
 async fn readers_between_a_writer_that_is_gone_and_the_next_are_called_whoever_asks() {
     let server = RedisServer::start();
     let [holder, dead, near, writer, far] = [(); 5].map(|()| Party::at(&server));
