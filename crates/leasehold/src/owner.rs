@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
@@ -147,6 +147,9 @@ impl FromStr for Owner {
 
 /// A map from owners that were drawn here.
 pub(crate) type OwnerMap<V> = HashMap<Owner, V, BuildHasherDefault<OwnerHasher>>;
+
+/// The same for a set.
+pub(crate) type OwnerSet = HashSet<Owner, BuildHasherDefault<OwnerHasher>>;
 
 /// Owners are random already: their bits are folded, and not stirred once more.
 #[derive(Debug, Default)]

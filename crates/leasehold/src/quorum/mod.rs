@@ -8,6 +8,7 @@ mod ballot;
 mod change;
 mod election;
 mod forming;
+mod latest_owners;
 mod limit;
 mod link;
 mod oversight;

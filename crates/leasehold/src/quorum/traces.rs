@@ -1,4 +1,3 @@
-use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
 use tokio_util::sync::CancellationToken;
@@ -6,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use crate::claim::{Claim, Mode};
 use crate::error::Effect;
 use crate::owner::{Owner, OwnerMap};
+use crate::quorum::latest_owners::LatestOwners;
 
 /// What attempts may have left at one member, so that each is freed rightly: after its own answer,
 /// once, and not at all where it left nothing. Bounded, however long a member stays silent.
@@ -16,7 +16,7 @@ pub(crate) struct Traces {
     /// mode than that of the last renewal.
     renewing: OwnerMap<Mode>,
     /// The latest attempts that left nothing; of earlier ones a release is sent in vain.
-    left_nothing: VecDeque<Owner>,
+    left_nothing: LatestOwners,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +73,9 @@ pub(crate) enum Freeing {
 }
 
 impl Traces {
+    /// Asked, or asked once more: it may leave something now, whatever was answered before.
     pub(crate) fn asking(&mut self, owner: Owner) {
+        self.left_nothing.remove(owner);
         match self.attempts.get_mut(&owner) {
             None => {
                 let asked = Trace::Asking(Asked::default());
@@ -91,12 +93,6 @@ impl Traces {
         }
     }
 
-    /// Asked once more, after its attempt was answered: it may leave something now.
-    pub(crate) fn asking_again(&mut self, owner: Owner) {
-        self.left_nothing.retain(|it| *it != owner);
-        self.asking(owner);
-    }
-
     /// Cancelled once the attempt that is under way is answered.
     pub(crate) fn being_asked(&mut self, owner: Owner) -> Option<CancellationToken> {
         match self.attempts.get_mut(&owner) {
@@ -107,10 +103,7 @@ impl Traces {
 
     /// Nothing was sent: whoever frees it later is to know.
     pub(crate) fn not_asked(&mut self, owner: Owner) {
-        if self.left_nothing.len() == LEFT_NOTHING_MAX {
-            self.left_nothing.pop_front();
-        }
-        self.left_nothing.push_back(owner);
+        self.left_nothing.insert(owner);
     }
 
     /// Gives the token of those who wait for the answer, to be cancelled.
@@ -158,10 +151,7 @@ impl Traces {
             Some(Trace::Asking(asked)) => return Freeing::AfterAnswer(asked.answered()),
             Some(Trace::Freeing) => return Freeing::AlreadyBegun,
             Some(Trace::Doubtful) => true,
-            // The latest are looked at first: of those it will be.
-            None if self.left_nothing.iter().rev().any(|it| *it == owner) => {
-                return Freeing::NotNeeded;
-            }
+            None if self.left_nothing.contains(owner) => return Freeing::NotNeeded,
             None => false,
         };
         self.attempts.insert(owner, Trace::Freeing);
@@ -184,7 +174,6 @@ impl Asked {
     }
 }
 
-const LEFT_NOTHING_MAX: usize = 1024;
 /// So many attempts are followed up at one member at once, and so many waits that are over.
 pub(crate) const FOLLOW_UP_MAX: usize = 4096;
 
@@ -285,7 +274,7 @@ mod tests {
         traces.asking(owner);
         assert!(traces.being_asked(owner).is_some(), "somebody waits for it");
         traces.answered(owner, Left::Nothing);
-        traces.asking_again(owner);
+        traces.asking(owner);
         traces.answered(owner, Left::Lease);
         let freeing = traces.begin_freeing(owner);
         assert!(matches!(freeing, Freeing::Begin { .. }), "{freeing:?}");
@@ -329,9 +318,6 @@ mod tests {
             traces.begin_freeing(owners[0]),
             Freeing::Begin { .. }
         ));
-        assert_eq!(
-            (traces.attempts.len(), traces.left_nothing.len()),
-            (1, LEFT_NOTHING_MAX)
-        );
+        assert_eq!(traces.attempts.len(), 1);
     }
 }

@@ -237,6 +237,30 @@ async fn members_that_refuse_together_are_asked_to_free_nothing() {
     guard.release().await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_was_refused_and_is_then_granted_is_freed_everywhere() {
+    let scene = Scene::quorum(3);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.settle().await;
+    let (quorum, claim) = (scene.store(), scene.claim("x"));
+    quorum.health().await;
+    for member in &scene.members {
+        member.set(Fault::Late(LATE));
+    }
+    let refused = quorum.acquire(&claim).await.unwrap();
+    assert!(matches!(refused, Attempt::Busy(_)), "{refused:?}");
+    scene.pass(LATE * 4).await;
+    guard.release().await.unwrap();
+    let granted = quorum.acquire(&claim).await.unwrap();
+    assert!(matches!(granted, Attempt::Granted(_)), "{granted:?}");
+    scene.pass(LATE * 4).await;
+    quorum.release(&claim).await.unwrap();
+    scene.pass(LATE * 4).await;
+    for store in &scene.stores {
+        assert_eq!(store.holders(&claim.key).await.unwrap(), []);
+    }
+}
+
 /// It grants when others have refused, and the attempt is decided long since.
 #[tokio::test(start_paused = true)]
 async fn a_member_that_grants_late_is_asked_to_free_it() {

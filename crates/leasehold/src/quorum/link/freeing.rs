@@ -39,16 +39,6 @@ impl Link {
     /// Notes that `owner` is about to ask here, so that a release that comes next waits for it.
     pub(crate) fn announce(self: &Arc<Self>, owner: Owner) -> Announced {
         self.state().traces.asking(owner);
-        self.announced(owner)
-    }
-
-    /// The same of one that asked here before, and was answered.
-    pub(crate) fn announce_again(self: &Arc<Self>, owner: Owner) -> Announced {
-        self.state().traces.asking_again(owner);
-        self.announced(owner)
-    }
-
-    fn announced(self: &Arc<Self>, owner: Owner) -> Announced {
         Announced {
             link: Arc::clone(self),
             owner,
@@ -87,7 +77,7 @@ impl Link {
         }
         let announced: Vec<Announced> = leases
             .iter()
-            .map(|held| self.announce_again(held.claim.owner))
+            .map(|held| self.announce(held.claim.owner))
             .collect();
         let healed = self.request(limit, self.member.heal(&leases)).await;
         // If not by this, then by what it was granted with.

@@ -57,7 +57,7 @@ impl Link {
             return;
         }
         // While it is held: a release that begins after that waits for this answer.
-        let announce = |claim: &Arc<Claim>| (self.announce_again(claim.owner), Arc::clone(claim));
+        let announce = |claim: &Arc<Claim>| (self.announce(claim.owner), Arc::clone(claim));
         let Some((announced, claim)) = vigil.while_held(claim.owner, announce) else {
             return;
         };
