@@ -24,10 +24,7 @@ local function pass_on()
   if departure == 'leave free' then
     local now, span = now_ms(), tonumber(ARGV[4])
     note(GAP, now + span)
-    local head = redis.call('ZRANGE', queue, 0, 0)[1]
-    tell_next(1, span, now)
-    -- The head may be dead, and nobody else would know when the time is over.
-    tell_a_stand_in(is_of(client_of(head)), span, now)
+    tell_of_gap(span, now)
   else
     hand_over(now_ms())
   end

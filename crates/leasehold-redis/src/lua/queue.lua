@@ -278,10 +278,23 @@ local function reservation(value)
   return since and {since, entry}
 end
 
+-- Tells the first, and one of another client, when the free lock is theirs: the first may be dead, and
+-- nobody else would know when the time is over.
+local function tell_of_gap(rest, now)
+  local head = redis.call('ZRANGE', queue, 0, 0)[1]
+  if head then
+    tell_next(1, rest, now)
+    tell_a_stand_in(is_of(client_of(head)), rest, now)
+  end
+end
+
 -- Chooses among all who wait for a lock that is free, and keeps it for that one. Where the choice
 -- falls on mine, nothing is kept and nobody told: answers true.
 local function hand_over(now, mine)
-  if gap_left(now) > 0 then
+  local gap = gap_left(now)
+  if gap > 0 then
+    -- Somebody had it meanwhile: those who asked then learned when that one's lease would end.
+    tell_of_gap(gap, now)
     return false
   end
   while true do

@@ -46,6 +46,10 @@ async fn a_gap_is_for_all_but_those_who_wait() {
     holder.releases(&plain).await;
     assert_eq!(value(&server, "deploy"), Reply::Nil, "the gap is still on");
     assert_eq!(a.queue().await, [first.ticket, second.ticket]);
+    for released in ["by who went ahead", "plainly"] {
+        let rest = a.hears_soon(first).await;
+        assert!(rest < LONG && rest > LONG / 2, "{released}: {rest:?}");
+    }
     a.has_heard_nothing().await;
 }
 
@@ -71,6 +75,27 @@ async fn after_a_gap_the_lock_is_handed_over_again() {
         other => panic!("{other:?}"),
     });
     waiter.granted(waiting).await;
+}
+
+#[tokio::test]
+async fn who_had_the_lock_within_a_gap_lets_those_who_wait_know_when_that_is_over() {
+    let server = RedisServer::start();
+    let [holder, first, second, stranger] = [(); 4].map(|()| Party::at(&server));
+    let held = holder.takes(Mode::Exclusive).await;
+    let (one, two) = (first.since(1), second.since(2));
+    first.busy(one).await;
+    second.busy(two).await;
+    holder.departs(&held, Departure::LeaveFree(LONG)).await;
+    let short = stranger.takes(Mode::Exclusive).await;
+    for (party, waiting) in [(&first, one), (&second, two)] {
+        assert_eq!(party.hears_soon(waiting).await, LONG);
+        party.busy(waiting).await;
+    }
+    stranger.releases(&short).await;
+    for (party, waiting) in [(&first, one), (&second, two)] {
+        let rest = party.hears_soon(waiting).await;
+        assert!(rest <= LONG && rest > LONG / 2, "{rest:?}");
+    }
 }
 
 #[tokio::test]

@@ -176,7 +176,9 @@ impl Queue {
     /// Reserves the free lock for the oldest waiter that hears of it; `true` if the choice falls on
     /// `asking`, who is there and need not be told.
     pub(super) fn hand_over(&mut self, asking: Option<Ticket>, step: &mut Step<'_>) -> bool {
-        if self.has_gap() {
+        if let Some(end) = self.gap {
+            // Somebody had it meanwhile: those who asked then learned when that one's lease would end.
+            self.tell_of_gap(end.since(step.now), step);
             return false;
         }
         while let Some((ticket, entry)) = self.entries.pop_first() {
@@ -204,13 +206,20 @@ impl Queue {
 
     /// Leaves the free lock to those who poll, for `span`, if anybody would be in their way.
     pub(super) fn leave_free(&mut self, span: Duration, step: &mut Step<'_>) {
+        if !self.entries.is_empty() {
+            self.gap = Some(step.now + span);
+            self.tell_of_gap(span, step);
+        }
+    }
+
+    /// Tells the first, and one of another client, when the free lock is theirs: the first may be dead,
+    /// and nobody else would know when the time is over.
+    fn tell_of_gap(&mut self, rest: Duration, step: &mut Step<'_>) {
         let Some(head) = self.entries.keys().next().map(|it| it.waiter.client()) else {
             return;
         };
-        self.gap = Some(step.now + span);
-        self.tell_soon(1, span, |it, _| it.waiter.client() == head, step);
-        // The head may be dead, and nobody else would know when the time is over.
-        self.tell_soon(1, span, |it, _| it.waiter.client() != head, step);
+        self.tell_soon(1, rest, |it, _| it.waiter.client() == head, step);
+        self.tell_soon(1, rest, |it, _| it.waiter.client() != head, step);
     }
 
     /// Takes a waiter out; what was reserved for it, or is free, is handed over, and those who moved

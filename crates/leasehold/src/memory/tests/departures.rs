@@ -70,9 +70,16 @@ fn a_lock_that_is_left_free_is_for_those_who_poll() {
         is_granted(&bench.try_once(writer(9))),
         "a gap stops only those in turn"
     );
+    assert_eq!(bench.waits(writer(3)).remaining, Some(TTL));
+    bench.pass(MOMENT / 2);
     bench.frees(writer(9));
     assert!(!bench.reserved(), "nothing is handed over in a gap");
-    bench.pass(MOMENT);
+    let rest = MOMENT / 2;
+    assert_eq!(
+        bench.heard(),
+        [soon(writer(3), rest), soon(writer(4), rest)]
+    );
+    bench.pass(rest);
     bench.gets(writer(3));
 }
 
