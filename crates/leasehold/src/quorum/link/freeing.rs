@@ -112,10 +112,8 @@ impl Link {
         limit: Duration,
     ) -> impl Future<Output = Result<Release, Error>> + Send + 'static {
         let (link, claim) = (Arc::clone(self), Arc::clone(claim));
-        // From now on, not from when it is first polled: a refusal that comes before that is noted for
-        // whoever waits for it, and nothing is freed in vain.
+        // From now on, not from when it is first polled.
         let untried = self.untried.token();
-        let _ = self.state().traces.being_asked(claim.owner);
         async move {
             let outcome = link.try_to_free(claim, departure, limit).await;
             // By now the attempt has been answered here.
