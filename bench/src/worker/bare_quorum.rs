@@ -1,4 +1,6 @@
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
@@ -68,7 +70,7 @@ impl Servers {
             server.owed += 1;
         }
         let majority = self.0.len() / 2 + 1;
-        std::future::poll_fn(|context| self.poll_majority(majority, context)).await
+        poll_fn(|context| self.poll_majority(majority, context)).await
     }
 
     fn poll_majority(
@@ -95,7 +97,7 @@ impl Server {
         let mut room = [0; 256];
         while self.owed > 0 {
             let mut answers = ReadBuf::new(&mut room);
-            ready!(std::pin::Pin::new(&mut self.connection).poll_read(context, &mut answers))?;
+            ready!(Pin::new(&mut self.connection).poll_read(context, &mut answers))?;
             let answers = answers.filled();
             if answers.is_empty() || answers.contains(&b'-') {
                 return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, Mode, RESERVATION};
+use leasehold::{Attempt, Claim, Mode, RESERVATION};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use super::party::{
@@ -72,19 +72,30 @@ async fn who_does_not_show_itself_is_asked_once_until_it_is_late() {
     silent.has_heard_nothing().await;
 }
 
+/// The first shares the lock, the next two want it alone, and the last one to share it: so the first
+/// writer was asked to show itself.
+async fn where_the_first_writer_was_asked(
+    server: &RedisServer,
+    [holder, first, second, reader]: &[Party; 4],
+) -> (Claim, [Waiting; 3]) {
+    let held = holder.takes(Mode::Shared).await;
+    let (one, two) = (first.since(1), second.since(2));
+    let three = reader.since(3).shared();
+    first.busy(one).await;
+    second.busy(two).await;
+    reader.busy(three).await;
+    first.is_to_show_itself(one).await;
+    nobody_else_is_to_show_itself(server);
+    (held, [one, two, three])
+}
+
 #[tokio::test]
 async fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
     let server = RedisServer::start();
-    let [holder, first, second, reader] = [(); 4].map(|()| Party::at(&server));
+    let parties = [(); 4].map(|()| Party::at(&server));
+    let [holder, first, second, reader] = &parties;
     for leaves in [false, true] {
-        let held = holder.takes(Mode::Shared).await;
-        let (one, two) = (first.since(1), second.since(2));
-        let three = reader.since(3).shared();
-        first.busy(one).await;
-        second.busy(two).await;
-        reader.busy(three).await;
-        first.is_to_show_itself(one).await;
-        nobody_else_is_to_show_itself(&server);
+        let (held, [one, two, three]) = where_the_first_writer_was_asked(&server, &parties).await;
         if leaves {
             first.leaves(one).await;
         } else {
@@ -105,15 +116,9 @@ async fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
 #[tokio::test]
 async fn a_writer_is_not_asked_to_show_itself_again_because_one_behind_it_left() {
     let server = RedisServer::start();
-    let [holder, first, second, reader] = [(); 4].map(|()| Party::at(&server));
-    holder.takes(Mode::Shared).await;
-    let (one, two) = (first.since(1), second.since(2));
-    let three = reader.since(3).shared();
-    first.busy(one).await;
-    second.busy(two).await;
-    reader.busy(three).await;
-    first.is_to_show_itself(one).await;
-    nobody_else_is_to_show_itself(&server);
+    let parties = [(); 4].map(|()| Party::at(&server));
+    let [_, first, second, reader] = &parties;
+    let (_, [one, two, three]) = where_the_first_writer_was_asked(&server, &parties).await;
     second.leaves(two).await;
     assert!(first.hears_soon(one).await > Duration::ZERO);
     reader.busy(three).await;
