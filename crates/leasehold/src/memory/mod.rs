@@ -164,9 +164,8 @@ impl MemoryStore {
     }
 
     fn renewals(&self, leases: &[Held]) -> Vec<Renewal> {
-        let renewal = |Held { claim, .. }: &Held| {
-            self.with_queue(&claim.key, |slot, step| slot.renew(claim, step))
-        };
+        let renewal =
+            |held: &Held| self.with_queue(&held.claim.key, |slot, step| slot.renew(held, step));
         leases.iter().map(renewal).collect()
     }
 }

@@ -134,7 +134,8 @@ impl Slot {
 
     /// Renews a lease, or makes it shared. What is shared is lost to a late message of the exclusive
     /// claim it was.
-    pub(super) fn renew(&mut self, claim: &Claim, step: &mut Step<'_>) -> Renewal {
+    pub(super) fn renew(&mut self, held: &Held, step: &mut Step<'_>) -> Renewal {
+        let claim = &held.claim;
         if self.breaks.concern(claim.owner) {
             return Renewal::Lost(LostReason::Broken);
         }
@@ -148,7 +149,7 @@ impl Slot {
         if lease.claim.mode != claim.mode && !downgrades {
             return Renewal::Lost(LostReason::Taken);
         }
-        lease.claim.mode = claim.mode;
+        (lease.claim.mode, lease.fence) = (claim.mode, held.fence);
         lease.end = lease.end.max(step.now + claim.ttl);
         if downgrades {
             self.queue.call_readers(None, step);
@@ -188,8 +189,8 @@ impl Slot {
 
     /// The answer to a claim that holds already.
     fn granted_before(&mut self, claim: &Claim) -> Option<Attempt> {
-        let own = self.lease_of(claim)?;
-        Some(Attempt::Granted(Grant::new(own.fence)))
+        self.lease_of(claim)
+            .map(|own| Attempt::Granted(Grant::new(own.fence)))
     }
 
     /// Whether nobody holds it. It may be reserved.

@@ -194,13 +194,12 @@ fn a_reservation_and_a_gap_are_no_lease_and_nothing_is_put_back_over_them() {
     for departure in [handed, Departure::LeaveFree(RESERVATION)] {
         let mut bench = Bench::held(writer(1), &[writer(2)]);
         bench.depart(writer(1), &departure);
-        let claim = writer(1).claim();
-        let renewal = bench.step(|slot, step| slot.renew(&claim, step));
-        assert!(matches!(renewal, Renewal::Lost(LostReason::Gone)));
         let held = Held {
-            claim: Arc::new(claim),
+            claim: Arc::new(writer(1).claim()),
             fence: Fence::new(7).unwrap(),
         };
+        let renewal = bench.step(|slot, step| slot.renew(&held, step));
+        assert!(matches!(renewal, Renewal::Lost(LostReason::Gone)));
         bench.step(|slot, step| slot.heal(&held, step.now));
         assert!(bench.slot.leases.is_empty());
         bench.pass(RESERVATION);

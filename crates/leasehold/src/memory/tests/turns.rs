@@ -1,4 +1,6 @@
 use super::*;
+use crate::claim::Held;
+use crate::fence::Fence;
 
 /// Handed over by writer 1 to `first`, before `others`.
 fn reserved(first: Person, others: &[Person]) -> Bench {
@@ -200,7 +202,11 @@ fn the_next_writer_is_asked_to_show_itself_though_another_one_just_was() {
     bench.gets(writer(2));
     bench.heard();
     let shared = writer(2).claim().with_mode(Mode::Shared);
-    bench.step(|slot, step| slot.renew(&shared, step));
+    let held = Held {
+        claim: Arc::new(shared),
+        fence: Fence::MAX,
+    };
+    bench.step(|slot, step| slot.renew(&held, step));
     assert_eq!(bench.heard(), next, "its lock was made shared");
 
     let mut bench = another();
