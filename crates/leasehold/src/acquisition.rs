@@ -1,3 +1,5 @@
+mod granted;
+
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -5,23 +7,20 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
-use crate::attempt::{Attempt, Busy};
+use crate::attempt::{Attempt, Busy, Grant};
 use crate::backoff;
 use crate::claim::{Claim, Mode};
 use crate::client_context::ClientContext;
 use crate::client_core::ClientCore;
 use crate::clock::{self, BootInstant};
 use crate::error::{Effect, Error, ErrorKind};
-use crate::fence::Fence;
 use crate::guarantees::Expiry;
 use crate::guard::Guard;
 use crate::key::Key;
-use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
 use crate::patience::{Answer, Hope, Limits, Patience};
 use crate::queue::Wait;
 use crate::telemetry::{AttemptEnd, WaitEnd, spans};
-use crate::tenure::Tenure;
 
 /// One call of `acquire` or `try_acquire`: attempts and the waits between them, run on the
 /// background thread. The caller's future only waits for the outcome; dropping it is noticed here.
@@ -38,6 +37,8 @@ pub(crate) struct Acquisition {
     pub(crate) patience: Patience,
     /// Takes the lock ahead of those who wait.
     pub(crate) barging: bool,
+    /// It may go on with the lease that another of its client leaves.
+    pub(crate) inherits: bool,
     /// Made where the span of the caller is to be seen.
     pub(crate) span: Span,
 }
@@ -177,6 +178,7 @@ impl Acquisition {
             .with_delay(self.delay)
             .with_mode(self.mode)
             .with_wait(limits.wait);
+        claim.inherits = self.inherits;
         if let Some(end) = limits.end {
             claim = claim.with_limit(end.since(sent).max(LIMIT_MIN));
         }
@@ -195,8 +197,9 @@ impl Acquisition {
             // The caller is gone, but the request is on its way: see it through, then free it.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                if may_hold(&asking.await.0) {
-                    free(&context, &claim).await;
+                let answer = asking.await.0;
+                if may_hold(&answer) {
+                    free(&context, held(&answer, &claim)).await;
                 }
                 // Last: whatever the attempt left in a queue is there by now.
                 context.store.leave(&claim);
@@ -206,11 +209,11 @@ impl Acquisition {
         limits.granted = at;
         self.context.metrics.attempted(AttemptEnd::of(&answer));
         let guard = match &answer {
-            Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant.fence),
+            Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant),
             _ => None,
         };
         if guard.is_none() && may_hold(&answer) {
-            let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
+            let (context, claim) = (Arc::clone(&self.context), Arc::clone(held(&answer, claim)));
             let is_over = matches!(answer, Ok(Attempt::Granted(_)));
             self.context.clean_up(async move {
                 free(&context, &claim).await;
@@ -224,29 +227,6 @@ impl Acquisition {
             Ok(Attempt::Busy(busy)) => Err(Setback::Busy(busy)),
             Err(error) => Err(Setback::Failed(error)),
         }
-    }
-
-    /// `None` if the client is gone.
-    fn guard(&self, claim: &Arc<Claim>, sent: BootInstant, fence: Fence) -> Option<Guard> {
-        let client = self.client.upgrade()?;
-        let margin = match self.context.guarantees.expiry {
-            Expiry::Lease => Some(self.context.terms.margin(self.ttl)),
-            Expiry::WithProcess => None,
-        };
-        let times = LeaseTimes {
-            ttl: self.ttl,
-            margin,
-            max_hold: self.max_hold,
-        };
-        let spread = self
-            .context
-            .ambient
-            .random_span(Duration::ZERO, times.spread());
-        let lease = Lease::granted(times, sent, spread);
-        let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), fence, lease);
-        let tenure = Arc::new(tenure);
-        client.keep(&tenure, sent);
-        Some(Guard::new(tenure, client))
     }
 
     /// Whether one that does not wait was refused because it asked for the wrong permit: members that
@@ -317,6 +297,17 @@ async fn ask(
         None => (Err(too_late()), None),
         Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None),
         Some(answer) => (answer, granted),
+    }
+}
+
+/// The claim under which that is held which `claim` was granted.
+fn held<'a>(answer: &'a Result<Attempt, Error>, claim: &'a Arc<Claim>) -> &'a Arc<Claim> {
+    match answer {
+        Ok(Attempt::Granted(Grant {
+            inherited: Some(lease),
+            ..
+        })) => &lease.claim,
+        _ => claim,
     }
 }
 

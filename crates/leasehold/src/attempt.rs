@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::inheritance::Inheritance;
 use crate::member::Sample;
 use crate::owner::Owner;
 use crate::permits::Slots;
@@ -24,6 +25,9 @@ pub struct Grant {
     pub fence: Fence,
     /// What the member showed beside it, where the store is one.
     pub sample: Option<Sample>,
+    /// The lease that went over to the claim, where it is no new one: what is renewed and released is
+    /// that.
+    pub inherited: Option<Inheritance>,
 }
 
 impl Grant {
@@ -32,6 +36,15 @@ impl Grant {
         Self {
             fence,
             sample: None,
+            inherited: None,
+        }
+    }
+
+    /// A lease that went over, with a fence of its own.
+    pub fn inherited(fence: Fence, lease: Inheritance) -> Self {
+        Self {
+            inherited: Some(lease),
+            ..Self::new(fence)
         }
     }
 

@@ -44,6 +44,9 @@ pub struct Claim {
     /// Whether a renewal may put the lease back on members that forgot it, beside a majority on which it
     /// stands. Not where another process could free it meanwhile: what is put back would come after.
     pub heals: bool,
+    /// Whether the attempt may be answered with the lease that another of its client leaves. Not for one
+    /// of several locks that are wanted together: it may be given back before anybody used it.
+    pub inherits: bool,
 }
 
 impl Claim {
@@ -72,6 +75,7 @@ impl Claim {
             client,
             wait: Wait::None,
             heals: true,
+            inherits: true,
         }
     }
 
@@ -113,6 +117,13 @@ impl Claim {
     #[must_use]
     pub fn without_healing(mut self) -> Self {
         self.heals = false;
+        self
+    }
+
+    /// The same claim, for a lease of its own.
+    #[must_use]
+    pub fn without_inheriting(mut self) -> Self {
+        self.inherits = false;
         self
     }
 

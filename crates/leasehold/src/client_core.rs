@@ -167,6 +167,7 @@ impl ClientCore {
         let claim = Arc::clone(tenure.claim());
         let now = self.now();
         let stays_shut = tenure.stays_shut(now);
+        let estate = tenure.inheritance(now);
         tenure.ended(HoldEnd::Released, now);
         let span = spans::release(&claim.key);
         let around = span.clone();
@@ -181,7 +182,10 @@ impl ClientCore {
                 context.released(ReleaseEnd::LeftShut, &span);
                 return Ok(Release::WasLost);
             }
-            let outcome = context.store.release(&claim).await;
+            let outcome = match &estate {
+                Some(lease) if context.store.bequeath(lease).await => Ok(Release::Released),
+                _ => context.store.release(&claim).await,
+            };
             context.released(ReleaseEnd::of(&outcome), &span);
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome

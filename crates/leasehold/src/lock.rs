@@ -38,6 +38,8 @@ pub struct Lock {
     max_hold: Option<Duration>,
     mode: Mode,
     barging: bool,
+    /// One of several that are wanted together.
+    of_set: bool,
 }
 
 impl Lock {
@@ -54,6 +56,7 @@ impl Lock {
             max_hold: None,
             mode: Mode::Exclusive,
             barging: false,
+            of_set: false,
         }
     }
 
@@ -155,6 +158,12 @@ impl Lock {
         }
     }
 
+    /// The same lock, wanted together with others.
+    pub(crate) fn of_set(mut self) -> Self {
+        self.of_set = true;
+        self
+    }
+
     fn start(
         &self,
         patience: Patience,
@@ -172,6 +181,7 @@ impl Lock {
             max_hold: self.max_hold,
             patience,
             barging: self.barging,
+            inherits: !self.of_set,
         }
         .start(&self.client)
     }

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::guarantees::{Guarantees, LeaseTerms};
 use crate::health::MemberHealth;
 use crate::holder::Holder;
+use crate::inheritance::Inheritance;
 use crate::key::Key;
 use crate::oversight::Oversight;
 use crate::queue::Waiter;
@@ -101,6 +102,23 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     ///
     /// May be dropped at any time; a lease may then be freed or stand until its TTL.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
+
+    /// Leaves a lease that stands to the next of its client who waits for it, instead of giving it back.
+    /// `false` if it is nobody's, and to be given back.
+    ///
+    /// # Contract
+    ///
+    /// - **F5** What is left is granted to one who waits, with a greater fence than the holder before
+    ///   it had, and to nobody else; it is renewed and released under the claim that the grant names. Where
+    ///   that one stops waiting instead, it is freed.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the lease may then stand until its TTL.
+    fn bequeath<'a>(&'a self, lease: &'a Inheritance) -> BoxFuture<'a, bool> {
+        let _ = lease;
+        Box::pin(std::future::ready(false))
+    }
 
     /// The holder of `claim` came to an unclean end, and its lease is to stand until it ends by itself:
     /// whatever else the store does for it, such as waiting where it was handed over late, or putting it

@@ -8,6 +8,7 @@ use crate::attempt::LostReason;
 use crate::claim::{Claim, Held, Mode};
 use crate::clock::BootInstant;
 use crate::fence::Fence;
+use crate::inheritance::Inheritance;
 use crate::lease::Lease;
 use crate::telemetry::{HoldEnd, HoldMeter};
 
@@ -127,6 +128,17 @@ impl Tenure {
     /// Says whether a caller has the guard: until then there is no work for it.
     pub(crate) fn hand_out(&self, handed_out: bool) {
         self.handed_out.store(handed_out, Ordering::Relaxed);
+    }
+
+    /// What the next guard of its client can have, if the lease is in order. Not where another process
+    /// knows of it.
+    pub(crate) fn inheritance(&self, now: BootInstant) -> Option<Inheritance> {
+        let claim = self.claim();
+        if claim.mode != Mode::Exclusive || !claim.heals {
+            return None;
+        }
+        let (deadline, renew_at) = self.lease().in_order(now)?;
+        Some(Inheritance::new(Arc::clone(claim), deadline, renew_at))
     }
 
     pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {

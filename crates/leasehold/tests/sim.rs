@@ -16,6 +16,7 @@ fn a_thousand_worlds_keep_every_invariant() {
     for some in [grants.shared, grants.permits, grants.of_sets] {
         assert!(some > WORLDS / 2, "{summary}");
     }
+    assert!(grants.inherited > WORLDS, "{summary}");
     assert!(grants.downgraded > WORLDS / 20, "{summary}");
 }
 

@@ -21,6 +21,7 @@ mod downgrade;
 mod expiry;
 mod fencing;
 mod healing;
+mod heirs;
 mod incarnation;
 mod looking;
 mod member;
@@ -151,6 +152,10 @@ const CHECKS: &[Check] = checks! {
         f1_the_last_share_frees_the_lock,
         f2_a_stale_release_touches_nobody,
         f4_what_was_released_is_free_everywhere_once_settled,
+    }
+    heirs, Nothing::{
+        f5_what_is_left_has_one_holder_after_the_other,
+        f5_what_is_left_to_one_that_stops_waiting_is_freed,
     }
     wait, Nothing::{
         w1_waiting_is_no_busy_loop,

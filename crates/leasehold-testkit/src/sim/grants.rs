@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -17,6 +17,8 @@ pub struct Grants {
     pub permits: u64,
     /// As one of a set.
     pub of_sets: u64,
+    /// Left by another of the same client.
+    pub inherited: u64,
     /// Then made shared.
     pub downgraded: u64,
 }
@@ -24,6 +26,7 @@ pub struct Grants {
 impl Grants {
     pub(crate) fn of(events: &[Event]) -> Self {
         let mut asked = BTreeMap::<Hold, (Mode, bool)>::new();
+        let mut owners = BTreeSet::new();
         let mut grants = Self::default();
         for event in events {
             match &event.what {
@@ -32,8 +35,9 @@ impl Grants {
                 } => {
                     asked.insert(*hold, (*mode, set.is_some()));
                 }
-                What::Granted { hold, .. } => {
+                What::Granted { hold, owner, .. } => {
                     let (mode, of_set) = asked[hold];
+                    grants.inherited += u64::from(!owners.insert(*owner));
                     grants.all += 1;
                     grants.shared += u64::from(mode == Mode::Shared);
                     grants.permits += u64::from(matches!(mode, Mode::Permit(_)));
@@ -53,6 +57,7 @@ impl AddAssign for Grants {
         self.shared += other.shared;
         self.permits += other.permits;
         self.of_sets += other.of_sets;
+        self.inherited += other.inherited;
         self.downgraded += other.downgraded;
     }
 }
@@ -64,12 +69,13 @@ impl fmt::Display for Grants {
             shared,
             permits,
             of_sets,
+            inherited,
             downgraded,
         } = self;
         write!(
             f,
-            "{all} locks granted ({shared} shared, {permits} permits, {of_sets} in sets, {downgraded} made \
-             shared later)"
+            "{all} locks granted ({shared} shared, {permits} permits, {of_sets} in sets, {inherited} left \
+             by another of the client, {downgraded} made shared later)"
         )
     }
 }

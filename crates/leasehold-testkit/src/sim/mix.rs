@@ -45,6 +45,10 @@ impl Mix {
             delays: 0,
         };
         if !chance.percent(40) {
+            if pacing.percent(12) {
+                mix.pace = Pace::Crowds;
+                mix.uses = vec![Use::Alone];
+            }
             return mix;
         }
         mix.downgrades = *chance.pick(&[0, 0, 20, 50]);

@@ -128,6 +128,13 @@ impl Plan {
                 self.faults = perils.collect();
                 (self.drift, self.durable) = (DRIFT_MIN, true);
             }
+            Pace::Crowds => {
+                self.clients = *pacing.pick(&[2, 2, 3]);
+                self.programs = 5;
+                self.patient = true;
+                self.span = pacing.millis(4_000, 10_000);
+                self.peace = pacing.millis(2_000, 6_000);
+            }
             Pace::Leisure => {
                 self.clients = 4;
                 self.programs = 2;

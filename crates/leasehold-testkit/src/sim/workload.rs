@@ -80,7 +80,9 @@ impl Program {
 
     async fn take(&self, wish: &Wish) -> Option<Grip> {
         // By its TTL a history knows which program an attempt belongs to.
-        let ttl = *self.chance.pick(&Plan::TTLS) - Duration::from_millis(self.number as u64);
+        let ttl = *self.chance.pick(&Plan::TTLS);
+        let ttl = self.work.plan.mix.pace.ttl().unwrap_or(ttl);
+        let ttl = ttl - Duration::from_millis(self.number as u64);
         let delay = self.work.plan.mix.delay(ttl, Plan::MAX_TTL, &self.choice);
         let history = &self.work.history;
         let manner = self.manner();
@@ -255,7 +257,7 @@ impl Program {
                     }
                 }
             }
-            self.pause(1, 700).await;
+            self.pause(1, pace.step_max()).await;
             if mode == Mode::Exclusive && self.work.plan.mix.downgrades(wish.key(), &self.choice) {
                 mode = Mode::Shared;
                 self.downgrade(wish, grip).await;

@@ -123,3 +123,41 @@ fn a_lock_held_by_the_kernel_has_no_deadline_but_is_looked_after() {
     assert_eq!(lease.check(at(1_000_000)), Ok(()));
     assert_eq!(lease.renew_at(), Some(at(110)));
 }
+
+#[test]
+fn an_inherited_lease_is_believed_no_longer_than_before_nor_than_its_own_ttl() {
+    let heir = |deadline| Lease::inherited(TIMES, at(deadline), at(110), at(103));
+    assert_eq!(heir(127).deadline(), Some(at(127)));
+    assert_eq!(heir(200).deadline(), Some(at(130)), "27 s from now");
+    let mut lease = heir(127);
+    assert_eq!(lease.renew_at(), Some(at(110)), "as it was to be");
+    lease.renewed(at(110), at(111)).unwrap();
+    assert_eq!(lease.deadline(), Some(at(137)));
+    assert_eq!(heir(127).check(at(127)), Err(LostReason::StoodStill));
+    let held = LeaseTimes {
+        max_hold: Some(Duration::from_secs(5)),
+        ..TIMES
+    };
+    let lease = Lease::inherited(held, at(127), at(110), at(103));
+    assert_eq!(lease.deadline(), Some(at(108)), "5 s from its own grant");
+}
+
+#[test]
+fn only_a_lease_in_order_may_be_left_to_somebody() {
+    let lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+    assert_eq!(lease.in_order(at(109)), Some((at(127), at(110))));
+    assert_eq!(lease.in_order(at(110)), None, "a renewal is due");
+    let with = |change: fn(&mut Lease)| {
+        let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+        change(&mut lease);
+        lease.in_order(at(105))
+    };
+    assert_eq!(with(Lease::renewing), None);
+    assert_eq!(with(|lease| lease.doubtful(at(104)).unwrap()), None);
+    let lost = |lease: &mut Lease| {
+        lease.lose(LostReason::Taken);
+    };
+    assert_eq!(with(lost), None);
+    let resumed = Lease::resumed(TIMES, at(127), None);
+    assert_eq!(resumed.in_order(at(105)), None);
+}

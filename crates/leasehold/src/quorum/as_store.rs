@@ -5,18 +5,21 @@ use futures_util::future::join_all;
 use super::Quorum;
 use super::election::Election;
 use super::link::Asking;
+use super::reserving;
 use super::rounds::{self, Leaving};
 use super::settings::describe;
 use super::views;
-use super::waiting::{self, Vigil};
+use super::waiting::{self, Reserve, Vigil};
 use crate::BoxFuture;
 use crate::attempt::{Attempt, Busy, Release, Renewal};
 use crate::background;
 use crate::claim::{Claim, Held};
 use crate::error::Error;
+use crate::fence::Fence;
 use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms};
 use crate::health::MemberHealth;
 use crate::holder::Holder;
+use crate::inheritance::Inheritance;
 use crate::key::Key;
 use crate::queue::{Wait, Waiter};
 use crate::records::Records;
@@ -55,6 +58,11 @@ impl Store for Quorum {
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
+            if let Some((vigil, grant)) = self.waits.inherit(claim) {
+                self.leave_queues(&vigil);
+                self.tell_hand_over(&vigil);
+                return Ok(Attempt::Granted(grant));
+            }
             let claim = Arc::new(self.for_one_permit(claim));
             let asking = self.asking(&claim);
             let limit = self.member_limit(claim.term()).min(claim.limit);
@@ -65,9 +73,10 @@ impl Store for Quorum {
             spans::decided(&span, AttemptEnd::of(&outcome).word());
             Ok(match outcome? {
                 Attempt::Busy(busy) => Attempt::Busy(self.refused(&claim, &asking, busy)),
-                granted => {
+                Attempt::Granted(grant) => {
                     self.was_granted(&asking);
-                    granted
+                    self.reserve(&claim, grant.fence);
+                    Attempt::Granted(grant)
                 }
             })
         })
@@ -97,6 +106,7 @@ impl Store for Quorum {
         let departure = self.waits.departure(claim);
         let leaving = Leaving { departure, wait };
         let limit = self.member_limit(claim.term());
+        self.waits.end_reserve(claim.owner);
         Box::pin(async move {
             // It asks once this task gives way: by then the release is on its way.
             self.waits.call_next(claim, departure);
@@ -104,15 +114,27 @@ impl Store for Quorum {
         })
     }
 
+    fn bequeath<'a>(&'a self, lease: &'a Inheritance) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let Some(reserve) = self.waits.reserve(lease.claim.owner) else {
+                return false;
+            };
+            // Before it waits for the members' word, which a release would have to wait for in vain.
+            let is_left =
+                self.waits.has_heir(lease) && reserve.is_had().await && self.waits.bequeath(lease);
+            if is_left {
+                self.give_back(&lease.claim);
+            }
+            is_left
+        })
+    }
+
     fn abandon(&self, claim: &Claim) {
         for link in &self.links {
             link.heal_no_more(claim.owner);
         }
-        if let Wait::InTurn(waiter) = claim.wait
-            && let Some(vigil) = self.waits.give_back(waiter, claim)
-        {
-            self.leave_queues(&vigil);
-        }
+        self.waits.end_reserve(claim.owner);
+        self.give_back(claim);
     }
 
     fn settle(&self) -> BoxFuture<'_, ()> {
@@ -129,9 +151,13 @@ impl Store for Quorum {
     }
 
     fn leave(&self, claim: &Claim) {
-        if let Wait::InTurn(waiter) = claim.wait
-            && let Some(vigil) = self.waits.leave(waiter)
-        {
+        let Wait::InTurn(waiter) = claim.wait else {
+            return;
+        };
+        if let Some(lease) = self.waits.renounce(waiter) {
+            self.free_unclaimed(&lease);
+        }
+        if let Some(vigil) = self.waits.leave(waiter) {
             self.leave_queues(&vigil);
         }
     }
@@ -179,7 +205,7 @@ impl Quorum {
                 match self.waits.in_turn(waiter, &claim.key) {
                     None => Asking::Plainly,
                     Some(vigil) => {
-                        vigil.begin(&self.settings.ambient);
+                        vigil.begin(claim, &self.settings.ambient);
                         Asking::InTurn(vigil)
                     }
                 }
@@ -209,10 +235,57 @@ impl Quorum {
             return;
         };
         self.waits.granted(vigil);
+        self.tell_hand_over(vigil);
+    }
+
+    fn tell_hand_over(&self, vigil: &Vigil) {
         if let Some(told) = vigil.told() {
             let now = self.settings.ambient.clock.now();
             self.hand_over.record(now.since(told));
         }
+    }
+
+    /// Has the members count beyond the fences of those who may get the lock from this holder.
+    fn reserve(&self, claim: &Arc<Claim>, fence: Fence) {
+        let Some(greatest) = Reserve::greatest(fence, self.settings.ambient.clock.wall()) else {
+            return;
+        };
+        let Some(reserve) = self.waits.begin_reserve(claim) else {
+            return;
+        };
+        let (links, claim) = (self.links.clone(), Arc::clone(claim));
+        let limit = self.member_limit(claim.term());
+        background::spawn(async move {
+            let is_had = reserving::reserve(&links, &claim, greatest, limit).await;
+            reserve.asked(fence, greatest, is_had);
+        });
+    }
+
+    /// The wait that was granted the claim has it no more.
+    fn give_back(&self, claim: &Claim) {
+        if let Wait::InTurn(waiter) = claim.wait
+            && let Some(vigil) = self.waits.give_back(waiter, claim)
+        {
+            self.leave_queues(&vigil);
+        }
+    }
+
+    /// Whoever was to have the lease has stopped waiting: another one is, or it is given back.
+    fn free_unclaimed(&self, lease: &Inheritance) {
+        if self.waits.bequeath(lease) {
+            return;
+        }
+        let claim = &lease.claim;
+        self.waits.end_reserve(claim.owner);
+        let departure = self.waits.departure(claim);
+        let leaving = Leaving {
+            departure,
+            wait: None,
+        };
+        let limit = self.member_limit(claim.term());
+        let releasing = rounds::release(&self.links, claim, leaving, limit);
+        self.waits.call_next(claim, departure);
+        background::spawn(async move { drop(releasing.await) });
     }
 
     fn leave_queues(&self, vigil: &Vigil) {

@@ -13,6 +13,7 @@ mod limit;
 mod link;
 mod oversight;
 mod records;
+mod reserving;
 mod roster;
 mod rounds;
 mod settings;

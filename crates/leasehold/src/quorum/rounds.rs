@@ -1,3 +1,4 @@
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -193,12 +194,12 @@ pub(crate) struct Leaving {
 
 /// Frees a claim on all members at once; done when a majority decided. Members that did not answer
 /// are followed up in the background.
-pub(crate) async fn release(
+pub(crate) fn release(
     links: &[Arc<Link>],
     claim: &Claim,
     leaving: Leaving,
     limit: Duration,
-) -> Result<Release, Error> {
+) -> impl Future<Output = Result<Release, Error>> + Send + use<> {
     let claim = Arc::new(claim.clone());
     let mut under_way = UnderWay::with_capacity(links.len());
     for (place, link) in links.iter().enumerate() {
@@ -206,6 +207,13 @@ pub(crate) async fn release(
         let freeing = link.free(&claim, move || departure, leaving.wait.clone(), limit);
         under_way.push(freeing.map(move |outcome| (place, outcome)));
     }
+    freed(links.to_vec(), under_way)
+}
+
+async fn freed(
+    links: Vec<Arc<Link>>,
+    mut under_way: UnderWay<(usize, Result<Release, Error>)>,
+) -> Result<Release, Error> {
     let mut tally = Tally::new(links.len());
     let mut failures = Vec::new();
     while tally.verdict() == Verdict::Open

@@ -60,6 +60,10 @@ impl Company {
                 self.downgraded
                     .extend(held.get(hold).map(|span| span.owner));
             }
+            // By one to whom it went over.
+            What::Granted { owner, .. } => {
+                self.given_back.remove(owner);
+            }
             What::Ended { hold, .. } => {
                 self.given_back
                     .extend(held.get(hold).map(|span| span.owner));

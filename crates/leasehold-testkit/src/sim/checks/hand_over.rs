@@ -49,11 +49,16 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             theirs.any(|it| shows.is_seen(it, died, event.at))
         };
         let late = event.at + free_max(events, event.at, is_seen);
+        // To the next of its client a lease goes over in no time.
+        let inherits = |it: &Span| it.owner == span.owner && it.hold != hold;
         let next = spans.iter().filter(|it| it.key == span.key);
+        let next =
+            next.filter(|it| event.at < it.granted || event.at == it.granted && inherits(it));
         let next = next.map(|it| (it.mode, it.granted));
         let of_sets = gathered.iter().filter(|it| it.key == span.key);
+        let of_sets = of_sets.filter(|it| event.at < it.from);
         let next = next.chain(of_sets.map(|it| (it.mode, it.from)));
-        let next = next.filter(|(_, granted)| event.at < *granted && *granted <= late);
+        let next = next.filter(|(_, granted)| *granted <= late);
         let granted: Vec<Mode> = next.map(|(mode, _)| mode).collect();
         let waits = |it: &&Asking| {
             let open = it.key == span.key && it.is_open(event.at) && it.is_open(late);
@@ -149,6 +154,15 @@ mod tests {
         assert_eq!(given_back(queue.clone(), next(3_500)), 0);
         assert_eq!(given_back(queue.clone(), next(3_501)), 1);
         assert_eq!(given_back(queue, vec![]), 1);
+    }
+
+    #[test]
+    fn a_lease_that_goes_over_does_so_in_no_time() {
+        let behind = waits(2_050, 3, 2, Manner::Patient);
+        let queue = [behind, queues(2_100, &[2, 3])].concat();
+        let next = granted(3_000, 2, 9_000);
+        assert_eq!(given_back(queue.clone(), vec![next]), 1, "it had one");
+        assert_eq!(given_back(queue, vec![inherits(3_000, 2, 1)]), 0);
     }
 
     fn among_readers(mode: Mode, others: Vec<Event>) -> usize {

@@ -214,6 +214,15 @@ pub(super) fn granted(millis: u64, hold: Hold, until: u64) -> Event {
     )
 }
 
+/// The lease of `left` goes over to `hold`.
+pub(super) fn inherits(millis: u64, hold: Hold, left: Hold) -> Event {
+    let mut event = granted(millis, hold, 9_000);
+    if let What::Granted { owner: of, .. } = &mut event.what {
+        *of = owner(left);
+    }
+    event
+}
+
 /// A waiter is told that it may be its turn.
 pub(super) fn told(millis: u64, hold: Hold) -> Event {
     event(

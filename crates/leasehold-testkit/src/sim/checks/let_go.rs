@@ -59,6 +59,10 @@ impl Watch {
                     self.attempts.insert(*owner, *hold);
                 }
             }
+            // Also a lease that another left.
+            What::Granted { hold, owner, .. } => {
+                self.attempts.insert(*owner, *hold);
+            }
             What::Denied { hold, .. } | What::Cancelled { hold } if self.calm => {
                 self.let_go.insert(*hold, at);
             }

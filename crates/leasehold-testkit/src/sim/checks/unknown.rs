@@ -9,7 +9,8 @@ use crate::sim::execution::{Execution, Kind, Stand};
 use crate::sim::history::{Event, Freed, Hold, Named, What};
 
 /// I7: what was reported to be without effect has none: the attempt that was refused last is not held
-/// by a majority from then on, and a release is reported as what a majority of the servers did.
+/// by a majority from then on, and a release is reported as what a majority of the servers did. They need
+/// not hear of one by which the lease goes over to the next of its client.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut watch = Watch {
         majorities: Majorities::default(),
@@ -21,10 +22,15 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         refused: BTreeSet::new(),
         stands: BTreeMap::new(),
         freed: BTreeMap::new(),
+        told: BTreeSet::new(),
+        left: BTreeMap::new(),
         violations: Vec::new(),
     };
     for event in events {
         watch.see(event);
+    }
+    for (at, hold) in std::mem::take(&mut watch.left).into_values() {
+        watch.released(at, hold, Freed::Released);
     }
     watch.violations
 }
@@ -45,6 +51,10 @@ struct Watch {
     stands: BTreeMap<(usize, usize), Vec<(Stand, Placed)>>,
     /// The servers that freed a lease when they were told to.
     freed: BTreeMap<Owner, BTreeSet<usize>>,
+    /// Of whose release any server was told.
+    told: BTreeSet<Owner>,
+    /// Releases of which none was told: somebody must have the lease from then on.
+    left: BTreeMap<Owner, (Duration, Hold)>,
     violations: Vec<Violation>,
 }
 
@@ -85,6 +95,7 @@ impl Watch {
             }
             What::Granted { hold, owner, .. } => {
                 self.granted.insert(*hold, *owner);
+                self.left.remove(owner);
             }
             What::Denied {
                 hold,
@@ -95,9 +106,18 @@ impl Watch {
                     self.must_not_hold(at, *owner);
                 }
             }
+            What::Crashed { client, .. } => {
+                let clients = &self.clients;
+                self.left.retain(|_, (_, hold)| clients[hold] != *client);
+            }
             // Who asks from then on is no program.
             What::Quiet => self.latest.clear(),
-            What::Released { hold, outcome } => self.released(at, *hold, *outcome),
+            What::Released { hold, outcome } => match self.granted.get(hold) {
+                Some(owner) if *outcome == Freed::Released && !self.told.contains(owner) => {
+                    self.left.insert(*owner, (at, *hold));
+                }
+                _ => self.released(at, *hold, *outcome),
+            },
             What::Executed(execution) => self.executed(at, execution),
             What::Holds {
                 server,
@@ -114,6 +134,11 @@ impl Watch {
     fn executed(&mut self, at: Duration, execution: &Execution) {
         let (place, owner) = ((execution.server, execution.key), execution.owner);
         let freed = execution.own_before().is_some() && execution.own_after().is_none();
+        // Who has it renews it, or frees it.
+        self.left.remove(&owner);
+        if execution.kind == Kind::Release {
+            self.told.insert(owner);
+        }
         if execution.kind == Kind::Release && freed {
             self.freed
                 .entry(owner)
@@ -241,6 +266,35 @@ mod tests {
         });
         let events = [refused(none), beside.collect()];
         assert_eq!(check(&events.concat()).len(), 1);
+    }
+
+    #[test]
+    fn a_release_of_which_nobody_hears_leaves_the_lease_to_somebody() {
+        let released = |after: Vec<Event>| {
+            let outcome = Freed::Released;
+            let events = [
+                vec![joined(0, 3)],
+                grant(1, 0, 0, 1_000, 5_000),
+                vec![event(2_500, What::Released { hold: 1, outcome })],
+                after,
+            ];
+            check(&events.concat()).len()
+        };
+        assert_eq!(released(vec![]), 1);
+        let lease = Some((1, 9_000));
+        let renewed = executed(3_000, 0, Kind::Renew, 1, lease, lease);
+        assert_eq!(released(vec![renewed]), 0);
+        let another = executed(3_000, 0, Kind::Renew, 2, lease, lease);
+        assert_eq!(released(vec![another]), 1);
+        let crashed = |client| {
+            let killed = true;
+            vec![event(3_000, What::Crashed { client, killed })]
+        };
+        assert_eq!((released(crashed(0)), released(crashed(1))), (0, 1));
+        let next = vec![asked(2_000, 2, 0, 0), granted(3_000, 2, 5_000)];
+        assert_eq!(released(next), 1, "it has a lease of its own");
+        let heir = vec![asked(2_000, 2, 0, 0), inherits(3_000, 2, 1)];
+        assert_eq!(released(heir), 0);
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl Link {
             Asking::Barging => self.in_turn(claim, &Turn::Barging, limit).await,
             Asking::InTurn(vigil) => {
                 self.listen();
-                vigil.asking(self.place);
+                let heirs = self.waits.heirs(&vigil.key, vigil.ticket.waiter.client());
+                vigil.asking(self.place, heirs);
                 let answer = self.in_turn(claim, &vigil.turn(), limit).await;
                 vigil.answered(self.place, &answer, &self.ambient);
                 answer

@@ -75,6 +75,7 @@ impl Link {
     /// it does, or has forgotten its queue. What it tells that waiter meanwhile is passed on.
     pub(crate) fn start_leaving(self: &Arc<Self>, vigil: &Vigil) {
         let untried = self.untried.token();
+        vigil.leaves_queue(self.place);
         let (link, key, waiter) = (Arc::clone(self), vigil.key.clone(), vigil.ticket.waiter);
         background::spawn(async move {
             let clock = &link.ambient.clock;

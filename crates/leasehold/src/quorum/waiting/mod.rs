@@ -4,14 +4,17 @@
 //! wait that it concerns.
 
 mod board;
+mod heirs;
 mod lately;
+mod reserve;
+mod stage;
 #[cfg(test)]
 mod tests;
 mod tickets;
 mod vigil;
 mod vigils;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -33,7 +36,9 @@ use tickets::Tickets;
 use vigil::Concern;
 use vigils::Vigils;
 
-pub(crate) use vigil::{Held, Vigil};
+pub(crate) use reserve::Reserve;
+pub(crate) use stage::Held;
+pub(crate) use vigil::Vigil;
 
 /// The waits of a quorum's clients.
 #[derive(Debug)]
@@ -54,6 +59,8 @@ struct State {
     /// The clients that wait, or waited, here.
     clients: HashSet<ClientId>,
     picks: Picks,
+    /// The fences that leases have for their heirs, by the owner of the lease.
+    reserves: HashMap<Owner, Arc<Reserve>>,
 }
 
 /// What is to be done about a hint, on the runtime of the client that it reached.
@@ -85,6 +92,7 @@ impl Waits {
                 lately: Lately::default(),
                 clients: HashSet::new(),
                 picks: Picks::default(),
+                reserves: HashMap::new(),
             }),
             errands,
         };

@@ -91,14 +91,14 @@ fn a_turn_that_is_told_while_the_grant_is_decided_is_taken_too() {
         slot: None,
     };
     vigil.hear(1, &turn, &ambient);
-    vigil.begin(&ambient);
+    vigil.begin(&claim, &ambient);
     vigil.hear(2, &turn, &ambient);
     let granted = || Ok(Attempt::Granted(Grant::new(Fence::new(1).unwrap())));
     for (member, answer) in [Ok(Attempt::Busy(Busy::default())), granted(), granted()]
         .into_iter()
         .enumerate()
     {
-        vigil.asking(member);
+        vigil.asking(member, 0);
         vigil.answered(member, &answer, &ambient);
     }
     vigil.hear(0, &turn, &ambient);
@@ -240,7 +240,7 @@ impl Line {
     fn ask(&self, client: usize, place: u64) -> Owner {
         let waiter = Owner::random(self.clients[client], &SystemEntropy);
         let vigil = begun(&self.waits, waiter);
-        vigil.begin(&self.waits.ambient);
+        vigil.begin(&claim(waiter), &self.waits.ambient);
         let busy = Busy {
             place: Some(place),
             ..Busy::by(Some(owner()))

@@ -1,19 +1,22 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::ambient::Ambient;
 use crate::attempt::{Attempt, Busy};
-use crate::claim::Claim;
+use crate::claim::{Claim, Mode};
 use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::inheritance::Inheritance;
 use crate::key::Key;
 use crate::owner::Owner;
-use crate::permits::Slot;
 use crate::queue::{Departure, Hint, Ticket, Turn, Word};
 use crate::quorum::slots::Sayings;
 use crate::quorum::waiting::board::Board;
+use crate::quorum::waiting::stage::{Held, Stage};
+use crate::quorum::waiting::vigils::Passed;
 
 /// One wait: its place in the queue, and what is known of it. It goes on beyond its grant, since
 /// members whose previous holder was slow to leave hand over after a majority did.
@@ -23,33 +26,6 @@ pub(crate) struct Vigil {
     pub(crate) ticket: Ticket,
     board: watch::Sender<Board>,
     stage: Mutex<Stage>,
-}
-
-#[derive(Debug)]
-struct Stage {
-    /// The attempt that was granted, while it holds.
-    held: Option<Held>,
-    /// Nobody waits for another grant.
-    left: bool,
-    /// How many of its client had been granted the lock when its place was told to it.
-    grants_before: u64,
-}
-
-/// What a waiter holds, and may take wherever it is handed over late.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub(crate) claim: Arc<Claim>,
-    pub(crate) fence: Fence,
-}
-
-impl Held {
-    /// Whether `slot` is another permit than the one that is held.
-    fn is_another(&self, slot: Option<Slot>) -> bool {
-        let (Some(held), Some(slot)) = (self.claim.slot, slot) else {
-            return false;
-        };
-        held != slot
-    }
 }
 
 /// To whom a hint is of use.
@@ -70,11 +46,7 @@ impl Vigil {
             key,
             ticket,
             board: watch::Sender::new(board),
-            stage: Mutex::new(Stage {
-                held: None,
-                left: false,
-                grants_before: 0,
-            }),
+            stage: Mutex::default(),
         }
     }
 
@@ -83,13 +55,16 @@ impl Vigil {
     }
 
     /// An attempt begins.
-    pub(crate) fn begin(&self, ambient: &Ambient) {
+    pub(crate) fn begin(&self, claim: &Claim, ambient: &Ambient) {
+        let may_inherit = claim.inherits && claim.mode == Mode::Exclusive;
+        self.stage().ttl = may_inherit.then_some(claim.ttl);
         let (now, random) = (ambient.clock.now(), ambient.entropy.next_u64());
         self.board.send_modify(|board| board.begin(now, random));
     }
 
-    pub(crate) fn asking(&self, member: usize) {
-        self.board.send_modify(|board| board.asking(member));
+    /// A member is asked, after so many of its client got the lock from one another.
+    pub(crate) fn asking(&self, member: usize, heirs: u64) {
+        self.board.send_modify(|board| board.asking(member, heirs));
     }
 
     pub(crate) fn answered(
@@ -192,24 +167,65 @@ impl Vigil {
         self.stage().grants_before = grants;
     }
 
-    /// Has it ask at once, if it waits and nobody is before it, now that so many of its client were
-    /// granted the lock. Its place was told to it before some of them: each that was granted since was
-    /// before it. `false` if it does not wait.
-    pub(super) fn call(&self, grants: u64, now: BootInstant) -> bool {
+    /// Whether it holds nothing, and was left nothing.
+    pub(super) fn waits(&self) -> bool {
         let stage = self.stage();
-        if stage.held.is_some() {
-            return false;
-        }
-        let since = grants.saturating_sub(stage.grants_before);
-        let is_next = |place: u64| place.saturating_sub(since) <= 1;
+        stage.held.is_none() && stage.left_to_it.is_none() && !stage.left
+    }
+
+    /// Has it ask at once, if nobody is before it.
+    pub(super) fn call(&self, passed: Passed, now: BootInstant) {
+        let stage = self.stage();
         self.board.send_if_modified(|board| {
-            let is_called = board.place().is_some_and(is_next);
+            let is_called = stage.is_next(board, passed);
             if is_called {
                 board.call(now);
             }
             is_called
         });
-        true
+    }
+
+    /// Whether it could be left the lease now: nobody is before it by what it was told lately, and it
+    /// has nothing under way.
+    pub(super) fn can_inherit(
+        &self,
+        passed: Passed,
+        lease: &Inheritance,
+        now: BootInstant,
+    ) -> bool {
+        let stage = self.stage();
+        let board = self.board.borrow();
+        stage.is_idle
+            && stage.ttl.is_some_and(|ttl| lease.suits(ttl, now))
+            && board.asked_since(now) < PLACE_HOLDS
+            && stage.is_next(&board, passed)
+    }
+
+    /// Has it ask at once, for what is left to it.
+    pub(super) fn leave_to_it(&self, lease: &Inheritance, fence: Fence, now: BootInstant) {
+        self.stage().left_to_it = Some((lease.clone(), fence));
+        self.board.send_modify(|board| board.call(now));
+    }
+
+    /// Takes what was left to it, for `heir`.
+    pub(super) fn inherit(&self, heir: &Claim, ambient: &Ambient) -> Option<(Inheritance, Fence)> {
+        let lease = {
+            let mut stage = self.stage();
+            let (lease, fence) = stage.left_to_it.take()?;
+            let lease = lease.for_heir(heir, ambient.clock.now());
+            stage.held = Some(Held {
+                claim: Arc::clone(&lease.claim),
+                fence,
+            });
+            (lease, fence)
+        };
+        self.begin(heir, ambient);
+        Some(lease)
+    }
+
+    /// What was left to it, and will not be taken.
+    pub(super) fn renounce(&self) -> Option<Inheritance> {
+        self.stage().left_to_it.take().map(|(lease, _)| lease)
     }
 
     /// What was heard while the last attempt was under way, of members that had refused it by then: they
@@ -231,8 +247,14 @@ impl Vigil {
         self.board.borrow().is_queued(member)
     }
 
+    /// It is taken out of a member's queue.
+    pub(crate) fn leaves_queue(&self, member: usize) {
+        self.board.send_modify(|board| board.leaves(member));
+    }
+
     /// Resolves when another attempt is due.
     pub(super) async fn due(&self, ambient: &Ambient) {
+        let _idle = Idle::begin(self);
         let mut news = self.board.subscribe();
         loop {
             let due = news.borrow_and_update().due();
@@ -264,3 +286,23 @@ impl Vigil {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// While a wait has nothing under way.
+struct Idle<'a>(&'a Vigil);
+
+impl<'a> Idle<'a> {
+    fn begin(vigil: &'a Vigil) -> Self {
+        vigil.stage().is_idle = true;
+        Self(vigil)
+    }
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.stage().is_idle = false;
+    }
+}
+
+/// So long a wait goes by the place that it was told: somebody with an older ticket may have come back
+/// since.
+const PLACE_HOLDS: Duration = Duration::from_secs(1);

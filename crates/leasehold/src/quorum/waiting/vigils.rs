@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::clock::BootInstant;
+use crate::inheritance::Inheritance;
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
 use crate::queue::Ticket;
@@ -21,9 +22,32 @@ struct Line {
     tickets: BTreeSet<Ticket>,
     /// How many of each client were granted it since somebody waits.
     grants: HashMap<ClientId, u64>,
+    /// How many of each client got it from one another since: members have them in their queues until
+    /// they leave these.
+    heirs: HashMap<ClientId, u64>,
+}
+
+/// How many of a client came before those that wait, since somebody does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    /// Granted the lock by the members.
+    pub(super) grants: u64,
+    /// Left the lock by one another.
+    pub(super) heirs: u64,
 }
 
 impl Line {
+    fn passed(&self, client: ClientId) -> Passed {
+        Passed {
+            grants: self.grants(client),
+            heirs: self.heirs(client),
+        }
+    }
+
+    fn heirs(&self, client: ClientId) -> u64 {
+        self.heirs.get(&client).copied().unwrap_or_default()
+    }
+
     fn grants(&self, client: ClientId) -> u64 {
         self.grants.get(&client).copied().unwrap_or_default()
     }
@@ -64,6 +88,38 @@ impl Vigils {
         }
     }
 
+    /// The wait was left the lock by another of its client.
+    pub(super) fn inherited(&mut self, vigil: &Vigil) {
+        if let Some(line) = self.lines.get_mut(&vigil.key) {
+            *line.heirs.entry(vigil.ticket.waiter.client()).or_default() += 1;
+        }
+    }
+
+    pub(super) fn heirs(&self, key: &Key, client: ClientId) -> u64 {
+        self.lines.get(key).map_or(0, |line| line.heirs(client))
+    }
+
+    /// Whether somebody of `client` waits for `key`, and holds nothing.
+    pub(super) fn others_wait(&self, key: &Key, client: ClientId) -> bool {
+        self.waiting(key, client).any(|vigil| vigil.waits())
+    }
+
+    /// Who is to have the lease next: the first of its client who waits, if that one can have it.
+    pub(super) fn heir(&self, lease: &Inheritance, now: BootInstant) -> Option<&Arc<Vigil>> {
+        let (key, client) = (&lease.claim.key, lease.claim.owner.client());
+        let first = self.waiting(key, client).find(|vigil| vigil.waits())?;
+        let passed = self.lines.get(key)?.passed(client);
+        first.can_inherit(passed, lease, now).then_some(first)
+    }
+
+    /// Those of `client` who wait for `key`, or have it, in order.
+    fn waiting(&self, key: &Key, client: ClientId) -> impl Iterator<Item = &Arc<Vigil>> {
+        let tickets = self.lines.get(key).into_iter().flat_map(|it| &it.tickets);
+        tickets
+            .filter(move |ticket| ticket.waiter.client() == client)
+            .filter_map(|ticket| self.of_waiter.get(&ticket.waiter))
+    }
+
     /// The wait was refused, and told its place.
     pub(super) fn refused(&self, vigil: &Vigil) {
         if let Some(line) = self.lines.get(&vigil.key) {
@@ -73,15 +129,8 @@ impl Vigils {
 
     /// Has the first of those of `client` who wait for `key` ask at once, if nobody is before it.
     pub(super) fn call_next(&self, key: &Key, client: ClientId, now: BootInstant) {
-        let Some(line) = self.lines.get(key) else {
-            return;
-        };
-        let ours = |ticket: &&Ticket| ticket.waiter.client() == client;
-        for ticket in line.tickets.iter().filter(ours) {
-            let vigil = self.of_waiter.get(&ticket.waiter);
-            if vigil.is_some_and(|vigil| vigil.call(line.grants(client), now)) {
-                return;
-            }
+        if let Some(vigil) = self.waiting(key, client).find(|vigil| vigil.waits()) {
+            vigil.call(self.lines[key].passed(client), now);
         }
     }
 }

@@ -4,6 +4,8 @@ mod due;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use crate::attempt::Busy;
 use crate::clock::BootInstant;
 use crate::member::RESERVATION;
@@ -50,6 +52,11 @@ struct Seat {
     /// When what is kept for somebody else there lapses, should that one never come.
     lapses: Option<BootInstant>,
     place: Option<u64>,
+    /// How many of its client had got the lock from one another when it was asked for that: these stood
+    /// in the queue until then.
+    heirs_before: u64,
+    /// How many had when it was asked last.
+    heirs_asked: u64,
     /// When the lock is free there, unless its holder renews.
     until: Option<BootInstant>,
     /// Whoever holds it there will tell nobody.
@@ -106,9 +113,10 @@ impl Board {
     }
 
     /// The member is asked: from now on it may have the waiter in its queue.
-    pub(super) fn asking(&mut self, member: usize) {
+    pub(super) fn asking(&mut self, member: usize, heirs: u64) {
         let seat = &mut self.seats[member];
         seat.queued = true;
+        seat.heirs_asked = heirs;
         seat.deaf = None;
     }
 
@@ -126,6 +134,7 @@ impl Board {
         // It answers in the order in which it tells: it has heard of the waiter since.
         seat.wanted = None;
         seat.place = busy.place;
+        seat.heirs_before = seat.heirs_asked;
         seat.until = busy.remaining.map(|remaining| now + remaining);
         seat.silent = busy.silent;
         seat.untold = busy.untold;
@@ -185,6 +194,28 @@ impl Board {
     /// The place that a majority of members gives at most, where so many have said it.
     pub(super) fn place(&self) -> Option<u64> {
         decisive(self.seats.iter().filter_map(|seat| seat.place), &self.seats)
+    }
+
+    /// How many come before it and itself, now that so many of its client have got the lock from one
+    /// another.
+    pub(super) fn place_after(&self, heirs: u64) -> Option<u64> {
+        let place = |seat: &Seat| {
+            let since = heirs.saturating_sub(seat.heirs_before);
+            // The one for whom it was kept is in no queue, and came before it.
+            let kept = u64::from(seat.lapses.is_some());
+            seat.place.map(|place| (place + kept).saturating_sub(since))
+        };
+        decisive(self.seats.iter().filter_map(place), &self.seats)
+    }
+
+    /// How long ago the last attempt began.
+    pub(super) fn asked_since(&self, now: BootInstant) -> Duration {
+        self.asked.map_or(Duration::MAX, |asked| now.since(asked))
+    }
+
+    /// The waiter is taken out of the member's queue.
+    pub(super) fn leaves(&mut self, member: usize) {
+        self.seats[member].queued = false;
     }
 
     /// What is known of the lock's permits.

@@ -23,7 +23,7 @@ fn waiting(members: usize, place: u64, remaining: u64) -> Board {
     let mut board = Board::new(members);
     board.begin(at(1_000), 0);
     for member in 0..members {
-        board.asking(member);
+        board.asking(member, 0);
         let mut busy = Busy::by(Some(owner()));
         busy.place = Some(place);
         busy.remaining = Some(Duration::from_millis(remaining));
@@ -248,14 +248,14 @@ fn who_is_not_heard_asks_again_but_not_in_a_busy_loop() {
     board.deaf(1, at(3_000));
     assert_eq!(board.due(), soon(3_000));
     board.begin(at(3_000), 0);
-    board.asking(1);
+    board.asking(1, 0);
     assert_eq!(board.due(), soon(7_000));
 }
 
 #[test]
 fn members_where_it_never_asked_are_no_matter() {
     let mut board = Board::new(3);
-    board.asking(2);
+    board.asking(2, 0);
     board.deaf(0, at(5));
     assert_eq!(board.due(), None, "it never asked");
     let queued = |board: &Board| [0, 1, 2].map(|member| board.is_queued(member));

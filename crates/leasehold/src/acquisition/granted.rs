@@ -1,0 +1,47 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Acquisition;
+use crate::attempt::Grant;
+use crate::claim::Claim;
+use crate::clock::BootInstant;
+use crate::guarantees::Expiry;
+use crate::guard::Guard;
+use crate::lease::{Lease, LeaseTimes};
+use crate::tenure::Tenure;
+
+impl Acquisition {
+    /// The guard of what `claim` was granted; `None` if the client is gone.
+    pub(super) fn guard(
+        &self,
+        claim: &Arc<Claim>,
+        sent: BootInstant,
+        grant: &Grant,
+    ) -> Option<Guard> {
+        let client = self.client.upgrade()?;
+        let margin = match self.context.guarantees.expiry {
+            Expiry::Lease => Some(self.context.terms.margin(self.ttl)),
+            Expiry::WithProcess => None,
+        };
+        let times = LeaseTimes {
+            ttl: self.ttl,
+            margin,
+            max_hold: self.max_hold,
+        };
+        let (claim, lease) = match &grant.inherited {
+            Some(left) => {
+                let lease = Lease::inherited(times, left.deadline, left.renew_at, sent);
+                (&left.claim, lease)
+            }
+            None => {
+                let ambient = &self.context.ambient;
+                let spread = ambient.random_span(Duration::ZERO, times.spread());
+                (claim, Lease::granted(times, sent, spread))
+            }
+        };
+        let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
+        let tenure = Arc::new(tenure);
+        client.keep(&tenure, sent);
+        Some(Guard::new(tenure, client))
+    }
+}

@@ -1,0 +1,64 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::Claim;
+use crate::clock::BootInstant;
+
+/// A lease that goes over, as it stands, from one guard of a client to the next.
+///
+/// Nothing changes at the store: it is one lease, of one owner, and its client sees to it that it has
+/// one guard at a time, each with a greater fence.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Inheritance {
+    /// The claim under which the lease stands, with the times of whoever holds it.
+    pub claim: Arc<Claim>,
+    /// The instant until which it may be believed in, unless it is renewed.
+    pub deadline: BootInstant,
+    /// When it is to be renewed next.
+    pub renew_at: BootInstant,
+}
+
+impl Inheritance {
+    /// The lease of `claim` as its holder leaves it.
+    pub fn new(claim: Arc<Claim>, deadline: BootInstant, renew_at: BootInstant) -> Self {
+        Self {
+            claim,
+            deadline,
+            renew_at,
+        }
+    }
+
+    /// Whether it is of use for who wants a lease of this `ttl`: no longer, or others would be kept out too
+    /// long if that one died, and with half of it left.
+    pub(crate) fn suits(&self, ttl: Duration, now: BootInstant) -> bool {
+        self.claim.ttl <= ttl && self.deadline.since(now) >= ttl / 2
+    }
+
+    /// What `heir` gets. Where it wants a lease of another length, it is renewed for that at once.
+    pub(crate) fn for_heir(&self, heir: &Claim, now: BootInstant) -> Self {
+        let is_alike = (heir.ttl, heir.delay) == (self.claim.ttl, self.claim.delay);
+        let claim = Claim {
+            ttl: heir.ttl,
+            delay: heir.delay,
+            limit: heir.limit,
+            wait: heir.wait,
+            ..(*self.claim).clone()
+        };
+        Self {
+            claim: Arc::new(claim),
+            deadline: self.deadline,
+            renew_at: if is_alike { self.renew_at } else { now },
+        }
+    }
+}
+
+/// The same lease, left in the same state.
+impl PartialEq for Inheritance {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |it: &Self| (it.claim.owner, it.deadline, it.renew_at);
+        parts(self) == parts(other)
+    }
+}
+
+impl Eq for Inheritance {}

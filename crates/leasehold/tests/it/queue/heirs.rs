@@ -1,0 +1,256 @@
+//! A lease that goes over within its client: the members hear of it when it is over.
+
+use std::time::Duration;
+
+use leasehold::{Client, Ended, Guard, GuardState, Holder, Key, Lock, LostReason, Mode, Store};
+use leasehold_testkit::{Call, Fault};
+use tokio::task::JoinHandle;
+
+use super::line::assert_nothing_left;
+use crate::scene::{Scene, TTL};
+
+/// What a request takes to reach a member; answers and hints take nothing.
+const WAY: Duration = Duration::from_millis(5);
+
+type Waiting = JoinHandle<Guard>;
+
+async fn waiter(scene: &Scene, lock: Lock) -> Waiting {
+    let asking = lock.acquire();
+    let waiting = leasehold::background::spawn(async move { asking.await.expect("a grant") });
+    scene.settle().await;
+    waiting
+}
+
+/// Those who wait for the lock that `holder` has, in order, so that its lease is ready to go over.
+async fn waiters(scene: &Scene, locks: impl IntoIterator<Item = Lock>) -> (Guard, Vec<Waiting>) {
+    let first = scene.client.lock("line").acquire().await.expect("free");
+    let holder = waiter(scene, scene.client.lock("line")).await;
+    let mut waiting = Vec::new();
+    for lock in locks {
+        waiting.push(waiter(scene, lock).await);
+    }
+    first.release().await.expect("an answer");
+    let holder = holder.await.expect("its turn");
+    // For the members to count.
+    scene.settle().await;
+    (holder, waiting)
+}
+
+fn lock(client: &Client) -> Lock {
+    client.lock("line")
+}
+
+/// Gives the lock back, and says how long it took until `next` had it.
+async fn hand_over(scene: &Scene, guard: Guard, next: Waiting) -> (Guard, Duration) {
+    let began = scene.now();
+    let releasing = leasehold::background::spawn(guard.release());
+    let guard = next.await.expect("it goes on waiting");
+    let took = scene.now().since(began);
+    let ended = releasing.await.expect("no panic").expect("an answer");
+    assert_eq!(ended, Ended::Released);
+    (guard, took)
+}
+
+/// Who has the lock, as a member sees it.
+async fn holder(scene: &Scene) -> Holder {
+    let key = Key::new("line").expect("a valid name");
+    let mut holders = scene.stores[0].holders(&key).await.expect("an answer");
+    assert_eq!(holders.len(), 1);
+    holders.remove(0)
+}
+
+fn is_about_a_lease(call: &Call) -> bool {
+    !matches!(call, Call::LeaveQueue(_))
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_goes_over_at_once_and_each_guard_has_a_greater_fence() {
+    for members in [1, 3, 5] {
+        let scene = Scene::quorum(members);
+        let locks = || (0..4).map(|_| lock(&scene.client));
+        let (mut guard, waiting) = waiters(&scene, locks()).await;
+        for member in &scene.members {
+            member.set(Fault::Late(WAY));
+        }
+        let before = scene.count(0, is_about_a_lease);
+        let (owner, deadline) = (guard.owner(), guard.deadline());
+        for next in waiting {
+            let fence = guard.fence();
+            let (next, took) = hand_over(&scene, guard, next).await;
+            assert_eq!(took, Duration::ZERO, "{members} members");
+            assert!(next.fence() > fence);
+            assert_eq!((next.owner(), next.deadline()), (owner, deadline));
+            assert_eq!(next.state(), GuardState::Held);
+            scene.pass(WAY).await;
+            guard = next;
+        }
+        let asked = scene.count(0, is_about_a_lease) - before;
+        assert_eq!(
+            asked, 0,
+            "they are told of nothing but who is queued no more"
+        );
+        let last = guard.fence();
+        guard.release().await.unwrap();
+        for member in &scene.members {
+            member.set(Fault::None);
+        }
+        scene.pass(WAY).await;
+        assert_nothing_left(&scene).await;
+        let later = lock(&scene.other_client()).acquire().await.unwrap();
+        assert!(later.fence() > last, "members count beyond all of them");
+        later.release().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_renewed_under_whoever_has_it() {
+    let scene = Scene::quorum(3);
+    let (guard, mut waiting) = waiters(&scene, [lock(&scene.client)]).await;
+    let (guard, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+    scene.pass(TTL * 3).await;
+    assert_eq!(guard.state(), GuardState::Held);
+    let seen = holder(&scene).await;
+    assert_eq!(
+        (seen.owner, seen.fence),
+        (Some(guard.owner()), Some(guard.fence()))
+    );
+    guard.release().await.unwrap();
+    assert_nothing_left(&scene).await;
+}
+
+/// Whose turn it is does not depend on whose client it is.
+#[tokio::test(start_paused = true)]
+async fn nobody_of_another_client_is_passed_over() {
+    let scene = Scene::quorum(3);
+    let other = scene.other_client();
+    let locks = [&scene.client, &other, &scene.client].map(lock);
+    let (guard, waiting) = waiters(&scene, locks).await;
+    let [ours, others, ours_again] = <[Waiting; 3]>::try_from(waiting).expect("three");
+    let owner = guard.owner();
+    let (guard, _) = hand_over(&scene, guard, ours).await;
+    assert_eq!(guard.owner(), owner, "it went over");
+    assert!(!ours_again.is_finished());
+    let (guard, _) = hand_over(&scene, guard, others).await;
+    assert!(!ours_again.is_finished());
+    let (guard, _) = hand_over(&scene, guard, ours_again).await;
+    guard.release().await.unwrap();
+    assert_nothing_left(&scene).await;
+}
+
+/// Who stops waiting in the very moment in which the lease is left to it leaves it to the next one, and
+/// the last one gives it back.
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_just_then_keeps_nobody_out() {
+    for who_stay in [0, 1] {
+        let scene = Scene::quorum(3);
+        let locks = (0..=who_stay).map(|_| lock(&scene.client));
+        let (guard, mut waiting) = waiters(&scene, locks).await;
+        let stops = waiting.remove(0);
+        let releasing = leasehold::background::spawn(guard.release());
+        stops.abort();
+        releasing.await.unwrap().unwrap();
+        for next in waiting {
+            next.await.expect("its turn").release().await.unwrap();
+        }
+        scene.settle().await;
+        assert_nothing_left(&scene).await;
+        let next = lock(&scene.other_client()).try_acquire().await.unwrap();
+        drop(next.expect("a free lock"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_a_longer_lease_has_it_soon() {
+    let scene = Scene::quorum(3);
+    let longer = lock(&scene.client).ttl(TTL + Duration::from_secs(10));
+    let shorter = lock(&scene.client).ttl(TTL - Duration::from_secs(1));
+    let (guard, waiting) = waiters(&scene, [longer, shorter]).await;
+    let [longer, shorter] = <[Waiting; 2]>::try_from(waiting).expect("two");
+    let owner = guard.owner();
+    scene.pass(Duration::from_millis(500)).await;
+    let (guard, _) = hand_over(&scene, guard, longer).await;
+    assert_eq!(guard.owner(), owner, "it went over");
+    scene.settle().await;
+    let remaining = holder(&scene).await.remaining.expect("a lease");
+    assert!(remaining > TTL && guard.remaining() > TTL, "{remaining:?}");
+    // Dead, it would keep others out for longer than it asked for.
+    let (guard, _) = hand_over(&scene, guard, shorter).await;
+    assert_ne!(guard.owner(), owner);
+    guard.release().await.unwrap();
+    assert_nothing_left(&scene).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_time_to_hold_it_counts_for_each_anew() {
+    let scene = Scene::quorum(3);
+    let longest = Duration::from_secs(2);
+    let limited = || lock(&scene.client).max_hold(longest);
+    let (guard, waiting) = waiters(&scene, [limited(), limited()]).await;
+    let [first, second] = <[Waiting; 2]>::try_from(waiting).expect("two");
+    let owner = guard.owner();
+    let (guard, _) = hand_over(&scene, guard, first).await;
+    assert_eq!(guard.deadline(), Some(scene.now() + longest));
+    scene.pass(longest / 4).await;
+    let (guard, _) = hand_over(&scene, guard, second).await;
+    assert_eq!(guard.owner(), owner, "it went over");
+    assert_eq!(guard.deadline(), Some(scene.now() + longest));
+    scene.pass(longest).await;
+    assert_eq!(guard.state(), GuardState::Lost(LostReason::MaxHold));
+    drop(guard);
+    assert_nothing_left(&scene).await;
+}
+
+/// Where a renewal is overdue nobody can start with what is left.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_not_in_order_is_given_back() {
+    let scene = Scene::quorum(3);
+    let locks = [&scene.client; 2].map(lock);
+    let (guard, mut waiting) = waiters(&scene, locks).await;
+    for member in &scene.members[..2] {
+        member.set(Fault::Unreachable);
+    }
+    let (beat, owner) = (TTL / 3 + Duration::from_secs(1), guard.owner());
+    scene.pass(beat).await;
+    assert_eq!(guard.state(), GuardState::InDoubt);
+    let releasing = leasehold::background::spawn(guard.release());
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+    let next = waiting.remove(0).await.expect("its turn");
+    assert_ne!(next.owner(), owner);
+    drop(releasing.await.unwrap());
+    next.release().await.unwrap();
+    waiting.remove(0).await.unwrap().release().await.unwrap();
+}
+
+/// Who holds it with others gives back a share of its own.
+#[tokio::test(start_paused = true)]
+async fn what_is_shared_does_not_go_over() {
+    let scene = Scene::quorum(3);
+    let (guard, mut waiting) = waiters(&scene, [lock(&scene.client)]).await;
+    let owner = guard.owner();
+    guard.downgrade().await.unwrap();
+    let (next, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+    assert_ne!(next.owner(), owner);
+    next.release().await.unwrap();
+
+    let reader = lock(&scene.client).mode(Mode::Shared);
+    let (guard, mut waiting) = waiters(&scene, [reader]).await;
+    let owner = guard.owner();
+    let (next, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+    assert_ne!(next.owner(), owner);
+    next.release().await.unwrap();
+}
+
+/// Whoever has the text of a handle could free the lease under the next guard.
+#[tokio::test(start_paused = true)]
+async fn what_another_process_may_know_does_not_go_over() {
+    let scene = Scene::quorum(3);
+    let (guard, mut waiting) = waiters(&scene, [lock(&scene.client)]).await;
+    let owner = guard.owner();
+    let handle = guard.into_handle().expect("a handle");
+    let guard = scene.client.adopt(&handle).await.expect("it stands");
+    let (next, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+    assert_ne!(next.owner(), owner);
+    next.release().await.unwrap();
+}
