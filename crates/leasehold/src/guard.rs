@@ -96,7 +96,8 @@ impl Guard {
         &self.tenure().claim().key
     }
 
-    /// The identity of the attempt that was granted.
+    /// Whose the lease is at the store: the identity of the attempt that was granted. A guard to which
+    /// the lease of another one of its client went over goes on under that name.
     pub fn owner(&self) -> Owner {
         self.tenure().claim().owner
     }

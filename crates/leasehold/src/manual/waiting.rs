@@ -3,7 +3,10 @@
 //! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis and on quorums it stands in a queue, and
 //! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock goes to
 //! whoever began to wait first, by the members' clocks. It is told, so that a hand-over takes two
-//! round trips however many wait; one, from one waiter of a client to the next of the same client.
+//! round trips however many wait. From one waiter of a client to the next of the same client it takes
+//! none: the lease goes over as it stands, with a greater fence; its guards have the same
+//! [`owner`](crate::Guard::owner), one after the other. Where the next one wants another TTL or mode,
+//! or several locks at once, it is handed over by the store.
 //!
 //! | who | gets the lock |
 //! |---|---|

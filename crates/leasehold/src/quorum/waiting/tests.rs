@@ -7,6 +7,8 @@ use crate::attempt::{Attempt, Grant};
 use crate::clock::Clock;
 use crate::fence::Fence;
 use crate::holder::ClientInfo;
+use crate::inheritance::Inheritance;
+use crate::member::RESERVATION;
 
 fn owner() -> Owner {
     Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)
@@ -239,15 +241,60 @@ impl Line {
     /// Begins to wait, and has heard of its place before the attempt is decided.
     fn ask(&self, client: usize, place: u64) -> Owner {
         let waiter = Owner::random(self.clients[client], &SystemEntropy);
-        let vigil = begun(&self.waits, waiter);
-        vigil.begin(&claim(waiter), &self.waits.ambient);
+        begun(&self.waits, waiter).begin(&claim(waiter), &self.waits.ambient);
+        self.answer(waiter, Some(owner()), place);
+        waiter
+    }
+
+    /// The member refuses, as somebody holds the lock, or since it is kept for one that waits.
+    fn answer(&self, waiter: Owner, holder: Option<Owner>, place: u64) {
+        let vigil = self.waits.of(waiter).unwrap();
+        let heirs = self.waits.heirs(&lock(), waiter.client());
+        vigil.asking(0, heirs);
         let busy = Busy {
             place: Some(place),
-            ..Busy::by(Some(owner()))
+            remaining: Some(RESERVATION),
+            ..Busy::by(holder)
         };
         let answer = Ok(Attempt::Busy(busy));
         vigil.answered(0, &answer, &self.waits.ambient);
-        waiter
+    }
+
+    /// A lease of the client that stands, and has fences for its heirs.
+    fn lease(&self, client: usize) -> Inheritance {
+        let mut claim = claim(owner()).as_ref().clone();
+        claim.owner = Owner::random(self.clients[client], &SystemEntropy);
+        if let Some(reserve) = self.waits.begin_reserve(&claim) {
+            let [fence, greatest] = [1, 9].map(|number| Fence::new(number).unwrap());
+            reserve.asked(fence, greatest, true);
+        }
+        let now = self.waits.ambient.clock.now();
+        Inheritance::new(Arc::new(claim), now + Duration::from_secs(25), now)
+    }
+
+    /// Leaves the lease to somebody who waits, and says to whom.
+    fn left_to(&self, lease: &Inheritance, waiters: &[Owner]) -> Option<Owner> {
+        let mut waits: Vec<_> = waiters
+            .iter()
+            .map(|it| Box::pin(self.waits.due(*it)))
+            .collect();
+        for wait in &mut waits {
+            assert!(wait.now_or_never().is_none(), "it has nothing to ask for");
+        }
+        let is_left = self.waits.bequeath(lease);
+        let due = waits.iter_mut().map(|wait| wait.now_or_never().is_some());
+        let heir = due
+            .collect::<Vec<_>>()
+            .into_iter()
+            .position(|is_due| is_due);
+        assert_eq!(heir.is_some(), is_left);
+        heir.map(|heir| waiters[heir])
+    }
+
+    /// Takes what was left to it.
+    fn inherit(&self, heir: Owner) -> Option<Fence> {
+        let (_, grant) = self.waits.inherit(&claim(heir))?;
+        Some(grant.fence)
     }
 
     fn freed_by(&self, client: usize, mode: Mode) {
@@ -319,4 +366,110 @@ fn who_came_after_a_grant_is_not_moved_up_by_it() {
     let second = line.ask(0, 2);
     line.freed_by(0, Mode::Exclusive);
     assert!(!line.is_called(second), "another client's is before it");
+}
+
+#[test]
+fn whoever_the_lock_was_kept_for_comes_before_those_who_were_told_a_place() {
+    let line = Line::new();
+    let (first, second) = (line.wait(0, 1), line.ask(0, 2));
+    // Kept for the first, which no queue has any more; another client's waiter is before the second.
+    line.answer(second, None, 2);
+    line.waits.refused(&line.waits.of(second).unwrap());
+    let vigil = line.waits.of(first).unwrap();
+    vigil.hold(&claim(first), Fence::new(1).unwrap());
+    line.waits.granted(&vigil);
+    assert_eq!(line.left_to(&line.lease(0), &[second]), None);
+    line.freed_by(0, Mode::Exclusive);
+    assert!(!line.is_called(second));
+}
+
+#[test]
+fn a_lease_goes_over_to_the_first_of_its_client_if_nobody_is_before_that_one() {
+    let line = Line::new();
+    let (other, behind) = (line.wait(1, 1), line.wait(0, 2));
+    assert_eq!(line.left_to(&line.lease(0), &[behind]), None);
+    assert_eq!(line.left_to(&line.lease(1), &[other]), Some(other));
+    assert!(line.inherit(behind).is_none(), "it was left to another");
+    assert_eq!(line.inherit(other), Fence::new(2));
+    assert!(line.inherit(other).is_none(), "once");
+}
+
+#[test]
+fn heirs_come_one_after_the_other_each_with_the_next_fence() {
+    let line = Line::new();
+    let waiters = [line.wait(0, 1), line.wait(0, 2), line.wait(0, 3)];
+    let lease = line.lease(0);
+    for (before, heir) in waiters.iter().enumerate() {
+        let waiting = &waiters[before..];
+        assert_eq!(line.left_to(&lease, waiting), Some(*heir));
+        assert_eq!(line.inherit(*heir), Fence::new(before as u64 + 2));
+    }
+    let last = line.wait(0, 1);
+    line.waits.end_reserve(lease.claim.owner);
+    assert_eq!(line.left_to(&lease, &[last]), None, "it was given back");
+}
+
+/// As long as it is not taken out, an heir stands in a member's queue, before those who come.
+#[test]
+fn a_place_behind_an_heir_counts_down_only_where_that_one_stood_in_the_queue() {
+    let line = Line::new();
+    let heir = line.wait(0, 1);
+    // Asks while the heir is queued: another client's is between them.
+    let early = line.ask(0, 3);
+    let lease = line.lease(0);
+    assert_eq!(line.left_to(&lease, &[heir]), Some(heir));
+    line.inherit(heir);
+    assert_eq!(line.left_to(&lease, &[early]), None);
+    line.waits.leave(early);
+    // And this one when it is gone.
+    let late = line.wait(0, 2);
+    assert_eq!(line.left_to(&lease, &[late]), None);
+    line.waits.leave(late);
+    let next = line.wait(0, 1);
+    assert_eq!(line.left_to(&lease, &[next]), Some(next));
+}
+
+#[test]
+fn what_is_left_to_one_that_stops_waiting_is_not_lost() {
+    let line = Line::new();
+    let (first, second) = (line.wait(0, 1), line.wait(0, 2));
+    let lease = line.lease(0);
+    assert_eq!(line.left_to(&lease, &[first, second]), Some(first));
+    let owner = lease.claim.owner;
+    let left = line.waits.renounce(first).expect("it was left to it");
+    assert_eq!(left.claim.owner, owner);
+    assert!(line.waits.renounce(first).is_none());
+    line.waits.leave(first);
+    assert!(line.inherit(first).is_none());
+}
+
+#[test]
+fn who_asks_at_the_moment_or_wants_another_lease_inherits_none() {
+    let line = Line::new();
+    let waiter = line.wait(0, 1);
+    let lease = line.lease(0);
+    assert!(
+        !line.waits.bequeath(&lease),
+        "an attempt of it may be under way"
+    );
+    let wants = |change: fn(Claim) -> Claim| {
+        let wanted = change(claim(waiter).as_ref().clone());
+        let vigil = line.waits.of(waiter).unwrap();
+        vigil.begin(&wanted, &line.waits.ambient);
+        line.answer(waiter, Some(owner()), 1);
+        line.left_to(&lease, &[waiter])
+    };
+    assert_eq!(wants(|claim| claim.with_mode(Mode::Shared)), None);
+    assert_eq!(wants(Claim::without_inheriting), None);
+    let shorter = |mut claim: Claim| {
+        claim.ttl -= Duration::from_millis(1);
+        claim
+    };
+    assert_eq!(wants(shorter), None, "others would be kept out for longer");
+    let longer = |mut claim: Claim| {
+        claim.ttl *= 2;
+        claim
+    };
+    assert_eq!(wants(longer), None, "not half of it is left");
+    assert_eq!(wants(|claim| claim), Some(waiter));
 }
