@@ -88,7 +88,8 @@ async function contend(waiter) {
     const releasing = now();
     sections.push([waiter, asked, acquired, releasing]);
     await handle.release(lock);
-    await pause(away);
+    // About that long: who comes back after one and the same time falls in step with others.
+    await pause(away * (0.5 + Math.random()));
   }
 }
 

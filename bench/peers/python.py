@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import sys
 import threading
 import time
@@ -79,7 +80,8 @@ def contend(waiter, handle):
         releasing = now()
         sections.append((waiter, asked, acquired, releasing))
         handle.release()
-        time.sleep(away)
+        # About that long: who comes back after one and the same time falls in step with others.
+        time.sleep(away * random.uniform(0.5, 1.5))
 
 
 def start():

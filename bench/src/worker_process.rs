@@ -30,7 +30,7 @@ pub(crate) struct Scenario {
     pub(crate) waiters: usize,
     /// How long each section lasts.
     pub(crate) hold: Duration,
-    /// How long a waiter stays away after it gave the lock back.
+    /// How long a waiter stays away after it gave the lock back, half of that more or less.
     pub(crate) away: Duration,
 }
 

@@ -28,7 +28,8 @@ pub(crate) const SECTION: Section = Section {
 /// the others those that the charts show.
 const WAITERS: [usize; 4] = [16, 4, 64, 256];
 
-/// A section, and how long its waiter then stays away, so that the lock goes to another one.
+/// A section, and how long its waiter then stays away, half of that more or less, so that the lock goes
+/// to another one.
 const HOLD: Duration = Duration::from_millis(1);
 const AWAY: Duration = Duration::from_millis(5);
 

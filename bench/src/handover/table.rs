@@ -56,8 +56,8 @@ pub(super) fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
 
 fn introduction() -> String {
     format!(
-        "Each waiter holds the lock for {HOLD:?} and then stays away for {AWAY:?}. A hand-over goes from \
-         just before release is called until the next holder's acquire has returned, where somebody was \
+        "Each waiter holds the lock for {HOLD:?} and then stays away for {AWAY:?}, half of that more or \
+         less. A hand-over goes from just before release is called until the next holder's acquire has returned, where somebody was \
          waiting. Idle is the time without a holder for each section."
     )
 }

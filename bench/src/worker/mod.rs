@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::leasehold::ambient::Ambient;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
@@ -141,6 +142,7 @@ async fn contend<H: Handle>(
     hold: Duration,
     away: Duration,
 ) -> Result<(), String> {
+    let chance = Ambient::default();
     loop {
         let asked = log.asks(waiter);
         let held = patiently(&*handle, &log).await;
@@ -148,7 +150,10 @@ async fn contend<H: Handle>(
         pause.sleep(hold).await?;
         log.leaves(waiter, asked, acquired);
         handle.release(held).await?;
-        pause.sleep(away).await?;
+        // About that long: who comes back after one and the same time falls in step with others.
+        pause
+            .sleep(chance.random_span(away / 2, away * 3 / 2))
+            .await?;
     }
 }
 

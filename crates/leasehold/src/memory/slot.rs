@@ -134,8 +134,7 @@ impl Slot {
 
     /// Renews a lease, or makes it shared. What is shared is lost to a late message of the exclusive
     /// claim it was.
-    pub(super) fn renew(&mut self, held: &Held, step: &mut Step<'_>) -> Renewal {
-        let claim = &held.claim;
+    pub(super) fn renew(&mut self, Held { claim, fence }: &Held, step: &mut Step<'_>) -> Renewal {
         if self.breaks.concern(claim.owner) {
             return Renewal::Lost(LostReason::Broken);
         }
@@ -149,7 +148,7 @@ impl Slot {
         if lease.claim.mode != claim.mode && !downgrades {
             return Renewal::Lost(LostReason::Taken);
         }
-        (lease.claim.mode, lease.fence) = (claim.mode, held.fence);
+        (lease.claim.mode, lease.fence) = (claim.mode, *fence);
         lease.end = lease.end.max(step.now + claim.ttl);
         if downgrades {
             self.queue.call_readers(None, step);
@@ -189,8 +188,8 @@ impl Slot {
 
     /// The answer to a claim that holds already.
     fn granted_before(&mut self, claim: &Claim) -> Option<Attempt> {
-        self.lease_of(claim)
-            .map(|own| Attempt::Granted(Grant::new(own.fence)))
+        let own = self.lease_of(claim)?;
+        Some(Attempt::Granted(Grant::new(own.fence)))
     }
 
     /// Whether nobody holds it. It may be reserved.

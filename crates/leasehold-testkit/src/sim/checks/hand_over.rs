@@ -51,12 +51,11 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let late = event.at + free_max(events, event.at, is_seen);
         // To the next of its client a lease goes over in no time.
         let inherits = |it: &Span| it.owner == span.owner && it.hold != hold;
-        let next = spans.iter().filter(|it| it.key == span.key);
-        let next =
-            next.filter(|it| event.at < it.granted || event.at == it.granted && inherits(it));
+        let is_later = |it: &Span| event.at < it.granted || event.at == it.granted && inherits(it);
+        let next = spans.iter().filter(|it| it.key == span.key && is_later(it));
         let next = next.map(|it| (it.mode, it.granted));
-        let of_sets = gathered.iter().filter(|it| it.key == span.key);
-        let of_sets = of_sets.filter(|it| event.at < it.from);
+        let of_sets = gathered.iter();
+        let of_sets = of_sets.filter(|it| it.key == span.key && event.at < it.from);
         let next = next.chain(of_sets.map(|it| (it.mode, it.from)));
         let next = next.filter(|(_, granted)| *granted <= late);
         let granted: Vec<Mode> = next.map(|(mode, _)| mode).collect();
