@@ -29,18 +29,20 @@ impl Inheritance {
         }
     }
 
-    /// Whether it is of use for who wants a lease of this `ttl`: no longer, or others would be kept out too
-    /// long if that one died, and with half of it left.
-    pub(crate) fn suits(&self, ttl: Duration, now: BootInstant) -> bool {
-        self.claim.ttl <= ttl && self.deadline.since(now) >= ttl / 2
+    /// Whether it is of use for who wants such a lease: no longer, or others would be kept out too long if
+    /// that one died; with the same delay, which is to hold from the first moment; and with half of it left.
+    pub(crate) fn suits(&self, wanted: Wanted, now: BootInstant) -> bool {
+        let ours = Wanted::by(&self.claim);
+        ours.ttl <= wanted.ttl
+            && ours.delay == wanted.delay
+            && self.deadline.since(now) >= (wanted.ttl - wanted.delay) / 2
     }
 
     /// What `heir` gets. Where it wants a lease of another length, it is renewed for that at once.
     pub(crate) fn for_heir(&self, heir: &Claim, now: BootInstant) -> Self {
-        let is_alike = (heir.ttl, heir.delay) == (self.claim.ttl, self.claim.delay);
+        let is_alike = heir.ttl == self.claim.ttl;
         let claim = Claim {
             ttl: heir.ttl,
-            delay: heir.delay,
             limit: heir.limit,
             wait: heir.wait,
             ..(*self.claim).clone()
@@ -49,6 +51,22 @@ impl Inheritance {
             claim: Arc::new(claim),
             deadline: self.deadline,
             renew_at: if is_alike { self.renew_at } else { now },
+        }
+    }
+}
+
+/// What lease a claim asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    ttl: Duration,
+    delay: Duration,
+}
+
+impl Wanted {
+    pub(crate) fn by(claim: &Claim) -> Self {
+        Self {
+            ttl: claim.ttl,
+            delay: claim.delay,
         }
     }
 }

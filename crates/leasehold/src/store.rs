@@ -52,7 +52,7 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     ///   `guarantees` offers sharing; elsewhere a shared claim is refused as unsupported.
     /// - **A3** Asking again with the same owner while its claim holds is answered `Granted`.
     /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
-    ///   process and across restarts, and greater than the claim's `proposal`.
+    ///   process and across restarts, and greater than the `proposal` of the claim that holds.
     /// - **A5** `Busy` is returned at once, and leaves nothing held.
     /// - **A6** Where leases expire, the lock is free again once the claim's TTL is over, if
     ///   nobody renewed it. Where they end with the process, it is free once the process is gone.

@@ -15,6 +15,7 @@ mod fenced;
 mod foreign_queue;
 mod forgetting;
 mod healing;
+mod heirs;
 mod key_sets;
 mod late_write;
 mod leases;

@@ -63,6 +63,7 @@ impl Store for Quorum {
                 self.tell_hand_over(&vigil);
                 return Ok(Attempt::Granted(grant));
             }
+            self.renounce(claim);
             let claim = Arc::new(self.for_one_permit(claim));
             let asking = self.asking(&claim);
             let limit = self.member_limit(claim.term()).min(claim.limit);
@@ -151,13 +152,10 @@ impl Store for Quorum {
     }
 
     fn leave(&self, claim: &Claim) {
-        let Wait::InTurn(waiter) = claim.wait else {
-            return;
-        };
-        if let Some(lease) = self.waits.renounce(waiter) {
-            self.free_unclaimed(&lease);
-        }
-        if let Some(vigil) = self.waits.leave(waiter) {
+        self.renounce(claim);
+        if let Wait::InTurn(waiter) = claim.wait
+            && let Some(vigil) = self.waits.leave(waiter)
+        {
             self.leave_queues(&vigil);
         }
     }
@@ -270,9 +268,12 @@ impl Quorum {
         }
     }
 
-    /// Whoever was to have the lease has stopped waiting: another one is, or it is given back.
-    fn free_unclaimed(&self, lease: &Inheritance) {
-        if self.waits.bequeath(lease) {
+    /// The waiter does not want what was left to it: another one has it, or it is given back.
+    fn renounce(&self, claim: &Claim) {
+        let Some(lease) = self.waits.renounce(claim) else {
+            return;
+        };
+        if self.waits.bequeath(&lease) {
             return;
         }
         let claim = &lease.claim;

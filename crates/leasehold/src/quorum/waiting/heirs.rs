@@ -73,8 +73,11 @@ impl Waits {
         Some((vigil, Grant::inherited(fence, lease)))
     }
 
-    /// What was left to `waiter`, which does not want it any more.
-    pub(crate) fn renounce(&self, waiter: Owner) -> Option<Inheritance> {
-        self.of(waiter)?.renounce()
+    /// What was left to the waiter of `claim`, and is not taken.
+    pub(crate) fn renounce(&self, claim: &Claim) -> Option<Inheritance> {
+        match claim.wait {
+            Wait::InTurn(waiter) => self.of(waiter)?.renounce(),
+            Wait::None | Wait::Barging => None,
+        }
     }
 }

@@ -1,9 +1,8 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::claim::Claim;
 use crate::fence::Fence;
-use crate::inheritance::Inheritance;
+use crate::inheritance::{Inheritance, Wanted};
 use crate::permits::Slot;
 use crate::quorum::waiting::board::Board;
 use crate::quorum::waiting::vigils::Passed;
@@ -17,8 +16,8 @@ pub(super) struct Stage {
     pub(super) left: bool,
     /// How many of its client had been granted the lock when its place was told to it.
     pub(super) grants_before: u64,
-    /// How long a lease it wants, if it may be one that another leaves.
-    pub(super) ttl: Option<Duration>,
+    /// What lease it wants, if it may be one that another leaves.
+    pub(super) wanted: Option<Wanted>,
     /// It has nothing under way, and waits for its time.
     pub(super) is_idle: bool,
     /// What it was left, and has not taken yet.

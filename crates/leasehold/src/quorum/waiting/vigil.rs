@@ -9,7 +9,7 @@ use crate::claim::{Claim, Mode};
 use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::fence::Fence;
-use crate::inheritance::Inheritance;
+use crate::inheritance::{Inheritance, Wanted};
 use crate::key::Key;
 use crate::owner::Owner;
 use crate::queue::{Departure, Hint, Ticket, Turn, Word};
@@ -57,7 +57,7 @@ impl Vigil {
     /// An attempt begins.
     pub(crate) fn begin(&self, claim: &Claim, ambient: &Ambient) {
         let may_inherit = claim.inherits && claim.mode == Mode::Exclusive;
-        self.stage().ttl = may_inherit.then_some(claim.ttl);
+        self.stage().wanted = may_inherit.then(|| Wanted::by(claim));
         let (now, random) = (ambient.clock.now(), ambient.entropy.next_u64());
         self.board.send_modify(|board| board.begin(now, random));
     }
@@ -196,7 +196,7 @@ impl Vigil {
         let stage = self.stage();
         let board = self.board.borrow();
         stage.is_idle
-            && stage.ttl.is_some_and(|ttl| lease.suits(ttl, now))
+            && stage.wanted.is_some_and(|it| lease.suits(it, now))
             && board.asked_since(now) < PLACE_HOLDS
             && stage.is_next(&board, passed)
     }
@@ -207,12 +207,15 @@ impl Vigil {
         self.board.send_modify(|board| board.call(now));
     }
 
-    /// Takes what was left to it, for `heir`.
+    /// Takes what was left to it, for `heir`, if that is still of use: a machine that stood still finds it
+    /// used up.
     pub(super) fn inherit(&self, heir: &Claim, ambient: &Ambient) -> Option<(Inheritance, Fence)> {
-        let lease = {
+        let now = ambient.clock.now();
+        let inherited = {
             let mut stage = self.stage();
-            let (lease, fence) = stage.left_to_it.take()?;
-            let lease = lease.for_heir(heir, ambient.clock.now());
+            let suits = |lease: &Inheritance| lease.suits(Wanted::by(heir), now);
+            let (lease, fence) = stage.left_to_it.take_if(|(lease, _)| suits(lease))?;
+            let lease = lease.for_heir(heir, now);
             stage.held = Some(Held {
                 claim: Arc::clone(&lease.claim),
                 fence,
@@ -220,7 +223,7 @@ impl Vigil {
             (lease, fence)
         };
         self.begin(heir, ambient);
-        Some(lease)
+        Some(inherited)
     }
 
     /// What was left to it, and will not be taken.

@@ -69,9 +69,15 @@ fn what_is_left_to_one_that_stops_waiting_is_not_lost() {
     let lease = line.lease(0);
     assert_eq!(line.left_to(&lease, &[first, second]), Some(first));
     let owner = lease.claim.owner;
-    let left = line.waits.renounce(first).expect("it was left to it");
+    let mut late = claim(first).as_ref().clone();
+    late.ttl *= 2;
+    assert!(
+        line.waits.inherit(&late).is_none(),
+        "not half of it is left"
+    );
+    let left = line.waits.renounce(&late).expect("it was left to it");
     assert_eq!(left.claim.owner, owner);
-    assert!(line.waits.renounce(first).is_none());
+    assert!(line.waits.renounce(&late).is_none());
     line.waits.leave(first);
     assert!(line.inherit(first).is_none());
 }
@@ -99,6 +105,8 @@ fn who_asks_at_the_moment_or_wants_another_lease_inherits_none() {
         claim
     };
     assert_eq!(wants(shorter), None, "others would be kept out for longer");
+    let delayed = |claim: Claim| claim.with_delay(Duration::from_secs(1));
+    assert_eq!(wants(delayed), None, "it would not be shut for so long");
     let longer = |mut claim: Claim| {
         claim.ttl *= 2;
         claim

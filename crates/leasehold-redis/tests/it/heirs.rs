@@ -1,0 +1,65 @@
+//! A lease that goes over within its client.
+
+use std::sync::Arc;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Client, Guard, Key, Quorum, Store as _, background};
+use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
+
+use crate::trips::{at, queued};
+
+/// Until the server has counted beyond `guard`, for those who may come after it.
+async fn reserved(server: &RedisServer, guard: &Guard) {
+    let deadline = SystemClock.now() + LIMIT;
+    let counter = ["ZSCORE", "leasehold:fence:0:{line}:line", "f"];
+    let own = Reply::Bulk(guard.fence().to_string());
+    while server.command(&counter) == own {
+        assert!(SystemClock.now() < deadline, "it does not count");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// While the server stands still nobody can ask it anything.
+#[tokio::test]
+async fn nothing_is_asked_before_the_next_one_goes_on() {
+    let server = RedisServer::start();
+    let store = Arc::new(at(server.port(), "", ""));
+    let locks = Client::new(Quorum::of_one(store.clone()));
+    let first = locks.lock("line").acquire().await.unwrap();
+    let mut waiting = Vec::new();
+    for place in 1..=4 {
+        waiting.push(background::spawn(locks.lock("line").acquire()));
+        queued(&server, place).await;
+    }
+    first.release().await.unwrap();
+    let mut waiting = waiting.into_iter();
+    let mut guard = waiting.next().unwrap().await.unwrap().unwrap();
+    reserved(&server, &guard).await;
+    // Answers come in order: behind these all who wait have heard theirs, and the client of its reserve.
+    for _ in 0..2 {
+        locks.waiters("line").await.unwrap();
+    }
+    server.freeze();
+    for next in waiting {
+        let (owner, fence) = (guard.owner(), guard.fence());
+        guard.release().await.unwrap();
+        guard = next.await.unwrap().unwrap();
+        assert!(guard.is_valid() && guard.fence() > fence);
+        assert_eq!(guard.owner(), owner);
+    }
+    server.thaw();
+    queued(&server, 0).await;
+    let key = Key::new("line").unwrap();
+    let holders = store.holders(&key).await.unwrap();
+    assert_eq!(holders[0].owner, Some(guard.owner()));
+    let fence = guard.fence();
+    guard.release().await.unwrap();
+    let stranger = Client::new(Quorum::of_one(Arc::new(at(server.port(), "", ""))));
+    let later = stranger.lock("line").try_acquire().await.unwrap();
+    let later = later.expect("a free lock");
+    assert!(
+        later.fence() > fence,
+        "also greater than those that the server was not told of"
+    );
+    later.release().await.unwrap();
+}
