@@ -129,7 +129,9 @@ impl Plan {
                 (self.drift, self.durable) = (DRIFT_MIN, true);
             }
             Pace::Crowds => {
-                self.clients = *pacing.pick(&[2, 2, 3]);
+                self.clients = *pacing.pick(&[1, 2, 2, 3]);
+                // Of whose members each of so many would ask in vain, again and again.
+                self.faults = self.faults.without(FaultClass::OtherSet);
                 self.programs = 5;
                 self.patient = true;
                 self.span = pacing.millis(4_000, 10_000);
