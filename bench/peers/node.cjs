@@ -76,8 +76,23 @@ async function patiently(handle) {
   }
 }
 
+// About that long: who comes back after one and the same time falls in step with others. Ten different
+// pauses in any order, and then again: so nobody stays away longer than others in all.
+class Pauses {
+  left = [];
+
+  next() {
+    if (this.left.length === 0) {
+      this.left = Array.from({ length: 10 }, (_, step) => away * (0.55 + step / 10));
+    }
+    const [drawn] = this.left.splice(Math.floor(Math.random() * this.left.length), 1);
+    return drawn;
+  }
+}
+
 async function contend(waiter) {
   const handle = handles[waiter];
+  const pauses = new Pauses();
   for (;;) {
     const asked = now();
     pending.set(waiter, asked);
@@ -88,8 +103,7 @@ async function contend(waiter) {
     const releasing = now();
     sections.push([waiter, asked, acquired, releasing]);
     await handle.release(lock);
-    // About that long: who comes back after one and the same time falls in step with others.
-    await pause(away * (0.5 + Math.random()));
+    await pause(pauses.next());
   }
 }
 

@@ -69,7 +69,15 @@ sections = []
 pending = {}
 
 
+def about(span):
+    """About that long: who comes back after one and the same time falls in step with others. Ten different
+    pauses in any order, and then again: so nobody stays away longer than others in all."""
+    while True:
+        yield from random.sample([span * (0.55 + step / 10) for step in range(10)], 10)
+
+
 def contend(waiter, handle):
+    pauses = about(away)
     while True:
         asked = now()
         pending[waiter] = asked
@@ -80,8 +88,7 @@ def contend(waiter, handle):
         releasing = now()
         sections.append((waiter, asked, acquired, releasing))
         handle.release()
-        # About that long: who comes back after one and the same time falls in step with others.
-        time.sleep(away * random.uniform(0.5, 1.5))
+        time.sleep(next(pauses))
 
 
 def start():

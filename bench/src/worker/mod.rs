@@ -9,6 +9,7 @@ mod cycle;
 mod leasehold;
 mod log;
 mod pause;
+mod pauses;
 mod pipeline;
 mod redlock;
 mod rslock;
@@ -20,13 +21,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::leasehold::ambient::Ambient;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
 use cycle::Limit;
 use log::Log;
 use pause::Pause;
+use pauses::Pauses;
 use task::Task;
 
 /// What this program is called with to be a worker.
@@ -142,7 +143,7 @@ async fn contend<H: Handle>(
     hold: Duration,
     away: Duration,
 ) -> Result<(), String> {
-    let chance = Ambient::default();
+    let mut pauses = Pauses::about(away);
     loop {
         let asked = log.asks(waiter);
         let held = patiently(&*handle, &log).await;
@@ -150,10 +151,7 @@ async fn contend<H: Handle>(
         pause.sleep(hold).await?;
         log.leaves(waiter, asked, acquired);
         handle.release(held).await?;
-        // About that long: who comes back after one and the same time falls in step with others.
-        pause
-            .sleep(chance.random_span(away / 2, away * 3 / 2))
-            .await?;
+        pause.sleep(pauses.next()).await?;
     }
 }
 

@@ -254,3 +254,48 @@ async fn what_another_process_may_know_does_not_go_over() {
     assert_ne!(next.owner(), owner);
     next.release().await.unwrap();
 }
+
+/// Somebody with an older ticket may have come back meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_place_that_was_told_long_ago_is_not_relied_upon() {
+    let scene = Scene::quorum(3);
+    for (age, goes_over) in [(990, true), (1_001, false)] {
+        let (guard, mut waiting) = waiters(&scene, [lock(&scene.client)]).await;
+        let owner = guard.owner();
+        scene.pass(Duration::from_millis(age - 3)).await;
+        let (next, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+        assert_eq!(next.owner() == owner, goes_over, "{age} ms");
+        next.release().await.unwrap();
+    }
+}
+
+/// Else a later grant could have the fence of an heir.
+#[tokio::test(start_paused = true)]
+async fn it_does_not_go_over_unless_a_majority_has_counted() {
+    let scene = Scene::quorum(3);
+    let first = lock(&scene.client).acquire().await.expect("free");
+    let holder = waiter(&scene, lock(&scene.client)).await;
+    let next = waiter(&scene, lock(&scene.client)).await;
+    for member in &scene.members {
+        member.set(Fault::Late(WAY));
+    }
+    let releasing = leasehold::background::spawn(first.release());
+    scene.pass(WAY / 2).await;
+    // Release and attempt are on their way; what comes next does not get through.
+    for member in &scene.members[..2] {
+        member.set(Fault::Unreachable);
+    }
+    let guard = holder.await.expect("its turn");
+    drop(releasing.await.unwrap());
+    scene.pass(WAY * 2).await;
+    let owner = guard.owner();
+    let releasing = leasehold::background::spawn(guard.release());
+    scene.pass(WAY).await;
+    for member in &scene.members {
+        member.set(Fault::None);
+    }
+    let next = next.await.expect("its turn");
+    assert_ne!(next.owner(), owner);
+    drop(releasing.await.unwrap());
+    next.release().await.unwrap();
+}
