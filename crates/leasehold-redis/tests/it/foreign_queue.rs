@@ -148,10 +148,15 @@ fn redis_py_and_those_in_the_queue_share_a_lock_that_is_never_idle() {
         pause: Duration::from_millis(10),
     };
     let mut pythons: Vec<RedisPy> = (0..3).map(|_| RedisPy::start(server.port())).collect();
+    // Those who wait have seen such a holder: whether they meet one by themselves is chance.
+    assert!(pythons[0].acquire(work.name));
     let (ours, theirs) = thread::scope(|scope| {
         let ours: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| self::work(&server, &work)))
             .collect();
+        let queue = ["ZCARD", "leasehold:queue:{deploy}:deploy"];
+        until("all wait", || server.command(&queue) == Reply::Integer(4));
+        pythons[0].release(work.name);
         for python in &mut pythons {
             python.begin_work(&work);
         }
