@@ -167,7 +167,8 @@ impl ClientCore {
         let claim = Arc::clone(tenure.claim());
         let now = self.now();
         let stays_shut = tenure.stays_shut(now);
-        let estate = tenure.inheritance(now);
+        let may_leave_it = self.context.store.may_bequeath(&claim);
+        let estate = may_leave_it.then(|| tenure.inheritance(now)).flatten();
         tenure.ended(HoldEnd::Released, now);
         let span = spans::release(&claim.key);
         let around = span.clone();

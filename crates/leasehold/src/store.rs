@@ -103,6 +103,12 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; a lease may then be freed or stand until its TTL.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
 
+    /// Whether it is worth trying to [leave](Self::bequeath) the lease of `claim` to somebody.
+    fn may_bequeath(&self, claim: &Claim) -> bool {
+        let _ = claim;
+        false
+    }
+
     /// Leaves a lease that stands to the next of its client who waits for it, instead of giving it back.
     /// `false` if it is nobody's, and to be given back.
     ///

@@ -11,7 +11,7 @@ use super::settings::describe;
 use super::views;
 use super::waiting::{self, Reserve, Vigil};
 use crate::BoxFuture;
-use crate::attempt::{Attempt, Busy, Release, Renewal};
+use crate::attempt::{Attempt, Busy, Grant, Release, Renewal};
 use crate::background;
 use crate::claim::{Claim, Held};
 use crate::error::Error;
@@ -58,12 +58,9 @@ impl Store for Quorum {
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            if let Some((vigil, grant)) = self.waits.inherit(claim) {
-                self.leave_queues(&vigil);
-                self.tell_hand_over(&vigil);
+            if let Some(grant) = self.inherit(claim) {
                 return Ok(Attempt::Granted(grant));
             }
-            self.renounce(claim);
             let claim = Arc::new(self.for_one_permit(claim));
             let asking = self.asking(&claim);
             let limit = self.member_limit(claim.term()).min(claim.limit);
@@ -75,8 +72,10 @@ impl Store for Quorum {
             Ok(match outcome? {
                 Attempt::Busy(busy) => Attempt::Busy(self.refused(&claim, &asking, busy)),
                 Attempt::Granted(grant) => {
-                    self.was_granted(&asking);
-                    self.reserve(&claim, grant.fence);
+                    if let Asking::InTurn(vigil) = &asking {
+                        self.was_granted(vigil);
+                        self.reserve(&claim, grant.fence);
+                    }
                     Attempt::Granted(grant)
                 }
             })
@@ -113,6 +112,10 @@ impl Store for Quorum {
             self.waits.call_next(claim, departure);
             rounds::release(&self.links, claim, leaving, limit).await
         })
+    }
+
+    fn may_bequeath(&self, claim: &Claim) -> bool {
+        self.waits.reserve(claim.owner).is_some()
     }
 
     fn bequeath<'a>(&'a self, lease: &'a Inheritance) -> BoxFuture<'a, bool> {
@@ -152,10 +155,13 @@ impl Store for Quorum {
     }
 
     fn leave(&self, claim: &Claim) {
-        self.renounce(claim);
-        if let Wait::InTurn(waiter) = claim.wait
-            && let Some(vigil) = self.waits.leave(waiter)
-        {
+        let Wait::InTurn(waiter) = claim.wait else {
+            return;
+        };
+        if let Some(vigil) = self.waits.of(waiter) {
+            self.renounce(&vigil);
+        }
+        if let Some(vigil) = self.waits.leave(waiter) {
             self.leave_queues(&vigil);
         }
     }
@@ -228,12 +234,24 @@ impl Quorum {
     }
 
     /// Takes note of a grant, and tells how long the hand-over took, if it was one.
-    fn was_granted(&self, asking: &Asking) {
-        let Asking::InTurn(vigil) = asking else {
-            return;
-        };
+    fn was_granted(&self, vigil: &Vigil) {
         self.waits.granted(vigil);
         self.tell_hand_over(vigil);
+    }
+
+    /// What was left to the waiter of `claim`. If that is of no use any more, another one has it.
+    fn inherit(&self, claim: &Claim) -> Option<Grant> {
+        let Wait::InTurn(waiter) = claim.wait else {
+            return None;
+        };
+        let vigil = self.waits.of(waiter)?;
+        let Some(grant) = self.waits.inherit(&vigil, claim) else {
+            self.renounce(&vigil);
+            return None;
+        };
+        self.leave_queues(&vigil);
+        self.tell_hand_over(&vigil);
+        Some(grant)
     }
 
     fn tell_hand_over(&self, vigil: &Vigil) {
@@ -269,8 +287,8 @@ impl Quorum {
     }
 
     /// The waiter does not want what was left to it: another one has it, or it is given back.
-    fn renounce(&self, claim: &Claim) {
-        let Some(lease) = self.waits.renounce(claim) else {
+    fn renounce(&self, vigil: &Vigil) {
+        let Some(lease) = vigil.renounce() else {
             return;
         };
         if self.waits.bequeath(&lease) {

@@ -7,7 +7,7 @@ use crate::claim::{Claim, Mode};
 use crate::inheritance::Inheritance;
 use crate::key::Key;
 use crate::owner::{ClientId, Owner};
-use crate::queue::{Departure, Wait};
+use crate::queue::Departure;
 use crate::quorum::waiting::Waits;
 use crate::quorum::waiting::reserve::Reserve;
 use crate::quorum::waiting::vigil::Vigil;
@@ -62,22 +62,10 @@ impl Waits {
         }
     }
 
-    /// What was left to `heir`, which asks now. The members still have it in their queues.
-    pub(crate) fn inherit(&self, heir: &Claim) -> Option<(Arc<Vigil>, Grant)> {
-        let Wait::InTurn(waiter) = heir.wait else {
-            return None;
-        };
-        let vigil = self.of(waiter)?;
+    /// What was left to the waiter whose attempt `heir` is. The members still have it in their queues.
+    pub(crate) fn inherit(&self, vigil: &Vigil, heir: &Claim) -> Option<Grant> {
         let (lease, fence) = vigil.inherit(heir, &self.ambient)?;
-        self.state().vigils.inherited(&vigil);
-        Some((vigil, Grant::inherited(fence, lease)))
-    }
-
-    /// What was left to the waiter of `claim`, and is not taken.
-    pub(crate) fn renounce(&self, claim: &Claim) -> Option<Inheritance> {
-        match claim.wait {
-            Wait::InTurn(waiter) => self.of(waiter)?.renounce(),
-            Wait::None | Wait::Barging => None,
-        }
+        self.state().vigils.inherited(vigil);
+        Some(Grant::inherited(fence, lease))
     }
 }

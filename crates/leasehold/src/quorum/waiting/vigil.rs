@@ -227,7 +227,7 @@ impl Vigil {
     }
 
     /// What was left to it, and will not be taken.
-    pub(super) fn renounce(&self) -> Option<Inheritance> {
+    pub(crate) fn renounce(&self) -> Option<Inheritance> {
         self.stage().left_to_it.take().map(|(lease, _)| lease)
     }
 

@@ -71,13 +71,11 @@ fn what_is_left_to_one_that_stops_waiting_is_not_lost() {
     let owner = lease.claim.owner;
     let mut late = claim(first).as_ref().clone();
     late.ttl *= 2;
-    assert!(
-        line.waits.inherit(&late).is_none(),
-        "not half of it is left"
-    );
-    let left = line.waits.renounce(&late).expect("it was left to it");
+    assert!(line.take(first, &late).is_none(), "not half of it is left");
+    let vigil = line.waits.of(first).unwrap();
+    let left = vigil.renounce().expect("it was left to it");
     assert_eq!(left.claim.owner, owner);
-    assert!(line.waits.renounce(&late).is_none());
+    assert!(vigil.renounce().is_none());
     line.waits.leave(first);
     assert!(line.inherit(first).is_none());
 }

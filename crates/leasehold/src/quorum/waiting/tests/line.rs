@@ -82,8 +82,12 @@ impl Line {
 
     /// Takes what was left to it.
     pub(super) fn inherit(&self, heir: Owner) -> Option<Fence> {
-        let (_, grant) = self.waits.inherit(&claim(heir))?;
-        Some(grant.fence)
+        self.take(heir, &claim(heir))
+    }
+
+    pub(super) fn take(&self, heir: Owner, claim: &Claim) -> Option<Fence> {
+        let vigil = self.waits.of(heir)?;
+        Some(self.waits.inherit(&vigil, claim)?.fence)
     }
 
     pub(super) fn freed_by(&self, client: usize, mode: Mode) {
