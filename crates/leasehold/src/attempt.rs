@@ -27,7 +27,7 @@ pub struct Grant {
     pub sample: Option<Sample>,
     /// The lease that went over to the claim, where it is no new one: what is renewed and released is
     /// that.
-    pub inherited: Option<Inheritance>,
+    pub inherited: Option<Box<Inheritance>>,
 }
 
 impl Grant {
@@ -43,7 +43,7 @@ impl Grant {
     /// A lease that went over, with a fence of its own.
     pub fn inherited(fence: Fence, lease: Inheritance) -> Self {
         Self {
-            inherited: Some(lease),
+            inherited: Some(Box::new(lease)),
             ..Self::new(fence)
         }
     }

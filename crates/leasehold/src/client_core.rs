@@ -169,6 +169,8 @@ impl ClientCore {
         let stays_shut = tenure.stays_shut(now);
         let may_leave_it = self.context.store.may_bequeath(&claim);
         let estate = may_leave_it.then(|| tenure.inheritance(now)).flatten();
+        // Mostly there is none, and the task has no room for it.
+        let estate = estate.map(Box::new);
         tenure.ended(HoldEnd::Released, now);
         let span = spans::release(&claim.key);
         let around = span.clone();
