@@ -5,6 +5,7 @@ use leasehold::{Mode, RESERVATION};
 
 use super::Violation;
 use super::company::{Company, may_stand_together};
+use super::died_with::died_with;
 use super::gathering::gathered;
 use super::queues::Queues;
 use super::shows::Shows;
@@ -18,6 +19,7 @@ use crate::sim::history::{Event, Hold, Manner, What};
 /// who hold it share with whoever waits, also right after one of them came in: nobody is forgotten.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let (spans, askings, gathered) = (spans(events), askings(events), gathered(events));
+    let died_with = died_with(events);
     let held: BTreeMap<Hold, &Span> = spans.iter().map(|span| (span.hold, span)).collect();
     let mut queues = Queues::default();
     let (mut company, mut shows) = (Company::default(), Shows::default());
@@ -57,6 +59,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         let of_sets = gathered.iter();
         let of_sets = of_sets.filter(|it| it.key == span.key && event.at < it.from);
         let next = next.chain(of_sets.map(|it| (it.mode, it.from)));
+        let died = died_with.iter();
+        let died = died.filter(|it| it.key == span.key && event.at < it.from);
+        let next = next.chain(died.map(|it| (it.mode, it.from)));
         let next = next.filter(|(_, granted)| *granted <= late);
         let granted: Vec<Mode> = next.map(|(mode, _)| mode).collect();
         let waits = |it: &&Asking| {
@@ -133,6 +138,7 @@ const NOTICED: Duration = Duration::from_millis(200);
 mod tests {
     use super::*;
     use crate::sim::checks::invented::*;
+    use crate::sim::execution::Kind;
 
     fn given_back(queue: Vec<Event>, then: Vec<Event>) -> usize {
         let events = [
@@ -288,6 +294,19 @@ mod tests {
         assert_eq!(crash(1_500, false, 4_501), 1);
         assert_eq!(crash(1_500, true, 3_501), 1);
         assert_eq!(crash(2_900, true, 4_500), 0);
+    }
+
+    #[test]
+    fn a_lock_that_died_with_the_next_client_is_not_free() {
+        let dies = |servers: usize| {
+            let take = |it| executed(3_100, it, Kind::Acquire, 2, None, Some((2, 9_000)));
+            let waiting = waits(2_050, 3, 2, Manner::Patient);
+            let behind = [vec![joined(0, 3)], waiting, queues(2_100, &[2, 3])];
+            let took = (0..servers).map(take).collect();
+            let died = vec![crashed(3_150, 0, false)];
+            given_back(behind.concat(), [took, died].concat())
+        };
+        assert_eq!((dies(1), dies(2)), (1, 0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bounded;
 mod company;
+mod died_with;
 mod differing;
 mod exclusion;
 mod fence_order;
