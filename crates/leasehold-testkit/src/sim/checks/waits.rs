@@ -108,7 +108,11 @@ impl Watch {
         match what {
             What::Granted { hold, .. } => self.end(*hold, at, Outcome::Granted),
             What::Denied { hold, named } => self.end(*hold, at, Outcome::Denied(*named)),
-            What::Cancelled { hold } => self.end(*hold, at, Outcome::GivenUp),
+            What::Cancelled { hold } => {
+                self.end(*hold, at, Outcome::GivenUp);
+                // An attempt that was under way may go out still, and is of no wait.
+                self.latest.retain(|_, latest| latest != hold);
+            }
             What::Crashed { client, .. } => {
                 let all = self.all.values_mut();
                 let theirs = all.filter(|asking| asking.client == *client);
@@ -237,6 +241,22 @@ mod tests {
         assert_eq!(ends(None), [(1_200, granted)]);
         let anew = asks(3_000, 7, 7);
         assert_eq!(ends(Some(anew)), [(1_200, granted), (5_000, granted)]);
+    }
+
+    #[test]
+    fn what_goes_out_once_it_was_cancelled_is_no_wait() {
+        let events = [
+            of_a_set(vec![asked_with(1_000, 1, 0, 0, Manner::Patient)]),
+            vec![event(1_100, What::Cancelled { hold: 1 }), asks(1_100, 7, 7)],
+        ];
+        let all = askings(&events.concat());
+        let [asking] = &all[..] else {
+            panic!("{all:?}");
+        };
+        assert_eq!(
+            (asking.waiter, asking.outcome),
+            (None, Some(Outcome::GivenUp))
+        );
     }
 
     #[test]
