@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use leasehold::{Mode, RESERVATION};
@@ -18,8 +19,8 @@ use crate::sim::history::{Event, Hold, Manner, What};
 /// client that died: split votes do not last, and nobody sleeps through its turn. So is one that those
 /// who hold it share with whoever waits, also right after one of them came in: nobody is forgotten.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
-    let (spans, askings, gathered) = (spans(events), askings(events), gathered(events));
-    let died_with = died_with(events);
+    let (spans, askings) = (spans(events), askings(events));
+    let taken_by_nobody = taken_by_nobody(events);
     let held: BTreeMap<Hold, &Span> = spans.iter().map(|span| (span.hold, span)).collect();
     let mut queues = Queues::default();
     let (mut company, mut shows) = (Company::default(), Shows::default());
@@ -51,19 +52,11 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             theirs.any(|it| shows.is_seen(it, died, event.at))
         };
         let late = event.at + free_max(events, event.at, is_seen);
-        // To the next of its client a lease goes over in no time.
-        let inherits = |it: &Span| it.owner == span.owner && it.hold != hold;
-        let is_later = |it: &Span| event.at < it.granted || event.at == it.granted && inherits(it);
-        let next = spans.iter().filter(|it| it.key == span.key && is_later(it));
-        let next = next.map(|it| (it.mode, it.granted));
-        let of_sets = gathered.iter();
-        let of_sets = of_sets.filter(|it| it.key == span.key && event.at < it.from);
-        let next = next.chain(of_sets.map(|it| (it.mode, it.from)));
-        let died = died_with.iter();
-        let died = died.filter(|it| it.key == span.key && event.at < it.from);
-        let next = next.chain(died.map(|it| (it.mode, it.from)));
-        let next = next.filter(|(_, granted)| *granted <= late);
-        let granted: Vec<Mode> = next.map(|(mode, _)| mode).collect();
+        let next = goes_to(span, event.at..=late, &spans);
+        let taken = taken_by_nobody.iter();
+        let taken =
+            taken.filter(|(key, from, _)| *key == span.key && event.at < *from && *from <= late);
+        let granted: Vec<Mode> = next.chain(taken.map(|(.., mode)| *mode)).collect();
         let waits = |it: &&Asking| {
             let open = it.key == span.key && it.is_open(event.at) && it.is_open(late);
             // Readers are in nobody's way who reads.
@@ -90,6 +83,31 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// The modes in which the lock is granted in that time.
+fn goes_to<'a>(
+    left: &'a Span,
+    time: RangeInclusive<Duration>,
+    spans: &'a [Span],
+) -> impl Iterator<Item = Mode> + 'a {
+    // To the next of its client a lease goes over in no time.
+    let inherits = |it: &Span| it.owner == left.owner && it.hold != left.hold;
+    let is_next = move |it: &&Span| {
+        let in_time = time.contains(&it.granted);
+        it.key == left.key && in_time && (*time.start() < it.granted || inherits(it))
+    };
+    spans.iter().filter(is_next).map(|it| it.mode)
+}
+
+/// What is held by a majority of the servers, though nobody has a guard: which key, from when on, and how.
+fn taken_by_nobody(events: &[Event]) -> Vec<(usize, Duration, Mode)> {
+    let of_sets = gathered(events).into_iter();
+    let of_sets = of_sets.map(|it| (it.key, it.from, it.mode));
+    let died = died_with(events).into_iter();
+    of_sets
+        .chain(died.map(|it| (it.key, it.from, it.mode)))
+        .collect()
 }
 
 /// Whether somebody may be before it who cannot join those who hold the lock, if anybody does: in the
