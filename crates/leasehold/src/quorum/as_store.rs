@@ -158,10 +158,13 @@ impl Store for Quorum {
         let Wait::InTurn(waiter) = claim.wait else {
             return;
         };
-        if let Some(vigil) = self.waits.of(waiter) {
-            self.renounce(&vigil);
-        }
-        if let Some(vigil) = self.waits.leave(waiter) {
+        let Some(vigil) = self.waits.of(waiter) else {
+            return;
+        };
+        let is_over = self.waits.leave(waiter).is_some();
+        // From then on nothing is left to it any more.
+        self.renounce(&vigil);
+        if is_over {
             self.leave_queues(&vigil);
         }
     }

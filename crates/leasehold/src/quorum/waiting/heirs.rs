@@ -54,10 +54,7 @@ impl Waits {
         let heir = state.vigils.heir(lease, now);
         let fence = reserve.and_then(|reserve| reserve.draw());
         match (heir, fence) {
-            (Some(heir), Some(fence)) => {
-                heir.leave_to_it(lease, fence, now);
-                true
-            }
+            (Some(heir), Some(fence)) => heir.leave_to_it(lease, fence, now),
             _ => false,
         }
     }

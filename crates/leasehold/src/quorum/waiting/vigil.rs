@@ -201,10 +201,15 @@ impl Vigil {
             && stage.is_next(&board, passed)
     }
 
-    /// Has it ask at once, for what is left to it.
-    pub(super) fn leave_to_it(&self, lease: &Inheritance, fence: Fence, now: BootInstant) {
-        self.stage().left_to_it = Some((lease.clone(), fence));
+    /// Has it ask at once, for what is left to it. `false` if it has stopped waiting.
+    pub(super) fn leave_to_it(&self, lease: &Inheritance, fence: Fence, now: BootInstant) -> bool {
+        let mut stage = self.stage();
+        if stage.left {
+            return false;
+        }
+        stage.left_to_it = Some((lease.clone(), fence));
         self.board.send_modify(|board| board.call(now));
+        true
     }
 
     /// Takes what was left to it, for `heir`, if that is still of use: a machine that stood still finds it

@@ -80,6 +80,18 @@ fn what_is_left_to_one_that_stops_waiting_is_not_lost() {
     assert!(line.inherit(first).is_none());
 }
 
+/// It may stop while it is looked whether it can inherit: what is left to it then nobody would give back.
+#[test]
+fn nothing_is_left_to_one_that_stopped_waiting() {
+    let line = Line::new();
+    let waiter = line.wait(0, 1);
+    let (lease, now) = (line.lease(0), line.waits.ambient.clock.now());
+    let vigil = line.waits.of(waiter).unwrap();
+    line.waits.leave(waiter);
+    assert!(!vigil.leave_to_it(&lease, Fence::new(2).unwrap(), now));
+    assert!(vigil.renounce().is_none());
+}
+
 #[test]
 fn who_asks_at_the_moment_or_wants_another_lease_inherits_none() {
     let line = Line::new();
