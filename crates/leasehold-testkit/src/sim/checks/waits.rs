@@ -108,11 +108,7 @@ impl Watch {
         match what {
             What::Granted { hold, .. } => self.end(*hold, at, Outcome::Granted),
             What::Denied { hold, named } => self.end(*hold, at, Outcome::Denied(*named)),
-            What::Cancelled { hold } => {
-                self.end(*hold, at, Outcome::GivenUp);
-                // An attempt that was under way may go out still, and is of no wait.
-                self.latest.retain(|_, latest| latest != hold);
-            }
+            What::Cancelled { hold } => self.end(*hold, at, Outcome::GivenUp),
             What::Crashed { client, .. } => {
                 let all = self.all.values_mut();
                 let theirs = all.filter(|asking| asking.client == *client);
@@ -171,7 +167,9 @@ impl Watch {
         let Some(asking) = hold.and_then(|hold| self.all.get_mut(hold)) else {
             return;
         };
-        if asking.of_set {
+        // What was under way when it was given up may go out still.
+        let is_given_up = asking.outcome == Some(Outcome::GivenUp);
+        if asking.of_set && !is_given_up {
             let before = asking.waiter.is_some() || asking.outcome.is_some();
             if before {
                 let again = asking.again();
@@ -244,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_out_once_it_was_cancelled_is_no_wait() {
+    fn what_goes_out_once_it_was_cancelled_is_no_other_wait() {
         let events = [
             of_a_set(vec![asked_with(1_000, 1, 0, 0, Manner::Patient)]),
             vec![event(1_100, What::Cancelled { hold: 1 }), asks(1_100, 7, 7)],
@@ -253,10 +251,8 @@ mod tests {
         let [asking] = &all[..] else {
             panic!("{all:?}");
         };
-        assert_eq!(
-            (asking.waiter, asking.outcome),
-            (None, Some(Outcome::GivenUp))
-        );
+        assert_eq!(asking.outcome, Some(Outcome::GivenUp));
+        assert!(asking.waiter.is_some(), "it is known by its name");
     }
 
     #[test]
