@@ -126,15 +126,16 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(false))
     }
 
-    /// The holder of `claim` came to an unclean end, and its lease is to stand until it ends by itself:
-    /// whatever else the store does for it, such as waiting where it was handed over late, or putting it
-    /// back where it was forgotten, is over.
+    /// The holder of `claim` came to an unclean end, or leaves its lease to another process, and the lease is
+    /// to stand until it ends by itself: whatever else the store does for it, such as waiting where it was
+    /// handed over late, or putting it back where it was forgotten, is over.
     fn abandon(&self, claim: &Claim) {
         let _ = claim;
     }
 
     /// Resolves once everything that earlier calls left to be freed in the background has been
-    /// tried: what a client waits for before it ends.
+    /// tried, and what was [abandoned](Self::abandon) has got as far as it will: what a client waits for
+    /// before it ends.
     ///
     /// # Contract
     ///

@@ -136,6 +136,7 @@ impl Store for Quorum {
     fn abandon(&self, claim: &Claim) {
         for link in &self.links {
             link.heal_no_more(claim.owner);
+            link.see_through(claim.owner);
         }
         self.waits.end_reserve(claim.owner);
         self.give_back(claim);

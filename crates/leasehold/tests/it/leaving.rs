@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::background;
-use leasehold::{Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore};
+use leasehold::{Attempt, Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore, Store};
 use leasehold_testkit::{Fault, FaultyMember};
 
 use crate::handles::{handle, hold, renewals, shut_for};
 use crate::scene::{QUORUM_MARGIN, Scene, TTL, client, quorum_of};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// For so long the end of a program waits for a member that does not answer.
+const SETTLE_MAX: Duration = Duration::from_millis(100);
 
 fn terms() -> LeaseTerms {
     LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX)
@@ -114,6 +117,33 @@ async fn what_no_repetition_can_mend_is_told_at_once() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     assert!(scene.now().since(began) < SECOND);
     assert!(scene.client.renew(&handle).await.is_ok());
+}
+
+/// Its process may end at once, and nobody puts back what a member does not have.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_left_reaches_members_that_are_slow() {
+    for (way, arrives) in [(SETTLE_MAX / 2, true), (SECOND, false)] {
+        let scene = Scene::quorum(5);
+        let (store, claim) = (scene.store(), scene.claim("x"));
+        store.health().await;
+        for member in &scene.members[3..] {
+            member.set(Fault::Late(way));
+        }
+        let attempt = store.acquire(&claim).await.expect("an answer");
+        assert!(matches!(attempt, Attempt::Granted(_)));
+        store.abandon(&claim);
+        let began = scene.now();
+        store.settle().await;
+        assert_eq!(
+            scene.now().since(began),
+            way.min(SETTLE_MAX),
+            "a silent one is not waited for"
+        );
+        for (place, member) in scene.stores.iter().enumerate() {
+            let holders = member.holders(&claim.key).await.expect("an answer");
+            assert_eq!(holders.len(), usize::from(place < 3 || arrives));
+        }
+    }
 }
 
 /// A client with a thread of its own, of a store that answers later than a client that is dropped waits.

@@ -67,6 +67,19 @@ impl Link {
         self.state().traces.renewed(owner);
     }
 
+    /// Has the end of a program wait for an attempt that is under way still: nobody puts back later what
+    /// this member does not have.
+    pub(crate) fn see_through(&self, owner: Owner) {
+        let answered = self.state().traces.being_asked(owner);
+        if let Some(answered) = answered {
+            let untried = self.untried.token();
+            background::spawn(async move {
+                answered.cancelled().await;
+                drop(untried);
+            });
+        }
+    }
+
     /// Puts leases back that are still being renewed, where their keys are free. A release that
     /// comes meanwhile waits for the answer.
     pub(crate) async fn heal(self: &Arc<Self>, leases: Vec<Held>, limit: Duration) {
@@ -91,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Resolves once every release so far has been tried here, or after [`SETTLE_MAX`] on a member
+    /// Resolves once every release so far has been tried here, and what is to be seen through, or after [`SETTLE_MAX`] on a member
     /// that seems not to answer: the end of a program does not wait for it.
     pub(crate) async fn settle(&self) {
         if self.heard().is_ok() {

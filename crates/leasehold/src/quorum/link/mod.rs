@@ -39,7 +39,7 @@ pub(crate) struct Link {
     /// Held while the member is asked how it is for the first time.
     meeting: tokio::sync::Mutex<()>,
     state: Mutex<LinkState>,
-    /// Releases that have not been tried yet.
+    /// Releases that have not been tried yet, and attempts that are to be seen through.
     untried: TaskTracker,
     /// Waits that are over and still stand in the member's queue.
     leaving: TaskTracker,
