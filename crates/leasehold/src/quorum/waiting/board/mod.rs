@@ -197,7 +197,7 @@ impl Board {
     }
 
     /// How many come before it and itself, now that so many of its client have got the lock from one
-    /// another.
+    /// another; `None` unless a majority has said so.
     pub(super) fn place_after(&self, heirs: u64) -> Option<u64> {
         let place = |seat: &Seat| {
             let since = heirs.saturating_sub(seat.heirs_before);
@@ -205,7 +205,9 @@ impl Board {
             let kept = u64::from(seat.lapses.is_some());
             seat.place.map(|place| (place + kept).saturating_sub(since))
         };
-        decisive(self.seats.iter().filter_map(place), &self.seats)
+        let places = self.seats.iter().filter_map(place);
+        let is_known = places.clone().count() >= majority(self.seats.len());
+        is_known.then(|| decisive(places, &self.seats))?
     }
 
     /// How long ago the last attempt began.

@@ -27,6 +27,17 @@ fn a_lease_goes_over_to_the_first_of_its_client_if_nobody_is_before_that_one() {
     assert!(line.inherit(other).is_none(), "once");
 }
 
+/// Whom the others know of is not known, and nobody checks it again.
+#[test]
+fn a_lease_does_not_go_over_on_the_word_of_a_minority() {
+    let line = Line::of(3);
+    let waiter = line.wait(0, 1);
+    let lease = line.lease(0);
+    assert_eq!(line.left_to(&lease, &[waiter]), None);
+    line.answer_of(1, waiter, Some(owner()), 1);
+    assert_eq!(line.left_to(&lease, &[waiter]), Some(waiter));
+}
+
 #[test]
 fn heirs_come_one_after_the_other_each_with_the_next_fence() {
     let line = Line::new();

@@ -8,11 +8,16 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new() -> Self {
+        Self::of(1)
+    }
+
+    /// On so many members.
+    pub(super) fn of(members: usize) -> Self {
         let ambient = Ambient {
             clock: Arc::new(Standing(WallTime::from_micros(1_000_000))),
             ..Ambient::default()
         };
-        let (waits, _errands) = Waits::new(1, None, ambient);
+        let (waits, _errands) = Waits::new(members, None, ambient);
         // Tickets by a member's clock: each is later than the one before.
         let sent = waits.ambient.clock.now();
         waits.read_clock(0, waits.ambient.clock.wall(), sent);
@@ -37,16 +42,26 @@ impl Line {
 
     /// The member refuses, as somebody holds the lock, or since it is kept for one that waits.
     pub(super) fn answer(&self, waiter: Owner, holder: Option<Owner>, place: u64) {
+        self.answer_of(0, waiter, holder, place);
+    }
+
+    pub(super) fn answer_of(
+        &self,
+        member: usize,
+        waiter: Owner,
+        holder: Option<Owner>,
+        place: u64,
+    ) {
         let vigil = self.waits.of(waiter).unwrap();
         let heirs = self.waits.heirs(&lock(), waiter.client());
-        vigil.asking(0, heirs);
+        vigil.asking(member, heirs);
         let busy = Busy {
             place: Some(place),
             remaining: Some(RESERVATION),
             ..Busy::by(holder)
         };
         let answer = Ok(Attempt::Busy(busy));
-        vigil.answered(0, &answer, &self.waits.ambient);
+        vigil.answered(member, &answer, &self.waits.ambient);
     }
 
     /// A lease of the client that stands, and has fences for its heirs.
