@@ -123,7 +123,7 @@ impl Lease {
     /// Its deadline, and when it is to be renewed, if nothing is due or in doubt: so it may be left to
     /// somebody else.
     pub(crate) fn in_order(&self, now: BootInstant) -> Option<(BootInstant, BootInstant)> {
-        let is_sound = self.state == State::Held && !self.renewing && !self.resumed;
+        let is_sound = self.state == State::Held && !self.renewing;
         let stands = is_sound && now < self.next_beat && self.clone().check(now).is_ok();
         self.lease_deadline
             .filter(|_| stands)

@@ -130,11 +130,10 @@ impl Tenure {
         self.handed_out.store(handed_out, Ordering::Relaxed);
     }
 
-    /// What the next guard of its client can have, if the lease is in order. Not where another process
-    /// knows of it.
+    /// What the next guard of its client can have, if the lease is in order.
     pub(crate) fn inheritance(&self, now: BootInstant) -> Option<Inheritance> {
         let claim = self.claim();
-        if claim.mode != Mode::Exclusive || !claim.heals {
+        if claim.mode != Mode::Exclusive {
             return None;
         }
         let (deadline, renew_at) = self.lease().in_order(now)?;

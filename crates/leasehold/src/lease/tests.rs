@@ -158,6 +158,13 @@ fn only_a_lease_in_order_may_be_left_to_somebody() {
         lease.lose(LostReason::Taken);
     };
     assert_eq!(with(lost), None);
+    let times = LeaseTimes {
+        max_hold: Some(Duration::from_secs(5)),
+        ..TIMES
+    };
+    let lease = Lease::granted(times, at(100), Duration::ZERO);
+    assert!(lease.in_order(at(104)).is_some());
+    assert_eq!(lease.in_order(at(105)), None, "it was held for long enough");
     let resumed = Lease::resumed(TIMES, at(127), None);
     assert_eq!(resumed.in_order(at(105)), None);
 }

@@ -327,3 +327,6 @@ impl Quorum {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

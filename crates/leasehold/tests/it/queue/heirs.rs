@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Client, Ended, Guard, GuardState, Holder, Key, Lock, LostReason, Mode, Store};
+use leasehold::{
+    Client, Ended, ErrorKind, Guard, GuardState, Holder, Key, Lock, LostReason, MemoryStore, Mode,
+    Store,
+};
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;
 
@@ -159,6 +162,27 @@ async fn who_stops_waiting_just_then_keeps_nobody_out() {
     }
 }
 
+/// Who gave its client away waits in vain: what is left to it then is freed.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_one_whose_client_is_gone_is_freed() {
+    let scene = Scene::quorum(3);
+    let ours = scene.other_client();
+    let first = lock(&ours).acquire().await.expect("free");
+    let holder = waiter(&scene, lock(&ours)).await;
+    let asking = lock(&ours).acquire();
+    let heir = leasehold::background::spawn(asking);
+    scene.settle().await;
+    first.release().await.unwrap();
+    let guard = holder.await.expect("its turn");
+    scene.settle().await;
+    drop((ours, guard));
+    let refused = heir.await.expect("no panic").expect_err("no client");
+    assert_eq!(refused.kind(), ErrorKind::Closed, "{refused}");
+    scene.settle().await;
+    let next = lock(&scene.client).try_acquire().await.unwrap();
+    drop(next.expect("a free lock"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_wants_a_longer_lease_has_it_soon() {
     let scene = Scene::quorum(3);
@@ -242,6 +266,24 @@ async fn what_is_shared_does_not_go_over() {
     next.release().await.unwrap();
 }
 
+/// It may be given back before anybody used it, as the other locks are not to be had.
+#[tokio::test(start_paused = true)]
+async fn a_lock_of_a_set_has_a_lease_of_its_own() {
+    let scene = Scene::quorum(3);
+    let first = lock(&scene.client).acquire().await.expect("free");
+    let holder = waiter(&scene, lock(&scene.client)).await;
+    let asking = scene.client.lock_all(["line"]).acquire();
+    let next = leasehold::background::spawn(async move { asking.await.expect("a grant") });
+    scene.settle().await;
+    first.release().await.unwrap();
+    let guard = holder.await.expect("its turn");
+    scene.settle().await;
+    let owner = guard.owner();
+    guard.release().await.unwrap();
+    let guards = next.await.expect("its turn");
+    assert_ne!(guards.guard("line").expect("of the set").owner(), owner);
+}
+
 /// Whoever has the text of a handle could free the lease under the next guard.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_may_know_does_not_go_over() {
@@ -298,4 +340,33 @@ async fn it_does_not_go_over_unless_a_majority_has_counted() {
     assert_ne!(next.owner(), owner);
     drop(releasing.await.unwrap());
     next.release().await.unwrap();
+}
+
+/// Members that forgot the lease, or began anew, may not know of the fences before.
+#[tokio::test(start_paused = true)]
+async fn it_does_not_go_over_where_members_that_counted_are_not_to_be_trusted() {
+    let key = Key::new("line").expect("a valid name");
+    let forgets: [&dyn Fn(&MemoryStore); 2] = [&|member| member.forget(&key), &|member| {
+        member.restart(true)
+    }];
+    for forgets in forgets {
+        let scene = Scene::quorum(3);
+        let first = lock(&scene.client).acquire().await.expect("free");
+        let holder = waiter(&scene, lock(&scene.client)).await;
+        let next = waiter(&scene, lock(&scene.client)).await;
+        for member in &scene.members {
+            member.set(Fault::Late(WAY));
+        }
+        let releasing = leasehold::background::spawn(first.release());
+        let guard = holder.await.expect("its turn");
+        drop(releasing.await.unwrap());
+        // What asks them to count is on its way.
+        scene.stores[..2].iter().for_each(forgets);
+        scene.pass(WAY * 2).await;
+        let owner = guard.owner();
+        drop(guard);
+        let next = next.await.expect("its turn");
+        assert_ne!(next.owner(), owner);
+        next.release().await.unwrap();
+    }
 }

@@ -27,6 +27,16 @@ fn a_lease_goes_over_to_the_first_of_its_client_if_nobody_is_before_that_one() {
     assert!(line.inherit(other).is_none(), "once");
 }
 
+#[test]
+fn who_shares_a_lock_has_nothing_counted_for_heirs() {
+    let line = Line::new();
+    line.wait(0, 1);
+    let claim = line.lease(0).claim;
+    let shared = claim.as_ref().clone().with_mode(Mode::Shared);
+    assert!(line.waits.begin_reserve(&claim).is_some());
+    assert!(line.waits.begin_reserve(&shared).is_none());
+}
+
 /// Whom the others know of is not known, and nobody checks it again.
 #[test]
 fn a_lease_does_not_go_over_on_the_word_of_a_minority() {
