@@ -345,7 +345,7 @@ async fn it_does_not_go_over_unless_a_majority_has_counted() {
 async fn it_does_not_go_over_where_members_that_counted_are_not_to_be_trusted() {
     let key = Key::new("line").expect("a valid name");
     let forgets: [&dyn Fn(&MemoryStore); 2] = [&|member| member.forget(&key), &|member| {
-        member.restart(true)
+        member.restart(true);
     }];
     for forgets in forgets {
         let scene = Scene::quorum(3);
