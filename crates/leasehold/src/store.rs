@@ -78,6 +78,8 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// - **R3** A lease renewed in time outlives its first TTL.
     /// - **R4** A shared claim whose owner holds the lock exclusively makes it shared: it is `Renewed`,
     ///   and never in between could a writer enter. A release of the shared claim frees either.
+    /// - **R5** Where leases are [left](Self::bequeath), [`holders`](Self::holders) names the greatest fence with which
+    ///   a lease that one holds alone was renewed.
     ///
     /// # Cancel safety
     ///

@@ -81,8 +81,8 @@ local function align_sentinel(lock, readers, slots)
   end
 end
 
--- What is noted beside the counter of an owner: the fence of its exclusive lease, for people, from its
--- first renewal on; a number below 0 once its lease was broken; nothing where the record is damaged.
+-- What is noted beside the counter of an owner: the fence with which its exclusive lease was renewed last,
+-- for people, from its first renewal on; a number below 0 once its lease was broken; nothing where the record is damaged.
 local function noted_of(fence, owner)
   local score = redis.pcall('ZSCORE', fence, owner)
   if type(score) == 'table' then

@@ -36,7 +36,8 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
     if redis.call('PTTL', lock) < ttl then
       redis.call('PEXPIRE', lock, ttl)
     end
-    if noted == 0 then
+    -- One to whom the lease went over has a greater fence than who renewed it before.
+    if noted and noted < tonumber(number) then
       note_fence(fence, owner, number)
     end
   else

@@ -136,6 +136,7 @@ const CHECKS: &[Check] = checks! {
         r2_one_bad_claim_harms_no_other_in_its_batch,
         r3_a_renewed_lease_outlives_its_first_ttl,
         r3_a_guard_is_kept_beyond_its_first_ttl,
+        r5_whoever_renewed_last_is_shown_with_its_fence,
     }
     downgrade, Nothing::{
         r4_a_shared_renewal_makes_an_exclusive_lease_shared,

@@ -148,7 +148,7 @@ impl Slot {
         if lease.claim.mode != claim.mode && !downgrades {
             return Renewal::Lost(LostReason::Taken);
         }
-        (lease.claim.mode, lease.fence) = (claim.mode, *fence);
+        (lease.claim.mode, lease.fence) = (claim.mode, lease.fence.max(*fence));
         lease.end = lease.end.max(step.now + claim.ttl);
         if downgrades {
             self.queue.call_readers(None, step);
