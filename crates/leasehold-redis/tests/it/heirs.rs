@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Guard, Key, Quorum, Store as _, background};
+use leasehold::{Breach, Break, Client, Guard, Key, LostReason, Quorum, Store as _, background};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
 
 use crate::trips::{at, queued};
@@ -85,4 +85,44 @@ async fn goes_over_in_silence(server: &RedisServer) -> bool {
     );
     later.release().await.unwrap();
     true
+}
+
+/// By the fence that the server shows once the lease was renewed.
+#[tokio::test]
+async fn an_operator_takes_a_lease_from_whoever_it_went_over_to() {
+    let server = RedisServer::start();
+    let client = || Client::new(Quorum::of_one(Arc::new(at(server.port(), "", ""))));
+    let (locks, operator) = (client(), client());
+    let lock = locks.lock("line").ttl(Duration::from_secs(3));
+    for _ in 0..ROUNDS {
+        let first = lock.acquire().await.unwrap();
+        let mut waiting = Vec::new();
+        for place in 1..=2 {
+            waiting.push(background::spawn(lock.acquire()));
+            queued(&server, place).await;
+        }
+        let (heir, holder) = (waiting.pop().unwrap(), waiting.pop().unwrap());
+        first.release().await.unwrap();
+        let holder = holder.await.unwrap().unwrap();
+        let owner = holder.owner();
+        holder.release().await.unwrap();
+        let guard = heir.await.unwrap().unwrap();
+        if guard.owner() != owner {
+            continue;
+        }
+        let deadline = SystemClock.now() + LIMIT;
+        let shown = loop {
+            if let Some(shown) = operator.holders("line").await.unwrap()[0].fence {
+                break shown;
+            }
+            assert!(SystemClock.now() < deadline, "no renewal");
+        };
+        assert_eq!(shown, guard.fence());
+        let how = Break::at_its_end();
+        let broken = operator.break_lock("line", shown, how).await.unwrap();
+        assert!(matches!(broken, Breach::Done(..)), "{broken:?}");
+        assert_eq!(guard.lost().await, LostReason::Broken);
+        return;
+    }
+    panic!("no lease went over in {ROUNDS} rounds");
 }

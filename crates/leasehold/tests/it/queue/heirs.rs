@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use leasehold::clock::within;
 use leasehold::{
-    Client, Ended, Guard, GuardState, Holder, Key, Lock, LostReason, MemoryStore, Mode, Store,
+    Breach, Break, Client, Ended, Error, Guard, GuardState, Holder, Key, Lock, LostReason,
+    MemoryStore, Mode, Store,
 };
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;
@@ -23,19 +25,33 @@ async fn waiter(scene: &Scene, lock: Lock) -> Waiting {
     waiting
 }
 
-/// Those who wait for the lock that `holder` has, in order, so that its lease is ready to go over.
-async fn waiters(scene: &Scene, locks: impl IntoIterator<Item = Lock>) -> (Guard, Vec<Waiting>) {
-    let first = scene.client.lock("line").acquire().await.expect("free");
-    let holder = waiter(scene, scene.client.lock("line")).await;
+/// A holder, one who waits for the lock, and `behind` it those who may have its lease.
+async fn queue(
+    scene: &Scene,
+    client: &Client,
+    behind: impl IntoIterator<Item = Lock>,
+) -> (Guard, Waiting, Vec<Waiting>) {
+    let first = lock(client).acquire().await.expect("free");
+    let holder = waiter(scene, lock(client)).await;
     let mut waiting = Vec::new();
-    for lock in locks {
+    for lock in behind {
         waiting.push(waiter(scene, lock).await);
     }
+    (first, holder, waiting)
+}
+
+/// The second of such a queue once it holds the lock, and those behind it: its lease is ready to go over.
+async fn waiters(scene: &Scene, locks: impl IntoIterator<Item = Lock>) -> (Guard, Vec<Waiting>) {
+    let (first, holder, waiting) = queue(scene, &scene.client, locks).await;
+    (its_turn(scene, first, holder).await, waiting)
+}
+
+async fn its_turn(scene: &Scene, first: Guard, holder: Waiting) -> Guard {
     first.release().await.expect("an answer");
     let holder = holder.await.expect("its turn");
     // For the members to count.
     scene.settle().await;
-    (holder, waiting)
+    holder
 }
 
 fn lock(client: &Client) -> Lock {
@@ -166,14 +182,9 @@ async fn who_stops_waiting_just_then_keeps_nobody_out() {
 async fn what_is_left_to_one_whose_client_is_gone_is_freed() {
     let scene = Scene::quorum(3);
     let ours = scene.other_client();
-    let first = lock(&ours).acquire().await.expect("free");
-    let holder = waiter(&scene, lock(&ours)).await;
-    let heir = waiter(&scene, lock(&ours)).await;
-    first.release().await.unwrap();
-    let guard = holder.await.expect("its turn");
-    scene.settle().await;
-    drop(guard);
-    heir.abort();
+    let (first, holder, heirs) = queue(&scene, &ours, [lock(&ours)]).await;
+    drop(its_turn(&scene, first, holder).await);
+    heirs.iter().for_each(Waiting::abort);
     drop(ours);
     scene.settle().await;
     assert_nothing_left(&scene).await;
@@ -245,6 +256,39 @@ async fn a_lease_that_is_not_in_order_is_given_back() {
     waiting.remove(0).await.unwrap().release().await.unwrap();
 }
 
+/// Also where it was broken before, and the guard that had it was not told yet. The lock stays shut until
+/// neither can be valid.
+#[tokio::test(start_paused = true)]
+async fn whoever_has_the_lease_is_told_when_an_operator_breaks_it() {
+    for breaks_first in [false, true] {
+        let scene = Scene::quorum(3);
+        let operator = scene.other_client();
+        let (mut guard, mut waiting) = waiters(&scene, [lock(&scene.client)]).await;
+        let owner = guard.owner();
+        if !breaks_first {
+            (guard, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+        }
+        let shown = holder(&scene).await.fence.expect("a fence");
+        let broken = operator
+            .break_lock("line", shown, Break::at_its_end())
+            .await;
+        assert!(matches!(broken, Ok(Breach::Done(..))), "{broken:?}");
+        if breaks_first {
+            (guard, _) = hand_over(&scene, guard, waiting.remove(0)).await;
+        }
+        assert_eq!(guard.owner(), owner, "it went over");
+        assert!(guard.fence() > shown && guard.is_valid());
+        let next = waiter(&scene, lock(&operator)).await;
+        let (clock, limit) = (&*scene.ambient.clock, scene.now() + TTL / 2);
+        let lost = within(clock, limit, guard.lost()).await;
+        assert_eq!(lost, Some(LostReason::Broken));
+        assert!(!next.is_finished(), "it is shut");
+        let next = next.await.expect("its turn");
+        assert!(next.fence() > guard.fence());
+        next.release().await.unwrap();
+    }
+}
+
 /// Who holds it with others gives back a share of its own.
 #[tokio::test(start_paused = true)]
 async fn what_is_shared_does_not_go_over() {
@@ -268,14 +312,11 @@ async fn what_is_shared_does_not_go_over() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_of_a_set_has_a_lease_of_its_own() {
     let scene = Scene::quorum(3);
-    let first = lock(&scene.client).acquire().await.expect("free");
-    let holder = waiter(&scene, lock(&scene.client)).await;
+    let (first, holder, _) = queue(&scene, &scene.client, []).await;
     let asking = scene.client.lock_all(["line"]).acquire();
     let next = leasehold::background::spawn(async move { asking.await.expect("a grant") });
     scene.settle().await;
-    first.release().await.unwrap();
-    let guard = holder.await.expect("its turn");
-    scene.settle().await;
+    let guard = its_turn(&scene, first, holder).await;
     let owner = guard.owner();
     guard.release().await.unwrap();
     let guards = next.await.expect("its turn");
@@ -309,17 +350,24 @@ async fn a_place_that_was_told_long_ago_is_not_relied_upon() {
     }
 }
 
-/// Else a later grant could have the fence of an heir.
-#[tokio::test(start_paused = true)]
-async fn it_does_not_go_over_unless_a_majority_has_counted() {
-    let scene = Scene::quorum(3);
-    let first = lock(&scene.client).acquire().await.expect("free");
-    let holder = waiter(&scene, lock(&scene.client)).await;
-    let next = waiter(&scene, lock(&scene.client)).await;
+type Releasing = JoinHandle<Result<Ended, Error>>;
+
+/// The lock is being given back to members that are [`WAY`] off, to the first of two who wait.
+async fn release_from_afar(scene: &Scene) -> (Releasing, Waiting, Waiting) {
+    let heir = lock(&scene.client);
+    let (first, holder, mut heirs) = queue(scene, &scene.client, [heir]).await;
     for member in &scene.members {
         member.set(Fault::Late(WAY));
     }
     let releasing = leasehold::background::spawn(first.release());
+    (releasing, holder, heirs.remove(0))
+}
+
+/// Else a later grant could have the fence of an heir.
+#[tokio::test(start_paused = true)]
+async fn it_does_not_go_over_unless_a_majority_has_counted() {
+    let scene = Scene::quorum(3);
+    let (releasing, holder, next) = release_from_afar(&scene).await;
     scene.pass(WAY / 2).await;
     // Release and attempt are on their way; what comes next does not get through.
     for member in &scene.members[..2] {
@@ -349,13 +397,7 @@ async fn it_does_not_go_over_where_members_that_counted_are_not_to_be_trusted() 
     }];
     for forgets in forgets {
         let scene = Scene::quorum(3);
-        let first = lock(&scene.client).acquire().await.expect("free");
-        let holder = waiter(&scene, lock(&scene.client)).await;
-        let next = waiter(&scene, lock(&scene.client)).await;
-        for member in &scene.members {
-            member.set(Fault::Late(WAY));
-        }
-        let releasing = leasehold::background::spawn(first.release());
+        let (releasing, holder, next) = release_from_afar(&scene).await;
         let guard = holder.await.expect("its turn");
         drop(releasing.await.unwrap());
         // What asks them to count is on its way.
