@@ -104,8 +104,9 @@ impl Link {
         }
     }
 
-    /// Resolves once every release so far has been tried here, and what is to be seen through, or after [`SETTLE_MAX`] on a member
-    /// that seems not to answer: the end of a program does not wait for it.
+    /// Resolves once every release so far has been tried here, and whatever is to be seen through is
+    /// over; or after [`SETTLE_MAX`] on a member that seems not to answer: the end of a program does not
+    /// wait for it.
     pub(crate) async fn settle(&self) {
         if self.heard().is_ok() {
             let clock = &*self.ambient.clock;

@@ -206,8 +206,10 @@ impl Board {
             seat.place.map(|place| (place + kept).saturating_sub(since))
         };
         let places = self.seats.iter().filter_map(place);
-        let is_known = places.clone().count() >= majority(self.seats.len());
-        is_known.then(|| decisive(places, &self.seats))?
+        if places.clone().count() < majority(self.seats.len()) {
+            return None;
+        }
+        decisive(places, &self.seats)
     }
 
     /// How long ago the last attempt began.
