@@ -32,11 +32,11 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     let figures = summary::summary()?;
-    let short = vec![summary::marked(&figures)];
+    let short = vec![summary::marked(&figures.report)];
     let told = [vec![INTRODUCTION.to_owned()], surroundings, short, pages].concat();
     let path = docs.join("performance.md");
     std::fs::write(&path, told.join("\n")).map_err(|error| failed(&path, &error))?;
-    summary::write_into(&docs.join("../README.md"), &figures)?;
+    summary::write_into(&docs.join("../README.md"), &figures.readme)?;
     println!("{}", path.display());
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! The figures that the README has: a few of each section's, in one table, which stands at the top of the
-//! report too.
+//! The figures at the top of the report, a few of each section, in one table. The README shows some of its rows.
 
 use std::path::Path;
 
@@ -12,16 +11,29 @@ use crate::statistics::Spread;
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench report` -->\n";
 const END: &str = "<!-- end of the figures -->";
 
-const COLUMNS: [&str; 3] = ["", "Leasehold", "beside it"];
+const COLUMNS: [&str; 3] = ["", "Leasehold", "others"];
 
-/// The table, of what `target/bench` holds.
-pub(crate) fn summary() -> Result<String, String> {
-    let mut rows = Vec::new();
+/// The tables of the report and of the README, made from the results in `target/bench`.
+pub(crate) struct Summary {
+    pub(crate) report: String,
+    pub(crate) readme: String,
+}
+
+/// Reads the results and makes both tables.
+pub(crate) fn summary() -> Result<Summary, String> {
+    let (mut all, mut few) = (Vec::new(), Vec::new());
     for figure in FIGURES {
         let section = Results::read(figure.section)?;
-        rows.push(figure.cells(&section)?);
+        let row = figure.cells(&section)?;
+        if figure.in_readme {
+            few.push(row.clone());
+        }
+        all.push(row);
     }
-    Ok(table(COLUMNS, rows))
+    Ok(Summary {
+        report: table(COLUMNS, all),
+        readme: table(COLUMNS, few),
+    })
 }
 
 /// Puts the table into the text at `path`, where that says that it belongs.
@@ -47,6 +59,7 @@ pub(crate) fn marked(table: &str) -> String {
 #[derive(Clone, Copy, Debug)]
 struct Figure {
     what: &'static str,
+    in_readme: bool,
     section: &'static str,
     /// What the lines it is of say; a text is compared, too.
     of: &'static [(&'static str, &'static str)],
@@ -120,11 +133,12 @@ fn bytes(value: f64) -> String {
     format!("{value:.0} bytes")
 }
 
-const BARE: (&str, &str) = ("redis crate", "bare commands by the `redis` crate");
+const BARE: (&str, &str) = ("redis crate", "bare `redis` crate");
 const OURS: (&str, &str) = ("leasehold", "");
 
 const CYCLE: Figure = Figure {
-    what: "a free lock taken and given back, one Redis",
+    what: "acquire and release a free lock, one server",
+    in_readme: true,
     section: "cycles",
     of: &[("nodes", "1"), ("in_flight", "1")],
     whose: "subject",
@@ -140,7 +154,7 @@ const CYCLE: Figure = Figure {
 };
 
 const MANY: Figure = Figure {
-    what: "one Redis, 64 at a time",
+    what: "free locks per second, 64 at a time, one server",
     of: &[("nodes", "1"), ("in_flight", "64")],
     value: "cycles_per_second",
     shown: per_second,
@@ -148,7 +162,8 @@ const MANY: Figure = Figure {
 };
 
 const HAND_OVER: Figure = Figure {
-    what: "handed over to one of 16 who wait in one client, one Redis",
+    what: "hand-over among 16 waiters of one client, one server",
+    in_readme: true,
     section: "handover",
     of: &[("nodes", "1"), ("waiters", "16")],
     whose: "subject",
@@ -156,7 +171,7 @@ const HAND_OVER: Figure = Figure {
     shown: micros,
     names: &[
         OURS,
-        ("leasehold, a client each", "a client each"),
+        ("leasehold, a client each", "Leasehold with a client each"),
         ("BLPOP, redis crate", "bare BLPOP"),
         ("rslock", "rslock"),
         ("node-redlock", "node-redlock"),
@@ -165,7 +180,8 @@ const HAND_OVER: Figure = Figure {
 };
 
 const HELD: Figure = Figure {
-    what: "100,000 locks held, TTL 30 s, one Redis: processor",
+    what: "CPU to hold 100,000 locks, TTL 30 s, one server",
+    in_readme: false,
     section: "held",
     of: &[("nodes", "1"), ("locks", "100000")],
     whose: "",
@@ -177,24 +193,27 @@ const HELD: Figure = Figure {
 const FIGURES: [Figure; 11] = [
     CYCLE,
     Figure {
-        what: "the same, five Redis",
+        what: "acquire and release a free lock, five servers",
         of: &[("nodes", "5"), ("in_flight", "1")],
         ..CYCLE
     },
     MANY,
     Figure {
-        what: "five Redis, 64 at a time",
+        what: "free locks per second, 64 at a time, five servers",
+        in_readme: false,
         of: &[("nodes", "5"), ("in_flight", "64")],
         ..MANY
     },
     HAND_OVER,
     Figure {
-        what: "the same, five Redis",
+        what: "hand-over among 16 waiters of one client, five servers",
+        in_readme: false,
         of: &[("nodes", "5"), ("waiters", "16")],
         ..HAND_OVER
     },
     Figure {
-        what: "1,000 who wait: commands at one Redis",
+        what: "commands per second of 1,000 waiters, one server",
+        in_readme: false,
         section: "waiters",
         of: &[("nodes", "1"), ("waiters", "1000")],
         value: "commands",
@@ -204,13 +223,14 @@ const FIGURES: [Figure; 11] = [
     },
     HELD,
     Figure {
-        what: "the same: memory of one",
+        what: "memory for each of these locks",
         value: "bytes_per_lock",
         shown: bytes,
         ..HELD
     },
     Figure {
-        what: "one of five Redis frozen, 64 at a time",
+        what: "free locks per second, 64 at a time, one of five servers frozen",
+        in_readme: true,
         section: "frozen",
         of: &[("condition", "frozen"), ("in_flight", "64")],
         whose: "name",
@@ -219,7 +239,8 @@ const FIGURES: [Figure; 11] = [
         names: &[OURS, ("rslock", "rslock")],
     },
     Figure {
-        what: "`leasehold run` from nothing, on files",
+        what: "`leasehold run` on files, from start to exit",
+        in_readme: true,
         section: "coldstart",
         of: &[],
         whose: "name",
@@ -255,9 +276,9 @@ mod tests {
         assert_eq!(
             CYCLE.cells(&results()).unwrap(),
             [
-                "a free lock taken and given back, one Redis",
+                "acquire and release a free lock, one server",
                 "200 µs",
-                "bare commands by the `redis` crate 140 µs, redis-py 210 µs"
+                "bare `redis` crate 140 µs, redis-py 210 µs"
             ]
         );
         let error = CYCLE.cells(&Results(vec![])).unwrap_err();
@@ -290,12 +311,25 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_the_figures_of_the_report() {
+    fn readme_rows_are_rows_of_the_report() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-        let (readme, report) = (read("README.md"), read("docs/performance.md"));
-        let part = part_of(&readme);
-        assert!(part.is_some_and(|part| part.contains("| 1,000 who wait")));
-        assert_eq!(part, part_of(&report));
+        let rows = |file: &str| -> Vec<String> {
+            let text = read(file);
+            let part = part_of(&text).unwrap();
+            part.lines().map(str::to_owned).collect()
+        };
+        let (readme, report) = (rows("README.md"), rows("docs/performance.md"));
+        let shown = |rows: &[String], figure: &Figure| {
+            let start = format!("| {} | ", figure.what);
+            rows.iter().filter(|row| row.starts_with(&start)).count() == 1
+        };
+        for figure in FIGURES {
+            assert!(shown(&report, &figure), "{}", figure.what);
+            assert_eq!(shown(&readme, &figure), figure.in_readme, "{}", figure.what);
+        }
+        for row in readme {
+            assert!(report.contains(&row), "{row}");
+        }
     }
 }
