@@ -142,10 +142,10 @@ fn every_verb_has_a_page_and_completions_with_all_its_options() {
 }
 
 #[test]
-fn the_readme_names_every_verb() {
+fn commands_page_names_every_verb() {
     let sandbox = Sandbox::new();
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+    let page = std::fs::read_to_string(page).unwrap();
     for words in all_verbs(&sandbox) {
         let name = words.join(" ");
         let mut ways = [
@@ -154,7 +154,7 @@ fn the_readme_names_every_verb() {
             format!("leasehold {name} "),
         ]
         .into_iter();
-        assert!(ways.any(|way| readme.contains(&way)), "{name}");
+        assert!(ways.any(|way| page.contains(&way)), "{name}");
     }
 }
 

@@ -1,0 +1,99 @@
+//! Runs the console examples of README.md and docs/commands.md and compares what they print with what the
+//! pages show.
+//!
+//! The examples of a page are one session of a shell in an empty folder. A page shows a line that begins with
+//! `$ ` for each command (`> ` continues it), and below it what the command prints on stdout and stderr.
+//! Before the two sides are compared, values that differ from run to run are replaced on both; `VALUES` lists
+//! them. `redis://10.0.0.1` is a server that the test starts. The commands print to a pipe, so a page must not
+//! show output that looks different on a terminal.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a panic is how a test fails"
+)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use leasehold_testkit::servers::RedisServer;
+use regex::Regex;
+use snapbox::Redactions;
+use snapbox::cmd::Command;
+
+/// What differs from run to run.
+const VALUES: [(&str, &str); 4] = [
+    ("[PID]", r"\(pid (?<redacted>\d+) on "),
+    ("[HOST]", r"\(pid \S+ on (?<redacted>[^)]+)\)"),
+    ("[TIME]", r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"),
+    ("[FENCE]", r"\b\d{16}\b"),
+];
+
+const REDIS: &str = "redis://10.0.0.1";
+
+#[test]
+fn readme_examples_print_what_it_shows() {
+    assert_session("README.md", REDIS);
+}
+
+#[test]
+fn command_examples_with_redis_print_what_is_shown() {
+    let server = RedisServer::start();
+    assert_session("docs/commands.md", &server.url());
+}
+
+/// Runs the examples of `page` in a shell, with `redis` as the server, and compares the session with the page.
+fn assert_session(page: &str, redis: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(page)).unwrap();
+    let shown = console_blocks(&text);
+    assert!(!shown.is_empty(), "{page} has no console examples");
+
+    let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold"));
+    let folders = program.parent().map(Path::to_path_buf).into_iter();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap();
+    let output = Command::new("bash")
+        .args(["-c", &script(&shown, redis)])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", folder.path())
+        .stderr_to_stdout()
+        .timeout(Duration::from_secs(120))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+
+    let mut values = Redactions::new();
+    let patterns = VALUES.map(|(name, pattern)| (name, Regex::new(pattern).unwrap()));
+    values.extend(patterns).unwrap();
+    snapbox::Assert::new().eq(values.redact(&printed), values.redact(&shown));
+}
+
+/// The lines of all console blocks of a page.
+fn console_blocks(page: &str) -> String {
+    let blocks = page.split("```console\n").skip(1);
+    blocks
+        .filter_map(|block| block.split("```").next())
+        .collect()
+}
+
+/// A shell script that runs the commands of `shown`, and prints each one before it runs, as a terminal
+/// shows it. The exit code of the last command stays what it was, for `echo $?`.
+fn script(shown: &str, redis: &str) -> String {
+    let mut script = "show() { code=$?; printf '%s\\n' \"$1\"; return $code; }\n".to_owned();
+    let mut lines = shown.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(command) = line.strip_prefix("$ ") else {
+            continue;
+        };
+        let (mut typed, mut command) = (line.to_owned(), command.to_owned());
+        while let Some(more) = lines.next_if(|line| line.starts_with("> ")) {
+            typed += &format!("\n{more}");
+            command += &format!("\n{}", &more[2..]);
+        }
+        let typed = typed.replace('\'', r"'\''");
+        script += &format!("show '{typed}'\n{}\n", command.replace(REDIS, redis));
+    }
+    script
+}
