@@ -1,4 +1,4 @@
-//! Whole worlds of clients, servers and weather, each from one seed (CONTRIBUTING.md, "Simulation").
+//! Whole worlds of clients, servers and weather, each from one seed (docs/simulation.md).
 
 use leasehold_testkit::sim::{Faults, run, run_all};
 
