@@ -4,8 +4,8 @@
 //! The examples of a page are one session of a shell in an empty folder. A page shows a line that begins with
 //! `$ ` for each command (`> ` continues it), and below it what the command prints on stdout and stderr.
 //! Before the two sides are compared, values that differ from run to run are replaced on both; `VALUES` lists
-//! them. `redis://10.0.0.1` is a server that the test starts. The commands print to a pipe, so a page must not
-//! show output that looks different on a terminal.
+//! them. `REDIS` lists the servers that the test starts. The commands print to a pipe, so a page must not show
+//! output that looks different on a terminal.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests: a panic is how a test fails"
@@ -14,7 +14,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use leasehold_testkit::servers::RedisServer;
+use leasehold_testkit::servers::{RedisServer, RedisSet};
 use regex::Regex;
 use snapbox::Redactions;
 use snapbox::cmd::Command;
@@ -27,21 +27,27 @@ const VALUES: [(&str, &str); 4] = [
     ("[FENCE]", r"\b\d{16}\b"),
 ];
 
-const REDIS: &str = "redis://10.0.0.1";
+/// The Redis servers of the pages.
+const REDIS: [&str; 4] = [
+    "redis://10.0.0.1",
+    "redis://10.0.0.2",
+    "redis://10.0.0.3",
+    "redis://10.0.0.9",
+];
 
 #[test]
 fn readme_examples_print_what_it_shows() {
-    assert_session("README.md", REDIS);
+    assert_session("README.md", &[]);
 }
 
 #[test]
 fn command_examples_with_redis_print_what_is_shown() {
-    let server = RedisServer::start();
-    assert_session("docs/commands.md", &server.url());
+    let servers = RedisSet::start_each(REDIS.len(), &RedisServer::builder().durable());
+    assert_session("docs/commands.md", &servers.urls());
 }
 
-/// Runs the examples of `page` in a shell, with `redis` as the server, and compares the session with the page.
-fn assert_session(page: &str, redis: &str) {
+/// Runs the examples of `page` in a shell, with `servers` for [`REDIS`], and compares the session with the page.
+fn assert_session(page: &str, servers: &[String]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join(page)).unwrap();
     let shown = console_blocks(&text);
@@ -53,7 +59,7 @@ fn assert_session(page: &str, redis: &str) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap();
     let output = Command::new("bash")
-        .args(["-c", &script(&shown, redis)])
+        .args(["-c", &script(&shown, servers)])
         .current_dir(folder.path())
         .env_clear()
         .env("PATH", path)
@@ -80,7 +86,7 @@ fn console_blocks(page: &str) -> String {
 
 /// A shell script that runs the commands of `shown`, and prints each one before it runs, as a terminal
 /// shows it. The exit code of the last command stays what it was, for `echo $?`.
-fn script(shown: &str, redis: &str) -> String {
+fn script(shown: &str, servers: &[String]) -> String {
     let mut script = "show() { code=$?; printf '%s\\n' \"$1\"; return $code; }\n".to_owned();
     let mut lines = shown.lines().peekable();
     while let Some(line) = lines.next() {
@@ -92,8 +98,11 @@ fn script(shown: &str, redis: &str) -> String {
             typed += &format!("\n{more}");
             command += &format!("\n{}", &more[2..]);
         }
+        for (shown, started) in REDIS.iter().zip(servers) {
+            command = command.replace(shown, started);
+        }
         let typed = typed.replace('\'', r"'\''");
-        script += &format!("show '{typed}'\n{}\n", command.replace(REDIS, redis));
+        script += &format!("show '{typed}'\n{command}\n");
     }
     script
 }
