@@ -114,7 +114,7 @@ impl Acquisition {
                 Setback::Failed(error) => hope.learn(error, now + self.ttl),
                 Setback::CutOff => {}
             }
-            if refusals < TRIES && self.may_try_another(&last, now, began + claim.limit) {
+            if refusals < TRIES && self.may_try_another(&last, now, began + claim.limit()) {
                 continue;
             }
             if !self.goes_on(&last, &hope, now, limits) {
@@ -179,9 +179,6 @@ impl Acquisition {
             .with_mode(self.mode)
             .with_wait(limits.wait);
         claim.inherits = self.inherits;
-        if let Some(end) = limits.end {
-            claim = claim.with_limit(end.since(sent).max(LIMIT_MIN));
-        }
         (Arc::new(claim), sent)
     }
 
@@ -194,7 +191,8 @@ impl Acquisition {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
         let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
             self.context.metrics.attempted(AttemptEnd::CutOff);
-            // The caller is gone, but the request is on its way: see it through, then free it.
+            // The caller's wait limits no request: a slow member is not a silent one. This request goes on
+            // in the background, and what it is granted is freed.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
                 let answer = asking.await.0;
@@ -332,6 +330,3 @@ fn no_answer_in_the_wait(context: &ClientContext) -> Error {
 
 /// So many times one that does not wait asks where other permits are free than the one it asked for.
 const TRIES: u32 = 3;
-
-/// An attempt is given at least this long, however little of the caller's wait is left.
-const LIMIT_MIN: Duration = Duration::from_millis(100);

@@ -35,8 +35,6 @@ pub struct Claim {
     /// greater than every fence it granted before, which saves the order of fences even where a
     /// counter was lost.
     pub proposal: WallTime,
-    /// How long the attempt may take before its answer is of no use to the caller any more.
-    pub limit: Duration,
     /// Who is asking, for people who look at the lock.
     pub client: Arc<ClientInfo>,
     /// Whether the attempt is part of a wait, and how that goes on if the lock is held.
@@ -53,8 +51,7 @@ impl Claim {
     /// The longest an attempt may take, whatever its TTL.
     pub const LIMIT_MAX: Duration = Duration::from_secs(2);
 
-    /// A claim of `client` on `key`, exclusive, for `ttl`. Its attempt may take a third of `ttl`,
-    /// at most [`Claim::LIMIT_MAX`]: what takes longer is thrown away by the caller.
+    /// A claim of `client` on `key`, exclusive, for `ttl`.
     pub fn new(
         key: Key,
         owner: Owner,
@@ -62,7 +59,6 @@ impl Claim {
         proposal: WallTime,
         client: Arc<ClientInfo>,
     ) -> Self {
-        let limit = (ttl / 3).min(Self::LIMIT_MAX);
         Self {
             key,
             owner,
@@ -71,19 +67,11 @@ impl Claim {
             ttl,
             delay: Duration::ZERO,
             proposal,
-            limit,
             client,
             wait: Wait::None,
             heals: true,
             inherits: true,
         }
-    }
-
-    /// The same claim, of whose attempt the answer is wanted within `limit`.
-    #[must_use]
-    pub fn with_limit(mut self, limit: Duration) -> Self {
-        self.limit = self.limit.min(limit);
-        self
     }
 
     /// The same claim as part of a wait.
@@ -104,6 +92,12 @@ impl Claim {
     /// How much of the lease's life a guard makes use of: all but the delay.
     pub fn term(&self) -> Duration {
         self.ttl.saturating_sub(self.delay)
+    }
+
+    /// How long the attempt may take: a third of the [term](Self::term), at most [`Claim::LIMIT_MAX`]. The
+    /// client throws a later answer away, as too little of the lease is left.
+    pub fn limit(&self) -> Duration {
+        (self.term() / 3).min(Self::LIMIT_MAX)
     }
 
     /// The same claim, for this very permit.

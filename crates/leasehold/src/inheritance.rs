@@ -43,7 +43,6 @@ impl Inheritance {
         let is_alike = heir.ttl == self.claim.ttl;
         let claim = Claim {
             ttl: heir.ttl,
-            limit: heir.limit,
             wait: heir.wait,
             ..(*self.claim).clone()
         };

@@ -88,7 +88,8 @@ impl Lock {
         self
     }
 
-    /// How long [`acquire`](Self::acquire) waits at most. Default: no limit.
+    /// The longest time that [`acquire`](Self::acquire) takes. Default: no limit. With zero it asks the store
+    /// once, however long that takes.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self

@@ -60,16 +60,16 @@ impl Hope {
 }
 
 impl Limits {
-    /// Runs `work` until it ends, the caller's wait is over, or the caller is gone.
+    /// Runs `work` until it ends, the caller's wait is over, or the caller is gone. A wait of zero lets one
+    /// attempt take its time.
     pub(crate) async fn bound<F: Future>(
         &mut self,
         context: &ClientContext,
         work: F,
     ) -> Option<F::Output> {
         let end = async {
-            match self.end {
-                // Stores keep the limit themselves and then say why; this is for those that hang.
-                Some(end) => context.ambient.clock.sleep_until(end + GRACE).await,
+            match self.end.filter(|end| *end > self.began) {
+                Some(end) => context.ambient.clock.sleep_until(end).await,
                 None => std::future::pending().await,
             }
         };
@@ -81,6 +81,3 @@ impl Limits {
         }
     }
 }
-
-/// How much later than the caller's wait an attempt is broken off from outside.
-const GRACE: Duration = Duration::from_millis(150);

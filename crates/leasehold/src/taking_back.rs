@@ -198,7 +198,7 @@ async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> 
     let clock = &*context.ambient.clock;
     let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
     let claim = (**tenure.claim()).clone().without_healing();
-    let limit = (claim.term() / 3).min(Claim::LIMIT_MAX);
+    let limit = claim.limit();
     let held = [Held {
         claim: Arc::new(claim),
         fence: tenure.fence,

@@ -31,5 +31,6 @@ mod queue;
 mod readers;
 mod records;
 mod semaphore;
+mod short_waits;
 mod support;
 mod trips;

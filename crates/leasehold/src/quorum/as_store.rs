@@ -63,7 +63,7 @@ impl Store for Quorum {
             }
             let claim = Arc::new(self.for_one_permit(claim));
             let asking = self.asking(&claim);
-            let limit = self.member_limit(claim.term()).min(claim.limit);
+            let limit = self.member_limit(claim.term());
             let span = spans::round(&claim, self.links.len());
             let (links, asked) = (&self.links, Arc::clone(&claim));
             let election = Election::new(links, asked, asking.clone(), limit, span.clone());

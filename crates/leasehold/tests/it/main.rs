@@ -27,4 +27,5 @@ mod sets;
 mod sharing;
 mod telemetry;
 mod trust;
+mod waits;
 mod waking;

@@ -61,7 +61,7 @@ impl Link {
         let Some((announced, claim)) = vigil.while_held(claim.owner, announce) else {
             return;
         };
-        let limit = RESERVATION.min(claim.limit);
+        let limit = RESERVATION.min(claim.limit());
         let asking = Asking::InTurn(vigil);
         let taken = self.acquire(&claim, &asking, limit, announced).await;
         if taken.is_ok_and(|dated| matches!(dated.answer, Attempt::Granted(_))) {

@@ -1,0 +1,32 @@
+//! Waits that are shorter than the way to the server.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Client, blocking};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::servers::RedisServer;
+
+#[test]
+fn short_waits_do_not_cost_the_clients_other_locks() {
+    const TTL: Duration = Duration::from_secs(4);
+    let server = RedisServer::start();
+    let far = Proxy::to(server.port());
+    let member = RedisMember::new(format!("redis://127.0.0.1:{}", far.port())).unwrap();
+    let locks = blocking::Client::from(Client::new(member));
+    let held = locks.lock("held").ttl(TTL).acquire().unwrap();
+    far.set(Weather::SlowAnswers(Duration::from_millis(130)));
+    let began = SystemClock.now();
+    let mut answered = 0;
+    while SystemClock.now().since(began) < 3 * TTL {
+        let other = locks.lock("other").wait(Duration::from_millis(20));
+        answered += usize::from(other.acquire().is_ok());
+        assert!(held.is_valid(), "lost: {:?}", held.state());
+    }
+    assert_eq!(answered, 0, "the answer takes longer than the wait");
+    held.release().unwrap();
+    far.set(Weather::Fair);
+    // What was granted after its caller had gone is freed.
+    locks.lock("other").acquire().unwrap().release().unwrap();
+}
