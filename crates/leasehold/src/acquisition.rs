@@ -189,15 +189,15 @@ impl Acquisition {
         limits: &mut Limits,
     ) -> Result<Guard, Setback> {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
-        let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
+        let Some((answer, at, holding)) = limits.bound(&self.context, &mut asking).await else {
             self.context.metrics.attempted(AttemptEnd::CutOff);
             // The caller's wait limits no request: a slow member is not a silent one. This request goes on
             // in the background, and what it is granted is freed.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                let answer = asking.await.0;
+                let (answer, _, holding) = asking.await;
                 if may_hold(&answer) {
-                    free(&context, held(&answer, &claim)).await;
+                    free(&context, &holding).await;
                 }
                 // Last: whatever the attempt left in a queue is there by now.
                 context.store.leave(&claim);
@@ -211,12 +211,12 @@ impl Acquisition {
             _ => None,
         };
         if guard.is_none() && may_hold(&answer) {
-            let (context, claim) = (Arc::clone(&self.context), Arc::clone(held(&answer, claim)));
+            let context = Arc::clone(&self.context);
             let is_over = matches!(answer, Ok(Attempt::Granted(_)));
             self.context.clean_up(async move {
-                free(&context, &claim).await;
+                free(&context, &holding).await;
                 if is_over {
-                    context.store.leave(&claim);
+                    context.store.leave(&holding);
                 }
             });
         }
@@ -271,15 +271,18 @@ impl Acquisition {
 }
 
 /// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
-/// thrown away: too little of the lease would be left. Says when a grant was in, where it had to look.
+/// thrown away: too little of the lease would be left. Returns the answer, the time of a grant where the
+/// clock was read, and the claim under which the lock may be held.
 async fn ask(
     context: Arc<ClientContext>,
     claim: Arc<Claim>,
     sent: BootInstant,
-) -> (Result<Attempt, Error>, Option<BootInstant>) {
+) -> (Result<Attempt, Error>, Option<BootInstant>, Arc<Claim>) {
     let asking = context.store.acquire(&claim);
     if context.guarantees.expiry == Expiry::WithProcess {
-        return (asking.await, None);
+        let answer = asking.await;
+        let holding = holding(Some(&answer), &claim);
+        return (answer, None, holding);
     }
     let third = claim.term() / 3;
     let limit = third.min(Claim::LIMIT_MAX);
@@ -290,22 +293,24 @@ async fn ask(
             .with_unknown_effect()
     };
     let answer = clock::within(&*context.ambient.clock, sent + limit, asking).await;
+    let holding = holding(answer.as_ref(), &claim);
     let granted = matches!(answer, Some(Ok(Attempt::Granted(_)))).then(|| context.now());
     match answer {
-        None => (Err(too_late()), None),
-        Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None),
-        Some(answer) => (answer, granted),
+        None => (Err(too_late()), None, holding),
+        Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None, holding),
+        Some(answer) => (answer, granted, holding),
     }
 }
 
-/// The claim under which that is held which `claim` was granted.
-fn held<'a>(answer: &'a Result<Attempt, Error>, claim: &'a Arc<Claim>) -> &'a Arc<Claim> {
+/// The claim under which the lock may be held after this answer to `claim`: that of an inherited lease is
+/// another one.
+fn holding(answer: Option<&Result<Attempt, Error>>, claim: &Arc<Claim>) -> Arc<Claim> {
     match answer {
-        Ok(Attempt::Granted(Grant {
+        Some(Ok(Attempt::Granted(Grant {
             inherited: Some(lease),
             ..
-        })) => &lease.claim,
-        _ => claim,
+        }))) => Arc::clone(&lease.claim),
+        _ => Arc::clone(claim),
     }
 }
 

@@ -4,4 +4,5 @@ mod heirs;
 mod line;
 mod order;
 mod parting;
+mod stopped;
 mod succession;
