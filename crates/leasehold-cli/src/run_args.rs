@@ -43,12 +43,12 @@ pub(crate) struct RunArgs {
     /// Keep the lock for at least so long from when it was acquired, though CMD has ended before: for
     /// scheduled jobs that are shorter than the clocks of their machines differ.
     ///
-    /// When CMD has ended, its exit code is passed on at once, and the lock stays shut by a lease that
-    /// nobody renews: no other run begins before SPAN is over, and at most a ninth of the rest and a second
-    /// later one can (or once the lease as it stands has ended, if that is later). Where more is
-    /// left than a lease of the longest TTL can bridge, or less than a second, and on files, whose locks
-    /// end with their process, leasehold stays for that time; a signal ends the stay, and leaves the
-    /// lease (on files, frees the lock). A CMD that could not be started leaves the lock free.
+    /// When CMD has ended, leasehold passes on its exit code at once, and leaves the lock to a lease that
+    /// nobody renews. No other run begins before SPAN is over. The lock is free at most a ninth of the rest
+    /// and a second later. Leasehold stays for the rest, and then frees the lock, if that is shorter than a
+    /// second or than the TTL, and on files, whose locks end with their process. It also stays while more is
+    /// left than a lease of the longest TTL can bridge. A signal ends the stay, and leaves the lease (on
+    /// files, it frees the lock). A CMD that could not be started leaves the lock free.
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 

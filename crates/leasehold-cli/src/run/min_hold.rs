@@ -16,6 +16,8 @@ pub(super) struct MinHold<'a> {
     pub(super) until: BootInstant,
     /// The times of leases that outlive their process; `None` where locks end with it.
     pub(super) leases: Option<LeaseTerms>,
+    /// How long the leases can last unless they are released: nothing shortens a lease.
+    pub(super) lasting: Duration,
     /// The run was asked to end: it stays for nothing more.
     pub(super) hurried: bool,
     pub(super) signals: &'a Signals,
@@ -43,7 +45,7 @@ impl MinHold<'_> {
         let mut has_stayed = false;
         loop {
             let rest = self.until.since(SystemClock.now());
-            match step(rest, self.leases.as_ref(), self.hurried) {
+            match step(rest, self.leases.as_ref(), self.lasting, self.hurried) {
                 Step::Free => {
                     let loss = free(guards, self.output).await;
                     if let Some(loss) = loss.as_ref().filter(|_| has_stayed) {
@@ -56,7 +58,9 @@ impl MinHold<'_> {
                 Step::Stay(until_left) => {
                     has_stayed = true;
                     let at = SystemClock.now() + rest.saturating_sub(until_left);
-                    if rest > BRIEF {
+                    // Programs such as cron send mail for each line: no notice of a stay shorter than the TTL.
+                    let is_short = self.leases.is_some() && until_left.is_zero();
+                    if rest > BRIEF && (!is_short || self.output.has_terminal()) {
                         let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
                         let text = format!(
                             "the command has ended: --min-hold keeps the lock for {rest} more"
@@ -107,7 +111,7 @@ impl MinHold<'_> {
     }
 }
 
-fn step(rest: Duration, leases: Option<&LeaseTerms>, hurried: bool) -> Step {
+fn step(rest: Duration, leases: Option<&LeaseTerms>, lasting: Duration, hurried: bool) -> Step {
     let Some(terms) = leases else {
         return match rest.is_zero() || hurried {
             true => Step::Free,
@@ -118,8 +122,8 @@ fn step(rest: Duration, leases: Option<&LeaseTerms>, hurried: bool) -> Step {
     match rest {
         Duration::ZERO => Step::Free,
         _ if hurried => Step::Leave(rest.min(longest)),
-        // A lease would keep others out for longer than that.
-        _ if rest <= BRIEF => Step::Stay(Duration::ZERO),
+        // A lease that is left behind would keep others out for much longer than that.
+        _ if rest <= BRIEF || terms.ttl_for(rest) + BRIEF < lasting => Step::Stay(Duration::ZERO),
         _ if rest <= longest => Step::Leave(rest),
         _ => Step::Stay(longest),
     }
@@ -147,6 +151,7 @@ mod tests {
             let min_hold = MinHold {
                 until: SystemClock.now() + 50 * SECOND,
                 leases: Some(LeaseTerms::single()),
+                lasting: 30 * SECOND,
                 hurried: false,
                 signals: &signals.unwrap(),
                 output: &Output::new(false),
@@ -159,7 +164,7 @@ mod tests {
     #[test]
     fn a_lease_bridges_what_it_can_and_the_rest_is_stayed_for() {
         let terms = LeaseTerms::single();
-        let step = |rest| step(rest, Some(&terms), false);
+        let step = |rest| step(rest, Some(&terms), 30 * SECOND, false);
         assert_eq!(step(Duration::ZERO), Step::Free);
         assert_eq!(step(BRIEF), Step::Stay(Duration::ZERO));
         assert_eq!(step(50 * SECOND), Step::Leave(50 * SECOND));
@@ -172,9 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn lease_longer_than_the_rest_is_not_left() {
+        let terms = LeaseTerms::single();
+        let step = |rest, lasting| step(rest, Some(&terms), lasting, false);
+        let stay = Step::Stay(Duration::ZERO);
+        assert_eq!(step(5 * SECOND, 30 * SECOND), stay);
+        assert_eq!(step(27 * SECOND, 30 * SECOND), Step::Leave(27 * SECOND));
+        // A lock delay is part of the lease.
+        assert_eq!(step(27 * SECOND, 40 * SECOND), stay);
+        assert_eq!(step(5 * SECOND, 6 * SECOND), Step::Leave(5 * SECOND));
+    }
+
+    #[test]
     fn who_was_asked_to_end_leaves_what_it_can() {
         let terms = LeaseTerms::single();
-        let step = |rest| step(rest, Some(&terms), true);
+        let step = |rest| step(rest, Some(&terms), 30 * SECOND, true);
         assert_eq!(step(SECOND / 2), Step::Leave(SECOND / 2));
         let Step::Leave(left) = step(600 * SECOND) else {
             panic!("asked to end");
@@ -184,8 +201,14 @@ mod tests {
 
     #[test]
     fn where_locks_end_with_their_process_it_stays() {
-        assert_eq!(step(600 * SECOND, None, false), Step::Stay(Duration::ZERO));
-        assert_eq!(step(Duration::ZERO, None, false), Step::Free);
-        assert_eq!(step(600 * SECOND, None, true), Step::Free);
+        assert_eq!(
+            step(600 * SECOND, None, Duration::ZERO, false),
+            Step::Stay(Duration::ZERO)
+        );
+        assert_eq!(
+            step(Duration::ZERO, None, Duration::ZERO, false),
+            Step::Free
+        );
+        assert_eq!(step(600 * SECOND, None, Duration::ZERO, true), Step::Free);
     }
 }

@@ -209,6 +209,7 @@ impl<'a> Wrapper<'a> {
         Some(MinHold {
             until,
             leases: self.leases,
+            lasting: self.wish.ttl + self.wish.lock_delay.unwrap_or_default(),
             hurried: self.hurried || had_terminal && is_interrupt(*status),
             signals: self.signals,
             output: self.output,

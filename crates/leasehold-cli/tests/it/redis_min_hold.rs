@@ -62,6 +62,25 @@ fn a_lock_outlives_a_job_that_was_too_short() {
 }
 
 #[test]
+fn short_min_hold_ends_long_before_the_ttl() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let least = 3 * SECOND;
+    let before = SystemClock.now();
+    let args = ["run", "--ttl", "60s", "--min-hold", "3s", "x", "true"];
+    let first = run(&sandbox, &urls, &args);
+    assert_eq!((first.code(), &*first.stderr), (0, ""));
+    let job = job("next");
+    let next = ["run", "-w", "20s", "x", "--", "sh", "-c", &job];
+    let ended = run(&sandbox, &urls, &next);
+    assert_eq!(ended.code(), 3, "{ended:?}");
+    // The uptime is told in hundredths.
+    let next = ran_at(&sandbox, "next") + Duration::from_millis(10);
+    assert!(next.since(before) >= least, "{:?}", next.since(before));
+}
+
+#[test]
 fn what_no_lease_can_bridge_is_stayed_for_and_a_signal_leaves_the_lease() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(3);
