@@ -30,11 +30,13 @@ mod election;
 mod guarded;
 mod handing;
 mod lock_set;
+mod loss_watch;
 mod once;
 
 pub use election::{Election, LeaderWatch, Leadership};
 pub use guarded::Guarded;
 pub use lock_set::{GuardSet, LockSet};
+pub use loss_watch::LossWatch;
 pub use once::{Once, OnceRun, OnceStart};
 
 use std::ops::Deref;
@@ -256,8 +258,9 @@ impl Semaphore {
 pub struct Guard(crate::Guard);
 
 impl Guard {
-    /// Blocks until the guard is lost, and says why. From another thread than the work's, on a
-    /// [`share`](Self::share).
+    /// Blocks until the guard is lost, and returns the reason. Never returns while the lock can be renewed. Do
+    /// not call it on a [`share`](Self::share), which keeps the lock held: another thread than the work's
+    /// waits on a [`loss_watch`](Self::loss_watch).
     pub fn wait_lost(&self) -> LostReason {
         pollster::block_on(self.0.lost())
     }

@@ -220,8 +220,12 @@ impl Lease {
         reason
     }
 
-    pub(crate) fn is_lost(&self) -> bool {
-        matches!(self.state, State::Lost(_))
+    /// Why the lease is known to be lost; `None` if it is not.
+    pub(crate) fn lost(&self) -> Option<LostReason> {
+        match self.state {
+            State::Lost(reason) => Some(reason),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {

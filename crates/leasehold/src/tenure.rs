@@ -29,6 +29,8 @@ pub(crate) struct Tenure {
     lease: Mutex<Lease>,
     /// Made for whoever first asks to be told: most locks are given back before anybody does.
     lost: OnceLock<CancellationToken>,
+    /// Cancelled when the holder gives the lock back or up. Made for the first watch.
+    ended: OnceLock<CancellationToken>,
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
     /// How often its record was written.
     steps: AtomicU32,
@@ -46,6 +48,7 @@ impl Tenure {
             handed_out: AtomicBool::new(true),
             lease: Mutex::new(lease),
             lost: OnceLock::new(),
+            ended: OnceLock::new(),
             deadlines: OnceLock::new(),
             steps: AtomicU32::new(0),
             meter: OnceLock::new(),
@@ -59,6 +62,9 @@ impl Tenure {
 
     /// Its holder gives it back or up at `now`. Changes nothing but what is told of it.
     pub(crate) fn ended(&self, end: HoldEnd, now: BootInstant) {
+        if let Some(ended) = self.ended.get() {
+            ended.cancel();
+        }
         let Some(meter) = self.meter.get() else {
             return;
         };
@@ -191,10 +197,19 @@ impl Tenure {
     pub(crate) fn lost_token(&self) -> &CancellationToken {
         let token = self.lost.get_or_init(CancellationToken::new);
         // After it was made: whoever lost the lease before found none to cancel.
-        if self.lease().is_lost() {
+        if self.lost_reason().is_some() {
             token.cancel();
         }
         token
+    }
+
+    pub(crate) fn lost_reason(&self) -> Option<LostReason> {
+        self.lease().lost()
+    }
+
+    /// Only for a caller that has the guard: an end that came before the token was made does not cancel it.
+    pub(crate) fn ended_token(&self) -> &CancellationToken {
+        self.ended.get_or_init(CancellationToken::new)
     }
 
     pub(crate) fn deadlines(&self) -> watch::Receiver<Option<BootInstant>> {

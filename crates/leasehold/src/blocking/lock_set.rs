@@ -56,7 +56,9 @@ impl LockSet {
 pub struct GuardSet(crate::GuardSet);
 
 impl GuardSet {
-    /// Blocks until one lock is lost, and says which and why. From another thread than the work's.
+    /// Blocks until one lock is lost, and says which and why. Never returns while all can be renewed.
+    /// Another thread than the work's waits on the [`loss_watch`](crate::blocking::Guard::loss_watch) of each
+    /// guard.
     pub fn wait_lost(&self) -> (Key, LostReason) {
         pollster::block_on(self.0.lost())
     }

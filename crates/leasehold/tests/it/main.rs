@@ -29,3 +29,4 @@ mod telemetry;
 mod trust;
 mod waits;
 mod waking;
+mod watching;

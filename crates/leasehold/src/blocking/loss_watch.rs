@@ -1,0 +1,67 @@
+use std::sync::{Arc, Weak};
+
+use crate::attempt::LostReason;
+use crate::blocking::Guard;
+use crate::client_core::ClientCore;
+use crate::tenure::Tenure;
+
+/// Waits for the loss of a [`Guard`] without keeping its lock held: for another thread than the work's.
+///
+/// # Examples
+///
+/// ```
+/// use std::thread;
+///
+/// use leasehold::{MemoryStore, blocking};
+///
+/// let locks = blocking::Client::new(MemoryStore::new());
+/// let guard = locks.lock("report").acquire()?;
+/// let watch = guard.loss_watch();
+/// let watching = thread::spawn(move || {
+///     if let Some(reason) = watch.wait() {
+///         eprintln!("stop the work: the lock is lost, {reason}");
+///     }
+/// });
+/// // the work
+/// guard.release()?;
+/// watching.join().unwrap();
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LossWatch {
+    tenure: Arc<Tenure>,
+    /// Tells a forked child. A watch does not keep the client alive.
+    client: Weak<ClientCore>,
+}
+
+impl Guard {
+    /// Returns a watch that another thread can wait on until this guard is lost or released.
+    pub fn loss_watch(&self) -> LossWatch {
+        // Made while the guard lives, so that no end is missed.
+        self.0.tenure().ended_token();
+        let hold = &self.0.hold;
+        LossWatch {
+            tenure: Arc::clone(&hold.tenure),
+            client: Arc::downgrade(&hold.client),
+        }
+    }
+}
+
+impl LossWatch {
+    /// Blocks until the guard is lost, and returns the reason. Returns `None` when the lock is given back
+    /// before that: its last [share](Guard::share) was released or dropped, or became a
+    /// [handle](crate::Handle). In a forked child it returns [`LostReason::Forked`] at once.
+    pub fn wait(&self) -> Option<LostReason> {
+        if self.client.upgrade().is_some_and(|it| it.is_forked()) {
+            return Some(LostReason::Forked);
+        }
+        pollster::block_on(async {
+            tokio::select! {
+                biased;
+                () = self.tenure.lost_token().cancelled() => {}
+                () = self.tenure.ended_token().cancelled() => {}
+            }
+        });
+        self.tenure.lost_reason()
+    }
+}
