@@ -91,6 +91,7 @@ impl Acquisition {
             let (claim, sent) = self.claim(limits);
             match self.attempt(&claim, sent, limits).await {
                 Ok(guard) => {
+                    self.context.answered();
                     self.context.store.leave(&claim);
                     return Ok(Some(guard));
                 }
@@ -109,7 +110,7 @@ impl Acquisition {
                     if refusals == 1 {
                         self.context.metrics.contended();
                     }
-                    hope = Hope::new(now + self.ttl);
+                    self.context.answered();
                 }
                 Setback::Failed(error) => hope.learn(error, now + self.ttl),
                 Setback::CutOff => {}
@@ -247,7 +248,7 @@ impl Acquisition {
             Setback::Failed(error) if !error.is_retryable() => false,
             Setback::Failed(_) => match wait {
                 Some(_) => in_time,
-                None => now < hope.end,
+                None => self.context.was_answered() || now < hope.end,
             },
         }
     }

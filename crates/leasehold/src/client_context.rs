@@ -1,5 +1,6 @@
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::task::TaskTracker;
 use tracing::Span;
@@ -25,6 +26,8 @@ pub(crate) struct ClientContext {
     pub(crate) metrics: Arc<ClientMetrics>,
     /// Attempts, releases and clean-ups under way.
     pub(crate) last_words: TaskTracker,
+    /// Whether the store has ever decided an attempt of this client: its address is right, then.
+    was_answered: AtomicBool,
 }
 
 impl ClientContext {
@@ -37,7 +40,20 @@ impl ClientContext {
             ambient,
             info: Arc::new(info),
             last_words: TaskTracker::new(),
+            was_answered: AtomicBool::new(false),
         }
+    }
+
+    /// The store decided an attempt.
+    pub(crate) fn answered(&self) {
+        // Only the first one writes, to memory that all threads share.
+        if !self.was_answered() {
+            self.was_answered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn was_answered(&self) -> bool {
+        self.was_answered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn now(&self) -> BootInstant {

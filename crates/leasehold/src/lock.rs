@@ -136,14 +136,15 @@ impl Lock {
     /// Takes the lock, waiting for its holders, in the order that
     /// [`Guarantees::order`](crate::Guarantees::order) tells.
     ///
-    /// Too few members to decide is waited out too: as long as [`wait`](Self::wait) says, and
-    /// without it for one TTL since the store last answered.
+    /// It also waits while the store does not answer, or too few members do: as long as
+    /// [`wait`](Self::wait) says, and without it through an outage of any length. A store that has
+    /// never answered this client may have the wrong address. Without a wait it is given up after one TTL.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Busy`] if somebody else still held the lock when the wait ended;
-    /// [`ErrorKind::NoQuorum`] if by then the store could not be asked. Invalid input and refusals
-    /// at once.
+    /// [`ErrorKind::NoQuorum`] or [`ErrorKind::Unreachable`] if by then the store could not be asked.
+    /// Invalid input and refusals at once.
     ///
     /// # Cancel safety
     ///

@@ -35,9 +35,9 @@ pub(crate) struct Limits {
     pub(crate) granted: Option<BootInstant>,
 }
 
-/// How long a store that does not decide is worth asking: one TTL from its last answer, and from
-/// when it said that it would be able to. It says so once, lest a member that never mends keeps a
-/// caller waiting for ever.
+/// How long a store is worth asking that has never answered this client, and whose address may be wrong: one
+/// TTL, and one TTL from when its members say that they will count. They say so once, lest a member that never
+/// recovers keeps a caller waiting for ever.
 pub(crate) struct Hope {
     pub(crate) end: BootInstant,
     was_told: bool,

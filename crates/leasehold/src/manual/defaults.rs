@@ -15,7 +15,7 @@
 //! | asking while waiting | the first 16 every 1 to 2 s, others every 4 to 8 s | who waits is told; this is for messages that were lost |
 //! | gap for clients that poll | 150 ms, every 5 s, or every second once one was seen | they ask about every 100 ms |
 //! | wait | no limit | a lock that gives up by itself surprises; the caller knows how long is too long |
-//! | a store that does not answer, while waiting without a limit | one TTL | long enough for a restart, short enough to be told |
+//! | a store that has never answered this client, while waiting without a limit | one TTL | its address may be wrong; later outages are waited out |
 //! | lock delay | none | it costs whenever a holder dies; a resource that checks fences needs none |
 //! | look of an [observer](crate::Election::look_every) | every second, give or take a tenth | soon enough for people and for most programs; a thousand observers are two thousand reads a second |
 //! | announcement of a leader | written again every minute, kept for a year | members that lost their data have it again soon; nothing ends with it, so it need not end |

@@ -73,3 +73,26 @@ async fn wait_of_zero_asks_once() {
     assert_eq!(scene.now().since(asked), 130 * MS);
     drop(guard);
 }
+
+#[tokio::test(start_paused = true)]
+async fn waiter_survives_an_outage_of_any_length() {
+    for scene in [Scene::single(), Scene::quorum(3)] {
+        let guard = scene.client.lock("x").acquire().await.unwrap();
+        let waiting = leasehold::background::spawn(scene.client.lock("x").acquire());
+        scene.settle().await;
+        for outage in [Fault::Unreachable, Fault::Frozen] {
+            scene.members.iter().for_each(|member| member.set(outage));
+            scene.pass(10 * TTL).await;
+        }
+        assert!(!guard.is_valid() && !waiting.is_finished());
+        // An acquisition that begins during the outage waits too.
+        let late = leasehold::background::spawn(scene.client.lock("y").acquire());
+        scene.pass(10 * TTL).await;
+        assert!(!late.is_finished());
+        for member in &scene.members {
+            member.set(Fault::None);
+        }
+        assert!(waiting.await.unwrap().unwrap().is_valid());
+        assert!(late.await.unwrap().unwrap().is_valid());
+    }
+}
