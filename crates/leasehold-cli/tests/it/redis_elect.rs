@@ -159,6 +159,46 @@ fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
     drop(leader);
 }
 
+/// Waits for three times the TTL of [`lead`], for which a store that never answered is asked at most.
+fn outlast_an_outage(server: &mut RedisServer) {
+    server.kill();
+    let began = SystemClock.now();
+    until("the outage is long", || {
+        SystemClock.now().since(began) > Duration::from_secs(9)
+    });
+    server.restart();
+}
+
+#[test]
+fn standby_survives_an_outage_longer_than_the_ttl() {
+    let sandbox = Sandbox::new();
+    let mut server = RedisServer::start();
+    let first = lead(&sandbox, &[server.url()], "a", &[]);
+    until_led(&sandbox, 1);
+    let standby = lead(&sandbox, &[server.url()], "b", &[]);
+    standby.says("waiting for lock");
+    first.signal(Signal::SIGKILL);
+    until_gone(sandbox.pid_in("a.pid"));
+    outlast_an_outage(&mut server);
+    until_led(&sandbox, 2);
+    assert_eq!(leader(&sandbox, &[server.url()]), "b");
+    standby.says("Connection refused");
+}
+
+#[test]
+fn waiter_without_limit_survives_an_outage() {
+    let sandbox = Sandbox::new();
+    let mut server = RedisServer::start();
+    server.command(&["SET", "x", "another-library", "PX", "600000"]);
+    let args = ["run", "--ttl", "3s", "x", "--", "sh", "-c", "exit 3"];
+    let waiter = start(&sandbox, &[server.url()], &args);
+    waiter.says("waiting for lock");
+    // The lock is gone with the data.
+    outlast_an_outage(&mut server);
+    let ended = waiter.wait();
+    assert_eq!(ended.code(), 3, "{ended:?}");
+}
+
 /// A set of three with one dead, and the addresses for a user who may take locks, but write no records: an
 /// announcement is tried again and again.
 fn set_without_records(sandbox: &Sandbox) -> (RedisSet, Vec<String>) {
