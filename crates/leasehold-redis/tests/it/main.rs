@@ -31,6 +31,7 @@ mod queue;
 mod readers;
 mod records;
 mod semaphore;
+mod shared_runtime;
 mod short_waits;
 mod support;
 mod trips;
