@@ -67,13 +67,32 @@ impl fmt::Debug for MemberSet {
 
 /// The random name of one span in which a member forgets nothing. A member that may have lost
 /// leases or counters begins a new life; one that restarts with all its data goes on in the old.
+///
+/// The last of the sixteen digits counts the names of one span. A client gives the span its next name
+/// when the member is no longer durable: a member that later returns with the earlier name has lost
+/// what happened since.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Life(u64);
 
 impl Life {
+    /// The digit that counts the names of one span.
+    const NAMES: u64 = 0xf;
+
     /// Draws the name of a new life.
     pub fn random(entropy: &dyn Entropy) -> Self {
-        Self(entropy.next_u64())
+        Self(entropy.next_u64() & !Self::NAMES)
+    }
+
+    /// The next name of the same span; the last one remains as it is.
+    #[must_use]
+    pub fn renamed(self) -> Self {
+        let is_last = self.0 & Self::NAMES == Self::NAMES;
+        Self(self.0 + u64::from(!is_last))
+    }
+
+    /// Whether this names the same span as `earlier`, by the same name or by a later one.
+    pub fn continues(self, earlier: Self) -> bool {
+        self.0 & !Self::NAMES == earlier.0 & !Self::NAMES && self.0 >= earlier.0
     }
 
     /// Reads what [`Display`](fmt::Display) wrote.
@@ -171,6 +190,13 @@ pub struct Card {
 }
 
 impl Card {
+    /// Whether `witness` knows a later name of the life on this card, that of the member `id`: the
+    /// member came back with older data.
+    pub fn is_older_than_known_to(&self, witness: &Self, id: &MemberId) -> bool {
+        let known = witness.sightings.get(id).map(|sighting| sighting.life);
+        known.is_some_and(|known| known != self.life && known.continues(self.life))
+    }
+
     /// Whether all members of the set have had its card at one time.
     pub fn is_formed(&self) -> bool {
         self.generation > 0
@@ -201,6 +227,22 @@ pub struct Sighting {
     pub at: WallTime,
     /// Whether the witness had known an earlier life: then this one began shortly before `at`.
     pub changed: bool,
+}
+
+impl Sighting {
+    /// What a witness notes that hears of `life` at `at` and knew `known`. `None`: nothing new. A
+    /// later name of a life that it knows leaves the time as it is.
+    pub fn noted(known: Option<Self>, life: Life, at: WallTime) -> Option<Self> {
+        match known {
+            Some(known) if known.life.continues(life) => None,
+            Some(known) if life.continues(known.life) => Some(Self { life, ..known }),
+            _ => Some(Self {
+                life,
+                at,
+                changed: known.is_some(),
+            }),
+        }
+    }
 }
 
 /// What is to be written on a member's card.
@@ -244,6 +286,22 @@ mod tests {
             set(&["b", "a"]).to_string(),
             "a,b (max_ttl 60s, clock_tolerance 250ms)"
         );
+    }
+
+    #[test]
+    fn later_name_continues_only_its_own_span() {
+        let drawn = Life::random(&SystemEntropy);
+        let [life, next, last, other] = [
+            "0123456789abcde0",
+            "0123456789abcde1",
+            "0123456789abcdef",
+            "0123456789abcdf0",
+        ]
+        .map(|text| Life::parse(text).unwrap());
+        assert!(drawn.to_string().ends_with('0'));
+        assert_eq!((life.renamed(), last.renamed()), (next, last));
+        assert!(life.continues(life) && next.continues(life) && last.continues(next));
+        assert!(!life.continues(next) && !other.continues(life) && !life.continues(other));
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use crate::card::Card;
 use crate::error::Error;
 use crate::member::{MemberFailure, MemberId, Presence};
 
@@ -21,5 +22,23 @@ impl MemberHealth {
             presence,
             distrust: None,
         }
+    }
+}
+
+impl Presence {
+    /// Whether its data is all that its card speaks of: it runs as before, or it was durable before
+    /// its restart and is durable now. A server that is not durable now has loaded something other
+    /// than the file that was durable.
+    pub fn remembers(&self) -> bool {
+        let durable_before = |card: &Card| card.run == self.run || card.durable && self.durable;
+        self.card.as_ref().is_some_and(durable_before)
+    }
+
+    /// Whether a quorum relies on the member to remember everything across its next restart: it is
+    /// durable now, and no client found otherwise during this run. A member that becomes durable
+    /// while it runs is relied on from its next restart on.
+    pub fn will_remember(&self) -> bool {
+        let durable_so_far = |card: &Card| card.durable || card.run != self.run;
+        self.durable && self.card.as_ref().is_none_or(durable_so_far)
     }
 }

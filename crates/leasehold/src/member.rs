@@ -32,7 +32,8 @@ use crate::store::Store;
 /// - **M4** `write_card` writes all of the edit if the expected mark stands, else nothing; afterwards
 ///   `presence` shows it.
 /// - **M5** `witness` notes the time of a life that it did not know, and whether it had known
-///   another one; a life that it knows changes nothing.
+///   another one; a life that it knows changes nothing. A later name of a life that it knows
+///   replaces the name alone, an earlier one changes nothing ([`Sighting::noted`](crate::Sighting::noted)).
 /// - **M6** `heal` puts an exclusive lease back where the key is free, raising the counter to its
 ///   fence, and changes nothing elsewhere.
 /// - **M7** `acquire_in_turn` grants what is free if nobody older waits, and what is reserved for this
@@ -252,7 +253,8 @@ pub struct Presence {
     /// How long it has been running, by its wall clock; [`Duration::MAX`] for one that cannot have
     /// run before.
     pub uptime: Duration,
-    /// Whether it keeps across a restart all that it acknowledged.
+    /// Whether it keeps across a restart all that it acknowledges now, by its settings alone.
+    /// [`will_remember`](Self::will_remember) says whether a quorum relies on that.
     pub durable: bool,
     /// Why it can be no member, if so: in words, such as that it evicts keys.
     pub unfit: Option<String>,

@@ -1,6 +1,5 @@
 //! The steps of a request: look, take the lock, open the record, say that it has begun.
 
-use crate::card::Card;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
@@ -122,10 +121,8 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
 }
 
 fn is_forgetful(member: &MemberHealth) -> bool {
-    member.presence.as_ref().is_ok_and(|presence| {
-        let by_card = |card: &Card| card.durable;
-        !presence.durable || !presence.card.as_ref().is_none_or(by_card)
-    })
+    let presence = member.presence.as_ref();
+    presence.is_ok_and(|presence| !presence.will_remember())
 }
 
 /// Enough of a hash to tell two apart.

@@ -30,6 +30,7 @@ mod proxy;
 mod queue;
 mod readers;
 mod records;
+mod rollback;
 mod semaphore;
 mod shared_runtime;
 mod short_waits;

@@ -117,10 +117,21 @@ pub(crate) async fn m5_a_life_is_noted_when_it_is_first_heard_of(scene: &Scene) 
     assert_eq!((second[&one].life, second[&one].changed), (lives[2], true));
     assert!(then.contains(&second[&one].at));
 
+    let renamed = lives[2].renamed();
+    let (_, card) = tell(&[(one.clone(), renamed)]).await;
+    let renaming = card.expect("the card").sightings;
+    let expected = Sighting {
+        life: renamed,
+        ..second[&one]
+    };
+    assert_eq!(renaming[&one], expected, "a later name, and no change");
+    let (_, card) = tell(&[(one.clone(), lives[2])]).await;
+    assert_eq!(card.expect("the card").sightings, renaming);
+
     let mut confirmed = edit(&present(&member).await, written.life);
     confirmed.seen = vec![(one.clone(), lives[2]), (two.clone(), lives[0])];
     assert!(member.write_card(&confirmed).await.expect("an answer"));
     let third = present(&member).await.card.expect("the card").sightings;
-    assert_eq!(third[&one], second[&one]);
+    assert_eq!(third[&one], renaming[&one]);
     assert_eq!((third[&two].life, third[&two].changed), (lives[0], true));
 }

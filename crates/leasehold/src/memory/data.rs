@@ -117,16 +117,10 @@ impl Data {
     pub(super) fn witness(&mut self, seen: &[(MemberId, Life)], clock: WallTime) {
         let Some(card) = &mut self.card else { return };
         for (id, life) in seen {
-            let known = card.sightings.get(id);
-            if known.is_some_and(|known| known.life == *life) {
-                continue;
+            let known = card.sightings.get(id).copied();
+            if let Some(sighting) = Sighting::noted(known, *life, clock) {
+                card.sightings.insert(id.clone(), sighting);
             }
-            let sighting = Sighting {
-                life: *life,
-                at: clock,
-                changed: known.is_some(),
-            };
-            card.sightings.insert(id.clone(), sighting);
         }
     }
 }

@@ -70,7 +70,8 @@ impl Change<'_> {
                 set: self.new.clone(),
                 generation,
                 run: presence.run.clone(),
-                durable: stays.map_or(presence.durable, |card| card.durable && presence.durable),
+                // Whether a member is still durable is for the next client to find out.
+                durable: stays.map_or(presence.durable, |card| card.durable),
                 life: stays.map_or_else(&mut *draw, |card| card.life),
                 // Nobody needs to wait for a newcomer: those who stay remember for it.
                 age: stays.is_none().then(|| old_enough(self.new.max_ttl)),

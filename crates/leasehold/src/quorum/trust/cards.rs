@@ -47,7 +47,8 @@ impl Trust {
             }
             match &known.presence.card {
                 None => self.restore(member, known, draw()),
-                Some(card) => confirm(member, known, card, draw)
+                Some(card) => self
+                    .confirm(member, known, card, draw)
                     .or_else(|| self.complete(member, known, card))
                     .or_else(|| self.tell(member, known, card)),
             }
@@ -97,6 +98,37 @@ impl Trust {
             CardStep::Write(member, edit)
         };
         known.iter().enumerate().map(first).collect()
+    }
+
+    /// What a card lacks that the member has: its new run, with a new life unless the member
+    /// remembers everything, or that it is no longer durable. Its life then gets its next name, so
+    /// that the other members notice a return to the data from before.
+    fn confirm(
+        &self,
+        member: usize,
+        known: &Known,
+        card: &Card,
+        draw: &mut dyn FnMut() -> Life,
+    ) -> Option<CardStep> {
+        let presence = &known.presence;
+        let remembers = presence.remembers() && !self.is_rolled_back(member, card);
+        let life = match remembers {
+            false => draw(),
+            true if card.durable && !presence.durable => card.life.renamed(),
+            true if card.run == presence.run => return None,
+            true => card.life,
+        };
+        let edit = CardEdit {
+            expected: Some(card.mark()),
+            set: card.set.clone(),
+            generation: card.generation,
+            run: presence.run.clone(),
+            durable: presence.durable,
+            life,
+            age: (!remembers).then_some(Duration::ZERO),
+            seen: Vec::new(),
+        };
+        Some(CardStep::Write(member, edit))
     }
 
     /// The set is formed once all its members have its card: of two clients with different lists that
@@ -166,7 +198,7 @@ impl Trust {
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
             let id = &self.ids[other];
             match card.sightings.get(id) {
-                Some(sighting) if sighting.life == theirs.life => {}
+                Some(sighting) if sighting.life.continues(theirs.life) => {}
                 Some(_) if !self.is_younger(other, known) => doubtful = doubtful.or(Some(other)),
                 _ => news.push((id.clone(), theirs.life)),
             }
@@ -197,33 +229,6 @@ impl Trust {
             .map(|(member, card)| (self.ids[member].clone(), card.life))
             .collect()
     }
-}
-
-/// What is to be written on a card that stands: a new run, perhaps a new life with it, or that the
-/// server is not durable after all.
-fn confirm(
-    member: usize,
-    known: &Known,
-    card: &Card,
-    draw: &mut dyn FnMut() -> Life,
-) -> Option<CardStep> {
-    let presence = &known.presence;
-    let same_run = card.run == presence.run;
-    if same_run && (presence.durable || !card.durable) {
-        return None;
-    }
-    let remembers = same_run || card.durable;
-    let edit = CardEdit {
-        expected: Some(card.mark()),
-        set: card.set.clone(),
-        generation: card.generation,
-        run: presence.run.clone(),
-        durable: presence.durable,
-        life: if remembers { card.life } else { draw() },
-        age: (!remembers).then_some(Duration::ZERO),
-        seen: Vec::new(),
-    };
-    Some(CardStep::Write(member, edit))
 }
 
 /// How long a member without a card has surely remembered everything.

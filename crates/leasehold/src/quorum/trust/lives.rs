@@ -51,7 +51,7 @@ impl Lives {
         let now = known.received;
         let seen = &mut self.seen[member];
         match seen {
-            Some(seen) if seen.life == life => seen.last = now,
+            Some(seen) if life.continues(seen.life) => (seen.life, seen.last) = (life, now),
             _ => {
                 *seen = Some(Seen {
                     life,
@@ -79,7 +79,7 @@ impl Lives {
         let Some(card) = &known.presence.card else {
             return forgot(Forgetting::LostCard);
         };
-        if card.run != known.presence.run && !card.durable {
+        if !known.presence.remembers() {
             return forgot(Forgetting::Restarted);
         }
         let Some(seen) = self.seen[member].filter(|seen| seen.life == card.life) else {
@@ -112,9 +112,10 @@ impl Testimony {
             let Some(sighting) = card.and_then(|card| card.sightings.get(id)) else {
                 continue;
             };
-            testimony.change |= sighting.changed || sighting.life != life;
+            let is_this_life = life.continues(sighting.life);
+            testimony.change |= sighting.changed || !is_this_life;
             // A time that its clock has yet to reach, having been set back, says nothing.
-            if sighting.life == life && sighting.at <= presence.clock {
+            if is_this_life && sighting.at <= presence.clock {
                 let at = ago(witness.received, presence.clock, sighting.at);
                 testimony.earliest =
                     Some(testimony.earliest.map_or(at, |earliest| earliest.min(at)));

@@ -14,7 +14,7 @@ mod lives;
 
 use std::time::Duration;
 
-use crate::card::MemberSet;
+use crate::card::{Card, MemberSet};
 use crate::clock::{BootInstant, WallTime};
 use crate::member::{Incarnation, MemberId, Presence, Sample};
 
@@ -62,7 +62,8 @@ pub(crate) struct Between {
 /// What is to be done after a sample was taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Learned {
-    /// The answer came from other data than the member told us of: it must be asked anew.
+    /// The member must be asked anew: the answer came from other data than it told us of, or what
+    /// it told us is older than the longest lease.
     pub(crate) must_look: bool,
     /// We stood still for so long.
     pub(crate) stood_still: Option<Duration>,
@@ -94,11 +95,18 @@ impl Trust {
         &self.ids[member]
     }
 
-    /// Whether the member keeps what it acknowledges, by its own word and by that on its card.
+    /// Whether the member keeps what it acknowledges across its next restart.
     pub(crate) fn is_durable(&self, member: usize) -> bool {
-        self.known[member].as_ref().is_some_and(|known| {
-            let card = known.presence.card.as_ref();
-            known.presence.durable && card.is_none_or(|card| card.durable)
+        let known = self.known[member].as_ref();
+        known.is_some_and(|known| known.presence.will_remember())
+    }
+
+    /// Whether the card of another member shows that this one came back with older data.
+    fn is_rolled_back(&self, member: usize, card: &Card) -> bool {
+        let mut witnesses = self.known.iter().flatten();
+        witnesses.any(|known| {
+            let witness = known.presence.card.as_ref();
+            witness.is_some_and(|witness| card.is_older_than_known_to(witness, &self.ids[member]))
         })
     }
 
@@ -147,7 +155,10 @@ impl Trust {
 
     /// Takes in what a member showed beside an answer.
     pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Between) -> Learned {
-        let must_look = self.incarnations[member].as_ref() != Some(&sample.incarnation);
+        let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
+        // Durability and replicas change without a trace in any other answer.
+        let is_due = self.enforced && !self.heard_since(member, at.received - self.set.max_ttl);
+        let must_look = is_other_data || is_due;
         if !self.enforced {
             self.incarnations[member] = Some(sample.incarnation.clone());
         }
@@ -242,6 +253,11 @@ impl Trust {
                 .filter(|_| other != member && believed(other))
         });
         let (id, known) = (&self.ids[member], self.known[member].as_ref());
+        let card = known.and_then(|known| known.presence.card.as_ref());
+        if card.is_some_and(|card| self.is_rolled_back(member, card)) {
+            let what = Forgetting::Restarted;
+            return Err(Distrust::Forgot { what, until: None });
+        }
         self.lives.counts_from(member, id, known, witnesses)
     }
 

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod memory;
+mod rollback;
 mod sets;
 
 use super::*;
@@ -122,7 +123,7 @@ impl World {
             let lives = &mut self.lives;
             let mut draw = || {
                 *lives += 1;
-                Life::parse(&format!("{lives:016x}")).unwrap()
+                Life::parse(&format!("{lives:015x}0")).unwrap()
             };
             let steps = self.trust.card_steps(&mut draw);
             if steps.is_empty() {
@@ -170,13 +171,10 @@ impl World {
         let at = self.wall(member);
         let card = self.servers[member].card.as_mut().unwrap();
         for (id, life) in seen {
-            let changed = match card.sightings.get(id) {
-                Some(known) if known.life == *life => continue,
-                known => known.is_some(),
-            };
-            let life = *life;
-            card.sightings
-                .insert(id.clone(), Sighting { life, at, changed });
+            let known = card.sightings.get(id).copied();
+            if let Some(sighting) = Sighting::noted(known, *life, at) {
+                card.sightings.insert(id.clone(), sighting);
+            }
         }
     }
 

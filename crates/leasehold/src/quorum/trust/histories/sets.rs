@@ -132,7 +132,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
         let list = if writes[1] == 2 { lists[0] } else { lists[1] };
         let steps = trust.card_steps(&mut || {
             lives += 1;
-            Life::parse(&format!("{lives:016x}")).unwrap()
+            Life::parse(&format!("{lives:015x}0")).unwrap()
         });
         for step in steps {
             let CardStep::Write(place, edit) = step else {

@@ -1,0 +1,113 @@
+//! Durable members that cease to be durable, or come back with older data.
+
+use super::*;
+
+/// A set in which m1 has been durable for a long time, by its card too.
+fn with_durable_member() -> World {
+    let mut world = World::new(3);
+    world.servers[1].durable = true;
+    world.servers[1].card.as_mut().unwrap().durable = true;
+    world.meet_all();
+    world
+}
+
+/// m1 ceases to be durable, which a client notices, and restarts from what it had written until then.
+fn rolled_back_after_switch(world: &mut World) {
+    let before = world.servers[1].card.clone();
+    world.servers[1].durable = false;
+    world.meet(1);
+    world.keep_cards();
+    world.all_count();
+    world.servers[1].card = before;
+    world.servers[1].durable = true;
+    world.restart(1, true);
+}
+
+#[test]
+fn member_that_is_not_durable_now_remembers_nothing() {
+    let mut world = with_durable_member();
+    world.servers[1].durable = false;
+    world.restart(1, true);
+    world.meet(1);
+    let what = Forgetting::Restarted;
+    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    world.keep_cards();
+    assert!(world.forgot(1).as_secs() >= 60);
+}
+
+#[test]
+fn switching_durability_off_costs_no_vote() {
+    let mut world = with_durable_member();
+    let life = world.servers[1].card.as_ref().unwrap().life;
+    world.servers[1].durable = false;
+    world.meet(1);
+    world.keep_cards();
+    world.all_count();
+    let card = world.servers[1].card.clone().unwrap();
+    assert_eq!((card.life, card.durable), (life.renamed(), false));
+    // Nor for a client that comes later, nor after the next restart of a witness.
+    world.forget_the_client();
+    world.meet_all();
+    world.all_count();
+    world.restart(0, false);
+    world.meet(0);
+    world.keep_cards();
+    assert_eq!((world.counts(1), world.counts(2)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn rolled_back_member_is_refused_by_each_client() {
+    let mut world = with_durable_member();
+    rolled_back_after_switch(&mut world);
+    world.meet(1);
+    assert!(world.counts(1).is_err(), "by the client that noticed it");
+    world.forget_the_client();
+    world.meet_all();
+    let what = Forgetting::Restarted;
+    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    world.keep_cards();
+    assert!(world.forgot(1).as_secs() >= 60);
+    world.forget_the_client();
+    world.pass(20);
+    world.meet_all();
+    assert!((39..=41).contains(&world.forgot(1).as_secs()));
+    world.pass(42);
+    world.all_count();
+}
+
+#[test]
+fn rolled_back_member_is_refused_though_one_client_confirmed_it() {
+    let mut world = with_durable_member();
+    let late = world.servers[2].card.clone();
+    rolled_back_after_switch(&mut world);
+    world.servers[2].card = late;
+    // A client that hears only m2, which knows nothing, cannot see it.
+    world.forget_the_client();
+    world.meet(1);
+    world.meet(2);
+    world.keep_cards();
+    assert_eq!(world.counts(1), Ok(()));
+    // The first one that hears m0 does, and says so on the cards.
+    world.meet(0);
+    assert!(world.counts(1).is_err());
+    world.keep_cards();
+    assert!(world.forgot(1).as_secs() >= 60);
+}
+
+#[test]
+fn member_is_looked_at_anew_after_the_longest_lease() {
+    let mut world = World::new(3);
+    world.meet_all();
+    let looks = |world: &mut World| {
+        let incarnation = world.presence(1).incarnation();
+        let clock = world.wall(1);
+        let (sample, at) = (Sample { clock, incarnation }, world.at());
+        world.trust.sample(1, &sample, at).must_look
+    };
+    world.pass(59);
+    assert!(!looks(&mut world));
+    world.pass(2);
+    assert!(looks(&mut world));
+    world.meet(1);
+    assert!(!looks(&mut world));
+}
