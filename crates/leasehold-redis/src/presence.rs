@@ -79,7 +79,9 @@ fn unreadable(answers: &[&Answer], user: &str) -> Option<String> {
     Some(format!("its card cannot be read: {}", why.reason()))
 }
 
-/// Whether all that the server acknowledges is on its disk. What is not known does not count.
+/// Whether all that the server acknowledges is on its disk, and this data is what comes back after a
+/// restart: not that of a replica, which may lag behind its primary. What is not known counts against
+/// it. A server that was a replica counts as durable after its next restart.
 fn is_durable(info: &Info, config: &Answer) -> bool {
     let says = |name: &str, value: &str| {
         let pairs = config.as_list().unwrap_or_default();
@@ -92,6 +94,13 @@ fn is_durable(info: &Info, config: &Answer) -> bool {
         && says("no-appendfsync-on-rewrite", "no")
         && info.field("aof_enabled") == Some("1")
         && info.field("aof_last_write_status") == Some("ok")
+        && info.field("connected_slaves") == Some("0")
+        && info.field("master_replid2").is_some_and(is_unset)
+}
+
+/// Whether a replication id is that of no server. A primary has a second one if it was a replica.
+fn is_unset(id: &str) -> bool {
+    id.bytes().all(|digit| digit == b'0')
 }
 
 #[cfg(test)]
@@ -102,7 +111,8 @@ mod tests {
 
     const INFO: &str = "redis_version:7.0.15\r\nrun_id:abc\r\nuptime_in_seconds:7\r\n\
         role:master\r\ncluster_enabled:0\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\
-        aof_enabled:1\r\naof_last_write_status:ok\r\n";
+        aof_enabled:1\r\naof_last_write_status:ok\r\n\
+        connected_slaves:0\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
 
     const DURABLE: [&str; 6] = [
         "appendonly",
@@ -133,6 +143,13 @@ mod tests {
             texts(&DURABLE)
         ));
         assert!(!with(&INFO.replace("aof_enabled:1", ""), texts(&DURABLE)));
+        for (is, other) in [
+            ("slaves:0", "slaves:1"),
+            ("slaves:0", ""),
+            ("id2:0", "id2:1"),
+        ] {
+            assert!(!with(&INFO.replace(is, other), texts(&DURABLE)), "{other}");
+        }
         for wrong in [1, 3, 5] {
             let mut config = DURABLE;
             config[wrong] = "everysec";

@@ -132,3 +132,31 @@ async fn durability_switched_off_then_killed_has_no_vote() {
         })
         .await;
 }
+
+#[tokio::test]
+async fn promoted_replica_has_no_vote() {
+    let mut scene = Scene::formed(Duration::from_secs(60)).await;
+    let primary = &scene.servers[1];
+    let replica = RedisServer::builder().durable().replica_of(primary).start();
+    let mark = ["HGET", "leasehold:card", "mark"];
+    eventually("the replica has the data", async || {
+        (replica.command(&mark) == primary.command(&mark)).then_some(())
+    })
+    .await;
+    // It is cut off before the lock is taken, and no client has seen the two together.
+    configure(&replica, &["REPLICAOF", "NO", "ONE"]);
+    eventually("the primary has no replica", async || {
+        let Reply::Bulk(info) = primary.command(&["INFO", "replication"]) else {
+            return None;
+        };
+        info.contains("connected_slaves:0").then_some(())
+    })
+    .await;
+    let port = replica.port();
+    scene
+        .second_holder_is_refused(|server| {
+            server.kill();
+            Some(port)
+        })
+        .await;
+}
