@@ -99,7 +99,7 @@ fn is_durable(info: &Info, config: &Answer) -> bool {
 }
 
 /// Whether a replication id is that of no server. A primary has a second one if it was a replica.
-fn is_unset(id: &str) -> bool {
+pub(crate) fn is_unset(id: &str) -> bool {
     id.bytes().all(|digit| digit == b'0')
 }
 

@@ -103,11 +103,7 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
     if health.len() < 2 {
         return Ok(());
     }
-    let forgetful: Vec<&str> = health
-        .iter()
-        .filter(|member| is_forgetful(member))
-        .map(|member| member.id.as_str())
-        .collect();
+    let forgetful: Vec<String> = health.iter().filter_map(forgetful).collect();
     if forgetful.is_empty() {
         return Ok(());
     }
@@ -120,9 +116,14 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Unsupported, text))
 }
 
-fn is_forgetful(member: &MemberHealth) -> bool {
-    let presence = member.presence.as_ref();
-    presence.is_ok_and(|presence| !presence.will_remember())
+/// The member in the words of the refusal, if it answers and is not durable.
+fn forgetful(member: &MemberHealth) -> Option<String> {
+    let presence = member.presence.as_ref().ok()?;
+    let note = match presence.durable {
+        true => " (only after its next restart)",
+        false => "",
+    };
+    (!presence.will_remember()).then(|| format!("{}{note}", member.id))
 }
 
 /// Enough of a hash to tell two apart.

@@ -11,7 +11,7 @@ pub(super) fn restart(scene: &Scene, place: usize) -> Option<Finding> {
     let server = &scene.servers[place];
     let presence = server.presence()?;
     let uptime = humantime::format_duration(Duration::from_secs(presence.uptime.as_secs()));
-    let cost = if presence.durable {
+    let cost = if presence.will_remember() {
         "it counts again at once".to_owned()
     } else {
         format!(
@@ -21,7 +21,7 @@ pub(super) fn restart(scene: &Scene, place: usize) -> Option<Finding> {
     };
     if !scene.is_set() {
         let text = format!("runs for {uptime}");
-        if presence.durable {
+        if presence.will_remember() {
             return Some(Finding::green(
                 "restart",
                 format!("{text}; a restart forgets no lock"),

@@ -158,6 +158,8 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         append_fsync,
         no_fsync_on_rewrite,
         last_write_was_ok,
+        replicas,
+        was_replica,
     } = kept;
     let settings = [
         ("appendonly", append_only, "yes"),
@@ -167,8 +169,11 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
     let is = settings.map(|(name, is, _)| format!("{name} {is}"));
     let is = is.join(", ");
     let durable = match &found.presence {
-        Ok(presence) => presence.durable,
-        Err(_) => *last_write_was_ok && settings.iter().all(|(_, is, wanted)| is == wanted),
+        Ok(presence) => presence.will_remember(),
+        Err(_) => {
+            let as_wanted = settings.iter().all(|(_, is, wanted)| is == wanted);
+            *last_write_was_ok && as_wanted && *replicas == 0 && !was_replica
+        }
     };
     if durable {
         return Finding::green("persistence", format!("{is}: a restart forgets nothing"));
@@ -192,8 +197,23 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
     let differing = settings.iter().filter(|(_, is, wanted)| is != wanted);
     let remedy = differing.map(|(name, _, wanted)| format!("CONFIG SET {name} {wanted}"));
     let mut remedy: Vec<String> = remedy.collect();
-    remedy.push("CONFIG REWRITE".into());
-    Finding::yellow("persistence", is, why, remedy.join("; "))
+    let text = match (remedy.is_empty(), *replicas, was_replica) {
+        (false, ..) => {
+            remedy.push("CONFIG REWRITE".into());
+            is
+        }
+        (true, 1.., _) => {
+            remedy.push("REPLICAOF NO ONE at each replica".into());
+            format!("{is}, but a replica that lags behind may take its place ({replicas})")
+        }
+        (true, 0, true) => format!("{is}, but it was a replica in this run"),
+        (true, 0, false) => format!("{is}, but not since it started"),
+    };
+    if place.is_set || remedy.is_empty() {
+        // What its card says holds for as long as it runs.
+        remedy.push("restart it: it is durable from then on".into());
+    }
+    Finding::yellow("persistence", text, why, remedy.join("; "))
 }
 
 fn rights(found: &Examination, place: Place) -> Finding {

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use leasehold::MemberSet;
+use leasehold::{MemberSet, Presence};
 use serde_json::{Value, json};
 
 use crate::args::InitArgs;
@@ -32,9 +32,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
 }
 
 fn is_durable(seen: &Seen) -> bool {
-    seen.presence
-        .as_ref()
-        .is_ok_and(|presence| presence.durable)
+    seen.presence.as_ref().is_ok_and(Presence::will_remember)
 }
 
 fn text(set: &MemberSet, seen: &[Seen]) -> String {
@@ -53,7 +51,8 @@ fn text(set: &MemberSet, seen: &[Seen]) -> String {
         let _ = writeln!(
             text,
             "A server that is not durable does not count for {wait} after each restart. With \
-             appendonly yes, appendfsync always and no-appendfsync-on-rewrite no it counts at once."
+             appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in its configuration, and \
+             no replicas, it counts at once from its second restart on."
         );
     }
     text

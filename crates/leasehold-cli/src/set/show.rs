@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold::{Card, MemberId, MemberSet};
+use leasehold::{Card, MemberId, MemberSet, Presence};
 use serde_json::{Value, json};
 
 use crate::args::MembersArgs;
@@ -132,7 +132,7 @@ impl Roll {
             "reason": out.map(|out| &out.why),
             "counts_again_ms": out.and_then(|out| out.again).map(millis),
             "uptime_ms": presence.map(|presence| millis(presence.uptime)),
-            "durable": presence.map(|presence| presence.durable),
+            "durable": presence.map(Presence::will_remember),
             "clock_offset_us": standing.clock_offset,
             "card": card.map(|card| self.card(card)),
         })
@@ -169,7 +169,12 @@ fn row(standing: &Standing) -> [String; 6] {
     if let Some(presence) = &standing.presence {
         let uptime = Duration::from_secs(presence.uptime.as_secs());
         row[2] = humantime::format_duration(uptime).to_string();
-        row[3] = if presence.durable { "yes" } else { "no" }.into();
+        row[3] = match (presence.will_remember(), presence.durable) {
+            (true, _) => "yes",
+            (false, true) => "after restart",
+            (false, false) => "no",
+        }
+        .into();
         row[5] = presence
             .card
             .as_ref()

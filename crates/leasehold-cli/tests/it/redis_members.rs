@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold_testkit::servers::{RedisServer, RedisSet, until};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use serde_json::Value;
 
 use crate::harness::{Ended, PROGRAM, Sandbox};
@@ -76,6 +76,61 @@ fn a_set_is_formed_once_and_counts_at_once() {
         shown.stdout.contains("1 of 3 members count, 2 are needed"),
         "{shown:?}"
     );
+}
+
+fn configure(server: &RedisServer, words: &[&str]) {
+    let answer = server.command(&[&["CONFIG"], words].concat());
+    assert_eq!(answer, Reply::Status("OK".into()), "{words:?}");
+}
+
+/// Has the server write each change to its file from now on, also after a restart.
+fn make_durable(server: &RedisServer) {
+    configure(server, &["SET", "appendfsync", "always"]);
+    configure(server, &["SET", "appendonly", "yes"]);
+    configure(server, &["REWRITE"]);
+    until("its first file is complete", || {
+        let info = format!("{:?}", server.command(&["INFO", "persistence"]));
+        info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+    });
+}
+
+/// What `doctor` says of the restart of the first server, and of its file.
+fn restart_and_persistence(sandbox: &Sandbox, urls: &[String]) -> [String; 2] {
+    let report = json(&run(sandbox, urls, &["doctor", "--json"]));
+    let checks = report["members"][0]["checks"].as_array().unwrap();
+    ["restart", "persistence"].map(|id| {
+        let check = checks.iter().find(|check| check["id"] == id).unwrap();
+        format!("{} {}", check["found"], check["remedy"])
+    })
+}
+
+#[test]
+fn durability_set_while_running_starts_after_restart() {
+    let sandbox = Sandbox::new();
+    let mut servers = formed_set(&sandbox, 3);
+    let urls = servers.urls();
+    servers.iter().for_each(make_durable);
+    let once = ["once", "x", "--", "touch", "ran"];
+    let named = format!("{} (only after its next restart)", id(&servers[0]));
+    run(&sandbox, &urls, &once).fails(64, &["must outlive restarts", &named]);
+    let (code, shown) = members(&sandbox, &urls);
+    assert_eq!((code, &shown[0]["durable"]), (0, &false.into()), "{shown}");
+    let table = run(&sandbox, &urls, &["members"]).stdout;
+    assert!(table.contains("after restart"), "{table}");
+    let [restart, persistence] = restart_and_persistence(&sandbox, &urls);
+    assert!(restart.contains("does not count for 1m 1s"), "{restart}");
+    assert!(
+        persistence.contains("not since it started"),
+        "{persistence}"
+    );
+    assert!(persistence.contains("restart it"), "{persistence}");
+
+    servers[0].restart();
+    let (_, shown) = members(&sandbox, &urls);
+    assert_eq!(shown[0]["durable"], true, "{shown}");
+    assert_eq!(shown[0]["counts"], false, "{shown}");
+    let [restart, _] = restart_and_persistence(&sandbox, &urls);
+    assert!(restart.contains("counts again at once"), "{restart}");
 }
 
 #[test]

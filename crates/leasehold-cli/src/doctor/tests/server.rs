@@ -106,7 +106,9 @@ fn what_does_not_keep_everything_is_yellow_with_the_settings_that_differ() {
     };
     let findings = judged(forget);
     let settings = remedy(&findings, "persistence", Yellow);
-    assert_eq!(settings, "CONFIG SET appendfsync always; CONFIG REWRITE");
+    let restart = "restart it: it is durable from then on";
+    let expected = format!("CONFIG SET appendfsync always; CONFIG REWRITE; {restart}");
+    assert_eq!(settings, expected);
     let why = finding(&findings, "persistence", Yellow)
         .advice
         .clone()
@@ -130,6 +132,26 @@ fn what_does_not_keep_everything_is_yellow_with_the_settings_that_differ() {
 }
 
 #[test]
+fn right_settings_are_not_enough_to_be_durable() {
+    let with = |change: fn(&mut Examination)| {
+        let findings = judged(|it| {
+            it.presence.as_mut().unwrap().durable = false;
+            change(it);
+        });
+        let found = finding(&findings, "persistence", Yellow).found.clone();
+        (found, remedy(&findings, "persistence", Yellow))
+    };
+    let (found, remedy) = with(|it| it.persistence.as_mut().unwrap().replicas = 1);
+    assert!(found.contains("a replica that lags behind"), "{found}");
+    assert!(remedy.starts_with("REPLICAOF NO ONE"), "{remedy}");
+    let (found, remedy) = with(|it| it.persistence.as_mut().unwrap().was_replica = true);
+    assert!(found.contains("was a replica in this run"), "{found}");
+    assert!(remedy.starts_with("restart it"), "{remedy}");
+    let (found, _) = with(|_| {});
+    assert!(found.contains("but not since it started"), "{found}");
+}
+
+#[test]
 fn a_card_that_is_damaged_makes_no_settings_wrong() {
     let damaged = |it: &mut Examination| {
         it.presence = Err(Error::new(ErrorKind::Corrupt, "its card is damaged"));
@@ -140,7 +162,8 @@ fn a_card_that_is_damaged_makes_no_settings_wrong() {
         it.persistence.as_mut().unwrap().append_only = "no".into();
     });
     let settings = remedy(&findings, "persistence", Yellow);
-    assert_eq!(settings, "CONFIG SET appendonly yes; CONFIG REWRITE");
+    let start = "CONFIG SET appendonly yes; CONFIG REWRITE; restart it";
+    assert!(settings.starts_with(start), "{settings}");
 }
 
 #[test]
