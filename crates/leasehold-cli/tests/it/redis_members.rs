@@ -83,7 +83,7 @@ fn configure(server: &RedisServer, words: &[&str]) {
     assert_eq!(answer, Reply::Status("OK".into()), "{words:?}");
 }
 
-/// Has the server write each change to its file from now on, also after a restart.
+/// Switches on the file with all changes, also for later restarts.
 fn make_durable(server: &RedisServer) {
     configure(server, &["SET", "appendfsync", "always"]);
     configure(server, &["SET", "appendonly", "yes"]);

@@ -89,7 +89,7 @@ pub struct Persistence {
     pub no_fsync_on_rewrite: String,
     /// Whether the last write to the file went well.
     pub last_write_was_ok: bool,
-    /// How many replicas it has, of which one may take its place.
+    /// How many replicas it has.
     pub replicas: u64,
     /// Whether it was a replica in this run.
     pub was_replica: bool,

@@ -26,6 +26,7 @@ mod peers;
 mod permits;
 mod presence;
 mod prometheus;
+mod promises;
 mod proxy;
 mod queue;
 mod readers;

@@ -11,7 +11,9 @@
 //! **Several machines, and one server must not be able to stop everything.** Take a quorum of
 //! three or five Redis servers that share nothing: no replication between them, other machines,
 //! other racks. A lock costs one round trip to the slowest of the fastest majority. Two of five
-//! may be dead or frozen. An even number buys nothing over the odd number below it.
+//! may be dead or frozen. An even number buys nothing over the odd number below it. Two servers
+//! promise less than three ([`EveryMember`](crate::Exclusion::EveryMember)): by default they are
+//! trusted after any restart.
 //!
 //! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the
 //! fence: [`fencing`](super::fencing). No lock service alone can give that, whatever it is called.
@@ -22,7 +24,7 @@
 //! use leasehold::{Client, Exclusion, MemoryStore};
 //!
 //! let locks = Client::new(MemoryStore::new());
-//! if locks.guarantees().exclusion == Exclusion::OneServer {
-//!     panic!("this service must not depend on a single Redis");
+//! if let Exclusion::OneServer | Exclusion::EveryMember = locks.guarantees().exclusion {
+//!     panic!("this service must not depend on what a single Redis remembers");
 //! }
 //! ```

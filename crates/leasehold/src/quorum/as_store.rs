@@ -38,7 +38,8 @@ impl Store for Quorum {
         }
         let exclusion = match one.exclusion {
             Exclusion::Process => Exclusion::Process,
-            _ => Exclusion::Majority,
+            _ if self.roster.is_enforced() => Exclusion::Majority,
+            _ => Exclusion::EveryMember,
         };
         Guarantees {
             exclusion,

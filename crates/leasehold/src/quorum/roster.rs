@@ -72,6 +72,11 @@ impl Roster {
         &self.set
     }
 
+    /// Whether only the answers of trusted members count.
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.state().trust.is_enforced()
+    }
+
     /// Whether the member must be asked how it is before it is asked for anything else: it never
     /// was, or what it said before `began` stands in the way, and may be over.
     pub(crate) fn must_meet(&self, member: usize, began: BootInstant) -> bool {

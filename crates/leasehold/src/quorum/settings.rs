@@ -30,7 +30,8 @@ pub(super) struct Settings {
 pub enum TrustRules {
     /// Their answers do not count until they are safe again.
     Enforced,
-    /// It is logged, and that is all: a server that forgets its locks grants them twice. Members of
+    /// It is logged, and that is all: a server that forgets its locks grants them twice, so the
+    /// quorum promises [`Exclusion::EveryMember`](crate::Exclusion::EveryMember). Members of
     /// another set refuse all the same.
     Logged,
 }
