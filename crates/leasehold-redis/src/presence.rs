@@ -60,7 +60,8 @@ pub(crate) fn read(answers: &[Answer], user: &str) -> Result<Presence, Error> {
     let uptime = uptime.parse().map_err(|_| garbled("INFO"))?;
     let run = RunId::new(info.demand("run_id")?);
     let mut presence = Presence::new(run, clock, Duration::from_secs(uptime));
-    presence.durable = is_durable(&info, config);
+    presence.was_replica = !info.field("master_replid2").is_some_and(is_unset);
+    presence.durable = is_durable(&info, config) && !presence.was_replica;
     presence.unfit = info.unfit();
     match unreadable(&[card, mark], user) {
         None => presence.card = card::read(card, user)?,
@@ -79,9 +80,8 @@ fn unreadable(answers: &[&Answer], user: &str) -> Option<String> {
     Some(format!("its card cannot be read: {}", why.reason()))
 }
 
-/// Whether all that the server acknowledges is on its disk, and this data is what comes back after a
-/// restart: not that of a replica, which may lag behind its primary. What is not known counts against
-/// it. A server that was a replica counts as durable after its next restart.
+/// Whether all that the server acknowledges is on its disk, and no replica that lags behind can take
+/// its place. What is not known counts against it.
 fn is_durable(info: &Info, config: &Answer) -> bool {
     let says = |name: &str, value: &str| {
         let pairs = config.as_list().unwrap_or_default();
@@ -95,11 +95,10 @@ fn is_durable(info: &Info, config: &Answer) -> bool {
         && info.field("aof_enabled") == Some("1")
         && info.field("aof_last_write_status") == Some("ok")
         && info.field("connected_slaves") == Some("0")
-        && info.field("master_replid2").is_some_and(is_unset)
 }
 
 /// Whether a replication id is that of no server. A primary has a second one if it was a replica.
-pub(crate) fn is_unset(id: &str) -> bool {
+fn is_unset(id: &str) -> bool {
     id.bytes().all(|digit| digit == b'0')
 }
 

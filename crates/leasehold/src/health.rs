@@ -28,10 +28,13 @@ impl MemberHealth {
 impl Presence {
     /// Whether its data is all that its card speaks of: it runs as before, or it was durable before
     /// its restart and is durable now. A server that is not durable now has loaded something other
-    /// than the file that was durable.
+    /// than the file that was durable. A server that was durable in this run was no replica then.
     pub fn remembers(&self) -> bool {
-        let durable_before = |card: &Card| card.run == self.run || card.durable && self.durable;
-        self.card.as_ref().is_some_and(durable_before)
+        let Some(card) = &self.card else { return false };
+        if card.run == self.run {
+            return !(card.durable && self.was_replica);
+        }
+        card.durable && self.durable
     }
 
     /// Whether a quorum relies on the member to remember everything across its next restart: it is

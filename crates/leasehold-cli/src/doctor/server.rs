@@ -159,8 +159,8 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         no_fsync_on_rewrite,
         last_write_was_ok,
         replicas,
-        was_replica,
     } = kept;
+    let was_replica = found.presence.as_ref().is_ok_and(|it| it.was_replica);
     let settings = [
         ("appendonly", append_only, "yes"),
         ("appendfsync", append_fsync, "always"),
@@ -172,7 +172,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         Ok(presence) => presence.will_remember(),
         Err(_) => {
             let as_wanted = settings.iter().all(|(_, is, wanted)| is == wanted);
-            *last_write_was_ok && as_wanted && *replicas == 0 && !was_replica
+            *last_write_was_ok && as_wanted && *replicas == 0
         }
     };
     if durable {

@@ -91,8 +91,6 @@ pub struct Persistence {
     pub last_write_was_ok: bool,
     /// How many replicas it has.
     pub replicas: u64,
-    /// Whether it was a replica in this run.
-    pub was_replica: bool,
 }
 
 /// How often the smallest request is sent.
@@ -252,14 +250,12 @@ impl Persistence {
         };
         let enabled = info.field("aof_enabled") == Some("1");
         let replicas = info.field("connected_slaves");
-        let former_primary = info.field("master_replid2");
         Ok(Self {
             append_only: setting("appendonly"),
             append_fsync: setting("appendfsync"),
             no_fsync_on_rewrite: setting("no-appendfsync-on-rewrite"),
             last_write_was_ok: !enabled || info.field("aof_last_write_status") == Some("ok"),
             replicas: replicas.and_then(|count| count.parse().ok()).unwrap_or(0),
-            was_replica: former_primary.is_some_and(|id| !presence::is_unset(id)),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::{Client, MemberHealth, Quorum};
 use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
 use crate::support::{eventually, value};
 
@@ -64,7 +64,9 @@ impl Scene {
         );
         let health = other.health().await.unwrap();
         let why = health[1].distrust.as_ref().expect("m1 has no vote");
-        assert!(why.error.reason().contains("restarted"), "{why}");
+        let reasons = ["restarted", "was a replica"];
+        let names_it = |part: &&str| why.error.reason().contains(*part);
+        assert!(reasons.iter().any(names_it), "{why}");
     }
 }
 
@@ -133,30 +135,51 @@ async fn durability_switched_off_then_killed_has_no_vote() {
         .await;
 }
 
-#[tokio::test]
-async fn promoted_replica_has_no_vote() {
-    let mut scene = Scene::formed(Duration::from_secs(60)).await;
-    let primary = &scene.servers[1];
+/// A durable server with the data that `primary` has now, cut off from it: a replica that lags behind.
+async fn lagging_replica_of(primary: &RedisServer) -> RedisServer {
     let replica = RedisServer::builder().durable().replica_of(primary).start();
     let mark = ["HGET", "leasehold:card", "mark"];
     eventually("the replica has the data", async || {
         (replica.command(&mark) == primary.command(&mark)).then_some(())
     })
     .await;
-    // It is cut off before the lock is taken, and no client has seen the two together.
     configure(&replica, &["REPLICAOF", "NO", "ONE"]);
-    eventually("the primary has no replica", async || {
-        let Reply::Bulk(info) = primary.command(&["INFO", "replication"]) else {
-            return None;
-        };
-        info.contains("connected_slaves:0").then_some(())
-    })
-    .await;
+    until_replication_says(primary, "connected_slaves:0");
+    replica
+}
+
+fn until_replication_says(server: &RedisServer, part: &str) {
+    until(part, || {
+        let info = server.command(&["INFO", "replication"]);
+        matches!(info, Reply::Bulk(info) if info.contains(part))
+    });
+}
+
+#[tokio::test]
+async fn promoted_replica_has_no_vote() {
+    let mut scene = Scene::formed(Duration::from_secs(60)).await;
+    // No client sees the two together.
+    let replica = lagging_replica_of(&scene.servers[1]).await;
     let port = replica.port();
     scene
         .second_holder_is_refused(|server| {
             server.kill();
             Some(port)
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn failover_and_back_has_no_vote() {
+    let mut scene = Scene::formed(Duration::from_secs(60)).await;
+    let replica = lagging_replica_of(&scene.servers[1]).await;
+    let port = replica.port().to_string();
+    scene
+        .second_holder_is_refused(|server| {
+            configure(server, &["REPLICAOF", "127.0.0.1", &port]);
+            until_replication_says(server, "master_link_status:up");
+            configure(server, &["REPLICAOF", "NO", "ONE"]);
+            None
         })
         .await;
 }

@@ -36,7 +36,6 @@ fn well(run: &str) -> Examination {
             no_fsync_on_rewrite: "no".into(),
             last_write_was_ok: true,
             replicas: 0,
-            was_replica: false,
         }),
         round_trips: [1, 2, 3].map(Duration::from_millis).to_vec(),
         clock_offset: Some(0),

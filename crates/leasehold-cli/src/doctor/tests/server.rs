@@ -144,7 +144,7 @@ fn right_settings_are_not_enough_to_be_durable() {
     let (found, remedy) = with(|it| it.persistence.as_mut().unwrap().replicas = 1);
     assert!(found.contains("a replica that lags behind"), "{found}");
     assert!(remedy.starts_with("REPLICAOF NO ONE"), "{remedy}");
-    let (found, remedy) = with(|it| it.persistence.as_mut().unwrap().was_replica = true);
+    let (found, remedy) = with(|it| it.presence.as_mut().unwrap().was_replica = true);
     assert!(found.contains("was a replica in this run"), "{found}");
     assert!(remedy.starts_with("restart it"), "{remedy}");
     let (found, _) = with(|_| {});

@@ -50,6 +50,8 @@ pub(crate) enum Distrust {
 pub(crate) enum Forgetting {
     /// It restarted, and is not known to keep everything.
     Restarted,
+    /// It was a replica, and took over the data of another server.
+    WasReplica,
     /// Its card is gone, in a server that may have run on.
     LostCard,
     /// It began a new life a short time ago, by its own or a witness's word.
@@ -149,6 +151,7 @@ impl fmt::Display for Distrust {
             Self::Unfit(why) => write!(f, "can be no member: {why}"),
             Self::Forgot { what, .. } => f.write_str(match what {
                 Forgetting::Restarted => "restarted, and may have forgotten leases",
+                Forgetting::WasReplica => "was a replica, and may have forgotten leases",
                 Forgetting::LostCard => "lost its data, and has forgotten leases",
                 Forgetting::NewLife => "lost data or restarted a short time ago, or is new",
             }),

@@ -80,7 +80,10 @@ impl Lives {
             return forgot(Forgetting::LostCard);
         };
         if !known.presence.remembers() {
-            return forgot(Forgetting::Restarted);
+            return forgot(match known.presence.was_replica {
+                true => Forgetting::WasReplica,
+                false => Forgetting::Restarted,
+            });
         }
         let Some(seen) = self.seen[member].filter(|seen| seen.life == card.life) else {
             return Err(Distrust::Unknown);

@@ -36,6 +36,32 @@ fn member_that_is_not_durable_now_remembers_nothing() {
 }
 
 #[test]
+fn member_that_was_a_replica_remembers_nothing() {
+    let mut world = with_durable_member();
+    let became_replica = |world: &World| {
+        let mut presence = world.presence(1);
+        (presence.durable, presence.was_replica) = (false, true);
+        presence
+    };
+    let presence = became_replica(&world);
+    world.trust.present(1, presence, world.at());
+    let what = Forgetting::WasReplica;
+    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    let steps = world
+        .trust
+        .card_steps(&mut || Life::parse("00000000000000f0").unwrap());
+    let [CardStep::Write(1, edit)] = steps.as_slice() else {
+        panic!("{steps:?}")
+    };
+    assert_eq!((edit.age, edit.durable), (Some(Duration::ZERO), false));
+    // From then on it is like any member that is not durable.
+    world.write(1, edit.clone());
+    let presence = became_replica(&world);
+    world.trust.present(1, presence, world.at());
+    assert!(world.forgot(1).as_secs() >= 60);
+}
+
+#[test]
 fn switching_durability_off_costs_no_vote() {
     let mut world = with_durable_member();
     let life = world.servers[1].card.as_ref().unwrap().life;
