@@ -256,8 +256,7 @@ pub struct Presence {
     /// Whether it keeps across a restart all that it acknowledges now, by its settings alone.
     /// [`will_remember`](Self::will_remember) says whether a quorum relies on that.
     pub durable: bool,
-    /// Whether it was a replica of another server during this run: its data may be that server's, and
-    /// older than its own was.
+    /// Whether it was a replica during this run: its data may be older than what it acknowledged.
     pub was_replica: bool,
     /// Why it can be no member, if so: in words, such as that it evicts keys.
     pub unfit: Option<String>,

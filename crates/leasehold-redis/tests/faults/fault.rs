@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     SlowAnswers,
     StepClock,
     FlushAll,
+    DurabilityOff,
+    PromotedReplica,
 }
 
 impl Fault {
@@ -35,6 +37,8 @@ impl Fault {
         Self::SlowAnswers,
         Self::StepClock,
         Self::FlushAll,
+        Self::DurabilityOff,
+        Self::PromotedReplica,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -51,6 +55,8 @@ impl Fault {
             Self::SlowAnswers => "answers delayed",
             Self::StepClock => "one clock stepped",
             Self::FlushAll => "FLUSHALL",
+            Self::DurabilityOff => "durability switched off",
+            Self::PromotedReplica => "replica promoted",
         }
     }
 
@@ -68,7 +74,12 @@ impl Fault {
     pub(crate) fn makes_a_member_forget(self) -> bool {
         matches!(
             self,
-            Self::KillAndForget | Self::PowerCut | Self::StepClock | Self::FlushAll
+            Self::KillAndForget
+                | Self::PowerCut
+                | Self::StepClock
+                | Self::FlushAll
+                | Self::DurabilityOff
+                | Self::PromotedReplica
         )
     }
 
@@ -77,7 +88,8 @@ impl Fault {
         let servers = RedisServer::builder();
         match self {
             Self::PowerCut => servers.append_only(AppendFsync::EverySecond),
-            Self::KillDurable => servers.append_only(AppendFsync::Always),
+            Self::KillDurable | Self::DurabilityOff => servers.durable(),
+            Self::PromotedReplica => strikes::replicated_at_once(servers.durable()),
             Self::StepClock => servers.steppable_clock(),
             _ => servers,
         }
@@ -98,6 +110,8 @@ impl Fault {
             Self::SlowAnswers => strikes::slow_answers(world),
             Self::StepClock => strikes::step_clock(world),
             Self::FlushAll => strikes::flush_all(world),
+            Self::DurabilityOff => strikes::durability_off(world),
+            Self::PromotedReplica => strikes::promoted_replica(world),
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Quorum, blocking};
+use leasehold::{MemberHealth, Quorum, blocking};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;
@@ -24,6 +24,26 @@ pub(crate) fn quorum(urls: &[String], max_ttl: Duration) -> Quorum {
 /// A client of that set.
 pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
     blocking::Client::new(quorum(urls, max_ttl))
+}
+
+/// Looks at the members as a client does until all others know that `member` is not durable.
+pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member: usize) {
+    let looking = client(urls, max_ttl);
+    until("the other members know of it", || {
+        let health = looking.health().unwrap_or_default();
+        let card = |it: &MemberHealth| it.presence.as_ref().ok()?.card.clone();
+        let Some(cards) = health.iter().map(card).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let mut others = cards.iter().enumerate().filter(|(it, _)| *it != member);
+        let off = cards.get(member).filter(|card| !card.durable);
+        off.is_some_and(|off| {
+            others.all(|(_, card)| {
+                let known = card.sightings.get(&health[member].id);
+                known.is_some_and(|known| known.life == off.life)
+            })
+        })
+    });
 }
 
 /// Makes a set of those of `servers` that are at `urls`: just started, and they count at once.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::faults::Weather;
-use leasehold_testkit::servers::{RedisServer, Reply, until};
+use leasehold_testkit::servers::{RedisBuilder, RedisServer, Reply, until};
 
 use crate::set::TTL;
 use crate::worker::LOCK;
@@ -74,6 +74,56 @@ pub(crate) fn step_clock(world: &mut World) {
     world.await_leaving();
     world.out_since(member, since, AFTER_A_STEP);
     world.await_whole();
+}
+
+pub(crate) fn durability_off(world: &mut World) {
+    let members: [usize; 3] = world.some_members();
+    configure(
+        &world.servers[members[2]],
+        &["CONFIG", "SET", "appendonly", "no"],
+    );
+    world.await_durability_off(members[2]);
+    // Its file says durable, and has what was written before the switch.
+    let (member, since) = forgets_under(world, members, RedisServer::restart);
+    world.out_since(member, since, AFTER_FORGETTING);
+    world.await_whole();
+}
+
+pub(crate) fn promoted_replica(world: &mut World) {
+    let members: [usize; 3] = world.some_members();
+    let primary = &world.servers[members[2]];
+    let replica = replicated_at_once(RedisServer::builder().durable());
+    let replica = replica.replica_of(primary).start();
+    until_replicated(&replica);
+    configure(&replica, &["REPLICAOF", "NO", "ONE"]);
+    // So that what it has of the lock is over.
+    pause(TTL);
+    let port = replica.port().to_string();
+    let (member, since) = forgets_under(world, members, |server| {
+        server.restart();
+        configure(server, &["REPLICAOF", "127.0.0.1", &port]);
+        until_replicated(server);
+        configure(server, &["REPLICAOF", "NO", "ONE"]);
+    });
+    world.out_since(member, since, AFTER_FORGETTING);
+    world.await_whole();
+}
+
+/// Servers that send their data to a new replica without the usual five seconds for others to join.
+pub(crate) fn replicated_at_once(servers: RedisBuilder) -> RedisBuilder {
+    servers.directive("repl-diskless-sync-delay", "0")
+}
+
+fn until_replicated(replica: &RedisServer) {
+    until("the replica has the data", || {
+        let info = replica.command(&["INFO", "replication"]);
+        matches!(info, Reply::Bulk(info) if info.contains("master_link_status:up"))
+    });
+}
+
+fn configure(server: &RedisServer, words: &[&str]) {
+    let answer = server.command(words);
+    assert_eq!(answer, Reply::Status("OK".into()), "{words:?}");
 }
 
 pub(crate) fn freeze(world: &mut World, count: usize) {
@@ -171,7 +221,16 @@ fn forgets_under_a_bare_majority(
     world: &mut World,
     forget: impl FnOnce(&mut RedisServer),
 ) -> (usize, BootInstant) {
-    let [first, second, member] = world.some_members();
+    let members = world.some_members();
+    forgets_under(world, members, forget)
+}
+
+/// The same with these members: two that are out meanwhile, and the one that forgets.
+fn forgets_under(
+    world: &mut World,
+    [first, second, member]: [usize; 3],
+    forget: impl FnOnce(&mut RedisServer),
+) -> (usize, BootInstant) {
     let frozen = freeze_both(world, [first, second]);
     world.await_holder(STAY);
     let since = SystemClock.now();

@@ -8,7 +8,7 @@ use leasehold_testkit::faults::{Gate, History, Hold, Outages, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
 
 use crate::process::Process;
-use crate::set::{self, MAX_TTL};
+use crate::set::{self, MAX_TTL, TTL};
 use crate::worker::{self, Way};
 
 /// How many members the set has.
@@ -80,6 +80,13 @@ impl World {
     /// The network path from the site of `worker` to `member`.
     pub(crate) fn path(&self, worker: usize, member: usize) -> &Proxy {
         &self.paths[worker % SITES][member]
+    }
+
+    /// Waits until the other members know that `member` is no longer durable, and every lease from
+    /// before is over.
+    pub(crate) fn await_durability_off(&self, member: usize) {
+        set::until_durability_is_off(&urls(&self.paths[0]), MAX_TTL, member);
+        pause(TTL);
     }
 
     /// Waits until the lock has been granted `more` times.
