@@ -33,11 +33,19 @@
 //!
 //! | what happened to a member | for how long its answers do not count |
 //! |---|---|
-//! | restarted with `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite no`, and was so before | not at all |
+//! | restarted, and was durable before as it is now | not at all |
 //! | restarted otherwise, or its data were flushed | `max_ttl` (60 s) and a second, from when the first client noticed |
+//! | came back with data from before its durability was switched off, or was a replica | the same |
 //! | its clock was stepped, or lies further than `clock_tolerance` (250 ms) from the lower median | `max_ttl`, from when that was noticed last |
 //! | its card names another set of members, or other limits | until the lists agree |
 //! | it is the same server as another member, evicts keys, or became a replica | until that is put right |
+//!
+//! A Redis server is durable with `appendonly yes`, `appendfsync always` and
+//! `no-appendfsync-on-rewrite no`, unless it has replicas or was one since it started: a replica that
+//! lags behind could take its place. A server that becomes durable while it runs is relied on from
+//! its next restart on ([`Presence::will_remember`](crate::Presence::will_remember)). A server that
+//! ceases to be durable keeps its vote, but may lose it with its next restart. Clients look at each
+//! member when they start, and once in `max_ttl` while they use it.
 //!
 //! Only attempts *sent* after that time count. "No quorum" names each member with its reason and
 //! when it counts again; [`Lock::acquire`](crate::Lock::acquire) without a wait of its own goes on
@@ -65,6 +73,9 @@
 //!
 //! # What stays outside
 //!
+//! - A member that was durable and comes back with an old copy of its data, such as a backup, where no
+//!   other member knows better: one such member can be enough for two holders. A member that lost its
+//!   data must start empty.
 //! - A virtual machine that is paused does not know it: its clock stood still too. When renewals
 //!   find that a majority of members moved on without it, its deadlines are brought in; what ran
 //!   before that needs the [fence](super::fencing).
