@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// A holder in one phrase, for people.
 pub(crate) fn phrase(holder: &Holder) -> String {
     let mut text = holder.to_string();
-    if let Some(client) = &holder.client {
-        text += &format!(" since {}", timestamp(client.since));
+    if let Some(since) = holder.since {
+        text += &format!(" since {}", timestamp(since));
     }
     text += &manner(holder.mode);
     if let Some(fence) = holder.fence {
@@ -73,7 +73,7 @@ pub(crate) fn json(holder: &Holder) -> Value {
         "host": client.map(|client| &client.host),
         "pid": client.map(|client| client.pid),
         "program": client.map(|client| &client.program),
-        "since": client.map(|client| timestamp(client.since)),
+        "since": holder.since.map(timestamp),
         "fence": holder.fence.map(leasehold::Fence::get),
         "remaining_ms": holder.remaining.map(millis),
         "broken": holder.broken,
@@ -101,13 +101,14 @@ pub(crate) fn timestamp(at: WallTime) -> String {
 mod tests {
     use super::*;
     use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientId, ClientInfo, Fence, Permits};
+    use leasehold::{ClientId, ClientInfo, Fence, Owner, Permits};
 
     fn known() -> Holder {
         let id = ClientId::random(&SystemEntropy);
-        let since = WallTime::from_micros(1_700_000_000_000_000);
-        let client = ClientInfo::new(id, "host1".into(), 7, "cron".into(), since);
-        let mut holder = Holder::unknown(Mode::Shared);
+        let started = WallTime::from_micros(1_600_000_000_000_000);
+        let client = ClientInfo::new(id, "host1".into(), 7, "cron".into(), started);
+        let granted = WallTime::from_micros(1_700_000_000_000_000);
+        let mut holder = Holder::of(Owner::at(id, granted, &SystemEntropy), Mode::Shared);
         holder.client = Some(client);
         holder.fence = Fence::new(12);
         holder.remaining = Some(Duration::from_micros(21_500_900));

@@ -69,8 +69,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Holder> {
             .next()
     };
     let owner: leasehold::Owner = field("owner")?.parse().ok()?;
-    let mut holder = Holder::unknown(read_mode(field("mode")?)?);
-    holder.owner = Some(owner);
+    let mut holder = Holder::of(owner, read_mode(field("mode")?)?);
     holder.fence = Fence::new(field("fence")?.parse().ok()?);
     holder.client = Some(ClientInfo::new(
         owner.client(),

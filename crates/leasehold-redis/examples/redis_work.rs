@@ -81,11 +81,12 @@ async fn write_card(member: &RedisMember) -> Result<(), Error> {
 }
 
 fn claim(lock: u64, info: &Arc<ClientInfo>) -> Claim {
+    let wall = SystemClock.wall();
     Claim::new(
         Key::new(format!("work/{lock}")).expect("a valid name"),
-        Owner::random(info.id, &SystemEntropy),
+        Owner::at(info.id, wall, &SystemEntropy),
         Duration::from_secs(30),
-        SystemClock.wall(),
+        wall,
         Arc::clone(info),
     )
 }

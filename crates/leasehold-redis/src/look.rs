@@ -125,8 +125,10 @@ pub(crate) async fn waiters(link: &Link, records: &Records<'_>) -> Result<Vec<Wa
 }
 
 fn holder(mode: Mode, owner: Option<Owner>, remaining: Option<Duration>) -> Holder {
-    let mut holder = Holder::unknown(mode);
-    holder.owner = owner;
+    let mut holder = match owner {
+        Some(owner) => Holder::of(owner, mode),
+        None => Holder::unknown(mode),
+    };
     holder.remaining = remaining;
     holder
 }

@@ -173,8 +173,8 @@ impl Acquisition {
         let ambient = &self.context.ambient;
         let sent = ambient.clock.now();
         let info = &self.context.info;
-        let owner = Owner::random(info.id, &*ambient.entropy);
         let wall = ambient.clock.wall();
+        let owner = Owner::at(info.id, wall, &*ambient.entropy);
         let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
             .with_delay(self.delay)
             .with_mode(self.mode)

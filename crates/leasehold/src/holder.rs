@@ -75,6 +75,8 @@ pub struct Holder {
     pub client: Option<ClientInfo>,
     /// The fence it was granted, where the store keeps it.
     pub fence: Option<Fence>,
+    /// When it was granted the lock, by the wall clock of the holder.
+    pub since: Option<WallTime>,
     /// How long its lease still lives unless renewed; `None` where it has no end.
     pub remaining: Option<Duration>,
     /// An operator broke the lease: its holder has no lock any more, and learns of it with its next
@@ -83,6 +85,15 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// The holder that `owner` became in this mode.
+    pub fn of(owner: Owner, mode: Mode) -> Self {
+        Self {
+            owner: Some(owner),
+            since: Some(owner.since()),
+            ..Self::unknown(mode)
+        }
+    }
+
     /// A holder of which nothing but its mode is known yet.
     pub fn unknown(mode: Mode) -> Self {
         Self {
@@ -90,6 +101,7 @@ impl Holder {
             owner: None,
             client: None,
             fence: None,
+            since: None,
             remaining: None,
             broken: false,
         }

@@ -4,6 +4,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
 use crate::ambient::Entropy;
+use crate::clock::WallTime;
 
 /// The random identity of one client: one process's connection to its locks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +45,9 @@ impl FromStr for ClientId {
 /// The random identity of one *attempt* to take a lock.
 ///
 /// Every attempt draws a fresh one, so that a late message of an earlier attempt can never act for
-/// a later one. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`: printable ASCII, and
-/// the nonce carries 128 random bits.
+/// a later one. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`: printable ASCII. The
+/// nonce is 64 random bits, the instant of the attempt in 56 bits, and 8 more random bits. The instant
+/// lets every store show since when a lock is held, without another key or request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     client: ClientId,
@@ -53,7 +55,20 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Draws the owner of a new attempt of `client`.
+    /// Draws the owner of an attempt that `client` makes at `at`, by its wall clock in microseconds.
+    pub fn at(client: ClientId, at: WallTime, entropy: &dyn Entropy) -> Self {
+        let drawn = Self::random(client, entropy);
+        let low = (at.as_micros() << RANDOM_BITS) | (drawn.nonce as u64 & RANDOM_MASK);
+        let nonce = (drawn.nonce >> 64 << 64) | u128::from(low);
+        Self { client, nonce }
+    }
+
+    /// The instant of the attempt, by the wall clock of its client.
+    pub fn since(self) -> WallTime {
+        WallTime::from_micros(self.nonce as u64 >> RANDOM_BITS)
+    }
+
+    /// Draws an identity that names no instant: for a waiter, which never holds a lock.
     pub fn random(client: ClientId, entropy: &dyn Entropy) -> Self {
         let nonce = (u128::from(entropy.next_u64()) << 64) | u128::from(entropy.next_u64());
         Self { client, nonce }
@@ -98,6 +113,10 @@ impl fmt::Display for Owner {
         f.write_str(std::str::from_utf8(&self.to_ascii()).map_err(|_| fmt::Error)?)
     }
 }
+
+/// How many random bits stand behind the instant.
+const RANDOM_BITS: u32 = 8;
+const RANDOM_MASK: u64 = (1 << RANDOM_BITS) - 1;
 
 const CLIENT_DIGITS: usize = 16;
 const NONCE_DIGITS: usize = 32;
@@ -205,6 +224,16 @@ mod tests {
         let (client, nonce) = (ClientId(0xa0), u128::from(u64::MAX) << 32);
         let text = Owner { client, nonce }.to_string();
         assert_eq!(text, "00000000000000a0.00000000ffffffffffffffff00000000");
+    }
+
+    #[test]
+    fn owner_names_the_instant_of_its_attempt() {
+        let at = WallTime::from_micros(1_795_000_000_123_456);
+        let client = ClientId::random(&SystemEntropy);
+        let draw = || Owner::at(client, at, &SystemEntropy);
+        assert_eq!((draw().since(), draw().client()), (at, client));
+        assert_eq!(draw().to_string().parse::<Owner>().unwrap().since(), at);
+        assert_ne!(draw().luck(), draw().luck());
     }
 
     #[test]

@@ -98,11 +98,12 @@ impl Leases {
     }
 
     async fn acquire(&self, name: &str, plan: &Plan) -> Result<Held, Failure> {
+        let wall = SystemClock.wall();
         let claim = Arc::new(Claim::new(
             Key::new(name)?,
-            Owner::random(self.client.id, &*self.ambient.entropy),
+            Owner::at(self.client.id, wall, &*self.ambient.entropy),
             plan.ttl,
-            SystemClock.wall(),
+            wall,
             Arc::clone(&self.client),
         ));
         self.claims.borrow_mut().push(Arc::clone(&claim));

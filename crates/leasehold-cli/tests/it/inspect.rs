@@ -1,5 +1,9 @@
 //! `ls`, `waiters` and `break` on files, and their bad input.
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold_testkit::servers::until;
 use serde_json::Value;
 
 use crate::harness::{Running, Sandbox};
@@ -15,6 +19,29 @@ fn hold(sandbox: &Sandbox, lock: &str) -> Running {
 
 fn let_go(sandbox: &Sandbox) {
     std::fs::write(sandbox.path("go"), "").unwrap();
+}
+
+#[test]
+fn status_shows_when_the_lock_was_taken() {
+    let sandbox = Sandbox::new();
+    let first = hold(&sandbox, "x");
+    let script = "echo > second; while [ ! -e done ]; do sleep 0.02; done";
+    let waiter = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let started = SystemClock.wall();
+    until("the waiter was started in an earlier second", || {
+        SystemClock.wall().distance(started) > Duration::from_secs(2)
+    });
+    let_go(&sandbox);
+    assert_eq!(first.wait().code(), 0);
+    sandbox.line_in("second");
+    let status = sandbox.run(&["status", "x", "--json"]).stdout;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let since = status["holders"][0]["since"].as_str().unwrap();
+    let since = humantime::parse_rfc3339(since).unwrap();
+    let started = UNIX_EPOCH + Duration::from_micros(started.as_micros());
+    assert!(since > started, "it waited first: {status}");
+    std::fs::write(sandbox.path("done"), "").unwrap();
+    assert_eq!(waiter.wait().code(), 0);
 }
 
 #[test]

@@ -25,11 +25,12 @@ pub(crate) fn claim(name: &str) -> Claim {
 }
 
 pub(crate) fn claim_for(name: &str, ttl: Duration) -> Claim {
+    let wall = SystemClock.wall();
     Claim::new(
         key(name),
-        Owner::random(CLIENT.id, &SystemEntropy),
+        Owner::at(CLIENT.id, wall, &SystemEntropy),
         ttl,
-        SystemClock.wall(),
+        wall,
         Arc::clone(&CLIENT),
     )
 }

@@ -14,6 +14,7 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
     };
     assert_eq!(holder.owner, Some(claim.owner));
     assert_eq!(holder.mode, Mode::Exclusive);
+    assert_eq!(holder.since, Some(claim.proposal), "not its client's start");
     assert_eq!(holder.client.as_ref(), Some(&*claim.client), "who it is");
     assert_eq!(holder.remaining.is_some(), expires(store.guarantees()));
     assert!(

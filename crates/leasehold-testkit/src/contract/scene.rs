@@ -80,8 +80,9 @@ impl Scene {
     }
 
     pub(crate) fn claim_of(&self, client: &Arc<ClientInfo>, key: &Key, ttl: Duration) -> Claim {
-        let owner = self.owner_of(client);
-        Claim::new(key.clone(), owner, ttl, self.wall(), Arc::clone(client))
+        let wall = self.wall();
+        let owner = Owner::at(client.id, wall, &*self.ambient.entropy);
+        Claim::new(key.clone(), owner, ttl, wall, Arc::clone(client))
     }
 
     pub(crate) fn owner_of(&self, client: &ClientInfo) -> Owner {

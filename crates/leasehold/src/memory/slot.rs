@@ -339,8 +339,7 @@ impl Slot {
 
 impl Lease {
     pub(super) fn holder(&self, now: BootInstant) -> Holder {
-        let mut holder = Holder::unknown(self.claim.mode);
-        holder.owner = Some(self.claim.owner);
+        let mut holder = Holder::of(self.claim.owner, self.claim.mode);
         holder.client = Some((*self.claim.client).clone());
         holder.fence = Some(self.fence);
         holder.remaining = Some(self.end.since(now));

@@ -69,9 +69,10 @@ impl Scene {
     /// A claim of nobody's client.
     pub(crate) fn claim(&self, name: &str) -> Claim {
         let info = ClientInfo::of_this_process(&self.ambient, None);
-        let owner = Owner::random(info.id, &*self.ambient.entropy);
+        let wall = self.ambient.clock.wall();
+        let owner = Owner::at(info.id, wall, &*self.ambient.entropy);
         let key = Key::new(name).expect("a valid name");
-        Claim::new(key, owner, TTL, self.ambient.clock.wall(), info.into())
+        Claim::new(key, owner, TTL, wall, info.into())
     }
 
     pub(crate) fn now(&self) -> BootInstant {

@@ -58,11 +58,12 @@ impl Party {
 
     /// A claim of a new owner.
     pub(super) fn claim(&self, mode: Mode) -> Claim {
+        let wall = SystemClock.wall();
         Claim::new(
             Key::new("deploy").unwrap(),
-            Owner::random(self.client.id, &SystemEntropy),
+            Owner::at(self.client.id, wall, &SystemEntropy),
             Duration::from_secs(60),
-            SystemClock.wall(),
+            wall,
             Arc::clone(&self.client),
         )
         .with_mode(mode)
