@@ -1,5 +1,6 @@
 //! Taking the lock: what is sent, and what the answers mean.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
@@ -58,14 +59,11 @@ pub(crate) async fn acquire(
 ) -> Result<Attempt, Error> {
     check(claim, link.server_clock(now))?;
     let unanswered = Unanswered::on(link);
-    let (verdict, shown) = if claim.mode == Mode::Exclusive && link.has_set_nx_get() {
+    let is_plain = claim.mode == Mode::Exclusive && link.has_set_nx_get();
+    let (verdict, shown) = if is_plain && plain::suits(claim, link) {
         plain::attempt(link, records, claim, now).await?
     } else {
-        let (script, call) = scripted_attempt(records, claim);
-        let mut commands = vec![call];
-        commands.extend(link.introduction(&claim.client, now));
-        let Replies { answers, shown } = link.run_shown(script, commands).await?;
-        (read_script(&answers[0], claim, link.user()), shown)
+        scripted(link, records, claim, now).await?
     };
     unanswered.answered();
     match verdict {
@@ -84,6 +82,24 @@ pub(crate) fn with_sample(attempt: Attempt, sample: Sample) -> Attempt {
         Attempt::Granted(grant) => Attempt::Granted(grant.with_sample(sample)),
         Attempt::Busy(busy) => Attempt::Busy(busy.with_sample(sample)),
     }
+}
+
+/// Makes one attempt by a script. With what the server showed of itself after that.
+pub(crate) async fn scripted(
+    link: &Link,
+    records: &Records<'_>,
+    claim: &Claim,
+    now: BootInstant,
+) -> Result<(Verdict, Arc<[Answer]>), Error> {
+    let (script, call) = scripted_attempt(records, claim);
+    let mut commands = vec![call];
+    commands.extend(link.introduction(&claim.client, now));
+    let Replies { answers, shown } = link.run_shown(script, commands).await?;
+    let verdict = read_script(&answers[0], claim, link.user());
+    if let Verdict::Decided(Attempt::Granted(grant)) = &verdict {
+        link.note_behind(Some(grant.fence) != plain::next(claim));
+    }
+    Ok((verdict, shown))
 }
 
 fn scripted_attempt(records: &Records<'_>, claim: &Claim) -> (&'static Script, Command) {

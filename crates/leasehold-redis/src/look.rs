@@ -76,11 +76,24 @@ pub(crate) fn alone(
     noted: Option<&Answer>,
 ) -> Holder {
     let mut holder = holder(Mode::Exclusive, Some(owner), remaining);
-    // Of a lease that was broken it stands there below 0.
-    let fence = noted.and_then(Answer::as_score).map(f64::abs);
-    holder.fence = fence.and_then(|fence| Fence::new(fence as u64));
+    holder.fence = match noted {
+        Some(Answer::Nil) => unnoted_fence(owner),
+        // The note of a broken lease is below 0.
+        Some(noted) => noted
+            .as_score()
+            .and_then(|fence| Fence::new(fence.abs() as u64)),
+        None => None,
+    };
     holder.broken = matches!(found, LockValue::Broken(_));
     holder
+}
+
+/// The fence of a lease without a note: the first one above its proposal, which is the instant that its
+/// owner names. Every other fence is noted with the grant (`lua/lease.lua`, `note_fence`).
+fn unnoted_fence(owner: Owner) -> Option<Fence> {
+    let proposal = owner.since().as_micros();
+    let fence = Fence::new(proposal + 1)?;
+    (proposal > 0 && fence <= Fence::MAX).then_some(fence)
 }
 
 /// Who waits for the lock, the one for whom it is reserved first.

@@ -8,11 +8,17 @@ use std::sync::Arc;
 use leasehold::clock::BootInstant;
 use leasehold::{Attempt, Claim, Error, Fence, Grant};
 
-use crate::attempt::{Verdict, busy, garbled, granted, milliseconds};
+use crate::attempt::{Verdict, busy, garbled, milliseconds, scripted};
 use crate::connection::{Answer, Link, Replies, Writing};
 use crate::rests::renew;
 use crate::scripts::RIGHTS;
 use crate::wire::{COUNTER, Records};
+
+/// Whether readers can derive the fence of such an attempt: it is the first one above the instant that the
+/// owner names. Where a counter was ahead of this machine's clock lately, the script is the shorter way.
+pub(crate) fn suits(claim: &Claim, link: &Link) -> bool {
+    claim.owner.since() == claim.proposal && !link.is_behind()
+}
 
 /// Makes one attempt on `link`, whose server knows SET with NX and GET at once. With what it showed
 /// of itself after that.
@@ -23,18 +29,13 @@ pub(crate) async fn attempt(
     now: BootInstant,
 ) -> Result<(Verdict, Arc<[Answer]>), Error> {
     let owner = claim.owner.to_ascii();
-    let is_behind = link.is_behind();
     let rests = link.rests().is_due(records, now);
     let introduction = link.introduction(&claim.client, now);
     let write = |out: &mut Writing<'_>| {
         out.command("SET").arg(records.lock()).arg(owner);
         out.arg("NX").arg("GET").arg("PX");
         out.number(milliseconds(claim.ttl));
-        if is_behind {
-            count(out, records, claim);
-        } else {
-            overtake(out, records, claim);
-        }
+        overtake(out, records, claim);
         if rests {
             renew(out, records);
         }
@@ -44,21 +45,14 @@ pub(crate) async fn attempt(
     if let Some(verdict) = denied(&answers[0], claim, link.user()) {
         return Ok((verdict, shown));
     }
-    if is_behind {
-        let verdict = read_count(&answers[1..3], link.user());
-        link.note_behind(!is_next(&verdict, claim));
-        return Ok((verdict, shown));
-    }
     match &answers[1] {
         // It is above the counter, and the counter now.
         Answer::Integer(1) => Ok((own_fence(claim), shown)),
         Answer::Integer(0) => {
-            link.note_behind(true);
-            let write = |out: &mut Writing<'_>| count(out, records, claim);
+            // The lock is taken. The script draws the fence, and notes it for readers.
             // In a box of its own: each attempt would have room for what is rare.
-            let counting = Box::pin(link.exchange_written(write, true));
-            let Replies { answers, shown } = counting.await?;
-            Ok((read_count(&answers, link.user()), shown))
+            let counting = Box::pin(scripted(link, records, claim, now));
+            counting.await.map_err(Error::with_unknown_effect)
         }
         Answer::Refused(refusal) => {
             let error = refusal.to_error(link.user(), RIGHTS);
@@ -76,15 +70,6 @@ fn overtake(out: &mut Writing<'_>, records: &Records<'_>, claim: &Claim) {
     out.number(claim.proposal.as_micros() + 1).arg(COUNTER);
 }
 
-/// The fence rule, whatever the counter is: two commands.
-fn count(out: &mut Writing<'_>, records: &Records<'_>, claim: &Claim) {
-    out.command("ZADD").joined(&records.fence());
-    out.arg("GT").number(claim.proposal.as_micros());
-    out.arg(COUNTER);
-    out.command("ZINCRBY").joined(&records.fence());
-    out.arg("1").arg(COUNTER);
-}
-
 /// What the attempt came to, unless the lock was taken.
 fn denied(answer: &Answer, claim: &Claim, user: &str) -> Option<Verdict> {
     match answer {
@@ -98,16 +83,6 @@ fn denied(answer: &Answer, claim: &Claim, user: &str) -> Option<Verdict> {
     }
 }
 
-fn read_count(answers: &[Answer], user: &str) -> Verdict {
-    match answers {
-        [Answer::Refused(refusal), _] => {
-            Verdict::Failed(refusal.to_error(user, RIGHTS).with_unknown_effect())
-        }
-        [_, drawn] => granted(drawn, user),
-        _ => Verdict::Failed(garbled("ZINCRBY")),
-    }
-}
-
 fn own_fence(claim: &Claim) -> Verdict {
     match next(claim) {
         Some(fence) => Verdict::Decided(Attempt::Granted(Grant::new(fence))),
@@ -115,11 +90,6 @@ fn own_fence(claim: &Claim) -> Verdict {
     }
 }
 
-/// Whether the counter was not ahead of the claim's clock.
-fn is_next(verdict: &Verdict, claim: &Claim) -> bool {
-    matches!(verdict, Verdict::Decided(Attempt::Granted(grant)) if Some(grant.fence) == next(claim))
-}
-
-fn next(claim: &Claim) -> Option<Fence> {
+pub(crate) fn next(claim: &Claim) -> Option<Fence> {
     Fence::new(claim.proposal.as_micros() + 1)
 }

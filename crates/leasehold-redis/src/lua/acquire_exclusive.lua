@@ -16,4 +16,6 @@ end
 if not value then
   redis.call('SET', lock, owner, 'PX', ttl)
 end
-return {1, next_fence(fence, proposal)}
+local drawn = next_fence(fence, proposal)
+note_drawn(fence, owner, drawn, proposal)
+return {1, drawn}

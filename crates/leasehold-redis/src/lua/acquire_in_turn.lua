@@ -28,6 +28,9 @@ local function grant(value)
     redis.call('SET', lock, owner, 'PX', ttl)
   end
   local drawn = next_fence(fence, proposal)
+  if mode ~= 'shared' then
+    note_drawn(fence, owner, drawn, proposal)
+  end
   return {1, seen(), drawn}
 end
 

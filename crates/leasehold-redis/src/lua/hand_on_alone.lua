@@ -26,6 +26,9 @@ if freed == 1 and redis.pcall('ZRANK', KEYS[4], ARGV[5]) == 0 then
     local drawn = string.format('%.0f', ARGV[4] + 1)
     if redis.call('ZADD', KEYS[2], 'GT', 'CH', drawn, COUNTER) == 0 then
       drawn = redis.call('ZINCRBY', KEYS[2], 1, COUNTER)
+      -- Readers cannot derive it.
+      redis.call('ZREMRANGEBYSCORE', KEYS[2], '(0', '(' .. drawn)
+      redis.call('ZADD', KEYS[2], 'NX', drawn, ARGV[2])
     end
     local mark = redis.pcall('HGET', KEYS[6], 'mark')
     return {1, {time[1], time[2], type(mark) == 'string' and mark or ''}, drawn}

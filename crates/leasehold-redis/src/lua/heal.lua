@@ -20,7 +20,7 @@ local function heal(lock, fence, offered, owner, ttl, floor)
   end
   -- First: where the counter is damaged, no lease is put back that could be followed by one with a
   -- smaller fence.
-  redis.call('ZADD', fence, 'GT', floor, COUNTER)
+  note_fence(fence, owner, floor)
   redis.call('PEXPIRE', fence, REST_MS)
   redis.call('SET', lock, owner, 'PX', ttl)
   return 1

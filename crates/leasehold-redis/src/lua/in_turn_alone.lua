@@ -22,6 +22,9 @@ local function take_what_is_kept(owner, waiter)
   local drawn = string.format('%.0f', ARGV[4] + 1)
   if redis.call('ZADD', KEYS[2], 'GT', 'CH', drawn, COUNTER) == 0 then
     drawn = redis.call('ZINCRBY', KEYS[2], 1, COUNTER)
+    -- Readers cannot derive it.
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], '(0', '(' .. drawn)
+    redis.call('ZADD', KEYS[2], 'NX', drawn, owner)
   end
   redis.call('PEXPIRE', KEYS[2], REST_MS)
   return {1, seen_alone(), drawn}

@@ -81,8 +81,9 @@ local function align_sentinel(lock, readers, slots)
   end
 end
 
--- What is noted beside the counter of an owner: the fence with which its exclusive lease was renewed last,
--- for people, from its first renewal on; a number below 0 once its lease was broken; nothing where the record is damaged.
+-- What is noted beside the counter of an owner: the fence with which its exclusive lease was renewed last, or
+-- was granted if it is not the proposal + 1; a number below 0 once its lease was broken; nothing where the
+-- record is damaged. A reader derives a fence that is not noted from the owner, which names the proposal.
 local function noted_of(fence, owner)
   local score = redis.pcall('ZSCORE', fence, owner)
   if type(score) == 'table' then
@@ -97,6 +98,14 @@ local function note_fence(fence, owner, number)
   redis.call('ZADD', fence, 'GT', number, COUNTER)
   redis.call('ZREMRANGEBYSCORE', fence, '(0', '(' .. number)
   redis.call('ZADD', fence, number, owner)
+end
+
+-- Notes the fence that an exclusive lease was granted, where readers cannot derive it. The mark of a broken
+-- lease stays.
+local function note_drawn(fence, owner, drawn, proposal)
+  if tonumber(drawn) ~= proposal + 1 and (noted_of(fence, owner) or 0) >= 0 then
+    note_fence(fence, owner, drawn)
+  end
 end
 
 -- The answer for one lease of many, as pcall gives it. Errors are tables from Redis 7.0 on, and

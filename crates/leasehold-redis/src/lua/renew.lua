@@ -36,8 +36,9 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
     if redis.call('PTTL', lock) < ttl then
       redis.call('PEXPIRE', lock, ttl)
     end
-    -- One to whom the lease went over has a greater fence than who renewed it before.
-    if noted and noted < tonumber(number) then
+    -- Another one than before where the lease went over within its client, or where this server drew a
+    -- greater fence than the majority.
+    if noted and noted ~= tonumber(number) then
       note_fence(fence, owner, number)
     end
   else

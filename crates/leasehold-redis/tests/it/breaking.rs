@@ -7,8 +7,8 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{
-    BreakRecord, Claim, Client, ClientInfo, Fence, Held, Key, LostReason, Oversight, Owner,
-    Pattern, Renewal, Store,
+    Attempt, BreakRecord, Claim, Client, ClientInfo, Fence, Held, Key, LostReason, Member,
+    Oversight, Owner, Pattern, Renewal, Store, Ticket, Turn,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
@@ -45,15 +45,16 @@ fn count(server: &RedisServer, min: &str, max: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_fence_is_shown_from_the_first_renewal_on_and_the_last_holders_alone_is_kept() {
+async fn a_fence_is_shown_from_the_grant_on_and_the_last_holders_alone_is_kept() {
     let server = RedisServer::start();
     let (store, deploy) = (member(&server), key("deploy"));
     for _ in 0..20 {
         let holder = claim("deploy");
         let fence = granted(&store, &holder).await.fence;
-        assert_eq!(shown_fence(&store, &deploy).await, None);
+        assert_eq!(shown_fence(&store, &deploy).await, Some(fence));
         // Refused attempts move the counter, and not what is shown.
         busy(&store, &claim("deploy")).await;
+        assert_eq!(shown_fence(&store, &deploy).await, Some(fence));
         renewed(&store, &holder, fence).await;
         renewed(&store, &holder, fence).await;
         assert_eq!(shown_fence(&store, &deploy).await, Some(fence));
@@ -64,6 +65,32 @@ async fn a_fence_is_shown_from_the_first_renewal_on_and_the_last_holders_alone_i
         2,
         "the counter and one note"
     );
+}
+
+#[tokio::test]
+async fn fence_above_the_clock_is_shown_from_the_grant() {
+    let server = RedisServer::start();
+    let (store, deploy) = (member(&server), key("deploy"));
+    let ahead = SystemClock.wall().as_micros() + 3_600_000_000;
+    server.command(&["ZADD", FENCES, &ahead.to_string(), "f"]);
+    // The first attempt finds the counter ahead of its clock, the second one knows that it is.
+    for _ in 0..2 {
+        let holder = claim("deploy");
+        let fence = granted(&store, &holder).await.fence;
+        assert!(fence.get() > ahead);
+        busy(&store, &claim("deploy")).await;
+        assert_eq!(shown_fence(&store, &deploy).await, Some(fence));
+        released(&store, &holder).await;
+    }
+    let holder = claim("deploy");
+    let waiter = Owner::random(CLIENT.id, &SystemEntropy);
+    let since = SystemClock.wall();
+    let turn = Turn::Queued(Ticket { since, waiter });
+    let attempt = store.acquire_in_turn(&holder, &turn).await.unwrap();
+    let Attempt::Granted(grant) = attempt else {
+        panic!("{attempt:?}")
+    };
+    assert_eq!(shown_fence(&store, &deploy).await, Some(grant.fence));
 }
 
 #[tokio::test]

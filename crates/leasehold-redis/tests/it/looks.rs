@@ -12,7 +12,7 @@ async fn holders_are_named_with_their_client() {
     let store = member(&server);
     assert!(store.holders(&key("deploy")).await.unwrap().is_empty());
     let mine = claim("deploy");
-    granted(&store, &mine).await;
+    let fence = granted(&store, &mine).await.fence;
     let holders = store.holders(&key("deploy")).await.unwrap();
     let [holder] = holders.as_slice() else {
         panic!("{holders:?}")
@@ -20,7 +20,7 @@ async fn holders_are_named_with_their_client() {
     assert_eq!(holder.owner, Some(mine.owner));
     assert_eq!(holder.client.as_ref(), Some(&**CLIENT));
     assert_eq!(holder.mode, Mode::Exclusive);
-    assert_eq!(holder.fence, None);
+    assert_eq!(holder.fence, Some(fence));
     let left = holder.remaining.unwrap();
     assert!(
         left <= mine.ttl && left > Duration::from_secs(1),
