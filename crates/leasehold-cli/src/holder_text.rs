@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 /// A holder in one phrase, for people.
 pub(crate) fn phrase(holder: &Holder) -> String {
     let mut text = holder.to_string();
+    if let Some(form) = holder.form {
+        text += &format!(" (the key holds {form})");
+    }
     if let Some(since) = holder.since {
         text += &format!(" since {}", timestamp(since));
     }
@@ -20,6 +23,8 @@ pub(crate) fn phrase(holder: &Holder) -> String {
             true => format!(", broken: shut for {left}"),
             false => format!(", {left} left unless renewed"),
         };
+    } else if holder.form.is_some() {
+        text += ", which never expires: the lock is free once the key is deleted";
     }
     text
 }
@@ -77,6 +82,8 @@ pub(crate) fn json(holder: &Holder) -> Value {
         "fence": holder.fence.map(leasehold::Fence::get),
         "remaining_ms": holder.remaining.map(millis),
         "broken": holder.broken,
+        "foreign": holder.owner.is_none(),
+        "form": holder.form,
     })
 }
 
@@ -126,8 +133,19 @@ mod tests {
         broken.broken = true;
         assert!(phrase(&broken).ends_with(", fence 12, broken: shut for 21s 500ms"));
         assert_eq!(json(&broken)["broken"], true);
+        let mut foreign = Holder::unknown(Mode::Exclusive);
+        foreign.form = Some("a number");
+        assert_eq!(
+            phrase(&foreign),
+            "a client of another library (the key holds a number), which never expires: the lock is free \
+             once the key is deleted"
+        );
+        foreign.remaining = Some(Duration::from_secs(2));
+        assert!(phrase(&foreign).ends_with(" (the key holds a number), 2s left unless renewed"));
+        assert_eq!(json(&foreign)["form"], "a number");
         let unknown = Holder::unknown(Mode::Exclusive);
         assert_eq!(phrase(&unknown), "a client of another library");
+        assert_eq!(json(&unknown)["foreign"], true);
         assert_eq!(
             phrases(&[unknown.clone(), unknown]),
             "a client of another library and a client of another library"

@@ -60,6 +60,9 @@ fn phrase(lock: &SurveyedLock, survey: &Survey) -> String {
         .take(NAMED_MAX)
         .map(|sight| {
             let mut phrase = holder_text::phrase(&sight.holder);
+            if sight.holder.form.is_some() {
+                phrase += "; or the key is no lock";
+            }
             if !agreed {
                 phrase += &format!(" (on {} of {} members)", sight.members, survey.members);
             }

@@ -30,6 +30,10 @@ pub(crate) struct LsArgs {
     pub(crate) json: bool,
 
     /// Which locks: `*` stands for any text, `?` for one character.
+    ///
+    /// On Redis, a string that leasehold did not write is listed as held by a client of another library if
+    /// the pattern or the store's prefix begins with text. Otherwise it is listed only if a leasehold client
+    /// has asked for that lock within 7 days.
     #[arg(value_name = "PATTERN", value_parser = pattern, default_value = "*")]
     pub(crate) pattern: Pattern,
 }

@@ -173,7 +173,7 @@ pub(crate) fn busy(value: &[u8]) -> Busy {
     let mut busy = Busy::default();
     match LockValue::read(value) {
         LockValue::Owner(owner) => busy.holder = Some(owner),
-        LockValue::Foreign => busy.silent = true,
+        LockValue::Foreign(_) => busy.silent = true,
         LockValue::Shared
         | LockValue::Permits(_)
         | LockValue::Reserved(..)

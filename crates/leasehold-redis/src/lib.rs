@@ -114,6 +114,7 @@ mod card;
 mod connection;
 mod examine;
 mod fenced_redis;
+mod foreign;
 mod forget;
 mod hand_on;
 mod hint;

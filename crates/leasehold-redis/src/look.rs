@@ -8,9 +8,11 @@ use leasehold::{ClientId, ClientInfo, Error, Fence, Holder, Mode, Owner, Ticket,
 
 use crate::attempt::garbled;
 use crate::connection::{Answer, Command, Link, Refusal, Rights, read_time};
+use crate::foreign::Form;
 use crate::wire::{LockValue, Records, client_record, read_entry};
 
-const LOOK_RIGHTS: Rights = Rights("+get +mget +pttl +time +zrange +zscore +hgetall +scan");
+const LOOK_RIGHTS: Rights =
+    Rights("+get +mget +pttl +type +exists +time +zrange +zscore +hgetall +scan");
 
 /// At most so many readers of one lock are shown, and as many who wait for it.
 const SHOWN_MAX: u64 = 1000;
@@ -28,11 +30,11 @@ pub(crate) async fn holders(link: &Link, records: &Records<'_>) -> Result<Vec<Ho
     let found = match value {
         Answer::Nil => return Ok(Vec::new()),
         Answer::Text(value) => LockValue::read(value),
-        Answer::Refused(_) => LockValue::Foreign,
+        Answer::Refused(_) => LockValue::Foreign(form_of_type(link, records).await?),
         _ => return Err(garbled("GET")),
     };
     let mut holders = match found {
-        LockValue::Foreign => vec![holder(Mode::Exclusive, None, remaining)],
+        LockValue::Foreign(form) => vec![foreign(form, remaining)],
         LockValue::Owner(owner) | LockValue::Broken(owner) => {
             let question = noted(records, owner);
             let answers = ask(link, vec![question], Refusal::is_wrong_type).await?;
@@ -66,6 +68,20 @@ pub(crate) fn noted(records: &Records<'_>, owner: Owner) -> Command {
     Command::new("ZSCORE")
         .joined(&records.fence())
         .arg(owner.to_string())
+}
+
+async fn form_of_type(link: &Link, records: &Records<'_>) -> Result<Form, Error> {
+    let question = Command::new("TYPE").arg(records.lock());
+    let answers = ask(link, vec![question], |_| false).await?;
+    let kind = answers.first().and_then(Answer::as_text);
+    Ok(Form::of_type(kind.unwrap_or_default()))
+}
+
+/// A holder of another library, which left a value of this form under the lock's name.
+pub(crate) fn foreign(form: Form, remaining: Option<Duration>) -> Holder {
+    let mut holder = holder(Mode::Exclusive, None, remaining);
+    holder.form = Some(form.words());
+    holder
 }
 
 /// Who holds the lock alone, or did until its lease was broken, with what is noted of it.

@@ -6,7 +6,7 @@ use leasehold::{Error, Key, Mode, Pattern, Survey, SurveyedLock};
 
 use crate::attempt::garbled;
 use crate::connection::{Answer, Command, Link, Refusal, read_time};
-use crate::look::{alone, ask, name, noted, remaining, those_together, together};
+use crate::look::{alone, ask, foreign, name, noted, remaining, those_together, together};
 use crate::wire::{LockValue, Records};
 
 /// How many keys the server looks at before it does something else.
@@ -31,12 +31,17 @@ pub(crate) async fn list(
     while found.len() < limit
         && let Some(held) = scan.step(link).await?
     {
-        found.extend(held.into_iter().map(|(key, _)| key));
+        let ours = held.into_iter().filter(|(_, value)| !is_foreign(*value));
+        found.extend(ours.map(|(key, _)| key));
     }
     Ok(found.into_iter().take(limit).collect())
 }
 
-/// The first `limit` locks of this library, by name, that match; with who holds them.
+/// The first `limit` locks, by name, that match, with their holders.
+///
+/// A string that this library did not write may be a lock of another library or any other data. It is
+/// listed where a prefix narrows the names down, and otherwise where a client of this library has asked for
+/// the lock lately, which leaves a fence counter beside it. So a database full of other data is not listed.
 pub(crate) async fn survey(
     link: &Link,
     key_prefix: &str,
@@ -45,11 +50,13 @@ pub(crate) async fn survey(
 ) -> Result<Survey, Error> {
     let (mut found, mut more) = (BTreeMap::new(), false);
     let mut scan = Scan::new(key_prefix, pattern.prefix());
-    while let Some(held) = scan.step(link).await? {
-        found.extend(
-            held.into_iter()
-                .filter(|(key, _)| pattern.matches(key.as_str())),
-        );
+    let is_narrow = !(key_prefix.is_empty() && pattern.prefix().is_empty());
+    while let Some(mut held) = scan.step(link).await? {
+        held.retain(|(key, _)| pattern.matches(key.as_str()));
+        if !is_narrow {
+            held = without_other_data(link, key_prefix, held).await?;
+        }
+        found.extend(held);
         // In no order they come: the first ones are known only at the end.
         while found.len() > limit {
             found.pop_last();
@@ -62,6 +69,30 @@ pub(crate) async fn survey(
         locks.extend(details(link, key_prefix, part).await?);
     }
     Ok(Survey::new(locks, more))
+}
+
+/// Those of `found` that this library wrote, or that have a fence counter.
+async fn without_other_data(
+    link: &Link,
+    key_prefix: &str,
+    found: Vec<(Key, LockValue)>,
+) -> Result<Vec<(Key, LockValue)>, Error> {
+    let foreign = found.iter().filter(|(_, value)| is_foreign(*value));
+    let questions: Vec<Command> = foreign
+        .map(|(key, _)| Command::new("EXISTS").joined(&Records::of(key_prefix, key).fence()))
+        .collect();
+    if questions.is_empty() {
+        return Ok(found);
+    }
+    let answers = ask(link, questions, |_| false).await?;
+    let mut counters = answers.iter().map(|answer| answer.as_integer() == Some(1));
+    let is_lock =
+        |(_, value): &(Key, LockValue)| !is_foreign(*value) || counters.next().unwrap_or_default();
+    Ok(found.into_iter().filter(is_lock).collect())
+}
+
+fn is_foreign(value: LockValue) -> bool {
+    matches!(value, LockValue::Foreign(_))
 }
 
 /// Who holds each of these locks. What is free by now is left out.
@@ -78,6 +109,7 @@ async fn details(
                 Command::new("PTTL").arg(records.lock()),
                 noted(&records, *owner),
             ]),
+            LockValue::Foreign(_) => questions.push(Command::new("PTTL").arg(records.lock())),
             _ => questions.push(those_together(&records, SHOWN_MAX)),
         }
     }
@@ -96,6 +128,14 @@ async fn details(
                 if left != Some(GONE) {
                     let left = left.and_then(remaining);
                     all.push((key.clone(), vec![alone(*value, owner, left, noted)]));
+                }
+                continue;
+            }
+            LockValue::Foreign(form) => {
+                let left = answer.as_integer();
+                if left != Some(GONE) {
+                    let holder = foreign(form, left.and_then(remaining));
+                    all.push((key.clone(), vec![holder]));
                 }
                 continue;
             }
@@ -134,7 +174,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What the next keys hold that are locks of this library; `None` at the end.
+    /// What the next strings hold that may be locks; `None` at the end.
     async fn step(&mut self, link: &Link) -> Result<Option<Vec<(Key, LockValue)>>, Error> {
         let Some(cursor) = self.cursor.take() else {
             return Ok(None);
@@ -153,13 +193,12 @@ impl<'a> Scan<'a> {
         };
         let next = next.as_text().ok_or_else(|| garbled("SCAN"))?;
         self.cursor = (next != "0").then(|| next.to_owned());
-        held_by_us(link, self.key_prefix, keys).await.map(Some)
+        held(link, self.key_prefix, keys).await.map(Some)
     }
 }
 
-/// Any string may be another library's lock, and most strings in a database are none: only what
-/// this library wrote is certainly a lock.
-async fn held_by_us(
+/// The values of `keys` that are or may be held locks.
+async fn held(
     link: &Link,
     key_prefix: &str,
     keys: &[Answer],
@@ -177,7 +216,8 @@ async fn held_by_us(
             return None;
         };
         let value = LockValue::read(value);
-        if matches!(value, LockValue::Foreign | LockValue::Reserved(..)) {
+        let is_record = is_foreign(value) && key.starts_with("leasehold:");
+        if is_record || matches!(value, LockValue::Reserved(..)) {
             return None;
         }
         let name = key.strip_prefix(key_prefix)?;

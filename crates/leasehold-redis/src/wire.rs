@@ -6,6 +6,8 @@ use std::ops::Range;
 use leasehold::clock::WallTime;
 use leasehold::{ClientId, Key, Mode, Owner, Permits, Ticket};
 
+use crate::foreign::Form;
+
 /// What the lock key holds while readers share the lock; `lua/lease.lua` has it too.
 pub(crate) const SHARED: &str = "leasehold:shared";
 
@@ -161,15 +163,15 @@ pub(crate) enum LockValue {
     /// Nobody any more: an operator broke the lease of this owner.
     Broken(Owner),
     /// A token of another library.
-    Foreign,
+    Foreign(Form),
 }
 
 impl LockValue {
     pub(crate) fn read(value: &[u8]) -> Self {
         match std::str::from_utf8(value) {
             Ok(SHARED) => Self::Shared,
-            Ok(text) => Self::read_text(text).unwrap_or(Self::Foreign),
-            Err(_) => Self::Foreign,
+            Ok(text) => Self::read_text(text).unwrap_or_else(|| Self::Foreign(Form::of(value))),
+            Err(_) => Self::Foreign(Form::Text),
         }
     }
 
@@ -283,16 +285,19 @@ mod tests {
     #[test]
     fn values_of_other_libraries_are_foreign() {
         assert_eq!(LockValue::read(b"leasehold:shared"), LockValue::Shared);
-        assert_eq!(LockValue::read(b"\xff\x00"), LockValue::Foreign);
-        assert_eq!(LockValue::read(b"job-1"), LockValue::Foreign);
+        assert_eq!(LockValue::read(b"\xff\x00"), LockValue::Foreign(Form::Text));
+        assert_eq!(LockValue::read(b"job-1"), LockValue::Foreign(Form::Text));
         let damaged = LockValue::read(b"leasehold:broken:by ann");
-        assert_eq!(damaged, LockValue::Foreign);
+        assert_eq!(damaged, LockValue::Foreign(Form::Text));
         for damaged in [
             "leasehold:permits:",
             "leasehold:permits:+3",
             "leasehold:permits:0",
         ] {
-            assert_eq!(LockValue::read(damaged.as_bytes()), LockValue::Foreign);
+            assert_eq!(
+                LockValue::read(damaged.as_bytes()),
+                LockValue::Foreign(Form::Text)
+            );
         }
         let three = LockValue::Permits(Permits::new(3).unwrap());
         assert_eq!(LockValue::read(b"leasehold:permits:3"), three);
@@ -331,7 +336,7 @@ mod tests {
             &format!("leasehold:next:7:{waiter}/p3/s"),
         ] {
             let read = LockValue::read(wrong.as_bytes());
-            assert_eq!(read, LockValue::Foreign, "{wrong}");
+            assert_eq!(read, LockValue::Foreign(Form::Text), "{wrong}");
         }
     }
 }

@@ -79,6 +79,8 @@ pub struct Holder {
     pub since: Option<WallTime>,
     /// How long its lease still lives unless renewed; `None` where it has no end.
     pub remaining: Option<Duration>,
+    /// What the value under the lock's name looks like, where another library wrote it.
+    pub form: Option<&'static str>,
     /// An operator broke the lease: its holder has no lock any more, and learns of it with its next
     /// renewal. Until the lease would have ended the lock stays shut.
     pub broken: bool,
@@ -103,6 +105,7 @@ impl Holder {
             fence: None,
             since: None,
             remaining: None,
+            form: None,
             broken: false,
         }
     }

@@ -14,8 +14,8 @@ pub trait Oversight {
     /// # Contract
     ///
     /// - **H4** Names exactly the held locks that match, by name, each with those who hold it, and
-    ///   says whether the limit left any out. Locks of other libraries are left out where nothing
-    ///   tells them from other data.
+    ///   says whether the limit left any out. A store may list other data that could be a lock of another
+    ///   library, and leaves it out where nothing narrows the names down.
     ///
     /// # Errors
     ///

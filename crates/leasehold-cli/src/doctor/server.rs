@@ -279,6 +279,17 @@ fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
         let why = "the lock it belongs to cannot be used";
         return Finding::red("keys", text, why, format!("DEL {key:?}"));
     }
+    if let Some((key, form)) = keys.endless.first() {
+        let more = match keys.endless.len() {
+            1 => String::new(),
+            count => format!(", and {} more such keys", count - 1),
+        };
+        let text =
+            format!("{key:?} never expires, and this library did not write it: {form}{more}");
+        let why = "the lock of this name is not granted until the key is deleted";
+        let remedy = format!("DEL {key:?} once its program is gone, or give the lock another name");
+        return Finding::yellow("keys", text, why, remedy);
+    }
     if keys.foreign.is_empty() {
         let strings = match keys.strings {
             0 => "none is a string".to_owned(),

@@ -1,6 +1,6 @@
 //! What kinds of keys there are under the prefix of the locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use leasehold::Error;
@@ -8,6 +8,7 @@ use leasehold::clock::Clock;
 
 use crate::attempt::garbled;
 use crate::connection::{Answer, Command, Rights, Visit};
+use crate::wire::LockValue;
 
 /// The keys that locks may meet, as far as they were looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub struct KeyCensus {
     /// Those under the prefix that are none, by type: how many, and the name of one. A lock of
     /// such a name is refused.
     pub foreign: BTreeMap<String, (usize, String)>,
+    /// Locks that a client of this library has asked for lately and that a value of another library
+    /// keeps shut for ever: it never expires. The name of the key, and what the value looks like.
+    pub endless: Vec<(String, &'static str)>,
     /// Records of this library that have another type than it writes, with that type.
     pub damaged: Vec<(String, String)>,
 }
@@ -44,6 +48,7 @@ pub(super) async fn take(
     clock: &dyn Clock,
 ) -> Result<KeyCensus, Error> {
     let mut census = KeyCensus::default();
+    let mut suspects = Suspects::default();
     let mut cursor = "0".to_owned();
     let end = clock.now() + PATIENCE;
     for _ in 0..STEPS_MAX {
@@ -66,15 +71,56 @@ pub(super) async fn take(
         let answers = visit.ask(&keys.iter().map(ask).collect::<Vec<_>>()).await?;
         allowed(visit, &answers, Rights("+type"))?;
         for (key, answer) in keys.iter().zip(&answers) {
-            census.count(key, answer.as_text().unwrap_or("none"));
+            let kind = answer.as_text().unwrap_or("none");
+            census.count(key, kind);
+            suspects.see(key, kind);
         }
         if cursor == "0" {
             census.is_complete = true;
             break;
         }
     }
+    census.endless = suspects.endless(visit).await?;
     Ok(census)
 }
+
+/// The strings that may be locks, and the locks that have a fence counter.
+#[derive(Debug, Default)]
+struct Suspects {
+    strings: BTreeSet<String>,
+    used: BTreeSet<String>,
+}
+
+impl Suspects {
+    fn see(&mut self, key: &str, kind: &str) {
+        let counted = key.strip_prefix("leasehold:fence:0:{");
+        if let Some((_, lock)) = counted.and_then(|rest| rest.split_once("}:")) {
+            self.used.insert(lock.to_owned());
+        } else if kind == "string" && !key.starts_with("leasehold:") {
+            self.strings.insert(key.to_owned());
+        }
+    }
+
+    async fn endless(&self, visit: &Visit) -> Result<Vec<(String, &'static str)>, Error> {
+        let keys: Vec<&String> = self.strings.intersection(&self.used).collect();
+        let ask = |key: &&String| [Command::new("PTTL").arg(key), Command::new("GET").arg(key)];
+        let answers = visit
+            .ask(&keys.iter().flat_map(ask).collect::<Vec<_>>())
+            .await?;
+        let found = keys.into_iter().zip(answers.chunks_exact(2));
+        let endless = found.filter_map(|(key, answers)| match answers {
+            [Answer::Integer(NO_END), Answer::Text(value)] => match LockValue::read(value) {
+                LockValue::Foreign(form) => Some((key.clone(), form.words())),
+                _ => None,
+            },
+            _ => None,
+        });
+        Ok(endless.take(NAMED_MAX).collect())
+    }
+}
+
+/// What `PTTL` answers for a key that never expires.
+const NO_END: i64 = -1;
 
 fn allowed(visit: &Visit, answers: &[Answer], rights: Rights) -> Result<(), Error> {
     let refused = answers.iter().find_map(|answer| match answer {
