@@ -261,7 +261,28 @@ fn a_lock_of_another_kind_under_the_name_is_65() {
     server.command(&["HSET", "x", "field", "1"]);
     let ended = run(&sandbox, &[server.url()], &["run", "x", "touch", "ran"]);
     ended.fails(65, &["x"]);
+    assert_eq!(ended.stderr.lines().count(), 1, "told once: {ended:?}");
     assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn foreign_lock_without_end_is_named() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    server.command(&["SET", "job", "1"]);
+    let waiter = start(&sandbox, &urls, &["run", "-w", "40s", "job", "true"]);
+    waiter.says("(the key holds a number, as Redisson's semaphores");
+    waiter.says("which never expires");
+    let status = run(&sandbox, &urls, &["status", "job"]).stdout;
+    assert!(
+        status.contains("a number") && status.contains("never expires"),
+        "{status}"
+    );
+    let doctor = run(&sandbox, &urls, &["doctor"]).stdout;
+    assert!(doctor.contains("\"job\" never expires"), "{doctor}");
+    server.command(&["DEL", "job"]);
+    assert_eq!(waiter.wait().code(), 0);
 }
 
 #[test]

@@ -155,8 +155,13 @@ impl Link {
             Err(unanswered(format!("no answer within {limit:.0?}")).with_unknown_effect())
         });
         let answer = answer.map_err(|error| error.with_store(self.member.id().as_str()));
-        // Asked rightly, it would have answered otherwise.
-        let is_fault = |error: &&Error| error.kind() != ErrorKind::PermitsDiffer;
+        // These say something about one lock, and nothing about the member: the caller is told.
+        let is_fault = |error: &&Error| {
+            !matches!(
+                error.kind(),
+                ErrorKind::PermitsDiffer | ErrorKind::ForeignLock
+            )
+        };
         self.note(answer.as_ref().err().filter(is_fault), timed_out, sent);
         answer
     }
