@@ -38,8 +38,8 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
 
 async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakRecord), Failure> {
     let Some(fence) = args.fence else {
-        let holders = client.holders(&args.name).await?;
-        return Err(without_fence(&args.name, &holders));
+        let holder = client.breakable(&args.name).await?;
+        return Err(without_fence(&args.name, holder.as_ref()));
     };
     let mut how = if args.now {
         Break::at_once()
@@ -54,13 +54,10 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakReco
         Breach::Done(broken, record) => return Ok((broken, record)),
         Breach::Free => format!("nobody holds lock {:?}: nothing is broken", args.name),
         Breach::HeldBy(holder) => {
-            let why = match (holder.owner, holder.fence) {
-                (_, Some(_)) => format!("not with fence {fence}"),
-                (None, None) => "without a fence".to_owned(),
-                (Some(_), None) => {
-                    "whose fence is not known before its first renewal: ask again then; a lease that \
-                     nobody renews ends by itself"
-                        .to_owned()
+            let why = match holder.fence {
+                Some(_) => format!("not with fence {fence}"),
+                None => {
+                    "whose fence is not known before its first renewal: ask again then".to_owned()
                 }
             };
             format!(
@@ -73,13 +70,17 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakReco
     Err(Failure::usage(refused))
 }
 
-fn without_fence(name: &str, holders: &[Holder]) -> Failure {
-    if holders.is_empty() {
+fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
+    let Some(holder) = holder else {
         return Failure::usage(format!("nobody holds lock {name:?}: nothing is broken"));
-    }
+    };
+    let fence = holder
+        .fence
+        .map_or("N".to_owned(), |fence| fence.to_string());
     Failure::usage(format!(
-        "--fence is missing: it says whose lease is meant; lock {name:?} is held by {}",
-        holder_text::phrases(holders)
+        "--fence is missing, which names the lease to break: lock {name:?} is held by {}; give --fence \
+         {fence} to break this lease",
+        holder_text::phrase(holder)
     ))
 }
 

@@ -6,16 +6,14 @@ use serde_json::Value;
 use crate::harness::{Running, Sandbox};
 use crate::redis::{formed_set, run, start};
 
-/// Holds `x`, and waits until its fence is shown; with it, that fence.
+/// Holds `x`, whose fence is shown at once; with it, that fence.
 fn hold(sandbox: &Sandbox, urls: &[String], ttl: &str) -> (Running, String) {
     let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
     let args = ["run", "--ttl", ttl, "x", "--", "sh", "-c", script];
     let holder = start(sandbox, urls, &args);
     let fence = sandbox.line_in("fence");
     let number: u64 = fence.parse().unwrap();
-    until("its fence is shown", || {
-        status(sandbox, urls)["holders"][0]["fence"] == number
-    });
+    assert_eq!(status(sandbox, urls)["holders"][0]["fence"], number);
     (holder, fence)
 }
 
@@ -39,7 +37,7 @@ fn break_with(sandbox: &Sandbox, urls: &[String], fence: &str, options: &[&str])
 fn assert_broken_at_its_end(sandbox: &Sandbox, urls: &[String]) {
     let (holder, fence) = hold(sandbox, urls, "6s");
     let without = run(sandbox, urls, &["break", "x"]);
-    without.fails(64, &["--fence is missing", &format!("fence {fence}")]);
+    without.fails(64, &["--fence is missing", &format!("--fence {fence}")]);
     let other = run(sandbox, urls, &["break", "x", "--fence", "7"]);
     other.fails(64, &["not with fence 7: nothing is broken", &fence]);
     assert_eq!(status(sandbox, urls)["broken"], Value::Null);
@@ -182,30 +180,67 @@ fn readers_are_not_broken() {
     );
     sandbox.line_in("held");
     let refused = run(&sandbox, &urls, &["break", "x", "--fence", "7"]);
-    refused.fails(64, &["only a lock that one holds alone can be broken"]);
+    refused.fails(64, &["only an exclusive lock can be broken"]);
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(reader.wait().code(), 0);
 }
 
 #[test]
-fn a_holder_whose_fence_is_not_known_is_not_broken_and_the_reason_is_said() {
+fn foreign_lock_is_refused_before_a_fence_is_asked_for() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
     server.command(&["SET", "x", "theirs", "PX", "60000"]);
-    let refused = run(&sandbox, &urls, &["break", "x", "--fence", "7"]);
-    refused.fails(
-        64,
-        &["another library", "without a fence: nothing is broken"],
+    for args in [&["break", "x"][..], &["break", "x", "--fence", "7"]] {
+        let refused = run(&sandbox, &urls, args);
+        refused.fails(64, &["another library", "cannot break", "delete the key"]);
+        assert!(!refused.stderr.contains("--fence"), "{refused:?}");
+    }
+    assert_eq!(
+        server.command(&["GET", "x"]),
+        Reply::Bulk("theirs".to_owned())
     );
-    let owner = format!("{:016x}.{:032x}", 7, 9);
-    server.command(&["SET", "x", &owner, "PX", "60000"]);
-    let refused = run(&sandbox, &urls, &["break", "x", "--fence", "7", "--now"]);
-    refused.fails(
-        64,
-        &["not known before its first renewal", "nothing is broken"],
+}
+
+#[test]
+fn ls_lists_locks_of_other_libraries() {
+    let sandbox = Sandbox::new();
+    let server = RedisServer::start();
+    let urls = [server.url()];
+    let token = "2f1c7c0ad3c911f08de90242ac120002";
+    for name in ["job", "page:1"] {
+        server.command(&["SET", name, token, "NX", "PX", "60000"]);
+    }
+    let all = run(&sandbox, &urls, &["ls"]);
+    assert!(all.stdout.starts_with("no lock is held"), "{all:?}");
+    let named = json(&sandbox, &urls, &["ls", "jo?"]);
+    let (locks, holder) = (&named["locks"], &named["locks"][0]["holders"][0]);
+    assert_eq!(
+        (&locks[0]["lock"], &locks[0]["held"]),
+        (&"job".into(), &true.into())
     );
-    assert_eq!(server.command(&["GET", "x"]), Reply::Bulk(owner));
+    assert_eq!(holder["foreign"], true);
+    assert!(
+        holder["form"].as_str().unwrap().contains("redis-py"),
+        "{named}"
+    );
+    assert!(
+        holder["remaining_ms"].is_u64() && locks[1].is_null(),
+        "{named}"
+    );
+    let text = run(&sandbox, &urls, &["ls", "job"]).stdout;
+    assert!(
+        text.starts_with("job: held by a client of another library (the key holds 32 hex digits")
+            && text.contains("or the key is no lock"),
+        "{text}"
+    );
+    // A client of ours asked for this one.
+    run(&sandbox, &urls, &["run", "-n", "job", "true"]).fails(75, &["another library"]);
+    let all = run(&sandbox, &urls, &["ls"]).stdout;
+    assert!(all.starts_with("job: ") && !all.contains("page"), "{all}");
+    let prefixed = [format!("{}?prefix=page:", server.url())];
+    let all = run(&sandbox, &prefixed, &["ls"]).stdout;
+    assert!(all.starts_with("1: held by a client of another"), "{all}");
 }
 
 #[test]

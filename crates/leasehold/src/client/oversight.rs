@@ -11,6 +11,7 @@ use crate::fence::Fence;
 use crate::guarantees::Breaking;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::owner::Owner;
 use crate::pattern::Pattern;
 use crate::survey::Survey;
 
@@ -101,6 +102,28 @@ impl Client {
             .await?
     }
 
+    /// The holder whose lease [`break_lock`](Self::break_lock) could break, with the fence to name it by;
+    /// `None` if the lock is free.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] if the lease cannot be broken: the store offers no way, several clients
+    /// share the lock, or a client of another library holds it. And a store, or a majority of its members,
+    /// that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn breakable(&self, name: impl AsRef<str>) -> Result<Option<Holder>, Error> {
+        let key = Key::new(name)?;
+        let context = Arc::clone(&self.core.context);
+        let found = self
+            .core
+            .run(async move { breakable(&context, &key).await })?
+            .await?;
+        Ok(found?.map(|(holder, _)| holder))
+    }
+
     /// How the lock `name` was broken last, as long as the store keeps that. For people. On a quorum
     /// also a break that reached a minority only, which does not count; [`Holder::broken`] tells.
     ///
@@ -125,26 +148,22 @@ async fn break_lock(
     fence: Fence,
     how: Break,
 ) -> Result<Breach, Error> {
-    let store = &context.store;
-    let holders = store.holders(key).await?;
-    let Some(holder) = the_only(&holders) else {
-        return refused(context, key, holders);
+    let Some((holder, owner)) = breakable(context, key).await? else {
+        return Ok(Breach::Free);
     };
-    let (Some(owner), true) = (holder.owner, holder.fence == Some(fence)) else {
-        return refused(context, key, holders);
-    };
-    if context.guarantees.breaking == Breaking::Unsupported {
-        return Err(unsupported(&holders).with_key(key));
+    if holder.fence != Some(fence) {
+        return Ok(Breach::HeldBy(Box::new(holder)));
     }
     let at = context.ambient.clock.wall();
     // An owner has one fence: whoever holds the lock with another one by now is another owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
-    let broken = store
+    let broken = context
+        .store
         .break_lease(key, &record)
         .await
         .map_err(|error| error.with_key(key))?;
     if !broken.stood {
-        let holders = store.holders(key).await?;
+        let holders = context.store.holders(key).await?;
         if holders.iter().any(|holder| holder.owner == Some(owner)) {
             // Made shared meanwhile: the owner is marked all the same, and its next renewal is refused.
             let text = "its holder made it shared meanwhile: it is told with its next renewal, and its \
@@ -152,13 +171,44 @@ async fn break_lock(
             let error = Error::new(ErrorKind::Unsupported, text);
             return Err(error.with_unknown_effect().with_key(key));
         }
-        return refused(context, key, holders);
+        return Ok(match breakable(context, key).await? {
+            Some((holder, _)) => Breach::HeldBy(Box::new(holder)),
+            None => Breach::Free,
+        });
     }
     tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
     Ok(Breach::Done(broken, record))
 }
 
-/// The holder, if one has the lock alone.
+/// The holder whose lease can be broken, with its owner; `None` if the lock is free.
+async fn breakable(context: &ClientContext, key: &Key) -> Result<Option<(Holder, Owner)>, Error> {
+    let holders = context.store.holders(key).await?;
+    if holders.is_empty() {
+        return Ok(None);
+    }
+    let refused = |text: String| Err(Error::new(ErrorKind::Unsupported, text).with_key(key));
+    if context.guarantees.breaking == Breaking::Unsupported {
+        return refused(unsupported(&holders));
+    }
+    let Some(holder) = the_only(&holders) else {
+        let who = match holders.len() {
+            1 => "its holder shares it".to_owned(),
+            count => format!("{count} holders share it"),
+        };
+        return refused(format!(
+            "{who}: only an exclusive lock can be broken; each lease ends by itself once its holder is gone"
+        ));
+    };
+    let Some(owner) = holder.owner else {
+        return refused(format!(
+            "held by {holder}, whose lock leasehold cannot break: it has no fence; release it with that \
+             library, or delete the key once its program is gone"
+        ));
+    };
+    Ok(Some((holder.clone(), owner)))
+}
+
+/// The holder, if it is the only one and holds the lock alone.
 fn the_only(holders: &[Holder]) -> Option<&Holder> {
     match holders {
         [only] if only.mode == Mode::Exclusive => Some(only),
@@ -166,34 +216,11 @@ fn the_only(holders: &[Holder]) -> Option<&Holder> {
     }
 }
 
-/// Why nothing was broken.
-fn refused(context: &ClientContext, key: &Key, holders: Vec<Holder>) -> Result<Breach, Error> {
-    if holders.is_empty() {
-        return Ok(Breach::Free);
-    }
-    if context.guarantees.breaking == Breaking::Unsupported {
-        return Err(unsupported(&holders).with_key(key));
-    }
-    if let Some(holder) = the_only(&holders) {
-        return Ok(Breach::HeldBy(Box::new(holder.clone())));
-    }
-    let who = match holders.len() {
-        1 => "who holds it shares it".to_owned(),
-        count => format!("{count} hold it together"),
-    };
-    let text = format!(
-        "{who}: only a lock that one holds alone can be broken; each lease ends by itself once its \
-         holder is gone"
-    );
-    Err(Error::new(ErrorKind::Unsupported, text).with_key(key))
-}
-
-fn unsupported(holders: &[Holder]) -> Error {
+fn unsupported(holders: &[Holder]) -> String {
     let named: Vec<String> = holders.iter().take(3).map(Holder::to_string).collect();
-    let text = format!(
+    format!(
         "this store cannot take a lock from its holder: end the process that holds it, and it is \
          free; held by {}",
         named.join(" and ")
-    );
-    Error::new(ErrorKind::Unsupported, text)
+    )
 }

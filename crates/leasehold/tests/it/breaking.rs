@@ -151,7 +151,7 @@ async fn what_several_hold_together_is_not_broken() {
         let refused = operator.break_lock("x", guard.fence(), Break::at_once());
         let error = refused.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("2 hold it together"), "{error}");
+        assert!(error.to_string().contains("2 holders share it"), "{error}");
     }
     assert!(one.is_valid() && two.is_valid());
     // One who shares it with nobody right now is not broken either, nor told that it is.
@@ -163,7 +163,7 @@ async fn what_several_hold_together_is_not_broken() {
         (ErrorKind::Unsupported, Effect::None)
     );
     assert!(
-        error.to_string().contains("who holds it shares it"),
+        error.to_string().contains("its holder shares it"),
         "{error}"
     );
     scene.pass(TTL).await;
