@@ -7,7 +7,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::message::Message;
 use crate::output::Output;
 
-/// Shows the library's warnings as messages of the program.
+/// Shows the library's warnings, and when their reason is over, as messages of the program.
 #[derive(Debug)]
 pub(crate) struct Events {
     output: Output,
@@ -25,16 +25,19 @@ impl Events {
 impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event()
-            && *metadata.level() <= Level::WARN
+            && *metadata.level() <= Level::INFO
             && metadata.target().starts_with("leasehold")
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
+        let is_warning = *event.metadata().level() <= Level::WARN;
         // A loss has a message of its own, which says what becomes of the command.
-        if line.message != LOSS {
+        if is_warning && line.message != LOSS {
             self.output.say(&Message::Warning(&line.text()));
+        } else if RECOVERIES.contains(&&*line.message) {
+            self.output.say(&Message::Notice(&line.text()));
         }
     }
 
@@ -84,6 +87,13 @@ impl Visit for Line {
         self.record_debug(field, &format_args!("{value}"));
     }
 }
+
+/// What the library reports when something that it warned of is over.
+const RECOVERIES: [&str; 3] = [
+    "renewals succeed again",
+    "member answers again",
+    "member counts again",
+];
 
 /// What the keeper reports when a guard is lost.
 const LOSS: &str = "lost";

@@ -12,6 +12,7 @@ use crate::background;
 use crate::claim::{Claim, Held, Mode};
 use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
+use crate::doubts::Doubts;
 use crate::error::{Error, ErrorKind};
 use crate::lease::EARLY_MAX;
 use crate::nursery::Nursery;
@@ -48,6 +49,7 @@ pub(crate) struct Keeper {
     nursery: Arc<Nursery>,
     kept: HashMap<u64, Kept>,
     timers: Timers,
+    doubts: Doubts,
     renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
 }
 
@@ -94,6 +96,7 @@ impl Keeper {
             nursery,
             kept: HashMap::new(),
             timers: Timers::default(),
+            doubts: Doubts::default(),
             renewals: FuturesUnordered::new(),
         }
     }
@@ -165,6 +168,7 @@ impl Keeper {
     fn forget(&mut self, id: u64) {
         if let Some(mut kept) = self.kept.remove(&id) {
             self.timers.set(id, &mut kept.timer, None);
+            self.doubts.remove(id);
         }
     }
 
@@ -258,6 +262,7 @@ impl Keeper {
                 continue;
             };
             kept.renewing.take_if(|renewing| *renewing == mode);
+            self.doubts.hear(id, &answer);
             let verdict = if kept.tenure.is_still_in(mode) {
                 kept.settle(mode, answer, batch.sent, now)
             } else {
@@ -268,6 +273,7 @@ impl Keeper {
                 Err(reason) => self.drop_lost(id, reason),
             }
         }
+        self.doubts.log(&*self.store);
     }
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
@@ -310,16 +316,12 @@ impl Kept {
         let (verdict, outcome) = match answer {
             Renewal::Lost(reason) => return Err(self.tenure.lose(reason, now)),
             Renewal::Renewed => {
-                if self.tenure.is_in_doubt() {
-                    let key = &self.tenure.claim().key;
-                    tracing::info!(%key, "renewed: no longer in doubt");
-                }
                 self.downgraded = mode == Mode::Shared;
                 (self.tenure.renewed(sent, now), Ok(()))
             }
             Renewal::Unknown(error) => {
                 let key = &self.tenure.claim().key;
-                tracing::warn!(%key, %error, "renewal failed: in doubt until the deadline");
+                tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
                 (self.tenure.doubtful(now), Err(error.with_key(key)))
             }
         };

@@ -84,6 +84,7 @@ mod claim;
 mod client;
 mod client_context;
 mod client_core;
+mod doubts;
 mod ears;
 mod error;
 mod fence;

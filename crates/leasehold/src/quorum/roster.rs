@@ -279,8 +279,12 @@ impl State {
         }
     }
 
-    /// Logs when the reason changes for which a member does not count.
+    /// Logs when the reason changes for which a member does not count. That this client has not asked it
+    /// yet is no news.
     fn log(&mut self, member: usize, distrust: Option<&Distrust>, ambient: &Ambient) {
+        if let Some(Distrust::Unknown) = distrust {
+            return;
+        }
         let reason = distrust.map(ToString::to_string);
         if self.reasons[member] == reason {
             return;
@@ -292,6 +296,8 @@ impl State {
                 let again = again.map(|span| format!("{span:.0?}"));
                 tracing::warn!(member = %id, reason, again, "member does not count");
             }
+            // An empty reason was never told.
+            _ if self.reasons[member].as_deref() == Some("") => {}
             _ => tracing::info!(member = %id, "member counts again"),
         }
         self.reasons[member] = reason;

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::{Effect, Ended, ErrorKind, GuardState, LostReason};
+use leasehold_testkit::telemetry::Witness;
 use leasehold_testkit::{Call, Fault};
+use tracing::Level;
 
 use crate::scene::{MARGIN, Scene, TTL, take};
 
@@ -207,6 +209,45 @@ async fn a_renewal_that_panics_harms_no_other_lease_and_not_the_keeper() {
             .iter()
             .all(|guard| guard.is_valid() && !guard.is_in_doubt())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_of_many_locks_is_logged_once() {
+    let witness = Witness::new();
+    let _watched = witness.watch();
+    let scene = Scene::quorum(3);
+    let mut guards = Vec::new();
+    for number in 0..500 {
+        let lock = scene.client.lock(format!("job/{number}"));
+        guards.push(lock.acquire().await.unwrap());
+    }
+    let lines = |level: Level| {
+        let mut events = witness.events();
+        events.retain(|event| event.level == level);
+        events
+    };
+    let (warned, told) = (lines(Level::WARN).len(), lines(Level::INFO).len());
+    for member in &scene.members[1..] {
+        member.set(Fault::Frozen);
+    }
+    scene.pass(TTL / 2).await;
+    assert!(guards.iter().any(leasehold::Guard::is_in_doubt));
+    let outage = &lines(Level::WARN)[warned..];
+    // One for each member, and one for all locks.
+    assert_eq!(outage.len(), 3, "{outage:#?}");
+    assert!(
+        outage
+            .iter()
+            .any(|event| event.fields.contains_key("locks"))
+    );
+    for member in &scene.members[1..] {
+        member.set(Fault::None);
+    }
+    scene.pass(TTL / 2).await;
+    let valid = guards.iter().filter(|guard| guard.is_valid()).count();
+    assert_eq!(lines(Level::WARN).len() - warned - 3, 500 - valid, "losses");
+    let over = &lines(Level::INFO)[told..];
+    assert_eq!(over.len(), 3, "{over:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,64 @@
+//! The leases of a client whose renewals fail, and what is logged of them.
+
+use std::collections::HashSet;
+
+use crate::attempt::Renewal;
+use crate::error::Error;
+use crate::store::Store;
+
+/// The leases in doubt. However many there are, the log has one line when the first of them fails, and one
+/// when all are renewed again: hundreds of leases fail together where their store does.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    leases: HashSet<u64>,
+    /// How many leases were in doubt since the first line.
+    affected: usize,
+    is_told: bool,
+    /// A failure among the answers that were not logged yet.
+    failure: Option<Error>,
+    /// One of these answers confirmed a lease.
+    is_renewed: bool,
+}
+
+impl Doubts {
+    /// Takes in the answer to the renewal of this lease.
+    pub(crate) fn hear(&mut self, lease: u64, answer: &Renewal) {
+        match answer {
+            Renewal::Renewed => {
+                self.is_renewed = true;
+                self.remove(lease);
+            }
+            Renewal::Unknown(error) => {
+                self.failure.get_or_insert_with(|| error.clone());
+                self.affected += usize::from(self.leases.insert(lease));
+            }
+            Renewal::Lost(_) => {}
+        }
+    }
+
+    /// The lease is lost or was released.
+    pub(crate) fn remove(&mut self, lease: u64) {
+        self.leases.remove(&lease);
+    }
+
+    /// Logs the first failure, or the end of all of them, after the answers to one request.
+    pub(crate) fn log(&mut self, store: &dyn Store) {
+        let (failure, is_renewed) = (self.failure.take(), std::mem::take(&mut self.is_renewed));
+        if self.leases.is_empty() {
+            if self.is_told && is_renewed {
+                let (store, locks) = (store.describe(), self.affected);
+                tracing::info!(store, locks, "renewals succeed again");
+            }
+            (self.is_told, self.affected) = (false, 0);
+        } else if let Some(error) = failure
+            && !self.is_told
+        {
+            self.is_told = true;
+            let (store, locks) = (store.describe(), self.leases.len());
+            tracing::warn!(
+                store, locks, %error,
+                "renewals fail: each lock is lost at its deadline unless one succeeds"
+            );
+        }
+    }
+}
