@@ -41,7 +41,7 @@ impl Guard {
             return refused(ErrorKind::InvalidInput, text.to_owned());
         };
         client.let_go(&hold.tenure)?;
-        let Some(handle) = Handle::of(&hold.tenure, boot) else {
+        let Some(handle) = Handle::of(&hold.tenure, boot, &*client.context.store) else {
             return refused(
                 ErrorKind::Unsupported,
                 "the lock has no deadline".to_owned(),

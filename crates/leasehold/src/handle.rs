@@ -8,6 +8,7 @@ use crate::fence::Fence;
 use crate::key::Key;
 use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
+use crate::store::Store;
 use crate::tenure::Tenure;
 
 /// A lock that is held while no process keeps it: what a [`Guard`](crate::Guard) is given up to, and what
@@ -59,11 +60,13 @@ pub struct Handle {
     /// The end of the whole hold, however often it is renewed.
     pub(crate) hold_deadline: Option<BootInstant>,
     pub(crate) boot: BootId,
+    /// The places of the store that granted the lease; none in a handle that was written without them.
+    pub(crate) places: Vec<String>,
 }
 
 impl Handle {
     /// The handle of a lease as it stands; `None` where it has no deadline.
-    pub(crate) fn of(tenure: &Tenure, boot: BootId) -> Option<Self> {
+    pub(crate) fn of(tenure: &Tenure, boot: BootId, store: &dyn Store) -> Option<Self> {
         let claim = tenure.claim();
         Some(Self {
             key: claim.key.clone(),
@@ -77,6 +80,7 @@ impl Handle {
                 .hold_deadline()
                 .map(SystemClock::as_other_processes_read),
             boot,
+            places: store.places(),
         })
     }
 
@@ -128,6 +132,21 @@ impl Handle {
             max_hold: None,
         };
         Lease::resumed(times, self.deadline, self.hold_deadline)
+    }
+
+    /// The error for a lease that does not stand at `store`, if another store granted it. A store may have
+    /// several addresses, so that this alone never refuses a handle.
+    pub(crate) fn misdirected(&self, store: &dyn Store) -> Option<Error> {
+        let here = store.places();
+        if self.places.is_empty() || self.places.iter().any(|place| here.contains(place)) {
+            return None;
+        }
+        let text = format!(
+            "the handle is of a lock on {}, and does not hold one on {}: name the store of the handle",
+            self.places.join(", "),
+            here.join(", ")
+        );
+        Some(Error::new(ErrorKind::InvalidInput, text).with_key(&self.key))
     }
 
     pub(crate) fn lost(&self, why: &str) -> Error {

@@ -41,6 +41,15 @@ impl Handle {
             bytes.extend(number.to_be_bytes());
         }
         bytes.extend(self.key.as_str().as_bytes());
+        let mut room = PLACES_MAX;
+        for place in &self.places {
+            let Some(left) = room.checked_sub(1 + place.len()) else {
+                break;
+            };
+            room = left;
+            bytes.push(BEFORE_PLACE);
+            bytes.extend(place.as_bytes());
+        }
         bytes.extend(fnv1a(&bytes).to_be_bytes());
         let mut text = String::from(PREFIX);
         for byte in bytes {
@@ -92,8 +101,9 @@ fn read(record: &[u8]) -> Option<Handle> {
     };
     let (ttl, delay, fence) = (next()?, next()?, next()?);
     let (deadline, hold, boot) = (next()?, next()?, next()?);
+    let mut parts = str::from_utf8(rest).ok()?.split(char::from(BEFORE_PLACE));
     Some(Handle {
-        key: Key::new(str::from_utf8(rest).ok()?).ok()?,
+        key: Key::new(parts.next()?).ok()?,
         owner,
         mode,
         fence: Fence::new(fence)?,
@@ -102,6 +112,7 @@ fn read(record: &[u8]) -> Option<Handle> {
         deadline: BootInstant::from_nanos(deadline),
         hold_deadline: (hold != NO_END).then(|| BootInstant::from_nanos(hold)),
         boot: BootId::from_bits(boot),
+        places: parts.map(str::to_owned).collect(),
     })
 }
 
@@ -138,7 +149,13 @@ const EXCLUSIVE: u8 = 0;
 const SHARED: u8 = 255;
 const NO_END: u64 = u64::MAX;
 /// Of the record with the longest key.
-const DIGITS_MAX: usize = 2 * (1 + 24 + 6 * 8 + Key::MAX_BYTES + 8);
+const DIGITS_MAX: usize = 2 * (1 + 24 + 6 * 8 + Key::MAX_BYTES + PLACES_MAX + 8);
+
+/// In front of each place of the store. A name has no control characters.
+const BEFORE_PLACE: u8 = 0;
+
+/// How many bytes the places take; those that do not fit are left out.
+const PLACES_MAX: usize = 800;
 
 #[cfg(test)]
 mod tests {
@@ -157,6 +174,7 @@ mod tests {
             deadline: BootInstant::from_nanos(7),
             hold_deadline: None,
             boot: BootId::of_this_process().unwrap(),
+            places: vec!["Redis a:1".into(), "Redis b:1/2".into()],
         }
     }
 
@@ -178,6 +196,16 @@ mod tests {
                 assert_eq!(handle.reveal().parse::<Handle>().unwrap(), handle);
             }
         }
+    }
+
+    #[test]
+    fn handle_without_places_is_read_and_too_many_are_cut() {
+        let mut handle = handle("deploy", Mode::Exclusive);
+        handle.places.clear();
+        assert_eq!(handle.reveal().parse::<Handle>().unwrap(), handle);
+        handle.places = vec!["x".repeat(PLACES_MAX / 2); 3];
+        let read = handle.reveal().parse::<Handle>().unwrap();
+        assert_eq!(read.places, handle.places[..1]);
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// The store in a few words, without credentials: for messages and logs.
     fn describe(&self) -> String;
 
+    /// The places where the store keeps its locks, as [`describe`](Self::describe) names them: one for each
+    /// member. A [`Handle`](crate::Handle) has them, so that a store without a common place refuses it.
+    fn places(&self) -> Vec<String> {
+        vec![self.describe()]
+    }
+
     /// What the store promises.
     fn guarantees(&self) -> Guarantees;
 

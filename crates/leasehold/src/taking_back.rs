@@ -97,7 +97,8 @@ impl Client {
     /// # Errors
     ///
     /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer: at the latest the TTL
-    /// frees the lock. [`ErrorKind::Unsupported`] where locks end with their process.
+    /// frees the lock. [`ErrorKind::InvalidInput`] if the handle holds nothing here and is of another store.
+    /// [`ErrorKind::Unsupported`] where locks end with their process.
     ///
     /// # Cancel safety
     ///
@@ -109,13 +110,15 @@ impl Client {
     ) -> impl Future<Output = Result<Ended, Error>> + Send + use<> {
         let core = Arc::clone(self.core());
         let freeing = begin_freeing(&core, handle);
+        let misdirected = handle.misdirected(&*core.context.store);
         async move {
             let outcome = freeing?.await??;
             drop(core);
-            Ok(match outcome {
-                Release::Released => Ended::Released,
-                Release::WasLost => Ended::WasLost,
-            })
+            match (outcome, misdirected) {
+                (Release::Released, _) => Ok(Ended::Released),
+                (Release::WasLost, None) => Ok(Ended::WasLost),
+                (Release::WasLost, Some(error)) => Err(error),
+            }
         }
     }
 }
@@ -137,9 +140,10 @@ pub(crate) fn renew(
 ) -> Result<impl Future<Output = Result<Handle, Error>> + Send + use<>, Error> {
     let boot = handle.boot;
     let renewal = confirmed(core, handle)?;
+    let store = Arc::clone(&core.context.store);
     Ok(async move {
         let tenure = renewal.await?;
-        Handle::of(&tenure, boot)
+        Handle::of(&tenure, boot, &*store)
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the lock has no deadline"))
     })
 }
@@ -157,9 +161,13 @@ fn confirmed(
     let context = Arc::clone(&core.context);
     let confirming = core.run(async move {
         let outcome = confirm(&context, &tenure).await;
-        outcome
-            .map(|()| tenure)
-            .map_err(|error| error.with_key(&handle.key))
+        outcome.map(|()| tenure).map_err(|error| {
+            let misdirected = match error.kind() {
+                ErrorKind::Lost => handle.misdirected(&*context.store),
+                _ => None,
+            };
+            misdirected.unwrap_or_else(|| error.with_key(&handle.key))
+        })
     })?;
     Ok(async move { confirming.await? })
 }

@@ -57,6 +57,7 @@ fn check_the_life_of_a_handle(sandbox: &Sandbox, urls: &[String]) {
     assert!(is_busy(sandbox, urls));
     run(sandbox, urls, &["acquire", "-n", "x"]).fails(75, &["held by"]);
     let renewed = with_handle(sandbox, urls, first, &["renew"]);
+    assert_eq!(renewed.stderr, "", "all members answer");
     let second = line(&renewed);
     assert!(second.starts_with("lh1_") && second != first);
     let renewed = on_stdin(
@@ -89,6 +90,29 @@ fn a_handle_holds_a_lock_while_no_process_does() {
     check_the_life_of_a_handle(&sandbox, &[server.url()]);
     let servers = formed_set(&sandbox, 5);
     check_the_life_of_a_handle(&sandbox, &servers.urls());
+}
+
+#[test]
+fn handle_on_another_store_is_refused_and_kept() {
+    let sandbox = Sandbox::new();
+    let (right, wrong) = (RedisServer::start(), RedisServer::start());
+    let (right, wrong) = ([right.url()], [wrong.url()]);
+    let file = sandbox.path("handle");
+    let file = file.to_str().unwrap();
+    let acquired = run(&sandbox, &right, &["acquire", "--handle-file", file, "x"]);
+    assert_eq!(acquired.code(), 0, "{acquired:?}");
+    for verb in ["release", "renew"] {
+        let refused = run(&sandbox, &wrong, &[verb, "--handle-file", file]);
+        let [right, wrong] = [&right, &wrong].map(|urls| urls[0].strip_prefix("redis://").unwrap());
+        refused.fails(
+            64,
+            &["lock \"x\": the handle is of a lock on", right, wrong],
+        );
+    }
+    assert!(is_busy(&sandbox, &right));
+    let released = run(&sandbox, &right, &["release", "--handle-file", file]);
+    assert_eq!(released.code(), 0, "{released:?}");
+    assert!(!is_busy(&sandbox, &right));
 }
 
 fn object(ended: &Ended) -> (Value, Vec<String>) {
@@ -273,8 +297,9 @@ fn a_store_that_is_another_or_dead_is_told_apart() {
     let (urls, others) = ([server.url()], [other.url()]);
     let acquired = run(&sandbox, &urls, &["acquire", "--ttl", "60s", "x"]);
     let handle = line(&acquired);
-    with_handle(&sandbox, &others, handle, &["renew"]).fails(76, &["the lease vanished"]);
-    with_handle(&sandbox, &others, handle, &["release"]).fails(76, &["not held"]);
+    for verb in ["renew", "release"] {
+        with_handle(&sandbox, &others, handle, &[verb]).fails(64, &["the handle is of a lock on"]);
+    }
     assert!(is_busy(&sandbox, &urls));
     for ttl in ["61s", "99ms"] {
         let ended = with_handle(&sandbox, &urls, handle, &["renew", "--ttl", ttl]);

@@ -31,6 +31,11 @@ impl Store for Quorum {
         describe(&self.settings.members)
     }
 
+    fn places(&self) -> Vec<String> {
+        let members = self.settings.members.iter();
+        members.map(|member| member.describe()).collect()
+    }
+
     fn guarantees(&self) -> Guarantees {
         let one = self.first().guarantees();
         if self.links.len() == 1 {

@@ -195,16 +195,23 @@ async fn who_followed_is_not_touched_by_an_old_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_of_another_store_is_lost_there_and_takes_nothing() {
+async fn handle_of_another_store_is_refused_there() {
     let scene = Scene::quorum(3);
     let handle = handle(&scene.client).await;
     let elsewhere = client(
         MemoryStore::member("other", scene.ambient.clone()),
         &scene.ambient,
     );
-    let error = elsewhere.renew(&handle).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Lost);
-    assert_eq!(elsewhere.release(&handle).await.unwrap(), Ended::WasLost);
+    let renewed = elsewhere.renew(&handle).await.map(drop);
+    let released = elsewhere.release(&handle).await.map(drop);
+    for error in [renewed.unwrap_err(), released.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert!(
+            text.contains("m0, m1, m2") && text.contains("other"),
+            "{text}"
+        );
+    }
     assert!(is_free(&elsewhere).await);
     assert!(!is_free(&scene.client).await);
 }
