@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::io;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -128,12 +129,15 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         Output::new(true).say(&Message::Error(&failure));
         return failure.code;
     }
-    // If nobody reads it, there is nobody to tell that either.
-    let _ = error.print();
-    if error.use_stderr() {
-        ExitCode::USAGE
-    } else {
-        ExitCode::SUCCESS
+    match error.print() {
+        _ if error.use_stderr() => ExitCode::USAGE,
+        // A reader that has gone, as `head` does, saw what it wanted.
+        Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
+            let failure = Failure::of_stdout(&failed);
+            Output::new(false).say(&Message::Error(&failure));
+            failure.code
+        }
+        _ => ExitCode::SUCCESS,
     }
 }
 

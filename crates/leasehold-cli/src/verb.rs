@@ -88,7 +88,8 @@ pub(crate) enum Verb {
     /// What CMD writes is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr. Of
     /// each the first 524,261 bytes are kept. A replay writes stdout first. Secrets that CMD writes are kept
     /// in the store. When CMD has ended, its result is committed before a reader that is slow is waited for; a
-    /// signal ends that wait.
+    /// signal ends that wait. If stdout cannot be written, on a full disk for example, the call exits with 74; the
+    /// committed result stays, and the same call replays it.
     #[command(
         after_help = postscript(),
         override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>..."

@@ -1,12 +1,12 @@
 //! `once` whose output is read slowly, or by nobody: its result is kept all the same.
 
 use std::io::{PipeReader, Read as _, pipe};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::harness::Sandbox;
+use crate::harness::{Ended, Sandbox};
 use crate::processes::{signal, until_gone};
 
 /// More than fits into the pipe of a reader that does not read, and less than the command has to wait for.
@@ -120,6 +120,48 @@ fn a_result_is_kept_though_its_reader_is_gone() {
     assert_eq!(first.exit_code(), Some(0));
     assert_eq!(sandbox.run(&command).stdout, "one\ntwo\n");
     assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+/// A call whose stdout is on a disk without room.
+fn on_a_full_disk(sandbox: &Sandbox, args: &[&str]) -> Ended {
+    let mut command = Command::new("sh");
+    sandbox.furnish(&mut command);
+    command.env("LEASEHOLD_STORE", sandbox.store());
+    command.args(["-c", "exec \"$LEASEHOLD\" \"$@\" > /dev/full", "sh"]);
+    command.args(args);
+    sandbox.spawn(command).wait()
+}
+
+#[test]
+fn lost_output_fails_and_the_result_is_kept() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", "echo x >> ran; echo hi"];
+    let lost = [
+        "cannot write to stdout: No space left",
+        "its result is kept",
+    ];
+    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+    assert!(sandbox.is_free("x"));
+    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+    assert_eq!(sandbox.run(&command).stdout, "hi\n");
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn lost_output_of_a_failed_command_is_reported() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", "echo hi; exit 3"];
+    let lost = ["cannot write to stdout", "CMD ended with 3", "not kept"];
+    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+}
+
+#[test]
+fn each_result_that_is_printed_must_be_written() {
+    let sandbox = Sandbox::new();
+    for args in ["ls", "ls --json", "status x", "waiters x --json", "--help"] {
+        let args: Vec<&str> = args.split(' ').collect();
+        on_a_full_disk(&sandbox, &args).fails(74, &["cannot write to stdout"]);
+    }
 }
 
 #[test]

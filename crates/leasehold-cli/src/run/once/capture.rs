@@ -37,9 +37,10 @@ struct Tee {
 struct Show {
     to: Stream,
     rest: Vec<u8>,
-    /// What is being written, and then whether somebody reads it.
-    under_way: Option<BoxFuture<'static, bool>>,
-    is_read: bool,
+    /// The write in progress.
+    under_way: Option<BoxFuture<'static, io::Result<()>>>,
+    /// Why nothing more is written.
+    failure: Option<io::Error>,
 }
 
 impl Capture {
@@ -85,6 +86,12 @@ impl Capture {
         tokio::join!(self.stdout.show.all(), self.stderr.show.all());
     }
 
+    /// Takes the error that kept output from stdout. A reader that has gone is none.
+    pub(super) fn take_stdout_error(&mut self) -> Option<io::Error> {
+        let failure = self.stdout.show.failure.take();
+        failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+    }
+
     /// Whether nothing of stderr is waiting for its reader, so that more may be said there.
     pub(super) fn stderr_is_shown(&self) -> bool {
         self.stderr.show.under_way.is_none()
@@ -101,7 +108,7 @@ impl Tee {
                 to,
                 rest: Vec::new(),
                 under_way: None,
-                is_read: true,
+                failure: None,
             },
         };
         Ok((tee, writer))
@@ -152,23 +159,25 @@ impl Tee {
 }
 
 impl Show {
-    /// Until all is written, or nobody reads any more: the command goes on then, for its effect is what
-    /// matters. Deadlines are passed on meanwhile, as this waits on a thread of its own.
+    /// Until all is written, or writing fails: the command goes on then, for its effect is what matters. Deadlines are passed on meanwhile, as this waits on a thread of its own.
     ///
     /// Cancel safe: called again it goes on.
     async fn all(&mut self) {
         loop {
             if let Some(writing) = &mut self.under_way {
-                self.is_read &= writing.await;
+                let written = writing.await;
                 self.under_way = None;
+                if self.failure.is_none() {
+                    self.failure = written.err();
+                }
             }
             let (to, bytes) = (self.to, mem::take(&mut self.rest));
-            if bytes.is_empty() || !self.is_read {
+            if bytes.is_empty() || self.failure.is_some() {
                 return;
             }
             self.under_way = Some(Box::pin(async move {
                 let written = blocking(move || output::pass_on(to, &bytes)).await;
-                matches!(written, Ok(Ok(())))
+                written.unwrap_or_else(|error| Err(io::Error::other(error)))
             }));
         }
     }

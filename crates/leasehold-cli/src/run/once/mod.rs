@@ -4,6 +4,7 @@ mod capture;
 mod stored;
 
 use std::future::Future;
+use std::io;
 use std::time::Duration;
 
 use leasehold::background::blocking;
@@ -170,9 +171,12 @@ impl Call<'_> {
         };
         let Settled { end, told } = settled?;
         if capture.stderr_is_shown()
-            && let Some(told) = told
+            && let Some(told) = &told
         {
-            self.tell(&told);
+            self.tell(told);
+        }
+        if let (Some(error), Some(told)) = (capture.take_stdout_error(), &told) {
+            return Err(not_shown(&error, told));
         }
         match (shown, &end) {
             // Its result stands, but not all of it was read.
@@ -260,18 +264,18 @@ impl Call<'_> {
         })?;
         let (stdout, stderr) = (stored.stdout.bytes.clone(), stored.stderr.bytes.clone());
         let writing = blocking(move || output::replay(&stdout, &stderr));
-        match self.unless_ended(signals, writing).await? {
-            Ok(written) => written?.map_err(|error| Failure::of_stdout(&error))?,
-            Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
-        }
-        let code = ExitCode::of(stored.exit_code);
-        self.tell(&Told {
+        let told = Told {
             outcome: "replayed",
             fence: result.fence.get(),
             stored,
             kept_for: Some(result.remaining),
-        });
-        Ok(End::With(code))
+        };
+        match self.unless_ended(signals, writing).await? {
+            Ok(written) => written?.map_err(|error| not_shown(&error, &told))?,
+            Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
+        }
+        self.tell(&told);
+        Ok(End::With(ExitCode::of(told.stored.exit_code)))
     }
 
     fn warn_of_cuts(&self, stored: &Stored) {
@@ -311,6 +315,20 @@ const GIVING_UP_MAX: Duration = Duration::from_secs(3);
 
 /// How long a call that was told to end waits for whoever reads what the command wrote.
 const READING_MAX: Duration = Duration::from_secs(1);
+
+/// The result is settled, but its output could not be written to stdout.
+fn not_shown(error: &io::Error, told: &Told) -> Failure {
+    let failure = Failure::of_stdout(error);
+    let fate = match told.kept_for {
+        Some(_) => "its result is kept; the same call replays it",
+        None => "its result is not kept",
+    };
+    let text = format!(
+        "{failure}; CMD ended with {}, and {fate}",
+        told.stored.exit_code
+    );
+    Failure::new(failure.code, text)
+}
 
 /// The command has run, and nobody will see its result by this call; perhaps by the next one.
 fn not_kept(stored: &Stored, error: &Error) -> Failure {
