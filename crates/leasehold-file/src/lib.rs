@@ -36,14 +36,6 @@
 //! the right name ([`FileStore::lock_file`]), as `flock(1)` makes it. Whoever removes one that
 //! *is* held takes the lock away from its holder, which learns it at its next renewal.
 //!
-//! # Records
-//!
-//! A [record](leasehold::Records) is a file of its own beside the lock file, replaced as a whole. So whoever writes one
-//! must be allowed to rename and remove files in the directory. Under the sticky bit, as in `/tmp`, only the owner of
-//! a file, or of the directory, is: there a record that one user made cannot be written by another, and the error is
-//! the system's "Operation not permitted". Users who share records need a directory without that bit, which belongs to a
-//! group of theirs.
-//!
 //! # Waiting
 //!
 //! A waiter keeps the lock file open and is told by the kernel (`inotify(7)`) when somebody closes
@@ -74,8 +66,11 @@
 //!
 //! # Records
 //!
-//! The record of a lock is a file beside its lock file, with `.record` behind its name. It is replaced
-//! as a whole, is on the disk before a write returns, and says by a checksum whether it is damaged.
+//! The [record](leasehold::Records) of a lock is a file next to its lock file, with `.record` behind its name. A write
+//! puts a new file in its place, and returns when that is on the disk. A checksum shows damage. In a directory with
+//! the sticky bit, as `/tmp` is, a user cannot replace the file of another user. The write then overwrites it, and
+//! the new file stays next to it, as `.record.new`, until that is on the disk: readers fall back to it if a crash
+//! interrupts the write.
 //! Its times are the wall clock's. What is over is removed by and by, as records are written: after its
 //! retention a value, after a week more the file.
 //!

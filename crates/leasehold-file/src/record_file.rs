@@ -3,10 +3,15 @@
 //! The lock is a `flock` on the file itself. Whoever replaces the file holds the lock on the old one,
 //! and on the new one before it has its name, until the change has reached the disk: so nobody is shown
 //! what a power failure could take back.
+//!
+//! A file of another user in a sticky directory cannot be replaced, only overwritten. Then the new file stays
+//! next to it until the old one is overwritten and on the disk. If that is interrupted, the checksum of the old
+//! file is wrong, and the new file has the record.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use leasehold::clock::WallTime;
@@ -39,7 +44,7 @@ pub(crate) fn read(
     let Locking::Won(lock) = lock_file::lock(file, &path, Mode::Shared).map_err(failed)? else {
         return Ok(Tried::Later);
     };
-    let content = content(&lock, key)?;
+    let Found { content, .. } = find(&lock, key)?;
     Ok(Tried::Done(content.read(now)))
 }
 
@@ -59,11 +64,19 @@ pub(crate) fn change<T>(
     let Locking::Won(lock) = lock_file::lock(file, &path, Mode::Exclusive).map_err(failed)? else {
         return Ok(Tried::Later);
     };
-    let before = content(&lock, key)?;
+    let Found {
+        content: before,
+        interrupted,
+    } = find(&lock, key)?;
+    if let Some(bytes) = interrupted {
+        // Before the next new file takes the place of the only whole copy.
+        overwrite(lock.file(), &bytes)
+            .map_err(|error| self::failed("repair the record", &path, error))?;
+    }
     let mut after = before.clone();
     let answer = change(&mut after);
     if after != before {
-        replace(directory, &path, &record_format::encode(&after, key))?;
+        replace(directory, &lock, &record_format::encode(&after, key))?;
     }
     Ok(Tried::Done(answer))
 }
@@ -103,16 +116,52 @@ fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
     Ok(())
 }
 
-fn content(lock: &LockFile, key: &Key) -> Result<Content, Error> {
-    let mut bytes = Vec::new();
-    let read = lock.file().read_to_end(&mut bytes);
-    read.map_err(|error| failed("read the record", lock.path(), error))?;
-    record_format::decode(&bytes, Some(key)).map_err(|damage| damaged(lock.path(), damage))
+/// What a record file says.
+struct Found {
+    content: Content,
+    /// The bytes of the new file, if overwriting the old one was interrupted.
+    interrupted: Option<Vec<u8>>,
 }
 
-/// Puts `bytes` in the place of the file at `path`, which the caller has locked.
-fn replace(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let new = with_ending(path, ".new");
+fn find(lock: &LockFile, key: &Key) -> Result<Found, Error> {
+    let failed = |error| failed("read the record", lock.path(), error);
+    let bytes = read_whole(lock.file()).map_err(failed)?;
+    let damage = match record_format::decode(&bytes, Some(key)) {
+        Ok(content) => {
+            return Ok(Found {
+                content,
+                interrupted: None,
+            });
+        }
+        Err(damage) => damage,
+    };
+    if damage == Damage::Broken
+        && let Some(new) = lock_file::open_to_read(&new_path(lock.path())).map_err(failed)?
+    {
+        let bytes = read_whole(&new).map_err(failed)?;
+        // An empty one is left behind by a user who could not remove it.
+        if !bytes.is_empty()
+            && let Ok(content) = record_format::decode(&bytes, Some(key))
+        {
+            return Ok(Found {
+                content,
+                interrupted: Some(bytes),
+            });
+        }
+    }
+    Err(damaged(lock.path(), damage))
+}
+
+fn read_whole(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Puts `bytes` in the place of the file that the caller has locked.
+fn replace(directory: &Directory, lock: &LockFile, bytes: &[u8]) -> Result<(), Error> {
+    let path = lock.path();
+    let new = new_path(path);
     let written = write_new(&new, bytes, directory.mode_of_files());
     let new_file = match written {
         Ok(written) => written,
@@ -122,9 +171,17 @@ fn replace(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error
             return Err(failed("write the record", &new, error));
         }
     };
-    if let Err(error) = fs::rename(&new, path) {
-        let _ = fs::remove_file(&new);
-        return Err(failed("put in place the record", path, error));
+    match fs::rename(&new, path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return overwrite_others(directory, lock, &new, bytes).map_err(|error| {
+                failed("overwrite the record", path, error).with_unknown_effect()
+            });
+        }
+        Err(error) => {
+            let _ = fs::remove_file(&new);
+            return Err(failed("put in place the record", path, error));
+        }
+        Ok(()) => {}
     }
     let synced = directory
         .sync()
@@ -134,16 +191,45 @@ fn replace(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error
     synced
 }
 
+/// Overwrites the file of another user. `new` is the same content, on the disk.
+fn overwrite_others(
+    directory: &Directory,
+    lock: &LockFile,
+    new: &Path,
+    bytes: &[u8],
+) -> io::Result<()> {
+    // The name of the new file must outlive a power failure before the old file is touched.
+    directory.sync()?;
+    overwrite(lock.file(), bytes)?;
+    if fs::remove_file(new).is_err() {
+        // Another user made it, and was killed. Empty, it is ignored.
+        lock_file::open(new, directory.mode_of_files())?.set_len(0)?;
+    }
+    Ok(())
+}
+
+fn overwrite(file: &File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all_at(bytes, 0)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync_all()
+}
+
 /// The new file, on the disk and locked.
 fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
     match fs::remove_file(new) {
-        // Left by somebody who was killed while writing it.
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        // A writer that was killed left it; in a sticky directory perhaps another user did.
+        Err(error)
+            if ![io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied]
+                .contains(&error.kind()) =>
+        {
+            return Err(error);
+        }
         _ => {}
     }
     let mut file = lock_file::open(new, mode)?;
     // Nobody else has it open before it has its name.
     file.lock()?;
+    file.set_len(0)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     Ok(file)
@@ -151,6 +237,11 @@ fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
 
 fn path_of(directory: &Directory, key: &Key) -> PathBuf {
     with_ending(&directory.lock_file(key), ".record")
+}
+
+/// The new file for the record at `path`.
+fn new_path(path: &Path) -> PathBuf {
+    with_ending(path, ".new")
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

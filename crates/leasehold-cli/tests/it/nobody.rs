@@ -1,5 +1,7 @@
 //! Calls by a user who may not do everything.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::harness::{Ended, PROGRAM, Sandbox};
@@ -17,6 +19,47 @@ pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ended {
     sandbox.furnish(&mut command);
     command.args(args);
     sandbox.spawn(command).wait()
+}
+
+/// A lock folder that all users write to, as `/tmp` is: each may remove only its own files.
+fn shared_folder() -> Sandbox {
+    let sandbox = Sandbox::new();
+    copy_program(&sandbox);
+    fs::create_dir(sandbox.path("locks")).unwrap();
+    for (path, mode) in [(".", 0o777), ("locks", 0o1777)] {
+        fs::set_permissions(sandbox.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    sandbox
+}
+
+#[test]
+fn a_result_is_shared_by_two_users() {
+    let sandbox = shared_folder();
+    let store = sandbox.store();
+    let work = "echo x >> ran; test -e ready && echo done";
+    let call = ["once", "--store", &store, "x", "--", "sh", "-c", work];
+    fs::write(sandbox.path("ran"), "").unwrap();
+    let all = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(sandbox.path("ran"), all).unwrap();
+    // What the first user leaves, the second one must replace.
+    assert_eq!(sandbox.run(&call).code(), 1);
+    fs::write(sandbox.path("ready"), "").unwrap();
+    for ended in [run(&sandbox, &call), sandbox.run(&call)] {
+        assert_eq!((ended.code(), &*ended.stdout), (0, "done\n"), "{ended:?}");
+    }
+    assert_eq!(sandbox.lines_in("ran").len(), 2);
+    let names = fs::read_dir(sandbox.path("locks")).unwrap();
+    assert_eq!(names.count(), 2, "a lock file and its record");
+}
+
+#[test]
+fn two_users_lead_one_after_the_other() {
+    let sandbox = shared_folder();
+    let store = sandbox.store();
+    let lead = ["elect", "--store", &store, "x", "--", "true"];
+    for ended in [sandbox.run(&lead), run(&sandbox, &lead), sandbox.run(&lead)] {
+        assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
+    }
 }
 
 /// A copy of the program for [`run`], as the program itself may lie where only we may look.

@@ -90,6 +90,62 @@ async fn what_a_killed_writer_left_is_neither_read_nor_in_the_way() {
     );
 }
 
+/// Overwriting another user's file in a sticky directory, interrupted at each byte.
+#[tokio::test]
+async fn an_interrupted_overwrite_is_finished() {
+    let world = World::new();
+    let path = record_file(&world);
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    let written = async |fence, text| {
+        write(&world.store, fence, text).await.unwrap();
+        fs::read(&path).unwrap()
+    };
+    let (long, short) = ("a result of some length", "result");
+    let files = [written(7, long).await, written(8, short).await];
+    let [longer, shorter] = &files;
+    for (old, whole, before, after) in [
+        (longer, shorter, long, short),
+        (shorter, longer, short, long),
+    ] {
+        for cut in 0..=whole.len() {
+            let mut torn = whole[..cut].to_vec();
+            torn.extend(old.iter().skip(cut));
+            fs::write(&path, &torn).unwrap();
+            fs::write(&new, whole).unwrap();
+            let seen = text(read(&world.store).await.unwrap());
+            let expected = if torn == *old { before } else { after };
+            assert_eq!(seen.as_deref(), Some(expected), "interrupted at {cut}");
+            // Before the old file was touched, the new one was written.
+            fs::write(&path, old).unwrap();
+            fs::write(&new, &whole[..cut]).unwrap();
+            let seen = text(read(&world.store).await.unwrap());
+            assert_eq!(seen.as_deref(), Some(before), "interrupted at {cut}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_overwrite_is_repaired_first() {
+    let world = World::new();
+    write(&world.store, 8, "result").await.unwrap();
+    let path = record_file(&world);
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..60]).unwrap();
+    fs::write(&new, &whole).unwrap();
+    // The only whole copy is not overwritten.
+    let late = write(&world.store, 7, "late").await.unwrap();
+    assert_eq!(late, Wrote::Superseded(Fence::new(8).unwrap()));
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    // An empty new file is what a user leaves that cannot remove it.
+    fs::write(&path, &whole[..60]).unwrap();
+    fs::write(&new, b"").unwrap();
+    let error = read(&world.store).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
 #[tokio::test]
 async fn a_damaged_record_is_named_and_left_as_it_was() {
     let world = World::new();
