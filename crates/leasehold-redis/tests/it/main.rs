@@ -18,6 +18,7 @@ mod healing;
 mod heirs;
 mod key_sets;
 mod late_write;
+mod leaders;
 mod leases;
 mod looks;
 mod observed;

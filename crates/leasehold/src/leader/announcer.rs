@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::clock::WallTime;
 use crate::error::{Effect, Error, ErrorKind};
 use crate::guard::Guard;
+use crate::records::RECORD_MEMORY;
 
 /// Writes what a leader announces beside its lock.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ impl Announcer {
     /// As `Election::announce`.
     pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
         check_mode(guard)?;
+        // Before anything is written: a write that is not answered may have taken effect.
+        guard.tenure().announced();
         let mut limit = pin!(self.client.pause(self.patience));
         let mut last = None;
         loop {
@@ -161,8 +164,9 @@ fn check_mode(guard: &Guard) -> Result<(), Error> {
 /// For how long the store keeps an announcement that is not written again: one that has to be repeated to
 /// stay would be one more lease.
 const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// How long a withdrawn one takes to go: the shortest there is.
-const AFTER_THE_END: Duration = Duration::from_secs(1);
+/// How long a withdrawal is kept: longer than the lease, so that a member that missed it is outvoted for as long as
+/// an announcement there can count. The store remembers the fence for that long in any case.
+const AFTER_THE_END: Duration = RECORD_MEMORY;
 /// How long taking it back may delay the release.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The pause before an announcement that failed is tried again, or the campaign of one that was lost before.

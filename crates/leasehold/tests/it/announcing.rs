@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::background;
-use leasehold::{Client, Effect, Error, ErrorKind, LeaderChange, Leadership};
+use leasehold::{Client, Effect, Error, ErrorKind, Guard, LeaderChange, Leadership};
 use leasehold_testkit::{Fault, FaultyMember, Fuse};
 use tokio::task::JoinHandle;
 
@@ -234,6 +234,80 @@ async fn who_leads_no_more_is_missed_twice_in_quick_succession() {
     assert!(matches!(watch.next().await, Some(LeaderChange::Nobody)));
     let took = scene.now().since(began);
     assert!(took < pause + pause / 10 + SECOND, "{took:?}");
+}
+
+/// A leader, and behind it a waiter of the same client that can go on with its lease.
+async fn followed_within_its_client(scene: &Scene) -> (Leadership, JoinHandle<Guard>) {
+    let lock = scene.client.lock("x").ttl(TTL);
+    let first = lock.acquire().await.expect("free");
+    let campaign = background::spawn(election(&scene.client, "a").campaign());
+    scene.settle().await;
+    let next = background::spawn(async move { lock.acquire().await.expect("its turn") });
+    scene.settle().await;
+    first.release().await.expect("an answer");
+    let leadership = campaign.await.unwrap().expect("a leadership");
+    scene.settle().await;
+    (leadership, next)
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_leader_is_gone_before_the_next_announces() {
+    let scene = Scene::quorum(3);
+    let (other, _) = elsewhere(&scene);
+    let (leadership, next) = followed_within_its_client(&scene).await;
+    assert_eq!(leader(&other).await, "a");
+    drop(leadership);
+    let guard = next.await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(leader(&other).await, "nobody");
+        scene.pass(TTL / 2).await;
+    }
+    assert!(guard.is_valid());
+    let leadership = election(&scene.client, "b").announce(guard).await.unwrap();
+    assert_eq!(leader(&other).await, "b");
+    drop(leadership);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resigned_leader_stays_gone_on_a_member_that_missed_it() {
+    let scene = Scene::quorum(3);
+    let (other, members) = elsewhere(&scene);
+    let (leadership, next) = followed_within_its_client(&scene).await;
+    scene.members[2].set(Fault::Unreachable);
+    leadership.resign().await.unwrap();
+    scene.members[2].set(Fault::None);
+    let guard = next.await.unwrap();
+    // The member that missed it answers before one that did not.
+    members[0].set(Fault::Slow(SECOND / 10));
+    for _ in 0..4 {
+        assert_eq!(leader(&other).await, "nobody");
+        scene.pass(TTL / 2).await;
+    }
+    assert!(guard.is_valid());
+}
+
+/// Its announcement is taken back, but its lock is not freed, and one member missed both.
+#[tokio::test(start_paused = true)]
+async fn resigned_leader_stays_gone_until_its_lease_ends() {
+    let scene = Scene::quorum(3);
+    let (other, members) = elsewhere(&scene);
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let way = SECOND / 10;
+    break_all(&scene.members[..2], Fault::Late(way));
+    scene.members[2].set(Fault::Unreachable);
+    let resigning = background::spawn(leadership.resign());
+    // The one is on its way then, the other is not.
+    scene.pass(way / 2).await;
+    break_all(&scene.members, Fault::Unreachable);
+    scene.pass(way).await;
+    members[0].set(Fault::Slow(way));
+    let began = scene.now();
+    while !other.holders("x").await.expect("an answer").is_empty() {
+        assert_eq!(leader(&other).await, "nobody");
+        scene.pass(SECOND).await;
+    }
+    assert!(scene.now().since(began) > TTL / 2, "it was held on");
+    drop(resigning);
 }
 
 #[tokio::test(start_paused = true)]
