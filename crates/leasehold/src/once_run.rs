@@ -68,7 +68,7 @@ impl OnceRun {
             fence,
             result: Arc::clone(&result),
         };
-        let record = self.guard.record().lasting();
+        let record = self.guard.record().lasting(self.retention);
         record.write(done.encode(), self.retention).await?;
         give_back(self.guard).await;
         Ok(OnceResult::new(result, fence, self.retention))
@@ -85,7 +85,7 @@ impl OnceRun {
     ///
     /// Dropping the future changes nothing but that the answer is not heard, once it was polled.
     pub async fn give_up(self) -> Result<(), Error> {
-        let record = self.guard.record().lasting();
+        let record = self.guard.record().lasting(self.retention);
         // As long as whatever it covers at a member: a result that few members heard of, perhaps.
         let kept_for = self.retention.max(RECORD_MEMORY);
         record.write(OnceState::Vacant.encode(), kept_for).await?;

@@ -29,7 +29,8 @@ impl Once {
     }
 
     pub(crate) async fn settled_result(&self) -> Result<Option<OnceResult>, Error> {
-        let reading = self.client.record(&self.name).lasting().read().await?;
+        let record = self.client.record(&self.name).lasting(self.retention);
+        let reading = record.read().await?;
         match reading.written {
             Some(written) if reading.settled => self.result_of(&written),
             _ => Ok(None),
@@ -38,7 +39,7 @@ impl Once {
 
     /// Opens the record under the lock, and begins unless the request is done.
     pub(crate) async fn under(&self, guard: Guard) -> Result<OnceStart, Error> {
-        let record = guard.record().lasting();
+        let record = guard.record().lasting(self.retention);
         // What this shows is settled: whoever comes later finds it, too.
         let written = record.open().await?;
         if let Some(written) = &written

@@ -30,9 +30,10 @@ impl Record {
         }
     }
 
-    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart.
-    pub fn lasting(mut self) -> Self {
-        self.record = self.record.map(as_lasting);
+    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart, and
+    /// that have lost nothing for `retention`: the longest time for which values of this record are kept.
+    pub fn lasting(mut self, retention: Duration) -> Self {
+        self.record = self.record.map(|record| as_lasting(record, retention));
         self
     }
 
@@ -105,9 +106,10 @@ impl HeldRecord<'_> {
     /// remember, at least, who was there after it.
     pub const TOO_LATE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
 
-    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart.
-    pub fn lasting(mut self) -> Self {
-        self.record = as_lasting(self.record);
+    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart, and
+    /// that have lost nothing for `retention`: the longest time for which values of this record are kept.
+    pub fn lasting(mut self, retention: Duration) -> Self {
+        self.record = as_lasting(self.record, retention);
         self
     }
 
@@ -264,8 +266,8 @@ impl fmt::Debug for HeldRecord<'_> {
 
 type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-fn as_lasting(mut record: RecordKey) -> RecordKey {
-    record.lasting = true;
+fn as_lasting(mut record: RecordKey, retention: Duration) -> RecordKey {
+    record.lasting = Some(retention);
     record
 }
 

@@ -88,18 +88,16 @@ pub const RECORD_MEMORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub struct RecordKey {
     /// The key of the lock whose fences write it.
     pub key: Key,
-    /// Whether only members count that keep what they acknowledged across a restart. Of no concern to
-    /// a store that is no quorum.
-    pub lasting: bool,
+    /// For how long the values of a record are kept that must outlive restarts and lost disks. Only members
+    /// count for it that keep what they acknowledged across a restart, and have lost nothing for that long.
+    /// Of no concern to a store that is no quorum.
+    pub lasting: Option<Duration>,
 }
 
 impl RecordKey {
     /// The record of `key`, at all members that count.
     pub fn new(key: Key) -> Self {
-        Self {
-            key,
-            lasting: false,
-        }
+        Self { key, lasting: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands that are run once, on one Redis server and on five durable ones.
 
-use leasehold_testkit::servers::{RedisServer, RedisSet};
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 
 use crate::harness::Sandbox;
@@ -66,6 +66,45 @@ fn a_result_outlives_the_restart_of_all_five_servers() {
     let other = ["once", "-w", "1s", "other", "--", "touch", "touched"];
     run(&sandbox, &urls, &other).fails(69, &["2 of 5 members count"]);
     assert!(!sandbox.path("touched").exists());
+}
+
+#[test]
+fn server_with_a_new_disk_denies_no_result() {
+    let sandbox = Sandbox::new();
+    let mut servers = RedisSet::start_each(3, &RedisServer::builder().durable());
+    let urls = servers.urls();
+    let call = |verb: &str, args: &[&str]| {
+        let limits = ["--max-ttl", "3s"];
+        run(&sandbox, &urls, &[&[verb], &limits[..], args].concat())
+    };
+    call("init", &[]).fails(0, &[]);
+    let mut nth = servers.iter_mut();
+    let [first, second, third] = [(); 3].map(|()| nth.next().unwrap());
+    let script = "echo x >> ran; echo \"done under $LEASEHOLD_FENCE\"";
+    let request = [
+        "--ttl", "3s", "-w", "1s", "pay/17", "--", "sh", "-c", script,
+    ];
+    third.kill();
+    let shown = call("once", &request);
+    assert_eq!(shown.code(), 0, "{shown:?}");
+    third.restart();
+    second.command(&["FLUSHALL"]);
+    first.kill();
+    // The two others have forgotten no lease that could be held still.
+    until("locks to be granted again", || {
+        let lock = ["--ttl", "3s", "-w", "1s", "other", "--", "true"];
+        call("run", &lock).code() == 0
+    });
+    call("once", &request).fails(69, &["cannot say that a result does not exist"]);
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+    first.restart();
+    let again = call("once", &request);
+    assert_eq!(
+        (again.code(), &again.stdout),
+        (0, &shown.stdout),
+        "{again:?}"
+    );
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
 }
 
 #[test]

@@ -36,13 +36,23 @@
 //! once.
 //!
 //! It stands as long as no member forgets what it acknowledged. So the members must be durable, and one that
-//! is not is named and refused. What nobody can refuse, and what makes a result be forgotten, so that the request is
-//! run again, or be committed twice:
+//! is not is named and refused.
 //!
-//! - data that is deleted: `FLUSHALL`, a lost disk, a backup put back, or the records' files removed;
-//! - a set that changes. Whoever replaces members one after the other, or removes some and adds others, ends with
-//!   a majority that never heard of the result: nothing carries records over to a new member. While a set
-//!   changes, and until the retention is over, rely on what the resource itself refuses.
+//! A member that lost its data (a new disk, `FLUSHALL`) has no vote on requests until it has kept everything for one
+//! retention, and about two minutes more. It would say that a result does not exist which it has only forgotten.
+//! The same goes for a member that joins later, and for one that becomes durable after the quorum was
+//! initialized. Until then such members store what they are sent, and the others must be a majority: with three servers,
+//! of which one has a new disk, the other two must both answer. Otherwise the call fails, and its error names the
+//! member and the time that is left. Nothing is run. Make servers durable before `leasehold init`: the members of a
+//! quorum that was just initialized have forgotten nothing.
+//!
+//! Some losses show nowhere. They make the quorum forget a result, so that the request is run again, or is
+//! committed twice:
+//!
+//! - an old backup that is put back on one member, or a record file that is removed;
+//! - all members lose their data at once, and the quorum is formed anew;
+//! - members are removed, so that those who remain never heard of the result. After a removal, and until the
+//!   retention is over, rely on what the resource itself refuses.
 //!
 //! # Retention
 //!

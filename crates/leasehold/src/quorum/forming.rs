@@ -1,6 +1,8 @@
-//! How an operator forms a set, by the word that nothing was ever held on its members.
+//! How an operator forms a set, by the word that nothing was ever held on its members. So they have
+//! forgotten nothing, ever.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
@@ -9,7 +11,7 @@ use crate::card::{Card, Life, MemberSet};
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, MemberFailure, Presence};
 use crate::quorum::limit::limited;
-use crate::quorum::trust::{Between, CardStep, Distrust, Trust, old_enough};
+use crate::quorum::trust::{Between, CardStep, Distrust, Trust};
 
 /// Writes the first cards, and then that the set is formed.
 pub(crate) async fn init(
@@ -42,7 +44,7 @@ pub(crate) async fn init(
         return Err(nothing_written(obstacles));
     }
     let mut draw = || Life::random(&*ambient.entropy);
-    let first = trust.form(&mut draw, |_| Some(old_enough(set.max_ttl)));
+    let first = trust.form(&mut draw, |_| Some(Duration::MAX));
     write(members, first, ambient).await?;
     for seen in look(members, &mut trust, ambient).await {
         seen?;

@@ -1,4 +1,5 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -144,6 +145,16 @@ impl Roster {
     /// Whether the member said last that it keeps across a restart all that it acknowledges.
     pub(crate) fn is_durable(&self, member: usize) -> bool {
         self.state().trust.is_durable(member)
+    }
+
+    /// Whether a member that counts has lost nothing of what it was to keep for `retention`.
+    pub(crate) fn remembers(
+        &self,
+        member: usize,
+        sent: BootInstant,
+        retention: Duration,
+    ) -> Result<(), Distrust> {
+        self.state().trust.remembers(member, sent, retention)
     }
 
     /// Takes in what a member says of itself, in answer to a question sent at `sent`.

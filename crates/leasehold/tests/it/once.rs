@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart, RecordWrite};
+use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceResult, OnceStart, RecordWrite};
 use leasehold_testkit::{Fault, Fuse};
 
 use crate::callers::{Caller, World};
-use crate::scene::TTL;
+use crate::scene::{TTL, WAIT};
 
 const SIZES: [usize; 3] = [1, 3, 5];
 
@@ -186,7 +186,13 @@ async fn a_result_that_few_members_have_is_taken_up_before_it_is_told() {
 
     let next = world.caller();
     next.set(&[2], Fault::Unreachable);
-    let looked = next.client.record("pay/17").lasting().read().await.unwrap();
+    let looked = next
+        .client
+        .record("pay/17")
+        .lasting(Once::DEFAULT_RETENTION)
+        .read()
+        .await
+        .unwrap();
     assert!(!looked.settled && looked.written.is_some(), "{looked:?}");
     assert_eq!(next.once().result().await.unwrap(), None, "not for certain");
     let result = next.done().await;
@@ -322,7 +328,7 @@ async fn members_that_keep_nothing_are_named_and_nothing_is_run() {
     let error = lasting
         .client
         .record("x")
-        .lasting()
+        .lasting(Once::DEFAULT_RETENTION)
         .read()
         .await
         .unwrap_err();
@@ -414,4 +420,59 @@ async fn a_record_of_something_else_is_no_request() {
     guard.release().await.unwrap();
     let error = caller.once().begin().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+}
+
+/// The result is at members 0 and 1. Member 1 then loses its data.
+async fn result_at_one_of_three(world: &World) -> OnceResult {
+    let first = world.caller();
+    first.set(&[2], Fault::Unreachable);
+    let result = world.call(&first.once()).await.expect("a result");
+    world.stores[1].forget_everything();
+    // A client gives it a new card, and it counts for locks again.
+    first.set(&[2], Fault::None);
+    first.client.health().await.expect("an answer");
+    world.pass(Duration::from_secs(62)).await;
+    let guard = first.client.lock("other").acquire().await;
+    guard.expect("a lock").release().await.expect("an answer");
+    result
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_with_a_new_disk_denies_no_result() {
+    let world = World::new(3);
+    let result = result_at_one_of_three(&world).await;
+    let (slow, cut_off, late) = (world.caller(), world.caller(), world.caller());
+    slow.set(&[0], Fault::Slow(Duration::from_millis(20)));
+    let again = world.call(&slow.once()).await.unwrap();
+    assert_eq!((again.fence, &again.bytes), (result.fence, &result.bytes));
+    cut_off.set(&[0], Fault::Unreachable);
+    let error = world.call(&cut_off.once()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    let text = error.to_string();
+    assert!(
+        text.contains("cannot say that a result does not exist"),
+        "{text}"
+    );
+    assert_eq!(world.ran().len(), 1);
+    // The result is over, and the member has lost nothing for as long.
+    world.pass(Once::DEFAULT_RETENTION + WAIT * 2).await;
+    late.set(&[0], Fault::Unreachable);
+    world.call(&late.once()).await.unwrap();
+    assert_eq!(world.ran().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_with_a_new_disk_takes_part_in_nothing_lasting() {
+    let world = World::new(3);
+    result_at_one_of_three(&world).await;
+    // Member 2 never heard of the result, and member 1 has forgotten it.
+    let caller = world.caller();
+    let guard = caller.once().lock().acquire().await.unwrap();
+    caller.set(&[0], Fault::Unreachable);
+    let record = guard.record().lasting(Once::DEFAULT_RETENTION);
+    let error = record.write(*b"second", TTL).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
+    assert_eq!(error.effect(), Effect::Unknown);
+    // What need not outlive a lost disk is left to it.
+    guard.record().write(*b"second", TTL).await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::{
-    Effect, ErrorKind, Fence, Guard, HeldRecord, Key, OnceStart, RecordKey, Store as _,
+    Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once, OnceStart, RecordKey, Store as _,
 };
 use leasehold_testkit::Fault;
 
@@ -21,7 +21,10 @@ async fn hold(caller: &Caller) -> Guard {
 
 /// What all find, which must be settled.
 async fn found(caller: &Caller) -> Vec<u8> {
-    let record = caller.client.record("pay/17").lasting();
+    let record = caller
+        .client
+        .record("pay/17")
+        .lasting(Once::DEFAULT_RETENTION);
     let reading = record.read().await.expect("a reading");
     assert!(reading.settled, "{reading:?}");
     reading.written.expect("a value").bytes.to_vec()

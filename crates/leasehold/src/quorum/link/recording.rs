@@ -19,7 +19,7 @@ impl Link {
         ) -> BoxFuture<'r, Result<Recorded<T>, Error>>,
     ) -> Result<T, Error> {
         self.may_ask(LIMIT).await?;
-        if record.lasting && !self.roster.is_durable(self.place) {
+        if record.lasting.is_some() && !self.roster.is_durable(self.place) {
             return Err(self.forgetful());
         }
         let Some(records) = self.member.records() else {
@@ -34,7 +34,10 @@ impl Link {
             self.roster.sample(self.place, sample, sent);
         }
         let incarnation = answer.sample.as_ref().map(|sample| &sample.incarnation);
-        let counts = self.roster.counts(self.place, sent, incarnation);
+        let mut counts = self.roster.counts(self.place, sent, incarnation);
+        if let Some(retention) = record.lasting {
+            counts = counts.and_then(|()| self.roster.remembers(self.place, sent, retention));
+        }
         match counts {
             Ok(()) => Ok(answer.answer),
             Err(distrust) => Err(self.refusal(&distrust).with_unknown_effect()),

@@ -100,7 +100,7 @@ fn ask<T: Send + 'static>(
     for (place, link) in links.iter().enumerate() {
         let (link, question, mut record) = (Arc::clone(link), question.clone(), record.clone());
         // Whoever uses a single server takes it as it is.
-        record.lasting &= !alone;
+        record.lasting = record.lasting.filter(|_| !alone);
         answers.push(async move { (place, link.record(&record, question).await) });
     }
     answers

@@ -36,6 +36,12 @@ pub(crate) enum Distrust {
         what: Forgetting,
         until: Option<BootInstant>,
     },
+    /// It may have forgotten a record that others keep for longer than it has lived.
+    Young {
+        age: Duration,
+        left: Duration,
+        until: BootInstant,
+    },
     /// Its clock does not go with the others, or did not go with ours.
     WrongClock {
         what: ClockFault,
@@ -89,7 +95,7 @@ impl Distrust {
     pub(crate) fn until(&self) -> Option<BootInstant> {
         match self {
             Self::Forgot { until, .. } => *until,
-            Self::WrongClock { until, .. } => Some(*until),
+            Self::Young { until, .. } | Self::WrongClock { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -155,6 +161,11 @@ impl fmt::Display for Distrust {
                 Forgetting::LostCard => "lost its data, and has forgotten leases",
                 Forgetting::NewLife => "lost data or restarted a short time ago, or is new",
             }),
+            Self::Young { age, left, .. } => write!(
+                f,
+                "lost its data, joined or became durable {age:.0?} ago; for {left:.0?} more it cannot \
+                 say that a result does not exist"
+            ),
             Self::WrongClock { what, .. } => match what {
                 ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
                 ClockFault::Apart(by) => {

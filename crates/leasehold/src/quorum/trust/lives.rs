@@ -24,6 +24,15 @@ struct Seen {
     other_until: Option<BootInstant>,
 }
 
+/// When a member's life began, at the latest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning {
+    /// In nanoseconds, as a [`BootInstant`] counts them.
+    at: i128,
+    /// It began while the set was being formed: before that there was nothing to forget.
+    with_the_set: bool,
+}
+
 /// Who may have forgotten leases ("delayed restarts", done by the clients: Redis documentation,
 /// "Distributed Locks with Redis", performance, crash recovery and fsync).
 ///
@@ -63,15 +72,41 @@ impl Lives {
         }
     }
 
-    /// From when on answers of `member` count: those to requests that were sent then, or later.
-    /// `witnesses`: the others, as far as their clocks can be believed.
-    pub(crate) fn counts_from<'a>(
+    /// From when on the answers of a member count whose life began so: those to requests that were sent then,
+    /// or later.
+    pub(crate) fn counts_from(&self, began: Beginning) -> BootInstant {
+        instant(began.at + whole(self.wait))
+    }
+
+    /// Whether a member whose life began so still has, at `sent`, all that it was to keep for `retention`.
+    pub(crate) fn remembers(
+        &self,
+        began: Beginning,
+        sent: BootInstant,
+        retention: Duration,
+    ) -> Result<(), Distrust> {
+        // A member that joined was given the age that leases ask for.
+        let until = began.at + whole(retention + 2 * self.wait);
+        if began.with_the_set || nanos(sent) >= until {
+            return Ok(());
+        }
+        let until = instant(until);
+        Err(Distrust::Young {
+            age: sent.since(instant(began.at)),
+            left: until.since(sent),
+            until,
+        })
+    }
+
+    /// When the present life of `member` began, at the latest. `witnesses`: the others whose clocks can be
+    /// believed.
+    pub(crate) fn began<'a>(
         &self,
         member: usize,
         id: &MemberId,
         known: Option<&Known>,
         witnesses: impl Iterator<Item = &'a Known>,
-    ) -> Result<BootInstant, Distrust> {
+    ) -> Result<Beginning, Distrust> {
         let forgot = |what| Err(Distrust::Forgot { what, until: None });
         let Some(known) = known else {
             return Err(Distrust::Unknown);
@@ -88,12 +123,18 @@ impl Lives {
         let Some(seen) = self.seen[member].filter(|seen| seen.life == card.life) else {
             return Err(Distrust::Unknown);
         };
-        let mut began = Testimony::of(id, card.life, witnesses).began(known, card, seen);
-        if seen.other_until.is_some_and(|other| began <= other) {
+        let testimony = Testimony::of(id, card.life, witnesses);
+        let mut began = testimony.began(known, card, seen);
+        let is_contradicted = seen.other_until.is_some_and(|other| began <= nanos(other));
+        if is_contradicted {
             // We saw the life before it at a time when this one is said to have begun already.
-            began = seen.first;
+            began = nanos(seen.first);
         }
-        Ok(began.min(seen.first) + self.wait)
+        let is_first = !is_contradicted && !testimony.change;
+        Ok(Beginning {
+            at: began.min(nanos(seen.first)),
+            with_the_set: is_first && card.generation == 1 && card.since < card.changed,
+        })
     }
 }
 
@@ -101,7 +142,7 @@ impl Lives {
 #[derive(Debug, Default)]
 struct Testimony {
     /// When the first of them heard of it.
-    earliest: Option<BootInstant>,
+    earliest: Option<i128>,
     /// Whether one of them knew, or still knows, an earlier life.
     change: bool,
 }
@@ -129,10 +170,10 @@ impl Testimony {
 
     /// No later than this did the life begin: what the member's own clock says, unless witnesses
     /// saw it change. They may have heard late of it, so the first one is right.
-    fn began(&self, known: &Known, card: &Card, seen: Seen) -> BootInstant {
+    fn began(&self, known: &Known, card: &Card, seen: Seen) -> i128 {
         let clock = known.presence.clock;
         let own = (card.since <= clock).then(|| ago(known.received, clock, card.since));
-        let witnessed = self.earliest.unwrap_or(seen.first);
+        let witnessed = self.earliest.unwrap_or_else(|| nanos(seen.first));
         match own {
             Some(own) if self.change => own.max(witnessed),
             Some(own) => own,
@@ -151,7 +192,22 @@ pub(crate) fn old_enough(max_ttl: Duration) -> Duration {
     2 * wait_of(max_ttl)
 }
 
-/// Our instant for a time of a member's clock, which showed `clock` at `received`.
-fn ago(received: BootInstant, clock: WallTime, then: WallTime) -> BootInstant {
-    received - Duration::from_micros(clock.as_micros().saturating_sub(then.as_micros()))
+/// Our instant for a time of a member's clock, which showed `clock` at `received`: in nanoseconds, since it
+/// may lie before the boot of our machine.
+fn ago(received: BootInstant, clock: WallTime, then: WallTime) -> i128 {
+    let micros = clock.as_micros().saturating_sub(then.as_micros());
+    nanos(received) - i128::from(micros) * 1_000
+}
+
+fn nanos(instant: BootInstant) -> i128 {
+    i128::from(instant.as_nanos())
+}
+
+fn whole(span: Duration) -> i128 {
+    i128::try_from(span.as_nanos()).unwrap_or(i128::MAX)
+}
+
+/// The instant that `nanos` says, or the nearest one there is.
+fn instant(nanos: i128) -> BootInstant {
+    BootInstant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
 }

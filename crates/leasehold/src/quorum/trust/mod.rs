@@ -25,7 +25,7 @@ pub(crate) use lives::{old_enough, wait_of};
 
 use clocks::Clocks;
 use distrust::Forgetting;
-use lives::{Known, Lives};
+use lives::{Beginning, Known, Lives};
 
 /// What one client knows of its members, and whom it trusts.
 #[derive(Debug)]
@@ -240,12 +240,37 @@ impl Trust {
         Ok(())
     }
 
+    /// Whether a member that counts has lost nothing of what it was to keep for `retention`, by an answer to
+    /// a request sent at `sent`.
+    pub(crate) fn remembers(
+        &self,
+        member: usize,
+        sent: BootInstant,
+        retention: Duration,
+    ) -> Result<(), Distrust> {
+        if !self.enforced {
+            return Ok(());
+        }
+        let believed = |other| self.clocks.verdict(other, sent).is_ok();
+        let began = self.began(member, believed)?;
+        self.lives.remembers(began, sent, retention)
+    }
+
     /// From when on the member's answers count, if those are witnesses whose clocks are believed.
     fn counts_from(
         &self,
         member: usize,
         believed: impl Fn(usize) -> bool,
     ) -> Result<BootInstant, Distrust> {
+        let began = self.began(member, believed)?;
+        Ok(self.lives.counts_from(began))
+    }
+
+    fn began(
+        &self,
+        member: usize,
+        believed: impl Fn(usize) -> bool,
+    ) -> Result<Beginning, Distrust> {
         let others = self.known.iter().enumerate();
         let witnesses = others.filter_map(|(other, known)| {
             known
@@ -258,7 +283,7 @@ impl Trust {
             let what = Forgetting::Restarted;
             return Err(Distrust::Forgot { what, until: None });
         }
-        self.lives.counts_from(member, id, known, witnesses)
+        self.lives.began(member, id, known, witnesses)
     }
 
     /// Why the member cannot be one of this set, if so.

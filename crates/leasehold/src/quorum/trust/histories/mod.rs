@@ -2,6 +2,7 @@
 
 mod clocks;
 mod memory;
+mod records;
 mod rollback;
 mod sets;
 
@@ -152,7 +153,10 @@ impl World {
         self.servers[member].card = Some(Card {
             set: edit.set,
             generation: edit.generation,
-            changed: clock,
+            changed: match &old {
+                Some(old) if old.generation == edit.generation => old.changed,
+                _ => clock,
+            },
             life: edit.life,
             since: match (age, &old) {
                 (None, Some(old)) => old.since,

@@ -1,0 +1,62 @@
+//! Members that may have forgotten records, which are kept for longer than leases.
+
+use super::*;
+
+/// Whether the member may say that there is no record, where records are kept for `seconds`.
+fn remembers(world: &World, member: usize, seconds: u64) -> bool {
+    let retention = Duration::from_secs(seconds);
+    let verdict = world.trust.remembers(member, world.ours(), retention);
+    if let Err(distrust) = &verdict {
+        assert!(matches!(distrust, Distrust::Young { .. }), "{distrust:?}");
+    }
+    verdict.is_ok()
+}
+
+const DAY: u64 = 86_400;
+
+#[test]
+fn new_set_has_forgotten_no_records() {
+    let mut world = World::new(3);
+    world.meet_all();
+    for member in 0..3 {
+        assert!(remembers(&world, member, DAY * 3_660), "m{member}");
+    }
+}
+
+#[test]
+fn member_with_a_new_disk_is_too_young_for_records() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.restart(1, false);
+    world.meet(1);
+    world.keep_cards();
+    world.pass(62);
+    for a_new_client in [false, true] {
+        if a_new_client {
+            world.forget_the_client();
+            world.meet_all();
+        }
+        world.all_count();
+        assert!(!remembers(&world, 1, DAY), "{a_new_client}");
+        assert!(remembers(&world, 0, DAY) && remembers(&world, 2, DAY));
+    }
+    world.pass(DAY as i64);
+    assert!(!remembers(&world, 1, DAY), "and twice the wait for leases");
+    world.pass(122 - 62);
+    assert!(remembers(&world, 1, DAY));
+    assert!(!remembers(&world, 1, 2 * DAY));
+}
+
+#[test]
+fn clock_set_ahead_makes_no_member_old() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.restart(1, false);
+    world.meet(1);
+    world.keep_cards();
+    world.pass(62);
+    world.step(1, 2 * DAY as i64);
+    world.forget_the_client();
+    world.meet_all();
+    assert!(!remembers(&world, 1, DAY));
+}
