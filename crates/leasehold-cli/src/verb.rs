@@ -81,9 +81,11 @@ pub(crate) enum Verb {
     /// Under the same KEY another CMD, or another --payload, is an error (64).
     ///
     /// A result must outlive restarts. On several Redis servers each must be durable (appendonly yes,
-    /// appendfsync always), or the call is refused, naming those that are not. One server is used as it is:
-    /// what it forgets is run again. So is, anywhere, what FLUSHALL, a lost disk, or a removed record file took
-    /// away, and what a set of servers was changed away from: results do not move to new members.
+    /// appendfsync always) before `leasehold init`, or the call is refused, naming those that are not. A server that
+    /// lost its data, joined or became durable later has no vote on results until --retain has passed; while the
+    /// others are no majority, the call exits with 69 and runs nothing. One server is used as it is: what it
+    /// forgets is run again. So is, anywhere, what an old backup or a removed record file took away, and what
+    /// only removed members had: results do not move to others.
     ///
     /// What CMD writes is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr. Of
     /// each the first 524,261 bytes are kept. A replay writes stdout first. Secrets that CMD writes are kept

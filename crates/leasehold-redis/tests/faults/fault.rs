@@ -1,5 +1,6 @@
 use leasehold_testkit::servers::{AppendFsync, RedisBuilder, RedisServer};
 
+use crate::new_disk;
 use crate::strikes;
 use crate::world::World;
 
@@ -20,6 +21,7 @@ pub(crate) enum Fault {
     FlushAll,
     DurabilityOff,
     PromotedReplica,
+    NewDisk,
 }
 
 impl Fault {
@@ -39,6 +41,7 @@ impl Fault {
         Self::FlushAll,
         Self::DurabilityOff,
         Self::PromotedReplica,
+        Self::NewDisk,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Fault {
             Self::FlushAll => "FLUSHALL",
             Self::DurabilityOff => "durability switched off",
             Self::PromotedReplica => "replica promoted",
+            Self::NewDisk => "new disk under a committed result",
         }
     }
 
@@ -88,7 +92,7 @@ impl Fault {
         let servers = RedisServer::builder();
         match self {
             Self::PowerCut => servers.append_only(AppendFsync::EverySecond),
-            Self::KillDurable | Self::DurabilityOff => servers.durable(),
+            Self::KillDurable | Self::DurabilityOff | Self::NewDisk => servers.durable(),
             Self::PromotedReplica => strikes::replicated_at_once(servers.durable()),
             Self::StepClock => servers.steppable_clock(),
             _ => servers,
@@ -112,6 +116,7 @@ impl Fault {
             Self::FlushAll => strikes::flush_all(world),
             Self::DurabilityOff => strikes::durability_off(world),
             Self::PromotedReplica => strikes::promoted_replica(world),
+            Self::NewDisk => new_disk::strike(world),
         }
     }
 }

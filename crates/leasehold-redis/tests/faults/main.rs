@@ -10,6 +10,7 @@
 
 mod critics;
 mod fault;
+mod new_disk;
 mod process;
 mod queue;
 mod row;

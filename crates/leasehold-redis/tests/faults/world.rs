@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use leasehold::TrustRules;
 use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold::{Client, TrustRules};
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::{Gate, History, Hold, Outages, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
@@ -87,6 +87,11 @@ impl World {
     pub(crate) fn await_durability_off(&self, member: usize) {
         set::until_durability_is_off(&urls(&self.paths[0]), MAX_TTL, member);
         pause(TTL);
+    }
+
+    /// A client at the first site.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(set::quorum(&urls(&self.paths[0]), MAX_TTL))
     }
 
     /// Waits until the lock has been granted `more` times.
