@@ -245,7 +245,7 @@ async fn followed_within_its_client(scene: &Scene) -> (Leadership, JoinHandle<Gu
     let next = background::spawn(async move { lock.acquire().await.expect("its turn") });
     scene.settle().await;
     first.release().await.expect("an answer");
-    let leadership = campaign.await.unwrap().expect("a leadership");
+    let leadership = campaign.await.expect("it ends").expect("a leadership");
     scene.settle().await;
     (leadership, next)
 }
