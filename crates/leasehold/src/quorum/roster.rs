@@ -160,11 +160,22 @@ impl Roster {
     /// Takes in what a member says of itself, in answer to a question sent at `sent`.
     pub(crate) fn present(self: &Arc<Self>, member: usize, presence: Presence, sent: BootInstant) {
         let at = self.since(sent);
-        let (learned, steps) = {
+        let learned = {
             let mut state = self.state();
             state.strangers[member] = false;
             let learned = state.trust.present(member, presence, at);
             state.show_all(at.received);
+            learned
+        };
+        self.note(member, learned);
+        self.keep_cards();
+        self.learned.notify_waiters();
+    }
+
+    /// Starts what the cards lack.
+    fn keep_cards(self: &Arc<Self>) {
+        let steps = {
+            let mut state = self.state();
             let draw = &mut || Life::random(&*self.ambient.entropy);
             let mut steps = state.trust.card_steps(draw);
             let idle = !state.busy.contains(&true);
@@ -172,14 +183,12 @@ impl Roster {
                 let may = idle || !matches!(step, CardStep::Look(_));
                 may && !std::mem::replace(&mut state.busy[step.member()], true)
             });
-            (learned, steps)
+            steps
         };
-        self.note(member, learned);
         for step in steps {
             let roster = Arc::clone(self);
             background::spawn(async move { roster.carry_out(step).await });
         }
-        self.learned.notify_waiters();
     }
 
     /// Takes in what a member showed beside an answer to a request sent at `sent`.
@@ -250,8 +259,12 @@ impl Roster {
         self.state().busy[member] = false;
         match presence {
             Ok(presence) => self.present(member, presence, sent),
-            // The next answer of the member brings it up again.
-            Err(error) => tracing::debug!(member = %handle.id(), %error, "card not kept"),
+            Err(error) => {
+                tracing::debug!(member = %handle.id(), %error, "card not kept");
+                self.state().trust.missed(member);
+                // Other members may be evidence enough.
+                self.keep_cards();
+            }
         }
     }
 

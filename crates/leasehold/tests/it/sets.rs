@@ -288,3 +288,42 @@ async fn an_old_copy_of_a_member_brings_no_set_back_beside_another() {
         "{error}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_old_record_does_not_revive_its_quorum() {
+    let scene = Scene::quorum(3);
+    take(&scene.client, "x").await;
+    let copy = scene.stores[1].snapshot();
+    for store in &scene.stores {
+        store.forget_everything();
+    }
+    // A client with another list initializes its own quorum on two of the servers and a fourth.
+    let fourth = MemoryStore::member("m3", scene.ambient.clone());
+    let stores = [&scene.stores[1], &scene.stores[2], &fourth];
+    let members = stores.map(|store| FaultyMember::new(store.clone(), scene.ambient.clone()));
+    let theirs = quorum_of(&members, &scene.ambient);
+    theirs.init().await.unwrap();
+    let theirs = client(theirs, &scene.ambient);
+    let guard = theirs.lock("x").acquire().await.unwrap();
+
+    // Each client reaches only one of the two servers that contradict each other.
+    scene.stores[1].restart_from(&copy);
+    members[0].set(Fault::Unreachable);
+    scene.members[2].set(Fault::Unreachable);
+    let ours = client(scene.store(), &scene.ambient);
+    for _ in 0..2 {
+        let answer = ours.lock("x").try_acquire().await;
+        assert!(!matches!(answer, Ok(Some(_))), "their lock is held");
+        assert!(guard.is_valid(), "{:?}", guard.state());
+        scene.pass(WAIT).await;
+    }
+    let error = ours.lock("x").try_acquire().await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("m0: lost its data"), "{text}");
+    scene.members[2].set(Fault::None);
+    scene.pass(WAIT).await;
+    let error = ours.lock("x").try_acquire().await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("m2: belongs to another set"), "{text}");
+    assert!(guard.is_valid());
+}

@@ -249,12 +249,30 @@ async fn flushed_data_are_noticed_by_the_very_answer_that_lacks_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_lost_its_card_gets_one_though_another_is_down() {
+async fn empty_member_waits_until_a_silent_one_answers() {
     let scene = Scene::quorum(3);
+    scene.pass(WAIT).await;
     scene.members[2].set(Fault::Unreachable);
     scene.stores[1].restart(false);
-    let cold = client(scene.store(), &scene.ambient);
-    assert!(cold.lock("x").try_acquire().await.is_err());
+    let cold = scene.store();
+    let cold = client(cold, &scene.ambient);
+    for client in [&scene.client, &cold] {
+        for _ in 0..2 {
+            assert!(client.lock("x").try_acquire().await.is_err());
+            scene.pass(WAIT).await;
+        }
+        let error = client.lock("x").try_acquire().await.unwrap_err();
+        let text = error.to_string();
+        let reason = "m1: lost its data, and with it the record of this quorum: it gets a new one \
+                      when m2 answers, or by `leasehold members readmit m1`";
+        assert!(text.contains(reason), "{text}");
+    }
+    // It was only silent: nothing but its next answer says that it is back.
+    scene.members[2].set(Fault::None);
+    take(&scene.client, "x").await;
     scene.pass(WAIT).await;
-    take(&cold, "x").await;
+    scene.members[2].set(Fault::Unreachable);
+    for client in [&scene.client, &cold] {
+        drop(client.lock("x").wait(SECOND).acquire().await.unwrap());
+    }
 }

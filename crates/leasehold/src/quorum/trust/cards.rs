@@ -38,7 +38,9 @@ impl Trust {
             .all(|known| known.presence.card.is_none())
         {
             // It may be the second time: servers that were all flushed look the same.
-            return self.form(draw, |known| Some(remembered(known)));
+            let mut steps = self.form(draw, |known| Some(remembered(known)));
+            steps.retain(|step| !self.missed[step.member()]);
+            return steps;
         }
         let steps = (0..self.ids.len()).filter_map(|member| {
             let known = self.known[member].as_ref()?;
@@ -53,6 +55,7 @@ impl Trust {
                     .or_else(|| self.tell(member, known, card)),
             }
         });
+        let steps = steps.filter(|step| !self.missed[step.member()]);
         let (looks, mut steps): (Vec<_>, Vec<_>) =
             steps.partition(|step| matches!(step, CardStep::Look(_)));
         // One look at a time, and only where nothing is known for certain: each look makes the
@@ -131,50 +134,49 @@ impl Trust {
         Some(CardStep::Write(member, edit))
     }
 
-    /// The set is formed once all its members have its card: of two clients with different lists that
-    /// begin at once, each could otherwise win a majority of its own. Whoever sees that it was so
-    /// says it on the cards.
+    /// Confirms a card that says the quorum is still being formed: once all members have its card, or
+    /// once a majority has it confirmed. Otherwise two clients with different lists that write cards
+    /// at once could each win a majority of its own.
     fn complete(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
+        if card.is_formed() {
+            return None;
+        }
+        let latest = self.latest()?;
         let all = self.settled().count() == self.ids.len();
-        let known_as_formed = self.settled().map(|(_, card)| card.generation).max()?;
-        let generation = if all {
-            known_as_formed.max(1)
-        } else {
-            known_as_formed
-        };
+        if !all && !self.is_vouched_for(latest.max(1)) {
+            return self.refresh();
+        }
         let edit = CardEdit {
             expected: Some(card.mark()),
             set: card.set.clone(),
-            generation,
+            generation: latest.max(1),
             run: known.presence.run.clone(),
             durable: card.durable,
             life: card.life,
             age: None,
             seen: Vec::new(),
         };
-        (!card.is_formed() && generation > 0).then_some(CardStep::Write(member, edit))
+        Some(CardStep::Write(member, edit))
     }
 
-    /// A card for a member that lost its own, once a majority has answered, of which nobody
-    /// contradicts and somebody, asked since, still has a card of the set. (An old card that could
-    /// mislead a client of an old set is on nobody but a member that left without being told.)
+    /// A card for a member that lost its own. Either a majority of the members has the card of the
+    /// latest generation, or all members answered and none contradicts; in the second case the card
+    /// is confirmed later, by [`complete`](Self::complete). One old card is thus never enough: it may
+    /// have come back from a copy, while the others lost everything and belong to another quorum.
+    ///
+    /// Only answers of the last seconds are evidence. What the client remembers from before is not.
     fn restore(&self, member: usize, known: &Known, life: Life) -> Option<CardStep> {
-        let mut answered = 0;
-        for (other, known) in self.known.iter().enumerate() {
-            let Some(known) = known else { continue };
-            if self.misfit(other, known).is_some() {
-                return None;
-            }
-            answered += 1;
-        }
-        if answered < majority(self.ids.len()) {
+        let mut answered = self.answered();
+        if answered.any(|(other, known)| self.misfit(other, known).is_some()) {
             return None;
         }
-        let (young, old): (Vec<_>, Vec<_>) = self
-            .settled()
-            .partition(|(other, _)| self.is_younger(*other, known));
-        let Some(generation) = young.iter().map(|(_, card)| card.generation).max() else {
-            return old.first().map(|(other, _)| CardStep::Look(*other));
+        let latest = self.latest()?;
+        let generation = if self.is_vouched_for(latest) {
+            latest
+        } else if (0..self.ids.len()).all(|it| self.is_recent(it)) {
+            0
+        } else {
+            return self.refresh();
         };
         let edit = CardEdit {
             expected: None,
@@ -183,13 +185,56 @@ impl Trust {
             run: known.presence.run.clone(),
             durable: known.presence.durable,
             life,
-            age: Some(match generation {
+            age: Some(match latest {
                 0 => remembered(known),
                 _ => Duration::ZERO,
             }),
             seen: self.lives(),
         };
         Some(CardStep::Write(member, edit))
+    }
+
+    fn answered(&self) -> impl Iterator<Item = (usize, &Known)> {
+        let known = self.known.iter().enumerate();
+        known.filter_map(|(member, known)| Some((member, known.as_ref()?)))
+    }
+
+    /// Whether the member answered within [`RECENT`] of the latest answer of any.
+    fn is_recent(&self, member: usize) -> bool {
+        let latest = self.answered().map(|(_, known)| known.received).max();
+        let received = self.known[member].as_ref().map(|known| known.received);
+        received.is_some_and(|received| latest.is_some_and(|it| it.since(received) <= RECENT))
+    }
+
+    /// Asks a member again whose answer is too old to be evidence.
+    fn refresh(&self) -> Option<CardStep> {
+        let stale = |(it, _): &(usize, _)| !self.is_recent(*it) && !self.missed[*it];
+        self.answered()
+            .find(stale)
+            .map(|(it, _)| CardStep::Look(it))
+    }
+
+    fn latest(&self) -> Option<u64> {
+        self.settled().map(|(_, card)| card.generation).max()
+    }
+
+    /// Whether a majority said a short time ago that it has the card of this generation.
+    fn is_vouched_for(&self, generation: u64) -> bool {
+        let vouches = |(member, card): &(usize, &Card)| {
+            card.generation == generation && self.is_recent(*member)
+        };
+        self.settled().filter(vouches).count() >= majority(self.ids.len())
+    }
+
+    /// Which members do not answer though a member without a card needs their word, if any.
+    pub(super) fn missing_evidence(&self) -> Option<Vec<MemberId>> {
+        if self.is_unformed() || self.latest().is_some_and(|it| self.is_vouched_for(it)) {
+            return None;
+        }
+        let silent = |member: &usize| self.known[*member].is_none() || self.missed[*member];
+        let silent = (0..self.ids.len()).filter(silent);
+        let missing: Vec<_> = silent.map(|member| self.ids[member].clone()).collect();
+        (!missing.is_empty()).then_some(missing)
     }
 
     /// Lives of others that this member has not heard of.
@@ -230,6 +275,9 @@ impl Trust {
             .collect()
     }
 }
+
+/// How old an answer may be that is evidence for a card: long enough to ask all members once more.
+const RECENT: Duration = Duration::from_secs(10);
 
 /// How long a member without a card has surely remembered everything.
 fn remembered(known: &Known) -> Duration {

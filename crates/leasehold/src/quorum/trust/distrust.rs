@@ -42,6 +42,11 @@ pub(crate) enum Distrust {
         left: Duration,
         until: BootInstant,
     },
+    /// It lost its card, and gets a new one only once these members answered.
+    LostCard {
+        id: MemberId,
+        missing: Vec<MemberId>,
+    },
     /// Its clock does not go with the others, or did not go with ours.
     WrongClock {
         what: ClockFault,
@@ -126,12 +131,11 @@ impl fmt::Display for Distrust {
                 f.write_str("has no card yet: the set is being formed")
             }
             Self::NotFormed { missing } => {
-                let missing: Vec<_> = missing.iter().map(MemberId::as_str).collect();
                 write!(
                     f,
                     "has no card: the set is formed once all its members have answered, and {} did \
                      not",
-                    missing.join(", ")
+                    list(missing)
                 )
             }
             Self::OtherSet {
@@ -166,6 +170,12 @@ impl fmt::Display for Distrust {
                 "lost its data, joined or became durable {age:.0?} ago; for {left:.0?} more it cannot \
                  say that a result does not exist"
             ),
+            Self::LostCard { id, missing } => write!(
+                f,
+                "lost its data, and with it the record of this quorum: it gets a new one when {} \
+                 answers, or by `leasehold members readmit {id}`",
+                list(missing)
+            ),
             Self::WrongClock { what, .. } => match what {
                 ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
                 ClockFault::Apart(by) => {
@@ -175,4 +185,9 @@ impl fmt::Display for Distrust {
             Self::Changed => f.write_str("restarted or changed its card while it was asked"),
         }
     }
+}
+
+fn list(ids: &[MemberId]) -> String {
+    let ids: Vec<_> = ids.iter().map(MemberId::as_str).collect();
+    ids.join(", ")
 }

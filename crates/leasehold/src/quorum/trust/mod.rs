@@ -41,6 +41,8 @@ pub(crate) struct Trust {
     /// How often we were told anything.
     told: u64,
     incarnations: Vec<Option<Incarnation>>,
+    /// Whose card could not be read or written. Nothing is tried again before its next answer.
+    missed: Vec<bool>,
     lives: Lives,
     clocks: Clocks,
 }
@@ -62,8 +64,8 @@ pub(crate) struct Between {
 /// What is to be done after a sample was taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Learned {
-    /// The member must be asked anew: the answer came from other data than it told us of, or what
-    /// it told us is older than the longest lease.
+    /// The member must be asked anew: the answer came from other data than it told us of, what it told
+    /// us is older than the longest lease, or its card could not be read or written before.
     pub(crate) must_look: bool,
     /// We stood still for so long.
     pub(crate) stood_still: Option<Duration>,
@@ -77,6 +79,7 @@ impl Trust {
             standings: Vec::new(),
             told: 0,
             incarnations: vec![None; count],
+            missed: vec![false; count],
             lives: Lives::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
             set,
@@ -131,6 +134,7 @@ impl Trust {
             stood_still: self.read_clock(member, presence.clock, at),
         };
         self.incarnations[member] = Some(presence.incarnation());
+        self.missed[member] = false;
         self.told += 1;
         let known = Known {
             presence,
@@ -141,6 +145,12 @@ impl Trust {
         self.known[member] = Some(known);
         self.judge();
         learned
+    }
+
+    /// Takes note that the member's card could not be read or written.
+    pub(crate) fn missed(&mut self, member: usize) {
+        self.missed[member] = self.enforced;
+        self.judge();
     }
 
     /// Draws from what is known what follows for each member. It is asked for far more often than anything
@@ -158,7 +168,7 @@ impl Trust {
         let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
         // Durability and replicas change without a trace in any other answer.
         let is_due = self.enforced && !self.heard_since(member, at.received - self.set.max_ttl);
-        let must_look = is_other_data || is_due;
+        let must_look = is_other_data || is_due || self.missed[member];
         if !self.enforced {
             self.incarnations[member] = Some(sample.incarnation.clone());
         }
@@ -278,6 +288,13 @@ impl Trust {
                 .filter(|_| other != member && believed(other))
         });
         let (id, known) = (&self.ids[member], self.known[member].as_ref());
+        let lost = |known: &Known| known.presence.card.is_none();
+        if known.is_some_and(lost)
+            && let Some(missing) = self.missing_evidence()
+        {
+            let id = id.clone();
+            return Err(Distrust::LostCard { id, missing });
+        }
         let card = known.and_then(|known| known.presence.card.as_ref());
         if card.is_some_and(|card| self.is_rolled_back(member, card)) {
             let what = Forgetting::Restarted;

@@ -3,6 +3,7 @@
 mod clocks;
 mod memory;
 mod records;
+mod restoring;
 mod rollback;
 mod sets;
 
