@@ -89,6 +89,20 @@ pub(crate) enum MembersChange {
         #[arg(value_name = "ID|URL")]
         member: String,
     },
+
+    /// Give a server that lost its data a new record.
+    ///
+    /// Clients do this by themselves once a majority of the servers has the record of this quorum,
+    /// or once all servers answer. Use it if the other servers cannot come back. The server has no
+    /// vote for max_ttl and a second afterwards.
+    ///
+    /// Before you use it, make sure that no server that does not answer belongs to another quorum
+    /// by now. Otherwise two clients can hold the same lock.
+    Readmit {
+        /// The server that lost its data: its id, as `leasehold members` shows it, or its address.
+        #[arg(value_name = "ID|URL")]
+        member: String,
+    },
 }
 
 #[derive(Clone, Debug, Default, Args)]

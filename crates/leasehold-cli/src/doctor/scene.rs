@@ -116,6 +116,13 @@ impl Scene {
         }
     }
 
+    /// Whether the servers that answer are enough for a client to give one of them a new card.
+    pub(super) fn can_restore(&self) -> bool {
+        let has_card = |it: &&Server| it.card().is_some_and(|card| card.set == self.set);
+        let answer = self.servers.iter().all(|it| it.presence().is_some());
+        answer || self.servers.iter().filter(has_card).count() >= self.needed()
+    }
+
     /// How long a server does not count that may have forgotten locks.
     pub(super) fn penalty(&self) -> Duration {
         self.set.max_ttl + Duration::from_secs(1)

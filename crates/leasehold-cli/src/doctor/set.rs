@@ -239,7 +239,15 @@ fn card(scene: &Scene, place: usize) -> Option<Finding> {
             "card",
             "none, beside others that have one",
             "it lost its data, or was never in the set",
-            "nothing: the next client that takes a lock gives it one",
+            if scene.can_restore() {
+                "nothing: the next client that takes a lock gives it one".to_owned()
+            } else {
+                format!(
+                    "start the servers that do not answer; if they cannot come back: leasehold \
+                     members readmit {}",
+                    server.id
+                )
+            },
         )),
         (Some(card), true) if card.set == scene.set => {
             if let Some(claimed) = claimed(scene, place, card.generation) {

@@ -1,6 +1,6 @@
 use std::io;
 
-use leasehold::{MemberId, MemberSet};
+use leasehold::{MemberId, MemberSet, Quorum};
 use serde_json::json;
 
 use crate::args::{MembersArgs, MembersChange};
@@ -8,6 +8,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::output;
+use crate::set::readmit::readmit;
 use crate::set::{Servers, wait_after_change};
 use crate::shortage::whole_seconds;
 use crate::status::runtime;
@@ -20,8 +21,11 @@ pub(super) fn change(args: &MembersArgs, wish: &MembersChange) -> Result<ExitCod
     let urls = match wish {
         MembersChange::Add { url } => with(&servers, url)?,
         MembersChange::Remove { member } => {
-            without(&servers, member, &old.member_ids().collect::<Vec<_>>())?
+            let mut urls = servers.urls().to_vec();
+            urls.remove(place_of(&servers, member, &old)?);
+            urls
         }
+        MembersChange::Readmit { member } => return readmit(args, &servers, member, &old),
     };
     let new = servers.quorum(store_url::servers(&urls)?)?;
     runtime()?.block_on(new.succeed(&old))?;
@@ -40,30 +44,25 @@ fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
     Ok(urls)
 }
 
-/// The addresses but that of `member`, which is an id or an address.
-fn without(servers: &Servers, member: &str, ids: &[&MemberId]) -> Result<Vec<String>, Failure> {
+/// Which of the servers `member` is: an id or an address.
+pub(super) fn place_of(servers: &Servers, member: &str, quorum: &Quorum) -> Result<usize, Failure> {
     let id = if member.contains("://") {
         let named = store_url::servers(&[member.to_owned()])?;
         named.iter().map(|it| it.id().to_string()).collect()
     } else {
         member.to_owned()
     };
+    let ids: Vec<_> = quorum.member_ids().collect();
     let is_meant = |(url, it): (&String, &&MemberId)| url == member || it.as_str() == id;
-    let mut urls = servers.urls().to_vec();
-    match urls.iter().zip(ids).position(is_meant) {
-        Some(place) => {
-            urls.remove(place);
-            Ok(urls)
-        }
-        None => {
-            let ids: Vec<_> = ids.iter().map(|it| it.as_str()).collect();
-            Err(Failure::usage(format!(
-                "{:?} is no member of the set: it has {}",
-                without_login(&id),
-                ids.join(", ")
-            )))
-        }
-    }
+    let place = servers.urls().iter().zip(&ids).position(is_meant);
+    place.ok_or_else(|| {
+        let ids: Vec<_> = ids.iter().map(|it| it.as_str()).collect();
+        Failure::usage(format!(
+            "{:?} is no member of the set: it has {}",
+            without_login(&id),
+            ids.join(", ")
+        ))
+    })
 }
 
 fn print(json: bool, set: &MemberSet, urls: &[String]) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 mod change;
 mod init;
+mod readmit;
 mod show;
 mod standing;
 mod survey;

@@ -364,3 +364,50 @@ fn a_redis_set_that_was_never_formed_says_what_to_do() {
     );
     assert!(!sandbox.path("ran").exists());
 }
+
+#[test]
+fn lost_server_beside_a_dead_one_is_readmitted() {
+    let sandbox = Sandbox::new();
+    let mut servers = RedisSet::start(3);
+    let urls = servers.urls();
+    let call = |verb: &[&str], args: &[&str]| {
+        let args = [verb, &["--max-ttl", "5s"], args].concat();
+        run(&sandbox, &urls, &args)
+    };
+    let try_lock = || call(&["run"], &["-n", "--ttl", "5s", "x", "true"]);
+    assert_eq!(call(&["init"], &[]).code(), 0);
+    let (lost, dead) = (id(&servers[1]), id(&servers[2]));
+    servers[1].command(&["FLUSHALL"]);
+    servers[2].kill();
+
+    let way_out = format!("leasehold members readmit {lost}");
+    try_lock().fails(69, &[&way_out, &format!("when {dead} answers")]);
+    let shown = call(&["members"], &[]);
+    assert!(shown.stdout.contains(&way_out), "{shown:?}");
+    let found = call(&["doctor"], &[]);
+    assert!(found.stdout.contains(&way_out), "{found:?}");
+
+    call(&["members", "readmit"], &["other"]).fails(64, &["other", &lost]);
+    call(&["members", "readmit"], &[&urls[2]]).fails(69, &[&dead]);
+    let healthy = call(&["members", "readmit"], &[&urls[0]]);
+    assert_eq!(healthy.code(), 0, "{healthy:?}");
+    assert!(
+        healthy.stdout.contains("nothing was written"),
+        "{healthy:?}"
+    );
+    assert!(!has_card(&servers[1]));
+
+    let done = call(&["members", "readmit"], &[&lost]);
+    assert_eq!(done.code(), 0, "{done:?}");
+    let first = format!("{lost} has a new record of this quorum, and no vote for 6s\n");
+    assert!(done.stdout.starts_with(&first), "{done:?}");
+    assert!(done.stdout.contains(&format!("silent: {dead}")), "{done:?}");
+    let again = json(&call(&["members", "readmit", "--json"], &[&urls[1]]));
+    assert_eq!(
+        (&again["member"], &again["readmitted"]),
+        (&lost.into(), &false.into())
+    );
+    until("the readmitted server has a vote", || {
+        try_lock().code() == 0
+    });
+}

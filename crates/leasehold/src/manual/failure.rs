@@ -57,11 +57,17 @@
 //! first ones, and all count at once; without it the first client does, once all members have
 //! answered, and then they count after a minute, since they may all have been flushed.
 //!
+//! A member that lost its data gets a new record when a majority of the members has the record of
+//! this quorum, or when all members have answered and none contradicts. With three members, one empty
+//! and one down, it waits for the third: a single record may be an old one. If the third cannot come
+//! back, an operator decides with `leasehold members readmit`, or [`Quorum::readmit`].
+//!
 //! A lease that a restarted member forgot is put back there by the holder's keeper, beside a
 //! majority on which it still stands, once the member counts again: so one restart after the other
 //! does not wear a long-held lock down.
 //!
 //! [`Quorum::init`]: crate::Quorum::init
+//! [`Quorum::readmit`]: crate::Quorum::readmit
 //!
 //! # A holder that hangs
 //!

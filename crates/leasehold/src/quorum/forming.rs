@@ -53,7 +53,7 @@ pub(crate) async fn init(
 }
 
 /// Asks every member how it is, and lets `trust` know.
-async fn look(
+pub(super) async fn look(
     members: &[Arc<dyn Member>],
     trust: &mut Trust,
     ambient: &Ambient,
@@ -143,6 +143,6 @@ async fn write(
     join_all(writing).await.into_iter().collect()
 }
 
-fn named(member: &Arc<dyn Member>, error: Error) -> Error {
+pub(super) fn named(member: &Arc<dyn Member>, error: Error) -> Error {
     error.with_store(member.id().as_str())
 }

@@ -12,6 +12,7 @@ mod latest_owners;
 mod limit;
 mod link;
 mod oversight;
+mod readmission;
 mod records;
 mod reserving;
 mod roster;
@@ -184,6 +185,38 @@ impl Quorum {
             &self.settings.ambient,
         )
         .await
+    }
+
+    /// Gives a member that lost its data a new record of this quorum, on the word of an operator.
+    /// Returns whether a record was written: `false` if the member has one already.
+    ///
+    /// Clients do the same by themselves once a majority of the members has the record, or once all
+    /// members answer and none contradicts. This method needs a single member that answers and has
+    /// the record. Use it where the other members cannot come back. The new record begins with an
+    /// age of zero, so the member has no vote for the longest TTL and a second.
+    ///
+    /// The members that answer may be wrong: a record may have come back from an old copy, and the
+    /// silent members may belong to another quorum by now. Then two clients can hold the same lock.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if no member has this id, if a member that answers belongs to
+    /// another quorum or cannot be a member, or if none that answers has a record of this quorum.
+    /// [`ErrorKind::Unreachable`] if the member itself does not answer. Except after an answer that
+    /// was lost ([`Error::effect`]), nothing is written.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped midway, the member may have its record or not: call it again.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn readmit(&self, member: &MemberId) -> Result<bool, Error> {
+        let Settings {
+            members, ambient, ..
+        } = &self.settings;
+        readmission::readmit(members, self.roster.set(), member, ambient).await
     }
 
     /// The members' ids, in the order they were given.

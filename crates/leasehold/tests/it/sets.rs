@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Client, ErrorKind, LostReason, MemoryStore, Quorum};
+use leasehold::{Client, ErrorKind, LostReason, MemberId, MemoryStore, Quorum};
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
 use crate::scene::{Scene, WAIT, client, quorum_of, take};
@@ -326,4 +326,52 @@ async fn one_old_record_does_not_revive_its_quorum() {
     let text = error.to_string();
     assert!(text.contains("m2: belongs to another set"), "{text}");
     assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn readmitted_member_has_a_vote_after_the_wait() {
+    let scene = Scene::quorum(3);
+    scene.stores[1].forget_everything();
+    scene.members[2].set(Fault::Unreachable);
+    let id = |n: usize| MemberId::new(format!("m{n}"));
+    let quorum = scene.store();
+    assert!(!quorum.readmit(&id(0)).await.unwrap(), "it has a record");
+    let error = quorum.readmit(&id(2)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(quorum.readmit(&id(1)).await.unwrap());
+    assert!(!quorum.readmit(&id(1)).await.unwrap());
+
+    let client = client(scene.store(), &scene.ambient);
+    let error = client.lock("x").try_acquire().await.unwrap_err();
+    assert!(error.counts_again().is_some_and(|it| it <= WAIT), "{error}");
+    scene.pass(WAIT).await;
+    take(&client, "x").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn readmission_against_the_evidence_is_refused() {
+    let scene = Scene::quorum(3);
+    let id = |n: usize| MemberId::new(format!("m{n}"));
+    let refused = async |member: usize, reason: &str| {
+        let error = scene.store().readmit(&id(member)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(reason), "{text}");
+    };
+    refused(7, "m7 is not a member of this quorum").await;
+    for store in &scene.stores[1..] {
+        store.forget_everything();
+    }
+    let fourth = MemoryStore::member("m3", scene.ambient.clone());
+    let stores = [
+        &scene.stores[2],
+        &fourth,
+        &MemoryStore::member("m4", scene.ambient.clone()),
+    ];
+    let members = stores.map(|store| FaultyMember::new(store.clone(), scene.ambient.clone()));
+    quorum_of(&members, &scene.ambient).init().await.unwrap();
+    refused(1, "m2: belongs to another set").await;
+    scene.members[2].set(Fault::Unreachable);
+    scene.stores[0].forget_everything();
+    refused(1, "no member that answers has a record").await;
 }
