@@ -41,6 +41,14 @@
 //! restart, FLUSHALL, SWAPDB, or DEL of the card the next answer shows others. A card that makes no
 //! sense is an error that names the field; `DEL leasehold:card` is the remedy.
 //!
+//! The client asks for the run of the server once per connection, because a restart ends every
+//! connection. So give it the address of the server, or of a proxy that closes the client's
+//! connection when the server closes its own (HAProxy and stunnel in TCP mode, most load balancers).
+//! A proxy that speaks Redis and reconnects by itself hides a restart: a server that comes back with
+//! the card from an old RDB file and without newer locks then keeps its vote, and a lock can be granted
+//! twice. The client notices such a restart only when it asks the server how it is, as
+//! `leasehold members` and `Client::health` do; it then reports the proxy and reconnects.
+//!
 //! A member that restarts counts at once if it keeps all that it acknowledges: `appendonly yes`,
 //! `appendfsync always`, `no-appendfsync-on-rewrite no`. One that has a `maxmemory` and any
 //! `maxmemory-policy` but `noeviction` may throw locks away, and is unfit.

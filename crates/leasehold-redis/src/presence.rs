@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Error, Presence, RunId};
+use leasehold::{Error, ErrorKind, Presence, RunId};
 
 use crate::attempt::garbled;
 use crate::card::{self, MARK};
@@ -33,9 +33,27 @@ pub(crate) async fn presence(link: &Link, asked: BootInstant) -> Result<Presence
             let unanswered = Unanswered::on(link);
             let answers = link.exchange(&questions()).await?;
             unanswered.answered();
-            read(&answers, link.user())
+            let presence = read(&answers, link.user())?;
+            check_run(link, &presence.run)?;
+            Ok(presence)
         }
     }
+}
+
+/// A connection ends with the run of its server, so that every answer on it is of that run. Behind a
+/// proxy that reconnects by itself it does not: then it is given up, and the next one learns the run.
+fn check_run(link: &Link, run: &RunId) -> Result<(), Error> {
+    if run == link.run_id() {
+        return Ok(());
+    }
+    link.abort();
+    let text = format!(
+        "the server restarted (run {run}, before {}) and the connection to it stayed open: a proxy \
+         in between reconnects by itself; use the address of the server, or a proxy that closes \
+         the client's connection when the server closes its own",
+        link.run_id()
+    );
+    Err(Error::new(ErrorKind::Unreachable, text))
 }
 
 /// Reads the answers to [`questions`], as far as they are INFO.
@@ -104,8 +122,6 @@ fn is_unset(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use leasehold::ErrorKind;
-
     use super::*;
 
     const INFO: &str = "redis_version:7.0.15\r\nrun_id:abc\r\nuptime_in_seconds:7\r\n\

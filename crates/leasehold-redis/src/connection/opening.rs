@@ -58,7 +58,7 @@ impl Entrance {
 
 /// What a server said about itself when a connection to it was opened.
 pub(super) struct Opening {
-    /// Drawn anew each time the server starts; a connection never outlives it.
+    /// Drawn anew each time the server starts. A direct connection never outlives it.
     pub(super) run: RunId,
     /// Whether SET may say NX and GET at once.
     pub(super) set_nx_get: bool,

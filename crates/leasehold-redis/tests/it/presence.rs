@@ -7,7 +7,8 @@ use leasehold::{ErrorKind, Member, Presence};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{eventually, member};
+use crate::proxy::reconnecting_proxy;
+use crate::support::{claim, eventually, granted, member};
 
 async fn presence(store: &RedisMember) -> Presence {
     store.presence().await.unwrap()
@@ -35,6 +36,23 @@ async fn a_fresh_server_tells_its_run_its_time_and_its_age() {
     server.restart();
     let second = eventually("the server is back", async || store.presence().await.ok()).await;
     assert_ne!(second.run, first.run);
+}
+
+#[tokio::test]
+async fn restart_behind_a_reconnecting_proxy_is_noticed() {
+    let mut server = RedisServer::start();
+    let (port, mut opened) = reconnecting_proxy(server.port()).await;
+    let store = RedisMember::new(format!("redis://127.0.0.1:{port}")).unwrap();
+    let first = presence(&store).await;
+    server.restart();
+    opened.wait_for(|count| *count == 2).await.unwrap();
+    let error = store.presence().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(error.to_string().contains("a proxy"), "{error}");
+    let second = presence(&store).await;
+    assert_ne!(second.run, first.run);
+    let sample = granted(&store, &claim("x")).await.sample.unwrap();
+    assert_eq!(sample.incarnation, second.incarnation());
 }
 
 #[tokio::test]

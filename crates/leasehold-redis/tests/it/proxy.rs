@@ -39,6 +39,42 @@ pub(crate) async fn proxy(port: u16, rewrite: Rewrite) -> u16 {
     own
 }
 
+/// Listens on a free port and passes everything on to `port`. When the server ends a connection, the
+/// proxy opens another one to it and the client notices nothing. Also returns how many it has opened.
+/// Lives as long as the test's runtime.
+pub(crate) async fn reconnecting_proxy(port: u16) -> (u16, watch::Receiver<usize>) {
+    let (opened, count) = watch::channel(0);
+    let opened = Arc::new(opened);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    background::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let opened = Arc::clone(&opened);
+            background::spawn(async move {
+                loop {
+                    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+                    let Ok(mut server) = connected else {
+                        tokio::task::yield_now().await;
+                        continue;
+                    };
+                    opened.send_modify(|count| *count += 1);
+                    let (mut from_client, mut to_client) = client.split();
+                    let (mut from_server, mut to_server) = server.split();
+                    tokio::select! {
+                        ended = tokio::io::copy(&mut from_client, &mut to_server) => {
+                            if ended.is_ok() {
+                                return;
+                            }
+                        }
+                        _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+                    }
+                }
+            });
+        }
+    });
+    (own, count)
+}
+
 /// What went through a proxy, by turns: each what a client said before the server answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns(Arc<Mutex<Heard>>);
