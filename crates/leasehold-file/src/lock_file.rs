@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::Mode;
+use leasehold::background::Process;
 use nix::libc;
 
 use crate::range_lock;
@@ -17,7 +18,7 @@ pub(crate) struct LockFile {
     freed: AtomicBool,
     /// Somebody else may have the descriptor too, so that closing ours is not the last close.
     is_shared_out: AtomicBool,
-    holder: u32,
+    holder: Process,
 }
 
 /// What trying to lock an open file led to.
@@ -87,7 +88,7 @@ pub(crate) fn lock(file: File, path: &Path, mode: Mode) -> io::Result<Locking> {
         path: path.to_owned(),
         freed: AtomicBool::new(false),
         is_shared_out: AtomicBool::new(false),
-        holder: std::process::id(),
+        holder: Process::current(),
     };
     Ok(if won.is_under_its_name()? {
         Locking::Won(won)
@@ -120,7 +121,7 @@ impl LockFile {
     /// inherited the descriptor, and would keep the lock. In such a child it does nothing, for the
     /// lock is still the parent's.
     pub(crate) fn free(&self) {
-        if std::process::id() != self.holder || self.freed.swap(true, Ordering::AcqRel) {
+        if !self.holder.is_current() || self.freed.swap(true, Ordering::AcqRel) {
             return;
         }
         // Neither can fail on a valid descriptor, and closing it frees the lock all the same.

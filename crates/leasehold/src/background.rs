@@ -1,6 +1,7 @@
 //! The only file that starts threads and tasks.
 
 use std::future::Future;
+use std::os::unix::fs::MetadataExt as _;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
@@ -55,13 +56,40 @@ pub async fn blocking<T: Send + 'static>(
     })
 }
 
+/// The process that a value belongs to. A forked child has a copy of the value, and is another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pid: u32,
+    /// Only for the first process of a PID namespace: its child can be the first of another one, and
+    /// then both are pid 1. `None` as well where `/proc` does not tell.
+    namespace: Option<(u64, u64)>,
+}
+
+impl Process {
+    /// Returns the calling process.
+    pub fn current() -> Self {
+        let pid = std::process::id();
+        let namespace = || std::fs::metadata("/proc/self/ns/pid").ok();
+        let namespace = (pid == 1).then(namespace).flatten();
+        Self {
+            pid,
+            namespace: namespace.map(|it| (it.dev(), it.ino())),
+        }
+    }
+
+    /// Returns whether this is the calling process. One system call, except for pid 1.
+    pub fn is_current(&self) -> bool {
+        self.pid == std::process::id() && (self.pid != 1 || *self == Self::current())
+    }
+}
+
 /// A thread of its own, for what is not driven by a client's and must not depend on the runtime of
 /// the caller. Ends with this handle; what still runs on it then is broken off.
 #[derive(Debug)]
 pub struct Thread {
     /// `None` only while it is being dropped.
     background: Option<Background>,
-    pid: u32,
+    process: Process,
 }
 
 impl Thread {
@@ -73,7 +101,7 @@ impl Thread {
     pub fn start() -> Result<Self, Error> {
         Ok(Self {
             background: Some(Background::start()?),
-            pid: std::process::id(),
+            process: Process::current(),
         })
     }
 
@@ -98,7 +126,7 @@ impl Thread {
     }
 
     fn is_forked(&self) -> bool {
-        std::process::id() != self.pid
+        !self.process.is_current()
     }
 }
 

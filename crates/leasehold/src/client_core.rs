@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use crate::attempt::Release;
-use crate::background::{Background, Outcome};
+use crate::background::{Background, Outcome, Process};
 use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
@@ -24,6 +24,7 @@ pub(crate) struct ClientCore {
     /// `None` only while it is being dropped.
     engine: Option<Result<Engine, Error>>,
     tenures: AtomicU64,
+    process: Process,
 }
 
 /// The thread, and the way to the keeper that runs on it.
@@ -50,6 +51,7 @@ impl ClientCore {
             context: Arc::new(context),
             engine: Some(engine),
             tenures: AtomicU64::new(0),
+            process: Process::current(),
         }
     }
 
@@ -58,7 +60,7 @@ impl ClientCore {
     }
 
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.context.info.pid
+        !self.process.is_current()
     }
 
     fn engine(&self) -> Result<&Engine, Error> {

@@ -4,6 +4,7 @@
     reason = "fork itself; the child only uses the library and leaves"
 )]
 
+use std::process::Command;
 use std::time::Duration;
 
 use leasehold::background::Thread;
@@ -40,29 +41,76 @@ fn in_the_child(client: Client, guard: leasehold::Guard, thread: Thread) -> i32 
 
 #[test]
 fn a_forked_child_holds_and_frees_nothing() {
+    fork_a_holder(|| ());
+}
+
+fn fork_a_holder(before_fork: impl FnOnce()) {
     let client = Client::new(MemoryStore::new());
-    let guard = pollster::block_on(client.lock("x").acquire()).unwrap();
-    let thread = Thread::start().unwrap();
+    let guard = pollster::block_on(client.lock("x").acquire()).expect("a grant");
+    let thread = Thread::start().expect("a thread");
+    before_fork();
     // SAFETY: the child uses its copy of the memory, which no other thread of it can change, and
     // leaves by _exit.
-    match unsafe { fork() }.unwrap() {
+    match unsafe { fork() }.expect("a child") {
         ForkResult::Child => {
             let code = in_the_child(client, guard, thread);
             // SAFETY: ends the child without running the test harness's own end.
             unsafe { nix::libc::_exit(code) }
         }
         ForkResult::Parent { child } => {
-            let status = waitpid(child, None).unwrap();
+            let status = waitpid(child, None).expect("an answer");
             assert_eq!(
                 status,
                 WaitStatus::Exited(child, 0),
                 "the number of what went wrong"
             );
             assert!(guard.is_valid(), "the child's drop freed nothing");
-            let held = pollster::block_on(client.lock("x").try_acquire()).unwrap();
+            let held = pollster::block_on(client.lock("x").try_acquire()).expect("an answer");
             assert!(held.is_none());
-            assert_eq!(pollster::block_on(thread.run(async { 7 })).unwrap(), 7);
-            pollster::block_on(guard.release()).unwrap();
+            assert_eq!(
+                pollster::block_on(thread.run(async { 7 })).expect("an answer"),
+                7
+            );
+            pollster::block_on(guard.release()).expect("an answer");
         }
     }
+}
+
+/// The parent is the first process of its PID namespace, the child that of another one: both are pid 1.
+#[test]
+#[ignore = "needs a PID namespace: `child_that_is_pid_1_too_is_forked` runs it"] // tidy: it is run
+fn inner() {
+    assert_eq!(std::process::id(), 1);
+    // The thread can start no other threads afterwards.
+    fork_a_holder(|| {
+        // SAFETY: a system call that concerns only the children of this thread.
+        let unshared = unsafe { nix::libc::unshare(nix::libc::CLONE_NEWPID) };
+        nix::errno::Errno::result(unshared).unwrap();
+    });
+}
+
+#[test]
+fn child_that_is_pid_1_too_is_forked() {
+    let in_namespace = |flags: &[&str], program: &str, args: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare
+            .args(flags)
+            .args(["--pid", "--fork", "--kill-child"]);
+        unshare.arg(program).args(args).output()
+    };
+    let is_possible = |flags: &&&[&str]| {
+        let tried = in_namespace(flags, "true", &[]);
+        tried.is_ok_and(|output| output.status.success())
+    };
+    // Without a user namespace it takes root.
+    let ways: [&[&str]; 2] = [&["--user", "--map-root-user"], &[]];
+    let Some(flags) = ways.iter().find(is_possible) else {
+        eprintln!("NOT TESTED: this system allows no PID namespace (unshare --user --pid)");
+        return;
+    };
+    let tests = std::env::current_exe().unwrap();
+    let args = ["--exact", "inner", "--ignored", "--nocapture"];
+    let output = in_namespace(flags, tests.to_str().unwrap(), &args).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
 }
