@@ -231,9 +231,15 @@ impl Clock for SystemClock {
     }
 
     fn stood_still(&self, span: Duration) {
-        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        STOOD_STILL.fetch_add(nanos, Ordering::AcqRel);
+        move_ahead(&STOOD_STILL, span);
     }
+}
+
+fn move_ahead(total: &AtomicU64, span: Duration) {
+    let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let add = |total: u64| Some(total.saturating_add(nanos));
+    // It cannot fail, since `add` always has a value.
+    let _ = total.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
 }
 
 fn read(clock: nix::time::ClockId) -> Duration {
@@ -260,6 +266,13 @@ mod tests {
             wall.since(wall.after(Duration::from_secs(1))),
             Duration::ZERO
         );
+    }
+
+    #[test]
+    fn an_endless_standstill_never_turns_the_clock_back() {
+        let total = AtomicU64::new(7);
+        move_ahead(&total, Duration::MAX);
+        assert_eq!(total.load(Ordering::Acquire), u64::MAX);
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Clocks {
 impl Reading {
     /// How far the member's clock is ahead of ours at the least, and at the most: microseconds.
     fn bounds(&self) -> (i64, i64) {
-        let clock = self.clock.as_micros() as i64;
+        let clock = signed(self.clock.as_micros());
         let least = clock.saturating_sub(boot_micros(self.received));
         let most = clock.saturating_sub(boot_micros(self.sent));
         (least, most)
@@ -198,9 +198,9 @@ impl Reading {
     fn gap(&self, other: &Self) -> Skew {
         let ((least, most), (other_least, other_most)) = (self.bounds(), other.bounds());
         Skew(if least > other_most {
-            least - other_most
+            least.saturating_sub(other_most)
         } else if most < other_least {
-            most - other_least
+            most.saturating_sub(other_least)
         } else {
             0
         })
@@ -209,14 +209,15 @@ impl Reading {
 
 /// By how much the clock moved more (or less) between two readings than ours can have.
 fn step(last: Reading, reading: Reading) -> Option<Skew> {
-    let moved = reading.clock.as_micros() as i64 - last.clock.as_micros() as i64;
+    // Neither is negative, so the difference cannot overflow.
+    let moved = signed(reading.clock.as_micros()) - signed(last.clock.as_micros());
     let least = micros_between(last.received, reading.sent);
     let most = micros_between(last.sent, reading.received);
     let slack = most / 100 + SLACK_MICROS;
     if moved > most + slack {
-        Some(Skew(moved - most))
+        Some(Skew(moved.saturating_sub(most)))
     } else if moved < least - slack {
-        Some(Skew(moved - least))
+        Some(Skew(moved.saturating_sub(least)))
     } else {
         None
     }
@@ -227,7 +228,12 @@ fn micros_between(from: BootInstant, to: BootInstant) -> i64 {
 }
 
 fn boot_micros(instant: BootInstant) -> i64 {
-    (instant.as_nanos() / 1_000) as i64
+    signed(instant.as_nanos() / 1_000)
+}
+
+/// A server may show any number as its clock. One that is too large is the largest there is.
+fn signed(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
 fn micros(span: Duration) -> u64 {
@@ -239,3 +245,60 @@ const SLACK_MICROS: i64 = 5_000;
 
 /// Steps noticed within this span may have one cause.
 const TOGETHER: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a real server shows, in microseconds since 1970.
+    const NOW: u64 = 1_763_637_400_000_000;
+
+    const EXTREMES: [u64; 7] = [
+        0,
+        1,
+        i64::MAX as u64 - 1,
+        i64::MAX as u64,
+        i64::MAX as u64 + 1,
+        u64::MAX - 1,
+        u64::MAX,
+    ];
+
+    fn reading(clock: u64, at: BootInstant) -> Reading {
+        Reading {
+            clock: WallTime::from_micros(clock),
+            sent: at,
+            received: at,
+        }
+    }
+
+    #[test]
+    fn impossible_clock_readings_distrust_only_their_server() {
+        for (first, second) in EXTREMES.iter().flat_map(|a| EXTREMES.map(|b| (*a, b))) {
+            let tolerance = Duration::from_millis(250);
+            let mut clocks = Clocks::new(3, tolerance, Duration::from_secs(60));
+            let mut now = BootInstant::from_nanos(3_600_000_000_000);
+            for wrong in [first, second] {
+                for (member, clock) in [NOW, wrong, NOW].into_iter().enumerate() {
+                    assert_eq!(clocks.read(member, reading(clock, now)), None);
+                }
+            }
+            now = now + Duration::from_millis(1);
+            let trusted = [0, 1, 2].map(|member| clocks.verdict(member, now).is_ok());
+            assert_eq!(trusted, [true, false, true], "{first}, then {second}");
+        }
+    }
+
+    #[test]
+    fn clocks_at_both_ends_are_compared_without_overflow() {
+        for clocks in EXTREMES.map(|a| EXTREMES.map(|b| EXTREMES.map(|c| [a, b, c]))) {
+            for shown in clocks.as_flattened() {
+                let mut clocks = Clocks::new(3, Duration::ZERO, Duration::MAX);
+                for at in [0, u64::MAX] {
+                    for (member, clock) in shown.iter().enumerate() {
+                        clocks.read(member, reading(*clock, BootInstant::from_nanos(at)));
+                    }
+                }
+            }
+        }
+    }
+}

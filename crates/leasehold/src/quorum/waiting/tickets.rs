@@ -51,7 +51,8 @@ impl Tickets {
         let mut clocks: Vec<u64> = fresh.map(|reading| reading.clock_at(now)).collect();
         clocks.sort_unstable();
         let median = *clocks.get(clocks.len().checked_sub(1)? / 2)?;
-        self.last = WallTime::from_micros(median.max(self.last.as_micros() + 1));
+        let next = self.last.as_micros().saturating_add(1);
+        self.last = WallTime::from_micros(median.max(next));
         Some(Ticket {
             since: self.last,
             waiter,
@@ -99,6 +100,14 @@ mod tests {
         assert_eq!(drawn(&mut tickets, 100), Some(50_000));
         tickets.read(0, WallTime::from_micros(40_000), at(101), at(101));
         assert_eq!(drawn(&mut tickets, 101), Some(50_001));
+    }
+
+    #[test]
+    fn tickets_stop_at_the_largest_clock_reading() {
+        let mut tickets = Tickets::new(1);
+        tickets.read(0, WallTime::from_micros(u64::MAX), at(100), at(100));
+        assert_eq!(drawn(&mut tickets, 100), Some(u64::MAX));
+        assert_eq!(drawn(&mut tickets, 101), Some(u64::MAX));
     }
 
     #[test]
