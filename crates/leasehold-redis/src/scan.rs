@@ -15,6 +15,9 @@ const SCAN_STEP: u64 = 512;
 /// How many locks are asked about in one write.
 const AT_ONCE: usize = 64;
 
+/// How many values one reply has. The keys may be the user's data, and a long reply is not read.
+const VALUES_AT_ONCE: usize = 16;
+
 /// At most so many of those who share one of many locks are shown: all who can have permits.
 const SHOWN_MAX: u64 = 128;
 
@@ -204,26 +207,27 @@ async fn held(
     keys: &[Answer],
 ) -> Result<Vec<(Key, LockValue)>, Error> {
     let keys: Vec<&str> = keys.iter().filter_map(Answer::as_text).collect();
-    if keys.is_empty() {
-        return Ok(Vec::new());
+    let values_of = |keys: &[&str]| keys.iter().fold(Command::new("MGET"), Command::arg);
+    let questions = keys.chunks(VALUES_AT_ONCE).map(values_of).collect();
+    let answers = ask(link, questions, |_| false).await?;
+    let mut held = Vec::new();
+    for (keys, answer) in keys.chunks(VALUES_AT_ONCE).zip(&answers) {
+        let values = answer.as_list().ok_or_else(|| garbled("MGET"))?;
+        let locks = keys.iter().zip(values).filter_map(|(key, value)| {
+            let Answer::Text(value) = value else {
+                return None;
+            };
+            let value = LockValue::read(value);
+            let is_record = is_foreign(value) && key.starts_with("leasehold:");
+            if is_record || matches!(value, LockValue::Reserved(..)) {
+                return None;
+            }
+            let name = key.strip_prefix(key_prefix)?;
+            Some((Key::new(name).ok()?, value))
+        });
+        held.extend(locks);
     }
-    let question = keys.iter().fold(Command::new("MGET"), Command::arg);
-    let answers = ask(link, vec![question], |_| false).await?;
-    let values = answers.first().and_then(Answer::as_list);
-    let values = values.ok_or_else(|| garbled("MGET"))?;
-    let held = keys.iter().zip(values).filter_map(|(key, value)| {
-        let Answer::Text(value) = value else {
-            return None;
-        };
-        let value = LockValue::read(value);
-        let is_record = is_foreign(value) && key.starts_with("leasehold:");
-        if is_record || matches!(value, LockValue::Reserved(..)) {
-            return None;
-        }
-        let name = key.strip_prefix(key_prefix)?;
-        Some((Key::new(name).ok()?, value))
-    });
-    Ok(held.collect())
+    Ok(held)
 }
 
 /// `text` as a glob pattern that matches itself alone.

@@ -98,6 +98,19 @@ async fn exactly_our_held_keys_with_the_prefix_are_listed() {
 }
 
 #[tokio::test]
+async fn large_values_of_others_do_not_stop_a_listing() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    granted(&store, &claim("deploy")).await;
+    // Together more than one reply may have.
+    for number in 0..40 {
+        let name = format!("cache {number}");
+        server.command(&["SETRANGE", &name, "499999", "x"]);
+    }
+    assert_eq!(store.list("", 100).await.unwrap(), [key("deploy")]);
+}
+
+#[tokio::test]
 async fn a_thousand_keys_of_one_prefix_are_listed_once_each() {
     let server = RedisServer::start();
     let store = RedisMember::new(format!("{}?prefix=app:", server.url())).unwrap();
