@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::failure;
 use super::listener::Listener;
 use super::outbox::{Awaited, Outbox, Replies, Request};
-use super::reply::{self, Reply, Unread};
+use super::reply::{self, REPLY_MAX, Reply, Scan, Unread};
 use super::socket::Stream;
 
 /// Reads and writes for a connection, until it breaks: what many requests want sent goes out in one
@@ -29,6 +29,8 @@ pub(super) struct Driver {
     /// Bytes that were read, and room for more behind them.
     received: Vec<u8>,
     length: usize,
+    /// Follows the first reply in `received` while the rest of it has not come.
+    scan: Option<Scan>,
 }
 
 /// How much is read at once. More comes only where a single reply is longer.
@@ -51,6 +53,7 @@ impl Driver {
             unshown: Vec::new(),
             received: vec![0; ROOM],
             length: 0,
+            scan: None,
         }
     }
 
@@ -82,17 +85,13 @@ impl Driver {
 
     fn read_replies(&mut self) -> Result<(), Error> {
         let mut start = 0;
-        loop {
-            match reply::read(&self.received[start..self.length]) {
-                Ok((reply, length)) => {
-                    start += length;
-                    self.take(reply)?;
-                }
-                Err(Unread::Incomplete) => break,
-                Err(Unread::Malformed) => return Err(failure::garbled()),
-            }
+        while let Some((reply, length)) = self.next_reply(start).map_err(failure::unread)? {
+            start += length;
+            self.take(reply)?;
         }
-        self.received.copy_within(start..self.length, 0);
+        if start > 0 {
+            self.received.copy_within(start..self.length, 0);
+        }
         self.length -= start;
         if self.length == self.received.len() {
             self.received.resize(2 * self.length, 0);
@@ -100,6 +99,26 @@ impl Driver {
             self.received = vec![0; ROOM];
         }
         Ok(())
+    }
+
+    /// The reply that begins at `start`, and its length; `None` if the rest of it has not come.
+    fn next_reply(&mut self, start: usize) -> Result<Option<(Reply, usize)>, Unread> {
+        let bytes = &self.received[start..self.length];
+        let is_whole = match &mut self.scan {
+            Some(scan) => scan.is_whole(bytes)?,
+            None => !bytes.is_empty(),
+        };
+        if is_whole {
+            self.scan = None;
+            match reply::read(bytes) {
+                Err(Unread::Incomplete) => self.scan = Some(Scan::default()),
+                read => return read.map(Some),
+            }
+        }
+        match bytes.len() {
+            0..=REPLY_MAX => Ok(None),
+            more => Err(Unread::TooLong(more)),
+        }
     }
 
     fn take(&mut self, reply: Reply) -> Result<(), Error> {

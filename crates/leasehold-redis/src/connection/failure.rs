@@ -3,6 +3,7 @@ use std::io;
 use leasehold::{Error, ErrorKind};
 
 use super::answer::Refusal;
+use super::reply::{REPLY_MAX, Unread};
 
 /// What a user must be allowed for something, as `ACL SETUSER` says it.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +113,18 @@ pub(super) fn broken(error: &io::Error) -> Error {
 /// The server ended the connection, or we did.
 pub(super) fn closed() -> Error {
     broken(&io::ErrorKind::BrokenPipe.into())
+}
+
+/// Why the bytes of a server are not read on.
+pub(super) fn unread(unread: Unread) -> Error {
+    let Unread::TooLong(length) = unread else {
+        return garbled();
+    };
+    let message = format!(
+        "the reply has at least {length} bytes, and the limit is {REPLY_MAX} bytes; is it a Redis \
+         server, or does a key with the name of a lock hold other data?"
+    );
+    Error::new(ErrorKind::Garbled, message)
 }
 
 pub(super) fn garbled() -> Error {

@@ -19,13 +19,21 @@ pub(super) enum Unread {
     Incomplete,
     /// It is not of the protocol.
     Malformed,
+    /// It has at least this many bytes, more than [`REPLY_MAX`].
+    TooLong(usize),
 }
 
-/// Longest line, deepest nesting and longest text that are believed: none of our commands is
-/// answered with more.
+/// Longest line, deepest nesting and longest reply that are believed: none of our commands is
+/// answered with more. The largest are records, of 1 MiB, and pages of keys.
 const LINE_MAX: usize = 64 * 1024;
 const DEPTH_MAX: usize = 16;
-const LENGTH_MAX: usize = 512 * 1024 * 1024;
+pub(super) const REPLY_MAX: usize = 8 * 1024 * 1024;
+
+/// The shortest item has a kind and the end of a line.
+const ITEM_MIN: usize = 3;
+
+/// Room for the items of most replies. A server may announce any number, and send none.
+const USUAL_ITEMS: usize = 64;
 
 /// Reads the first reply in `bytes`, and says how long it is.
 pub(super) fn read(bytes: &[u8]) -> Result<(Reply, usize), Unread> {
@@ -45,7 +53,7 @@ impl<'a> Reader<'a> {
             return self.answer(0).map(Reply::Answer);
         }
         self.at += 1;
-        let count = self.length()?.ok_or(Unread::Malformed)?;
+        let count = self.count()?.ok_or(Unread::Malformed)?;
         let parts = self.items(count, 1)?;
         // What confirms a subscription comes as a push, and answers a command all the same.
         Ok(match parts.first().and_then(Answer::as_text) {
@@ -67,7 +75,7 @@ impl<'a> Reader<'a> {
                 b"OK" => Answer::Done,
                 line => text(line),
             }),
-            b'*' | b'~' => match self.length()? {
+            b'*' | b'~' => match self.count()? {
                 Some(count) => Ok(Answer::List(self.items(count, depth + 1)?)),
                 None => Ok(Answer::Nil),
             },
@@ -82,11 +90,11 @@ impl<'a> Reader<'a> {
                 Ok(text(blob.get(4..).ok_or(Unread::Malformed)?))
             }
             b'%' => {
-                let pairs = self.length()?.ok_or(Unread::Malformed)?;
+                let pairs = self.count()?.ok_or(Unread::Malformed)?;
                 Ok(Answer::List(self.items(2 * pairs, depth + 1)?))
             }
             b'|' => {
-                let pairs = self.length()?.ok_or(Unread::Malformed)?;
+                let pairs = self.count()?.ok_or(Unread::Malformed)?;
                 self.items(2 * pairs, depth + 1)?;
                 self.answer(depth + 1)
             }
@@ -96,12 +104,26 @@ impl<'a> Reader<'a> {
     }
 
     fn items(&mut self, count: usize, depth: usize) -> Result<Vec<Answer>, Unread> {
-        // What is announced need not come: each item is at least three bytes long.
-        let mut items = Vec::with_capacity(count.min(self.bytes.len() / 3));
+        self.fits(count * ITEM_MIN)?;
+        let mut items = Vec::with_capacity(count.min(USUAL_ITEMS));
         for _ in 0..count {
             items.push(self.answer(depth)?);
         }
         Ok(items)
+    }
+
+    /// Passes over an item, but for the items in it: how many these are.
+    fn skip(&mut self) -> Result<usize, Unread> {
+        let kind = *self.bytes.get(self.at).ok_or(Unread::Incomplete)?;
+        self.at += 1;
+        match kind {
+            b'$' | b'!' | b'=' => self.blob().map(|_| 0),
+            b'*' | b'~' | b'>' => Ok(self.count()?.unwrap_or(0)),
+            b'%' => Ok(2 * self.count()?.unwrap_or(0)),
+            // They stand in front of an item.
+            b'|' => Ok(2 * self.count()?.unwrap_or(0) + 1),
+            _ => self.line().map(|_| 0),
+        }
     }
 
     /// A text with its length in front; nothing where that is negative.
@@ -109,6 +131,7 @@ impl<'a> Reader<'a> {
         let Some(length) = self.length()? else {
             return Ok(None);
         };
+        self.fits(length)?;
         let rest = &self.bytes[self.at..];
         let (blob, end) = (rest.get(..length), rest.get(length..length + 2));
         let (Some(blob), Some(end)) = (blob, end) else {
@@ -126,10 +149,21 @@ impl<'a> Reader<'a> {
         if line == b"-1" {
             return Ok(None);
         }
-        let length = number(line)?;
-        match length {
-            0..=LENGTH_MAX => Ok(Some(length)),
-            _ => Err(Unread::Malformed),
+        number(line).map(Some)
+    }
+
+    /// How many items, or pairs of them, follow.
+    fn count(&mut self) -> Result<Option<usize>, Unread> {
+        let count = self.length()?;
+        // Twice as many are counted without overflow from here on.
+        self.fits(count.unwrap_or(0))?;
+        Ok(count)
+    }
+
+    fn fits(&self, length: usize) -> Result<(), Unread> {
+        match self.at.saturating_add(length) {
+            0..=REPLY_MAX => Ok(()),
+            more => Err(Unread::TooLong(more)),
         }
     }
 
@@ -144,6 +178,45 @@ impl<'a> Reader<'a> {
             None if rest.len() < LINE_MAX => Err(Unread::Incomplete),
             _ => Err(Unread::Malformed),
         }
+    }
+}
+
+/// Follows a reply that comes in pieces to its end, without reading any piece twice.
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// How many bytes of the reply are known to be whole items.
+    at: usize,
+    /// How many items are still to come.
+    left: usize,
+    /// How many bytes were here when the scan stopped: every item ends with a line feed behind them.
+    searched: usize,
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self {
+            at: 0,
+            left: 1,
+            searched: 0,
+        }
+    }
+}
+
+impl Scan {
+    /// Whether `bytes` has the whole reply. They are those of the last call, and more behind them.
+    pub(super) fn is_whole(&mut self, bytes: &[u8]) -> Result<bool, Unread> {
+        let is_news = bytes[self.searched..].contains(&b'\n');
+        self.searched = bytes.len();
+        while is_news && self.left > 0 {
+            let mut reader = Reader { bytes, at: self.at };
+            match reader.skip() {
+                Ok(inside) => self.left = self.left - 1 + inside,
+                Err(Unread::Incomplete) => break,
+                Err(unread) => return Err(unread),
+            }
+            self.at = reader.at;
+        }
+        Ok(self.left == 0)
     }
 }
 
@@ -231,6 +304,29 @@ mod tests {
     }
 
     #[test]
+    fn pieces_are_followed_to_the_end_of_a_reply() {
+        for said in [
+            "+OK\r\n",
+            "*3\r\n$5\r\nhello\r\n%1\r\n+a\r\n:1\r\n-ERR no\r\n",
+            "|1\r\n+ttl\r\n:3\r\n*2\r\n*-1\r\n$-1\r\n",
+            ">2\r\n$4\r\n\r\n\r\n\r\n=5\r\ntxt:a\r\n",
+            "*0\r\n",
+        ] {
+            let mut scan = Scan::default();
+            for end in 0..said.len() {
+                assert_eq!(
+                    scan.is_whole(&said.as_bytes()[..end]),
+                    Ok(false),
+                    "{said:?}"
+                );
+            }
+            let more = format!("{said}:7\r\n");
+            assert_eq!(scan.is_whole(more.as_bytes()), Ok(true), "{said:?}");
+            assert_eq!(scan.at, said.len(), "{said:?}");
+        }
+    }
+
+    #[test]
     fn what_is_not_of_the_protocol_is_refused() {
         let deep = "*1\r\n".repeat(DEPTH_MAX + 2);
         let long = format!("+{}", "x".repeat(LINE_MAX));
@@ -239,7 +335,7 @@ mod tests {
             "$3\r\nabcde",
             "$-2\r\n",
             "*-1x\r\n",
-            "$600000000\r\n",
+            "$99999999999999999999\r\n",
             ":seven\r\n",
             "+a\n",
             "%-1\r\n",

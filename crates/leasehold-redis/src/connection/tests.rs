@@ -1,5 +1,6 @@
 //! What becomes of requests on a connection, down to what stands in which order on the wire.
 
+mod hostile;
 mod joining;
 
 use std::pin::{Pin, pin};

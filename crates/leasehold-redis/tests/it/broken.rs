@@ -10,7 +10,7 @@ use leasehold::{Claim, Effect, ErrorKind, Member, Release, Renewal, Store};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
-use crate::proxy::{End, SlowNetwork, parrot};
+use crate::proxy::{End, SlowNetwork, endless, parrot};
 use crate::support::{
     claim, connections, eventually, freed, granted, held, member, next, refused, released, shared,
     unread, value,
@@ -249,4 +249,23 @@ async fn garbage_is_named_as_such() {
         let error = refused(&store, &claim("deploy")).await;
         assert_eq!(error.kind(), ErrorKind::Garbled, "{answer:?}: {error}");
     }
+}
+
+#[tokio::test]
+async fn endless_reply_costs_only_its_own_connection() {
+    let server = RedisServer::start();
+    let other = member(&server);
+    let mine = claim("deploy");
+    let lease = [held(&mine, &granted(&other, &mine).await)];
+    let (port, ended) = endless().await;
+    let store = RedisMember::new(format!("redis://127.0.0.1:{port}")).unwrap();
+    let error = refused(&store, &claim("deploy")).await;
+    assert_eq!(error.kind(), ErrorKind::Garbled, "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("127.0.0.1:{port}: ")), "{text}");
+    assert!(text.contains("the limit is 8388608 bytes"), "{text}");
+    let end = SystemClock.now() + LIMIT;
+    within(&SystemClock, end, ended).await.unwrap().unwrap();
+    let answers = other.renew(&lease).await;
+    assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
 }

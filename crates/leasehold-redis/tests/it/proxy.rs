@@ -173,6 +173,24 @@ pub(crate) async fn parrot(answer: &'static [u8]) -> u16 {
     own
 }
 
+/// Listens on a free port and begins a reply that never ends. The second part resolves once the
+/// client has closed the connection.
+pub(crate) async fn endless() -> (u16, impl Future<Output = Option<()>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    background::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let items = "+item\r\n".repeat(1_000);
+        let mut sent = client.write_all(b"*2796202\r\n").await;
+        while sent.is_ok() {
+            sent = client.write_all(items.as_bytes()).await;
+        }
+        let _ = sender.send(());
+    });
+    (own, async { ended.await.ok() })
+}
+
 /// How a connection ended: in order, all data delivered, or thrown away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
