@@ -11,6 +11,7 @@ pub mod telemetry;
 
 mod faulty;
 mod fuse;
+mod signals;
 mod terminal;
 mod virtual_time;
 
@@ -18,6 +19,7 @@ mod worker;
 
 pub use faulty::{Call, Fault, FaultyMember};
 pub use fuse::Fuse;
+pub use signals::reset_ignored_signals;
 pub use terminal::{start_on_terminal, written_on};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 

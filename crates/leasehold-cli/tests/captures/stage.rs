@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use leasehold_testkit::reset_ignored_signals;
 use leasehold_testkit::servers::until;
 use tempfile::TempDir;
 
@@ -17,6 +18,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(store: String) -> Self {
+        reset_ignored_signals();
         let folder = TempDir::with_prefix("leasehold-captures-").unwrap();
         let stage = Self { folder, store };
         let script = stage.path("deploy.sh");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use leasehold_testkit::reset_ignored_signals;
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -20,6 +21,7 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
+        reset_ignored_signals();
         Self {
             dir: TempDir::with_prefix("leasehold-cli-").unwrap(),
             started: AtomicU32::new(0),

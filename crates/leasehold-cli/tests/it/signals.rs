@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
@@ -93,7 +95,7 @@ fn a_stopped_command_of_a_killed_wrapper_is_ended_too() {
 #[test]
 fn what_was_ignored_stays_ignored() {
     let sandbox = Sandbox::new();
-    let mut command = std::process::Command::new("sh");
+    let mut command = Command::new("sh");
     sandbox.furnish(&mut command);
     command.env("LEASEHOLD_STORE", sandbox.store());
     let script = "trap '' HUP; exec \"$LEASEHOLD\" run x -- sh -c \
@@ -108,6 +110,36 @@ fn what_was_ignored_stays_ignored() {
     assert!(state(command).is_some());
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(run.wait().code(), 0);
+}
+
+#[test]
+fn command_inherits_the_signals_that_are_ignored() {
+    let sandbox = Sandbox::new();
+    let mut shell = Command::new("sh");
+    sandbox.furnish(&mut shell);
+    shell.env("LEASEHOLD_STORE", sandbox.store());
+    let script = "trap '' HUP INT QUIT; exec \"$LEASEHOLD\" run x -- grep SigIgn /proc/self/status";
+    shell.args(["-c", script]);
+    let ended = sandbox.spawn(shell).wait();
+    let mask = ended.stdout.trim_end().strip_prefix("SigIgn:\t");
+    let mask = u64::from_str_radix(mask.unwrap(), 16).unwrap();
+    // Signals 1 to 3, which nohup ignores, and a shell for a script's background jobs.
+    assert_eq!(mask & 0b111, 0b111, "{ended:?}");
+}
+
+#[test]
+fn tests_pass_where_signals_are_ignored() {
+    let sandbox = Sandbox::new();
+    let mut shell = Command::new("sh");
+    sandbox.furnish(&mut shell);
+    let script = "trap '' HUP INT QUIT TERM USR1; exec \"$0\" --exact \"$1\"";
+    let test = "signals::signals_are_passed_on_to_the_command";
+    shell
+        .args(["-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .arg(test);
+    let ended = sandbox.spawn(shell).wait();
+    assert!(ended.stdout.contains("1 passed"), "{ended:?}");
 }
 
 #[test]
