@@ -7,6 +7,8 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
+use crate::failure::Failure;
+
 /// Everything a guardian answers for: the process group that CMD leads, and whatever descends from
 /// the guardian.
 ///
@@ -94,6 +96,36 @@ impl Family {
         }
         Ok(())
     }
+}
+
+/// Refuses a `/proc` in which this process would not find its descendants: after the loss of a lock
+/// they would run on.
+pub(super) fn require_own_proc() -> Result<(), Failure> {
+    let own = Pid::this();
+    let text = match fs::read_to_string("/proc/self/status") {
+        Ok(status) => match foreign_pid(&status, own) {
+            None => return Ok(()),
+            Some(shown) => format!(
+                "/proc belongs to another PID namespace (its self is {shown}, this process is {own})"
+            ),
+        },
+        Err(error) => format!("/proc does not show this process ({error})"),
+    };
+    Err(Failure::of_start(&format_args!(
+        "{text}, so the descendants of the command could not be found and ended; mount the proc file \
+         system of this namespace, for example with unshare --mount-proc"
+    )))
+}
+
+/// The id that `status`, of `/proc/self`, gives to the process that is `own` to itself; `None` if both
+/// mean the same namespace. Then `NSpid` has no further ids, of namespaces below.
+fn foreign_pid(status: &str, own: Pid) -> Option<&str> {
+    let ids_of = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    // Kernels without PID namespaces have one line only.
+    let mut ids = ids_of("NSpid:").or(ids_of("Pid:"))?.split_whitespace();
+    let shown = ids.next()?;
+    let is_own = ids.next().is_none() && shown == own.to_string();
+    (!is_own).then_some(shown)
 }
 
 fn has_children() -> io::Result<bool> {
@@ -233,6 +265,23 @@ mod tests {
                 .unwrap()
                 .iter()
                 .any(|process| process.pid == own.pid)
+        );
+    }
+
+    #[test]
+    fn foreign_proc_is_told_by_its_ids() {
+        let own = Pid::from_raw(7);
+        assert_eq!(foreign_pid("Name:\tx\nPid:\t7\nNSpid:\t7\n", own), None);
+        assert_eq!(foreign_pid("Pid:\t7\n", own), None);
+        assert_eq!(
+            foreign_pid("Pid:\t4711\nNSpid:\t4711\t7\n", own),
+            Some("4711")
+        );
+        let alike = "Pid:\t7\nNSpid:\t7\t7\n";
+        assert_eq!(
+            foreign_pid(alike, own),
+            Some("7"),
+            "ids may be equal by chance"
         );
     }
 

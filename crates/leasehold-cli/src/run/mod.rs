@@ -30,6 +30,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::run::candidate::Candidate;
+use crate::run::descendants::require_own_proc;
 use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
@@ -42,6 +43,7 @@ use crate::status::runtime;
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let wish = args.wish();
     let work = args.work(&wish)?;
+    require_own_proc()?;
     let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
@@ -67,6 +69,7 @@ pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failu
     args.check_value()?;
     let wish = args.wish();
     let work = args.work(&wish)?;
+    require_own_proc()?;
     let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

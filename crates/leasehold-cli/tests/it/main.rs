@@ -20,6 +20,7 @@ mod hold;
 mod inspect;
 mod messages;
 mod min_hold;
+mod namespaces;
 mod nested;
 mod nesting;
 mod nobody;

@@ -18,6 +18,7 @@ use crate::message::Message;
 use crate::once_answer::OnceAnswer;
 use crate::once_args::{Failed, OnceArgs};
 use crate::output::{self, Output};
+use crate::run::descendants::require_own_proc;
 use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::signals::Signals;
@@ -34,6 +35,7 @@ pub(super) use capture::Pipes;
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
     let wish = args.wish();
     let work = args.work(&wish)?;
+    require_own_proc()?;
     let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
     let runtime = runtime()?;
     let end = runtime.block_on(async {
