@@ -4,12 +4,11 @@ use std::sync::OnceLock;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Lets the programs that this process starts begin with the default action for each signal, also
-/// where this process itself began with some of them ignored: under `nohup`, or as a background job of
-/// a script.
+/// Resets ignored signals to their default action for all programs that this process starts.
 ///
-/// A program inherits a signal that is ignored, and gets the default for one that is caught. So this
-/// catches what is ignored, and does nothing about it: here, it has no effect before and afterwards.
+/// Signals are ignored under `nohup` and in a background job of a script. A started program inherits
+/// an ignored signal, and gets the default action for a caught one. So this function catches the
+/// ignored signals with a handler that does nothing: for this process they remain without effect.
 ///
 /// # Panics
 ///

@@ -121,7 +121,7 @@ pub(super) fn require_own_proc() -> Result<(), Failure> {
 /// mean the same namespace. Then `NSpid` has no further ids, of namespaces below.
 fn foreign_pid(status: &str, own: Pid) -> Option<&str> {
     let ids_of = |name| status.lines().find_map(|line| line.strip_prefix(name));
-    // Kernels without PID namespaces have one line only.
+    // A kernel without PID namespaces writes the second line only.
     let mut ids = ids_of("NSpid:").or(ids_of("Pid:"))?.split_whitespace();
     let shown = ids.next()?;
     let is_own = ids.next().is_none() && shown == own.to_string();

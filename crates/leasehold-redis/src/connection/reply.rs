@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
             b'$' | b'!' | b'=' => self.blob().map(|_| 0),
             b'*' | b'~' | b'>' => Ok(self.count()?.unwrap_or(0)),
             b'%' => Ok(2 * self.count()?.unwrap_or(0)),
-            // They stand in front of an item.
+            // An attribute comes before its item.
             b'|' => Ok(2 * self.count()?.unwrap_or(0) + 1),
             _ => self.line().map(|_| 0),
         }

@@ -36,8 +36,8 @@ fn reply_in_small_pieces_takes_linear_work() {
     );
 }
 
-/// Has the server begin its reply with `start`, then send `piece` until the connection ends: the error
-/// of the request, and how many bytes the server sent.
+/// Begins a reply with `start`, then sends `piece` until the connection ends. Returns the error of the
+/// request and the number of bytes sent.
 fn cut_after(start: &str, piece: &str) -> (Error, usize) {
     let mut wire = Wire::new(64 * 1024);
     let outbox = Arc::clone(&wire.outbox);
