@@ -1,6 +1,7 @@
 //! `leasehold run NAME -- CMD`: run a command under a lock, and end it in time if the lock is lost.
 //!
 //! The only crate that prints, reads the environment, decides exit codes and knows all stores.
+#![cfg_attr(fuzzing, no_main, allow(dead_code))]
 
 mod args;
 mod bench;
@@ -18,6 +19,8 @@ mod exit_code;
 mod failure;
 mod fence;
 mod fence_args;
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod hold;
 mod hold_args;
 mod holder_text;
@@ -55,6 +58,9 @@ use output::Output;
 use run::guardian::guard;
 use run::guardian_args::GuardianArgs;
 use verb::Verb;
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::config(bytes));
 
 fn main() -> process::ExitCode {
     if let Some(guardian) = GuardianArgs::of_this_process() {

@@ -221,7 +221,7 @@ fn file_options(url: &str) -> Result<(PathBuf, FileStoreOptions), Failure> {
     Ok((path, FileStore::options().unsafe_fs(unsafe_fs)))
 }
 
-fn file_path(url: &str) -> Result<(PathBuf, bool), Failure> {
+pub(crate) fn file_path(url: &str) -> Result<(PathBuf, bool), Failure> {
     let refuse = |rule: &str| {
         Failure::usage(format!(
             "store URL {url:?}: {rule}; expected file:///folder or file:///folder?unsafe_fs=1"

@@ -95,6 +95,9 @@ mod examine;
 mod failure;
 mod file_name;
 mod file_system;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod header;
 mod held_lock;
 mod holder_record;

@@ -91,11 +91,7 @@ pub(crate) async fn last_break(
         Some(Answer::Refused(_)) => None,
         _ => return Err(garbled("HGETALL")),
     };
-    let pairs = found.into_iter().flat_map(|found| found.chunks_exact(2));
-    let fields: HashMap<&str, &str> = pairs
-        .filter_map(|pair| Some((pair[0].as_text()?, pair[1].as_text()?)))
-        .collect();
-    let record = read(&fields);
+    let record = found.and_then(|found| read(&by_name(found)));
     let is_there = found.is_none_or(|found| !found.is_empty());
     if record.is_none() && is_there {
         tracing::warn!(%key, "the record of how the lock was broken makes no sense");
@@ -103,7 +99,14 @@ pub(crate) async fn last_break(
     Ok(record)
 }
 
-fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
+pub(crate) fn by_name(found: &[Answer]) -> HashMap<&str, &str> {
+    let pairs = found.chunks_exact(2);
+    pairs
+        .filter_map(|pair| Some((pair[0].as_text()?, pair[1].as_text()?)))
+        .collect()
+}
+
+pub(crate) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
     let number = |name: &str| fields.get(name)?.parse::<u64>().ok();
     let text = |name: &str| fields.get(name).map(|text| (*text).to_owned());
     let by = ClientInfo::new(

@@ -124,6 +124,9 @@ mod examine;
 mod fenced_redis;
 mod foreign;
 mod forget;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hand_on;
 mod hint;
 mod lease;

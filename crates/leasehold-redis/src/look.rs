@@ -219,7 +219,7 @@ async fn clients(
     Ok(named.collect())
 }
 
-fn read_client(id: ClientId, answer: &Answer) -> Option<ClientInfo> {
+pub(crate) fn read_client(id: ClientId, answer: &Answer) -> Option<ClientInfo> {
     let fields = answer.as_list()?;
     let field = |name: &str| {
         let mut pairs = fields.chunks_exact(2);

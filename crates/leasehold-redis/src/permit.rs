@@ -49,7 +49,7 @@ pub(crate) fn with_free(
     Ok(busy)
 }
 
-fn read_free(listed: Option<&Answer>, permits: Permits) -> Option<Slots> {
+pub(crate) fn read_free(listed: Option<&Answer>, permits: Permits) -> Option<Slots> {
     let slots = listed?.as_list()?.iter();
     let slots = slots.map(|slot| {
         let number = u32::try_from(slot.as_integer()?).ok()?;

@@ -77,7 +77,7 @@ async fn run<T>(
     })
 }
 
-fn read_reading(answer: &Answer) -> Result<Reading, Error> {
+pub(crate) fn read_reading(answer: &Answer) -> Result<Reading, Error> {
     let written = match answer.as_list() {
         Some([]) => None,
         Some([Answer::Text(stamp), Answer::Text(bytes), left]) => {

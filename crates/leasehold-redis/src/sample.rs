@@ -51,7 +51,7 @@ fn sample(link: &Link, clock: WallTime, mark: &Answer) -> Sample {
     }
 }
 
-fn read_mark(text: &str) -> Option<Mark> {
+pub(crate) fn read_mark(text: &str) -> Option<Mark> {
     let (life, generation) = text.split_once('.')?;
     let mark = Mark::of(Life::parse(life)?, generation.parse().ok()?);
     (mark.as_str() == text).then_some(mark)

@@ -11,6 +11,7 @@ pub mod telemetry;
 
 mod faulty;
 mod fuse;
+mod seeds;
 mod signals;
 mod terminal;
 mod virtual_time;
@@ -19,6 +20,7 @@ mod worker;
 
 pub use faulty::{Call, Fault, FaultyMember};
 pub use fuse::Fuse;
+pub use seeds::feed_seeds;
 pub use signals::reset_ignored_signals;
 pub use terminal::{start_on_terminal, written_on};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};

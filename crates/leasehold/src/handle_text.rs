@@ -83,7 +83,7 @@ impl FromStr for Handle {
 }
 
 /// Reads a record whose checksum is right.
-fn read(record: &[u8]) -> Option<Handle> {
+pub(crate) fn read(record: &[u8]) -> Option<Handle> {
     let (mode, record) = record.split_first()?;
     let mode = match *mode {
         EXCLUSIVE => Mode::Exclusive,

@@ -72,6 +72,9 @@ pub mod ambient;
 pub mod background;
 pub mod blocking;
 pub mod clock;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod manual;
 pub mod telemetry;
 

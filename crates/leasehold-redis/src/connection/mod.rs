@@ -7,6 +7,8 @@ mod command;
 mod connector;
 mod driver;
 mod failure;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod info;
 mod introductions;
 mod joining;

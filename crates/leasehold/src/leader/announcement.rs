@@ -12,7 +12,7 @@ use crate::owner::Owner;
 /// for nobody but the one who holds the lock by that attempt. A record without any content is what is left
 /// by a leader that resigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Announcement {
+pub(crate) struct Announcement {
     pub(super) owner: Owner,
     pub(super) since: WallTime,
     pub(super) value: String,
@@ -27,7 +27,7 @@ impl Announcement {
     /// # Errors
     ///
     /// [`ErrorKind::Corrupt`] if no leader wrote it: it is damaged, or of another recipe or version.
-    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<Self>, Error> {
         if bytes.is_empty() {
             return Ok(None);
         }

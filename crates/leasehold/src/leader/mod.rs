@@ -11,6 +11,8 @@ mod leader_watch;
 mod leadership;
 mod news;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use announcement::Announcement;
 pub use leader_change::{Leader, LeaderChange};
 pub use leader_election::Election;
 pub use leader_watch::LeaderWatch;

@@ -52,6 +52,13 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     Ok(stage.leave(end?))
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_stored(bytes: &[u8]) {
+    if let Ok(stored) = Stored::decode(bytes) {
+        assert_eq!(stored.encode(), bytes);
+    }
+}
+
 /// One call of the request.
 struct Call<'a> {
     args: &'a OnceArgs,

@@ -1,0 +1,24 @@
+//! What the fuzz target calls; `fuzz/README.md` says how to run it.
+
+use std::path::Path;
+
+use crate::run::once::read_stored;
+use crate::{args, config_file, store_url};
+
+/// The configuration file, the addresses and spans in it, and what `once` stores.
+pub(crate) fn config(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Err(failure) = config_file::parse(&text, Path::new("leasehold.toml")) {
+        let _ = failure.to_string();
+    }
+    let _ = (store_url::file_path(&text), args::span(&text));
+    read_stored(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn settings_of_any_bytes_are_read_safely() {
+        leasehold_testkit::feed_seeds("config", 2_000, super::config);
+    }
+}
