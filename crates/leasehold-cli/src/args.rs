@@ -2,27 +2,55 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::help;
 use crate::message::Message;
 use crate::output::Output;
 use crate::verb::Verb;
 
-/// Locks for many machines: run a command under a lease, and end it in time if the lease is lost.
+/// Run a command under a lock that spans machines.
+///
+/// Locks are leases: the command is ended in time if its lease is lost.
 #[derive(Debug, Parser)]
 #[command(
     name = "leasehold",
     version,
     help_expected = true,
     subcommand_required = true,
-    arg_required_else_help = true,
-    after_help = postscript(),
+    arg_required_else_help = true
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
+
+    /// Use colours: auto, always or never.
+    ///
+    /// `auto` uses them on a terminal, unless NO_COLOR is set.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t = ColourChoice::Auto,
+        hide_possible_values = true
+    )]
+    pub(crate) color: ColourChoice,
+}
+
+/// When the program uses colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColourChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
 }
 
 #[derive(Debug, Args)]
@@ -30,14 +58,13 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object on stdout. Its `version` is 1 as long as no field of these changes its
-    /// meaning or goes; others may come.
+    /// Print one JSON object on stdout.
     ///
-    /// `lock`, `store`; `held`, whether anything keeps others out; `permits` with `total` and `held`;
-    /// `holders`, each with `mode`, `permits`, `owner`, `host`, `pid`, `program`, `since` (when that program
-    /// began), `fence`, `remaining_ms` and `broken`; `waiters`, as `leasehold waiters` shows them; `broken`, how the
-    /// lock was broken last, with `fence`, `owner`, `now`, `at`, `user`, `host`, `pid`, `program` and
-    /// `reason`. What is not known is null.
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `held`, whether the lock
+    /// is held; `permits` with `total` and `held`; `holders`, each with `mode`, `permits`, `owner`, `host`,
+    /// `pid`, `program`, `since` (the start of that program), `fence`, `remaining_ms` and `broken`; `waiters`, as in
+    /// `leasehold waiters`; `broken`, the last break of the lock, with `fence`, `owner`, `now`, `at`, `user`,
+    /// `host`, `pid`, `program` and `reason`. Unknown values are null.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -68,24 +95,26 @@ pub(crate) struct MembersArgs {
     pub(crate) json: bool,
 }
 
-/// What changes a set, by one server at a time.
+/// Changes the members of a quorum, one server at a time.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MembersChange {
-    /// Take one more server into the set.
+    /// Add one server to the quorum.
     ///
-    /// --store names the set as it is. Every server must answer. From then on clients with the old
-    /// list are refused, and what they hold is lost at its deadline.
+    /// --store names the current servers. All of them, and the new one, must answer. Clients with the old
+    /// list are refused afterwards: they lose the locks they hold, and `run` ends their commands. Change the
+    /// configuration of all clients at the same time, best while no lock is held (`leasehold ls`).
     Add {
-        /// The address of the server that joins.
+        /// The URL of the new server.
         url: String,
     },
 
-    /// Let one server go from the set; it may be dead.
+    /// Remove one server from the quorum, even if it is dead.
     ///
-    /// --store names the set as it is. Every server that stays must answer. From then on clients
-    /// with the old list are refused, and what they hold is lost at its deadline.
+    /// --store names the current servers. All that remain must answer. Clients with the old list are refused
+    /// afterwards: they lose the locks they hold, and `run` ends their commands. Change the configuration of all
+    /// clients at the same time, best while no lock is held (`leasehold ls`).
     Remove {
-        /// The server that leaves: its id, as `leasehold members` shows it, or its address.
+        /// The server: its id as in `leasehold members`, or its URL.
         #[arg(value_name = "ID|URL")]
         member: String,
     },
@@ -105,35 +134,60 @@ pub(crate) enum MembersChange {
     },
 }
 
+/// The title above these options in help.
+const STORE_OPTIONS: &str = "Store options";
+
+/// Which store to use. Part of most subcommands.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StoreArgs {
-    /// Where the lock lives: redis://…, rediss://…, unix://… or file:///folder. Several Redis
-    /// addresses, separated by commas, form a quorum. [default: LEASEHOLD_STORE, else
-    /// leasehold.toml in the configuration folder, else files on this machine].
+    /// Use this store: one URL, or several for a quorum.
+    ///
+    /// A URL is redis://…, rediss://… (TLS), unix://… (a socket) or file:///folder. Several Redis URLs,
+    /// separated by commas, form a quorum. Default: LEASEHOLD_STORE, then leasehold.toml in the
+    /// configuration folder, then files of this machine and user.
     #[arg(
         long,
         global = true,
+        help_heading = STORE_OPTIONS,
         value_name = "URL,URL,…",
         conflicts_with = "local"
     )]
     pub(crate) store: Option<String>,
 
-    /// Use the files of this machine and user, whatever is configured.
-    #[arg(long, global = true)]
+    /// Use the files of this machine and user.
+    ///
+    /// Ignores every configured store.
+    #[arg(long, global = true, help_heading = STORE_OPTIONS)]
     pub(crate) local: bool,
 
-    /// The longest TTL of any lock on a set of servers, the same for all its clients: so long, and
-    /// a second, a server does not count after it may have forgotten locks [default: 60s].
-    #[arg(long, global = true, value_name = "SPAN", value_parser = span, conflicts_with = "local")]
+    /// Set the longest TTL in the quorum [default: 60s].
+    ///
+    /// All clients of a quorum must use the same value. A server that may have forgotten locks has no
+    /// vote for this time and a second.
+    #[arg(long, global = true, help_heading = STORE_OPTIONS, value_name = "SPAN", value_parser = span, conflicts_with = "local")]
     pub(crate) max_ttl: Option<Duration>,
 
-    /// By how much the clocks of the servers of a set may differ, the same for all its clients; a
-    /// TTL is at least ten times as long [default: 250ms].
-    #[arg(long, global = true, value_name = "SPAN", value_parser = span, conflicts_with = "local")]
+    /// Set the tolerated clock difference [default: 250ms].
+    ///
+    /// The clocks of the servers of a quorum may differ by at most this much. All clients must use the
+    /// same value. A TTL must be at least ten times as long.
+    #[arg(long, global = true, help_heading = STORE_OPTIONS, value_name = "SPAN", value_parser = span, conflicts_with = "local")]
     pub(crate) clock_tolerance: Option<Duration>,
 }
 
-/// Shows what clap made of arguments that name no work: help or version on stdout, or the mistake.
+/// The program with all subcommands and the whole text of their help.
+pub(crate) fn program() -> Command {
+    help::with_sections(Cli::command(), &[])
+}
+
+/// Parses the arguments of this process.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let mut program = program();
+    let matches = program.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
+}
+
+/// Prints what clap answers in place of a subcommand: help or version on stdout, or an error on stderr.
 pub(crate) fn explain(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && asks_for_json(std::env::args_os()) {
         let text = error.render().to_string();
@@ -145,7 +199,7 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
     }
     match error.print() {
         _ if error.use_stderr() => ExitCode::USAGE,
-        // A reader that has gone, as `head` does, saw what it wanted.
+        // A reader that has gone, such as `head`, has seen what it wanted.
         Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::of_stdout(&failed);
             Output::new(false).say(&Message::Error(&failure));
@@ -155,33 +209,19 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Whether `--json` stands among the program's own arguments, as far as that can be told of
-/// arguments that make no sense.
+/// Whether `--json` is among the arguments of the program itself. A guess, because the arguments could
+/// not be parsed.
 fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
     args.take_while(|arg| arg != "--")
         .any(|arg| arg == "--json")
 }
 
-/// What stands below the options in help and manual.
-pub(crate) fn postscript() -> String {
-    format!("{ENVIRONMENT}\n{}", ExitCode::table())
-}
-
-const ENVIRONMENT: &str = "\
-Environment:
-  LEASEHOLD_STORE            where the lock lives, as --store says it
-  LEASEHOLD_MAX_TTL          as --max-ttl
-  LEASEHOLD_CLOCK_TOLERANCE  as --clock-tolerance
-  LEASEHOLD_REQUIRE_STORE    1: an error where no store is configured
-  LEASEHOLD_HANDLE           renew, release: the handle
-  LEASEHOLD_CONFIG           the configuration file, in place of leasehold.toml in
-                             $XDG_CONFIG_HOME/leasehold and /etc/leasehold
-";
-
-/// A span as people write it: `30s`, `1m30s`, `500ms`.
+/// Parses a duration as people write it: `30s`, `1m30s`, `500ms`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && text != "0" {
-        return Err(format!("a span needs a unit: write {text}s for seconds"));
+        return Err(format!(
+            "a duration needs a unit; write {text}s for seconds"
+        ));
     }
     humantime::parse_duration(text).map_err(|error| error.to_string())
 }
@@ -189,10 +229,29 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_definitions_are_consistent() {
-        Cli::command().debug_assert();
+        program().debug_assert();
+    }
+
+    fn assert_short(command: &Command) {
+        let name = command.get_name();
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                help.chars().count() <= 60,
+                "{name} {}: {help}",
+                arg.get_id()
+            );
+        }
+        for inner in command.get_subcommands() {
+            assert_short(inner);
+        }
+    }
+
+    #[test]
+    fn first_lines_have_at_most_sixty_characters() {
+        assert_short(&program());
     }
 }

@@ -9,25 +9,29 @@ pub(crate) struct BreakArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// The fence of the lease to break, as `leasehold status` shows it. So nobody is hit who took the
-    /// lock meanwhile. Without it nothing is done, and the holder is shown.
+    /// Break the lease with this fence, as in `leasehold status`.
+    ///
+    /// A later holder has another fence, and is not hit by mistake. Without --fence nothing is broken,
+    /// and the holder is shown.
     #[arg(long, value_name = "N", value_parser = fence, allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
 
-    /// Free the lock at once. The holder may go on until its next renewal, beside the next one: only a
-    /// check of fences protects then.
+    /// Release the lock at once.
+    ///
+    /// The old holder may work until its next renewal, at the same time as the next holder. Only a check
+    /// of fences protects against that.
     #[arg(long)]
     pub(crate) now: bool,
 
-    /// Why, for whoever reads the record: one line of at most 512 bytes.
+    /// Record a reason: one line of at most 512 bytes.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub(crate) reason: Option<String>,
 
-    /// Print one JSON object on stdout. Its `version` is 1 as long as no field of these changes its
-    /// meaning or goes; others may come.
+    /// Print one JSON object on stdout.
     ///
-    /// `lock`, `store`; `shut_for_ms`, how long the lock stays shut, null where it is free; `members`, on how
-    /// many servers it was broken, and `of`, how many there are; `broken`, the record, as in `status`.
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `shut_for_ms`,
+    /// how long the lock stays reserved, null if it is free; `members`, the number of servers on which
+    /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -37,7 +41,7 @@ pub(crate) struct BreakArgs {
 
 fn fence(text: &str) -> Result<Fence, String> {
     let number = text.parse().ok().and_then(Fence::new);
-    number.ok_or_else(|| "a fence is a whole number from 1 on, as `status` shows it".into())
+    number.ok_or_else(|| "a fence is a whole number of at least 1; see `leasehold status`".into())
 }
 
 fn reason(text: &str) -> Result<String, String> {

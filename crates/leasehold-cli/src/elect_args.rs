@@ -12,8 +12,9 @@ use crate::work::Work;
 /// The arguments of `elect`.
 #[derive(Debug, Args)]
 pub(crate) struct ElectArgs {
-    /// What the leader publishes, for those who observe: where it can be reached, say. At most 4096 bytes;
-    /// everybody can read it who can ask the store.
+    /// Publish this text while leading, for example an address.
+    ///
+    /// At most 4096 bytes. Every client of the store can read it.
     #[arg(
         long,
         value_name = "TEXT",
@@ -22,56 +23,68 @@ pub(crate) struct ElectArgs {
     )]
     pub(crate) value: String,
 
-    /// Lead once at most: exit with 76 if the leadership is lost. With --observe: print who leads now, and exit,
-    /// with 75 if nobody does.
+    /// Lead at most once: exit with 76 if the leadership is lost.
+    ///
+    /// With --observe: print the leader and exit, with 75 if there is none.
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Do not campaign: print who leads, a line now and one for each change, until a signal.
+    /// Print the leader and each change, without campaigning.
+    ///
+    /// Runs until a signal arrives.
     #[arg(
         long,
         conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "command"]
     )]
     pub(crate) observe: bool,
 
-    /// The pause between two looks of --observe, 10ms to 1h: a change is seen so much later, and each look
-    /// costs the store two reads.
+    /// Look this often with --observe, 10ms to 1h.
+    ///
+    /// Each look costs the store two reads. A change appears at most this much later.
     #[arg(long, value_name = "SPAN", value_parser = every, default_value = "1s", conflicts_with = "command")]
     pub(crate) every: Duration,
 
-    /// How long the lease lives without renewal, and so how long nobody leads after a leader died.
+    /// The TTL of the lease.
+    ///
+    /// After a leader dies, no client leads for up to this time.
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     pub(crate) ttl: Duration,
 
-    /// The time between SIGTERM and SIGKILL when the leadership is lost; less than a third of the TTL
-    /// [default: a sixth of that, at most 5s].
+    /// The time between SIGTERM and SIGKILL on loss.
+    ///
+    /// Less than a third of the TTL. Default: a sixth of the TTL, at most 5s.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) grace: Option<Duration>,
 
-    /// Let nobody lead for so long after an unclean end, as --lock-delay of run.
+    /// Delay the next leader by this time after an unclean end.
+    ///
+    /// See --lock-delay of `run`.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) lock_delay: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print JSON, one object a line: the program's own messages on stderr; with --observe the changes, on
-    /// stdout. `version` is 1 as long as no field of these changes its meaning or goes; others may come.
+    /// Print JSON, one object a line.
     ///
-    /// With --observe: `version`, `event`, `name`, and `leader` or `reason`. `event` is `leads`, `nobody`, or
-    /// `unknown` with the `reason` why the store could not be asked. `leader` has `fence`, `value`, `since` (when
-    /// it became the leader), `owner`, `host`, `pid` and `program`; what is not known is null.
+    /// The program's own messages go to stderr; with --observe the changes go to stdout. `version` is 1;
+    /// later versions may add fields, but change none.
     ///
-    /// Without: the messages of `run` (`notice`, `waiting`, `acquired`, `lost`, `broken`, `warning`, `error`),
-    /// and with `version`: `leads` with `name`, `fence` and `value` once it is announced; `campaigns` with `name`
-    /// and `after_ms`, the pause before it is tried again.
+    /// With --observe: `version`, `event`, `name`, and `leader` or `reason`. `event` is `leads`,
+    /// `nobody`, or `unknown` with the `reason` why the store could not be asked. `leader` has `fence`,
+    /// `value`, `since` (the start of its leadership), `owner`, `host`, `pid` and `program`. Unknown
+    /// values are null.
+    ///
+    /// Without --observe: the messages of `run` (`notice`, `waiting`, `acquired`, `lost`, `broken`,
+    /// `warning`, `error`), and with `version`: `leads` with `name`, `fence` and `value` once it is
+    /// published; `campaigns` with `name` and `after_ms`, the pause before the next attempt.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The name under which all who want to lead campaign.
+    /// The name of the election; all candidates use the same.
     pub(crate) name: String,
 
-    /// The command and its arguments, run while this one leads.
+    /// The command and its arguments, run while leading.
     #[arg(
         value_name = "CMD",
         required_unless_present = "observe",
@@ -81,18 +94,18 @@ pub(crate) struct ElectArgs {
 }
 
 impl ElectArgs {
-    /// Before anything is asked: once this one is elected would be late.
+    /// Checks the value before anything else: once elected would be too late.
     pub(crate) fn check_value(&self) -> Result<(), Failure> {
         let (length, longest) = (self.value.len(), Election::VALUE_MAX);
         if length <= longest {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "--value: {length} bytes are too many, at most {longest} are published"
+            "--value is {length} bytes long; the maximum is {longest}"
         )))
     }
 
-    /// The lock of whoever leads.
+    /// The lock of the leader.
     pub(crate) fn wish(&self) -> Wish {
         Wish {
             lock_delay: self.lock_delay,
@@ -101,7 +114,7 @@ impl ElectArgs {
         }
     }
 
-    /// What is run while this one leads.
+    /// The command to run while leading.
     pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
         Work::new(&self.command, wish, self.grace)
     }
@@ -112,6 +125,6 @@ fn every(text: &str) -> Result<Duration, String> {
     if (Election::LOOK_EVERY_MIN..=Duration::from_secs(3600)).contains(&span) {
         Ok(span)
     } else {
-        Err("the pause between two looks is 10ms to 1h".into())
+        Err("the pause between two looks must be 10ms to 1h".into())
     }
 }

@@ -1,11 +1,10 @@
-use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{self, ExitStatus};
 
 use leasehold::{Error, ErrorKind, MemberFailure};
 use nix::errno::Errno;
 
-/// How the program ends. Every number it can exit with, apart from a command's own, is named here.
+/// How the program ends. Names every exit code of the program itself.
 ///
 /// The numbers from 64 to 78 are those of `sysexits.h`, the ones from 125 on those of env(1) and
 /// timeout(1).
@@ -26,12 +25,12 @@ impl ExitCode {
     pub(crate) const NOT_EXECUTABLE: Self = Self(126);
     pub(crate) const NOT_FOUND: Self = Self(127);
 
-    /// A number that a command ended with, or that the caller chose.
+    /// The exit code of a command, or one that the caller chose.
     pub(crate) const fn of(code: u8) -> Self {
         Self(code)
     }
 
-    /// What a shell makes of a death by signal: 128 + n.
+    /// The code that a shell reports for a process that signal n ended: 128 + n.
     pub(crate) fn of_signal(signal: i32) -> Self {
         Self(u8::try_from(128 + signal).unwrap_or(u8::MAX))
     }
@@ -49,13 +48,13 @@ impl ExitCode {
     pub(crate) fn of_start(errno: Errno) -> Self {
         match errno {
             Errno::ENOENT => Self::NOT_FOUND,
-            // No room for one more process: nothing that is wrong with the command.
+            // The system has no room for another process; the command is fine.
             Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE => Self::FAILURE,
             _ => Self::NOT_EXECUTABLE,
         }
     }
 
-    /// The code that tells `error` apart from the others.
+    /// The code for this kind of error.
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermitsDiffer => {
@@ -67,15 +66,15 @@ impl ExitCode {
             ErrorKind::Refused => Self::REFUSED,
             ErrorKind::ForeignLock | ErrorKind::Corrupt => Self::CORRUPT,
             ErrorKind::Io => Self::IO,
-            // Who comes with an old fence has lost its lock.
+            // A client with an outdated fence has lost its lock.
             ErrorKind::Lost | ErrorKind::Fenced => Self::LOST,
             _ => Self::FAILURE,
         }
     }
 
-    /// No quorum because every member that failed did so in one and the same way (a wrong
-    /// password, say) is that failure, and so is a set that differs, which no waiting mends; else it
-    /// is no quorum.
+    /// The code for a missing quorum. If all failed members failed in the same way (for example a
+    /// wrong password), the code of that failure. Another quorum configuration is a usage error,
+    /// because waiting does not help.
     fn of_members(error: &Error) -> Self {
         let differs = |m: &MemberFailure| m.error.kind() == ErrorKind::InvalidInput;
         if error.members().iter().any(differs) {
@@ -91,17 +90,6 @@ impl ExitCode {
     pub(crate) const fn get(self) -> u8 {
         self.0
     }
-
-    /// The table of `--help` and of the manual page.
-    pub(crate) fn table() -> String {
-        let mut text = String::from("Exit codes:\n");
-        for (code, meaning) in TABLE {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "  {code:<6} {meaning}");
-        }
-        text.truncate(text.trim_end().len());
-        text
-    }
 }
 
 impl From<ExitCode> for process::ExitCode {
@@ -109,44 +97,6 @@ impl From<ExitCode> for process::ExitCode {
         Self::from(code.0)
     }
 }
-
-const TABLE: &[(&str, &str)] = &[
-    ("0-255", "run, elect, once: the exit code of CMD, exactly"),
-    (
-        "128+n",
-        "CMD, the wait for the lock, hold, bench, or elect --observe was ended by signal n",
-    ),
-    (
-        "64",
-        "usage error, or a value that breaks a rule or differs from the one in use",
-    ),
-    (
-        "65",
-        "damaged lock data, or a foreign kind of lock under the name",
-    ),
-    (
-        "69",
-        "no quorum, or the store did not answer; members, doctor: no majority counts",
-    ),
-    ("74", "a file or disk failed"),
-    (
-        "75",
-        "not acquired in time (-E changes it); elect --observe --once: nobody leads",
-    ),
-    ("76", "the lock was lost before CMD ended; CMD was ended"),
-    (
-        "",
-        "hold, renew, release: the lock was lost; fence check: a later holder was here",
-    ),
-    ("77", "refused by the store (password, access rights)"),
-    (
-        "78",
-        "doctor: something is wrong (red), though no majority is lacking",
-    ),
-    ("125", "another failure of leasehold itself"),
-    ("126", "CMD was found but could not be executed"),
-    ("127", "CMD was not found"),
-];
 
 #[cfg(test)]
 mod tests {
@@ -168,7 +118,7 @@ mod tests {
         assert_eq!(
             code(ErrorKind::PermitsDiffer),
             64,
-            "another number would do"
+            "another number of permits would work"
         );
         assert_eq!(code(ErrorKind::Corrupt), 65);
         assert_eq!(code(ErrorKind::ForeignLock), 65);

@@ -3,8 +3,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use leasehold::Fence;
 
-use crate::args::postscript;
-
 /// The arguments of `fence`.
 #[derive(Debug, Args)]
 pub(crate) struct FenceArgs {
@@ -12,47 +10,48 @@ pub(crate) struct FenceArgs {
     pub(crate) deed: FenceDeed,
 }
 
-/// What is done with a fence.
+/// The subcommands of `fence`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FenceDeed {
-    /// Let TOKEN pass if no greater one was shown before, and remember it.
+    /// Check that no later fence has been seen, and remember it.
     ///
-    /// For what a lock protects and what cannot compare fences itself: a script calls it right before
-    /// each write, and does not write unless it exits with 0. A holder that was paused, and comes late,
-    /// is refused with 76, once a later holder was here.
+    /// Protects data that cannot compare fences itself. A script calls it right before each write, and
+    /// writes only if it exits with 0. A holder that was paused and comes late gets exit code 76 once a
+    /// later holder has called.
     ///
-    /// FILE keeps the greatest fence. It is replaced as a whole, and is on the disk before the exit
-    /// code says so; of several calls at once one follows the other. Its mode and owner stay: who writes
-    /// FILE must be its owner, or root. A FILE that is not there counts as one to which no fence was
-    /// shown, and is made.
+    /// FILE keeps the greatest fence so far. It is replaced as a whole and is on disk before the call
+    /// exits; concurrent calls run one after another. Mode and owner stay the same, so each caller must
+    /// be the owner of FILE or root. A missing FILE is created, and passes any fence.
     ///
-    /// Between the check and the write the script can still be paused. Where a write is a rename or a
-    /// single command, put it right behind; where the store of the data can compare, let that do it.
-    #[command(after_help = postscript())]
+    /// The script can still be paused between the check and the write. Keep the write short, best a
+    /// rename or a single command. If the target of the write can compare fences, do it there.
     Check(FenceCheckArgs),
 }
 
 /// The arguments of `fence check`.
 #[derive(Debug, Args)]
 pub(crate) struct FenceCheckArgs {
-    /// The file with the greatest fence that was shown: one for each thing that is protected, beside it.
+    /// Keep the greatest fence in FILE.
+    ///
+    /// Use one FILE for each protected resource, and place it next to the resource.
     #[arg(long, value_name = "FILE")]
     pub(crate) high_water: PathBuf,
 
-    /// Print one JSON object on stdout, also where the fence is refused. Its `version` is 1 as long as
-    /// no field of these changes its meaning or goes; others may come.
+    /// Print one JSON object on stdout, also on refusal.
     ///
-    /// `token`, `passes`, `high_water` (the greatest fence shown by now) and `before` (the greatest
-    /// before this one; null where there was none).
+    /// `version` is 1; later versions may add fields, but change none. `token`, `passes`, `high_water`
+    /// (the greatest fence so far) and `before` (the greatest fence before this call, or null).
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The fence of the holder [default: LEASEHOLD_FENCE, as `leasehold run`, `elect` and `once` set it].
+    /// The fence of the holder [default: LEASEHOLD_FENCE].
+    ///
+    /// `leasehold run`, `elect` and `once` set LEASEHOLD_FENCE for their command.
     #[arg(value_parser = fence, allow_negative_numbers = true)]
     pub(crate) token: Option<Fence>,
 }
 
-/// A fence as text: digits alone, so that what was cut off or added on its way is noticed.
+/// Parses a fence. Only digits are accepted, so that a truncated or padded value is noticed.
 pub(crate) fn fence(text: &str) -> Result<Fence, String> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten();

@@ -21,6 +21,7 @@ mod fence;
 mod fence_args;
 #[cfg(any(test, fuzzing))]
 mod fuzzing;
+mod help;
 mod hold;
 mod hold_args;
 mod holder_text;
@@ -48,9 +49,6 @@ mod work;
 
 use std::process;
 
-use clap::Parser as _;
-
-use args::Cli;
 use exit_code::ExitCode;
 use failure::Failure;
 use message::Message;
@@ -68,10 +66,11 @@ fn main() -> process::ExitCode {
             .map_or_else(|error| args::explain(&error), |args| guard(&args))
             .into();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => return args::explain(&error).into(),
     };
+    output::set_colour(cli.color);
     let output = Output::new(cli.verb.speaks_json());
     if !cli.verb.tells_all_by_itself() {
         events::Events::show_on(&output);

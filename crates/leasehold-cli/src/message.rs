@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::holder_text;
 use crate::leader_text;
 use crate::once_answer::OnceAnswer;
+use crate::output::Style;
 use crate::shortage::Shortage;
 use crate::waiter_text;
 
@@ -95,6 +96,15 @@ impl Message<'_> {
                 Some(format!("measuring, {number} of {of}: {part}"))
             }
             Self::Error(failure) => Some(failure.to_string()),
+        }
+    }
+
+    /// The style of the prefix in the text.
+    pub(crate) fn style(&self) -> Option<Style> {
+        match self {
+            Self::Warning(_) => Some(Style::Yellow),
+            Self::Error(_) | Self::Lost { .. } => Some(Style::Red),
+            _ => None,
         }
     }
 

@@ -13,17 +13,20 @@ use crate::work::Work;
 /// The arguments of `once`.
 #[derive(Debug, Args)]
 pub(crate) struct OnceArgs {
-    /// For how long the result is kept, from its commit on, by the store's clock: 1s to ten years. After
-    /// that KEY is a new request. Say the same for each call of one KEY.
+    /// Keep the result for this time, 1s to 10 years.
+    ///
+    /// Counted from the commit, by the clock of the store. Afterwards KEY is a new request. Use the same
+    /// value in all calls with the same KEY.
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "24h")]
     pub(crate) retain: Duration,
 
-    /// What becomes of a result that is no success.
+    /// What to do with a failed result.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Failed::Retry)]
     pub(crate) failed: Failed,
 
-    /// What the request asks for, in place of CMD and its arguments: a call with another payload under
-    /// the same KEY is an error. Only a hash of it is kept.
+    /// Identify the request by TEXT, not by CMD.
+    ///
+    /// A call with the same KEY and another payload is an error. Only a hash of TEXT is stored.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) payload: Option<OsString>,
 
@@ -31,37 +34,42 @@ pub(crate) struct OnceArgs {
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 
-    /// Wait at most so long for an attempt that is in progress [default: without limit].
+    /// Maximum time to wait [default: no limit].
+    ///
+    /// For an attempt in progress.
     #[arg(short, long, value_name = "SPAN", value_parser = span)]
     pub(crate) wait: Option<Duration>,
 
-    /// How long others wait for an attempt that died: the TTL of the lock KEY.
+    /// The TTL of the lock KEY.
+    ///
+    /// After an attempt dies, the next one starts at most this much later.
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     pub(crate) ttl: Duration,
 
-    /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL
-    /// [default: a sixth of that, at most 5s].
+    /// The time between SIGTERM and SIGKILL on loss.
+    ///
+    /// Less than a third of the TTL. Default: a sixth of the TTL, at most 5s.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) grace: Option<Duration>,
 
-    /// The exit code if the request is in progress.
+    /// Exit with CODE if the request is in progress.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
     pub(crate) busy_code: u8,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print the program's own messages as JSON, one object a line, on stderr; the last one, unless it
-    /// is an error, is the outcome. Its `version` is 1 as long as no field of these changes its meaning or
-    /// goes; others may come.
+    /// Print own messages as JSON, one object a line, on stderr.
     ///
-    /// `event` is `once`; `key`; `outcome` is `committed`, `replayed`, or `failed` (CMD failed, and that is
-    /// not kept); `fence` of the attempt whose result it is; `exit_code`; `stdout` and `stderr`, each with
-    /// `bytes` (kept) and `cut` (whether there were more); `kept_for_ms`, null if it is not kept.
+    /// The last one, unless it is an error, is the outcome. `version` is 1; later versions may add
+    /// fields, but change none. `event` is `once`; `key`; `outcome` is `committed`, `replayed`, or
+    /// `failed` (CMD failed, and its result is not kept); `fence` of the attempt with this result;
+    /// `exit_code`; `stdout` and `stderr`, each with `bytes` (kept) and `cut` (whether there was more);
+    /// `kept_for_ms`, null if it is not kept.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The name of the request, and of the lock under which it runs.
+    /// The name of the request, and of its lock.
     #[arg(value_name = "KEY")]
     pub(crate) name: String,
 
@@ -70,12 +78,12 @@ pub(crate) struct OnceArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// What becomes of a result that is no success.
+/// What to do with a failed result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Failed {
-    /// Keep nothing: the next call runs CMD again.
+    /// Discard it: the next call runs CMD again.
     Retry,
-    /// Keep and replay it, as any other; but not that of a CMD that was ended because `once` was told to end.
+    /// Keep and replay it, unless a signal to `once` ended CMD.
     Keep,
 }
 
@@ -91,12 +99,12 @@ impl OnceArgs {
         }
     }
 
-    /// What is run under it, unless its result is there.
+    /// The command to run unless its result exists.
     pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
         Work::new(&self.command, wish, self.grace)
     }
 
-    /// What is asked for: never the same for a text as for a command.
+    /// The bytes that identify the request. A text and a command never have the same bytes.
     pub(crate) fn payload(&self) -> Vec<u8> {
         let (kind, parts) = match &self.payload {
             Some(text) => ("text", std::slice::from_ref(text)),
@@ -104,7 +112,7 @@ impl OnceArgs {
         };
         let mut payload = kind.as_bytes().to_vec();
         for part in parts {
-            // No argument holds one.
+            // No argument contains a zero byte.
             payload.push(0);
             payload.extend(part.as_bytes());
         }
@@ -145,7 +153,7 @@ mod tests {
         assert_eq!(
             same.payload(),
             payloads[0],
-            "how it is run is no part of it"
+            "options are not part of the payload"
         );
     }
 

@@ -1,16 +1,20 @@
 //! The only file that prints.
 
-use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, IsTerminal, Write as _};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
+use crate::args::ColourChoice;
 use crate::message::Message;
 
-/// Where the program's own messages go: stderr, for stdout belongs to the command.
+/// What each message for people begins with.
+const PREFIX: &str = "leasehold:";
+
+/// Writes the messages of the program to stderr, because stdout belongs to the command.
 ///
-/// On a terminal one status line may stand below the messages; it is wiped before anything else is
-/// written. All clones write to the same place. A closed stderr is no error: nobody listens.
+/// On a terminal, one status line may follow the messages; it is wiped before anything else is
+/// written. All clones write to the same place. A closed stderr is not an error: there is no reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -25,12 +29,16 @@ impl Output {
         }
     }
 
-    /// Writes one message, as one line.
+    /// Writes a message as one line.
     pub(crate) fn say(&self, message: &Message<'_>) {
         let line = if self.json {
             Some(message.json().to_string())
         } else {
-            message.text().map(|text| format!("leasehold: {text}"))
+            message.text().map(|text| {
+                let style = message.style().filter(|_| may_colour(&io::stderr()));
+                let prefix = style.map_or(PREFIX.into(), |style| style.paint(PREFIX));
+                format!("{prefix} {text}")
+            })
         };
         if let Some(line) = line {
             self.write(&format!("{line}\n"), false);
@@ -47,9 +55,9 @@ impl Output {
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         if let Some(text) = message.text() {
-            // A line that wrapped could not be wiped: cut it at the edge (DECAWM), where its last
-            // character would stay (EL).
-            self.write(&format!("\x1b[?7lleasehold: {text}\x1b[K\x1b[?7h"), true);
+            // A wrapped line could not be wiped. Cut it at the edge (DECAWM), and clear what the last
+            // one left there (EL).
+            self.write(&format!("\x1b[?7l{PREFIX} {text}\x1b[K\x1b[?7h"), true);
         }
     }
 
@@ -69,13 +77,51 @@ impl Output {
     }
 }
 
-/// Whether what is printed may be in colour: on a terminal, unless the user has had enough of it
-/// (<https://no-color.org>).
+/// The value of `--color`. It belongs to the process, as stdout and stderr do.
+static COLOUR: OnceLock<ColourChoice> = OnceLock::new();
+
+/// Follows `--color` from now on.
+pub(crate) fn set_colour(choice: ColourChoice) {
+    let _ = COLOUR.set(choice);
+}
+
+/// Whether stdout may be in colour.
 pub(crate) fn is_in_colour() -> bool {
-    let says = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    io::stdout().is_terminal()
-        && says("NO_COLOR").is_none()
-        && says("TERM").is_none_or(|term| term != "dumb")
+    may_colour(&io::stdout())
+}
+
+/// Automatic colours need a terminal, and respect <https://no-color.org>.
+fn may_colour(stream: &impl IsTerminal) -> bool {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match COLOUR.get().copied().unwrap_or(ColourChoice::Auto) {
+        ColourChoice::Always => true,
+        ColourChoice::Never => false,
+        ColourChoice::Auto => {
+            stream.is_terminal()
+                && variable("NO_COLOR").is_none()
+                && variable("TERM").is_none_or(|term| term != "dumb")
+        }
+    }
+}
+
+/// A style for a piece of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Red,
+    Green,
+    Yellow,
+}
+
+impl Style {
+    /// The text in this style, as a terminal takes it (SGR).
+    pub(crate) fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
 }
 
 /// Writes a result to stdout.
@@ -92,7 +138,7 @@ pub(crate) enum Stream {
     Stderr,
 }
 
-/// Writes to `stream` what a command wrote to it.
+/// Passes the output of a command on to `stream`.
 pub(crate) fn pass_on(stream: Stream, bytes: &[u8]) -> io::Result<()> {
     match stream {
         Stream::Stdout => {
@@ -104,7 +150,7 @@ pub(crate) fn pass_on(stream: Stream, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes what a command once wrote. A closed stderr is no error: nobody listens.
+/// Writes the recorded output of a command. A closed stderr is not an error: there is no reader.
 pub(crate) fn replay(stdout: &[u8], stderr: &[u8]) -> io::Result<()> {
     let written = pass_on(Stream::Stdout, stdout);
     let _ = pass_on(Stream::Stderr, stderr);

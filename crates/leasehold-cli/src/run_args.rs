@@ -15,44 +15,50 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) take: TakeArgs,
 
-    /// Hold this lock as well, in the same mode; may be given again.
+    /// Also hold this lock, in the same mode; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "permits")]
     pub(crate) also: Vec<String>,
 
-    /// Where a run around this one holds the lock, run CMD under that one's lease, instead of
-    /// refusing to wait for it; TTL, longest hold and delay are then those of that run. Exits with 76
-    /// if it does not hold the lock any more.
+    /// Use the lease of an outer `run` that holds the lock.
+    ///
+    /// Without --nested, a run whose outer run holds the same lock is refused, because it would wait
+    /// forever. TTL, --max-hold and --lock-delay are those of the outer run. Exits with 76 if the outer
+    /// run no longer holds the lock.
     #[arg(long, conflicts_with = "also")]
     pub(crate) nested: bool,
 
-    /// The time between SIGTERM and SIGKILL when the lock is lost; less than a third of the TTL, or
-    /// of the longest hold [default: a sixth of that, at most 5s].
+    /// The time between SIGTERM and SIGKILL on loss.
+    ///
+    /// Less than a third of the TTL, or of --max-hold. Default: a sixth of the TTL, at most 5s.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) grace: Option<Duration>,
 
-    /// Hold the lock at most so long, then count it as lost.
+    /// Maximum hold time; the lock counts as lost afterwards.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) max_hold: Option<Duration>,
 
-    /// Keep the lock shut for so long after an unclean end: it was lost, or leasehold was killed. For
-    /// what cannot compare fencing tokens: late writes then arrive before the next holder begins. With
-    /// the TTL at most the longest TTL of the store; not for files, whose locks end with their holder.
+    /// Delay the next holder by this time after an unclean end.
+    ///
+    /// An unclean end is a lost lock or a killed leasehold. Late writes then arrive before the next
+    /// holder begins, also at targets that cannot compare fences. TTL and delay together may not exceed
+    /// the longest TTL of the store. Not for files: their locks end with their process.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) lock_delay: Option<Duration>,
 
-    /// Keep the lock for at least so long from when it was acquired, though CMD has ended before: for
-    /// scheduled jobs that are shorter than the clocks of their machines differ.
+    /// Minimum hold time, even if CMD ends earlier.
     ///
-    /// When CMD has ended, leasehold passes on its exit code at once, and leaves the lock to a lease that
-    /// nobody renews. No other run begins before SPAN is over. The lock is free at most a ninth of the rest
-    /// and a second later. Leasehold stays for the rest, and then frees the lock, if that is shorter than a
-    /// second or than the TTL, and on files, whose locks end with their process. It also stays while more is
-    /// left than a lease of the longest TTL can bridge. A signal ends the stay, and leaves the lease (on
-    /// files, it frees the lock). A CMD that could not be started leaves the lock free.
+    /// For scheduled jobs that take less time than the difference between the clocks of their machines.
+    ///
+    /// When CMD ends, leasehold exits with its code at once and leaves the lock to a lease that is not
+    /// renewed. No other run begins before SPAN is over. The lock is free at most a second and a ninth of the
+    /// remaining time later. leasehold stays for the remaining time, and then releases the lock, if that is
+    /// less than a second or than the TTL, and on files, whose locks end with their process. It also stays
+    /// while more is left than the longest TTL. A signal ends the stay and leaves the lease; a lock file is
+    /// released. A CMD that could not be started leaves the lock free.
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 
-    /// Print the program's own messages as JSON, one object a line, on stderr.
+    /// Print own messages as JSON, one object a line, on stderr.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -62,7 +68,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Which locks are wanted.
+    /// The locks to hold.
     pub(crate) fn wish(&self) -> Wish {
         Wish {
             also: self.also.clone(),
@@ -72,7 +78,7 @@ impl RunArgs {
         }
     }
 
-    /// What is run under them.
+    /// The command to run while holding them.
     pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
         let work = Work::new(&self.command, wish, self.grace)?;
         match self.min_hold {

@@ -7,24 +7,28 @@ use crate::args::{StoreArgs, span};
 use crate::exit_code::ExitCode;
 use crate::wish::Wish;
 
-/// Which lock is wanted, how, and for how long that is waited for: what `run`, `hold` and `acquire` have in
-/// common.
+/// Which lock to acquire, how, and how long to wait: common to `run`, `hold` and `acquire`.
 #[derive(Debug, Args)]
 pub(crate) struct TakeArgs {
     /// Do not wait: exit with 75 if the lock is held.
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 
-    /// Wait at most so long for the lock, like 30s or 1m30s [default: without limit].
+    /// Maximum time to wait [default: no limit].
+    ///
+    /// A duration such as 30s or 1m30s.
     #[arg(short, long, value_name = "SPAN", value_parser = span)]
     pub(crate) wait: Option<Duration>,
 
-    /// Share the lock with others that share it; exclude only those that want it alone.
+    /// Share the lock with other shared holders.
+    ///
+    /// Excludes only exclusive holders.
     #[arg(short, long)]
     pub(crate) shared: bool,
 
-    /// Hold the lock together with others, N at most: take one of its N permits (1 to 128). N is the
-    /// same for all who use the lock at a time.
+    /// Take one of N permits of the lock, 1 to 128.
+    ///
+    /// At most N clients hold the lock together. All current users of the lock must use the same N.
     #[arg(
         long,
         value_name = "N",
@@ -34,11 +38,11 @@ pub(crate) struct TakeArgs {
     )]
     pub(crate) permits: Option<Permits>,
 
-    /// How long the lease lives without renewal.
+    /// The TTL: how long the lease lasts without renewal.
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     pub(crate) ttl: Duration,
 
-    /// The exit code if the lock was not acquired in time.
+    /// Exit with CODE if the lock was not acquired in time.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
     pub(crate) busy_code: u8,
 
@@ -50,7 +54,7 @@ pub(crate) struct TakeArgs {
 }
 
 impl TakeArgs {
-    /// The wish for this one lock.
+    /// The request for this one lock.
     pub(crate) fn wish(&self, json: bool) -> Wish {
         Wish {
             shared: self.shared,
@@ -65,7 +69,7 @@ impl TakeArgs {
 }
 
 fn permits(text: &str) -> Result<Permits, String> {
-    let rule = || format!("a lock has 1 to {} permits", Permits::MAX);
+    let rule = || format!("the number of permits must be 1 to {}", Permits::MAX);
     let number: u32 = text.parse().map_err(|_| rule())?;
     Permits::new(number).map_err(|_| rule())
 }

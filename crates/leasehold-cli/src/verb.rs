@@ -1,235 +1,242 @@
 use clap::Subcommand;
 use clap_complete::Shell;
 
-use crate::args::{InitArgs, MembersArgs, StatusArgs, postscript};
+use crate::args::{InitArgs, MembersArgs, StatusArgs};
 use crate::bench_args::BenchArgs;
 use crate::break_args::BreakArgs;
 use crate::doctor_args::DoctorArgs;
 use crate::elect_args::ElectArgs;
 use crate::fence_args::{FenceArgs, FenceDeed};
-use crate::hold_args::{self, AcquireArgs, HoldArgs, ReleaseArgs, RenewArgs};
+use crate::hold_args::{AcquireArgs, HoldArgs, ReleaseArgs, RenewArgs};
 use crate::ls_args::LsArgs;
 use crate::once_args::OnceArgs;
 use crate::run_args::RunArgs;
 use crate::waiters_args::WaitersArgs;
 
-/// What is to be done.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run a command while holding a lock.
     ///
-    /// Waits for the lock NAME, runs CMD, and frees the lock when CMD has ended. If the lock is
-    /// lost before, CMD and all it started are ended (SIGTERM, then SIGKILL) before the lease runs
-    /// out, and the exit code is 76.
+    /// Waits for the lock NAME, runs CMD, and releases the lock when CMD ends. If the lock is lost before
+    /// that, leasehold ends CMD and all its child processes (SIGTERM, then SIGKILL) before the lease
+    /// expires, and exits with 76.
     ///
-    /// On Redis those who wait are served in the order in which they began to, on files in none.
+    /// Redis serves waiters in arrival order. Lock files have no queue.
     ///
-    /// CMD runs in a process group of its own, which gets the terminal. Processes that CMD leaves
-    /// behind in the background when it ends by itself are neither waited for nor ended.
+    /// CMD runs in its own process group, which gets the terminal. Background processes that CMD leaves
+    /// behind are neither awaited nor ended.
     ///
-    /// While CMD is stopped, as by Ctrl-Z, nobody renews a lease: then CMD is ended before the lease
-    /// runs out. A lock that is a file has no end, and CMD may stay stopped.
+    /// The lease is not renewed while CMD is stopped (for example by Ctrl-Z): leasehold ends CMD before
+    /// the lease expires. A lock file does not expire, so CMD may stay stopped there.
     ///
-    /// With --also CMD runs while several locks are held: all or none are taken, and runs that want
-    /// some of the same, in whatever order, never wait for each other in a circle. If one is lost, all
-    /// count as lost. Runs within runs that take one lock each have no such order.
-    ///
-    /// CMD finds LEASEHOLD_NAME, LEASEHOLD_FENCE (the fencing token of NAME), LEASEHOLD_FENCES (those
-    /// of all locks of this run, as a JSON object with their names) and LEASEHOLD_MEMBERS (the ids of
-    /// the stores) in its environment.
-    #[command(
-        after_help = postscript(),
-        override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>..."
-    )]
+    /// With --also, CMD holds several locks. It gets all of them or none, and two runs never deadlock,
+    /// whatever the order of their names. Losing one lock ends CMD. Runs that are nested in other runs do
+    /// not have this protection.
+    #[command(override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>...")]
     Run(RunArgs),
 
-    /// Run a command while being the leader, or see who is.
+    /// Run a command only while elected leader.
     ///
-    /// Campaigns under NAME, and runs CMD once this one leads: nobody else does then. What --value says is
-    /// published for those who observe. If the leadership is lost, CMD and all it started are ended before
-    /// anybody else can lead, which is said, and this one campaigns again after a pause of 0.5 s to 30 s,
-    /// longer after each loss that follows soon. Once it has led it goes on when the store does not answer, too.
+    /// Campaigns under NAME and runs CMD once elected. At most one client leads at a time. Observers can
+    /// read the text that --value publishes.
     ///
-    /// When CMD ends by itself this one resigns, and exits with CMD's code. After SIGTERM, SIGINT or SIGQUIT it
-    /// does not campaign again.
+    /// If the leadership is lost, leasehold ends CMD and all its child processes before another client
+    /// can lead. It then campaigns again after a pause of 0.5 s to 30 s, which grows with each loss in
+    /// quick succession. It also keeps campaigning while the store does not answer.
     ///
-    /// Two may think that they lead: a paused machine does not know that its time is over. What CMD does to
-    /// others shows them LEASEHOLD_FENCE, and they refuse one smaller than they have seen. Signals,
-    /// terminal, process group and environment of CMD are as with `run`.
+    /// When CMD ends by itself, leasehold resigns and exits with the code of CMD. After SIGTERM, SIGINT
+    /// or SIGQUIT it does not campaign again.
     ///
-    /// With --observe prints who leads, in the order of fences: never an older leader after a newer one. Anybody
-    /// may observe, and it costs the store two reads a look.
+    /// A paused machine cannot know that its lease has expired, so two processes may believe that they
+    /// lead. CMD should pass LEASEHOLD_FENCE with every write, and the receiver should refuse a smaller
+    /// fence than it has seen. Signals, terminal and process group are as for `run`.
+    ///
+    /// With --observe, prints the leader and each change, in the order of fences: never an older leader
+    /// after a newer one. Each look costs the store two reads.
     #[command(
-        after_help = postscript(),
         override_usage = "leasehold elect [OPTIONS] <NAME> [--] <CMD>...\n       \
                           leasehold elect --observe [--once] [OPTIONS] <NAME>"
     )]
     Elect(ElectArgs),
 
-    /// Run a command once, and replay what it did to whoever asks again.
+    /// Run a command once, then replay its result.
     ///
-    /// The first call with KEY runs CMD under the lock KEY, as `run` does, and commits its result: what it
-    /// wrote to stdout and stderr, and its exit code. Later calls write the same and exit with the same
-    /// code, without running anything, for --retain. A call that comes meanwhile waits.
+    /// The first call with KEY runs CMD under the lock KEY, as `run` does, and commits its result: what
+    /// it wrote to stdout and stderr, and its exit code. For the time of --retain, later calls replay
+    /// that result without running anything. A call that arrives while CMD runs waits for the result.
     ///
-    /// At most one result is committed: an attempt that was paused while the next one began commits
-    /// nothing. But CMD may be run more than once: an attempt that dies, or loses its lock, is followed by
-    /// the next call's, after its TTL. Let CMD compare LEASEHOLD_FENCE where it writes, or do what
-    /// does no harm twice. A call that exits with 69 or 76 after CMD has ended says so; the next call
-    /// then replays the result, if it was committed after all, or runs CMD.
+    /// At most one result is committed, but CMD may run more than once: if an attempt dies or loses its
+    /// lock, the next call runs CMD again after the TTL. Make CMD idempotent, or have its target compare
+    /// LEASEHOLD_FENCE. A call that exits with 69 or 76 after CMD has ended says so. The next call then
+    /// replays the result if it was committed, and otherwise runs CMD.
     ///
-    /// Under the same KEY another CMD, or another --payload, is an error (64).
+    /// The same KEY with another CMD, or another --payload, is an error (64).
     ///
-    /// A result must outlive restarts. On several Redis servers each must be durable (appendonly yes,
-    /// appendfsync always) before `leasehold init`, or the call is refused, naming those that are not. A server that
-    /// lost its data, joined or became durable later has no vote on results until --retain has passed; while the
-    /// others are no majority, the call exits with 69 and runs nothing. One server is used as it is: what it
-    /// forgets is run again. So is, anywhere, what an old backup or a removed record file took away, and what
-    /// only removed members had: results do not move to others.
+    /// A result must survive restarts. In a quorum, every server must be durable (appendonly yes,
+    /// appendfsync always) before `leasehold init`; otherwise the call is refused and names the servers.
+    /// A server that lost its data, joined or became durable later has no vote on results until --retain
+    /// has passed. If too few servers have a vote, the call exits with 69 and runs nothing. A single
+    /// server is used as it is, and a request that it forgets runs again. The same holds for any store
+    /// after an old backup or a removed record file. Results do not move to new members of a quorum.
     ///
-    /// What CMD writes is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr. Of
-    /// each the first 524,261 bytes are kept. A replay writes stdout first. Secrets that CMD writes are kept
-    /// in the store. When CMD has ended, its result is committed before a reader that is slow is waited for; a
-    /// signal ends that wait. If stdout cannot be written, on a full disk for example, the call exits with 74; the
-    /// committed result stays, and the same call replays it.
-    #[command(
-        after_help = postscript(),
-        override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>..."
-    )]
+    /// The output of CMD is shown as it comes, through a pipe: CMD sees no terminal on stdout and stderr.
+    /// The first 524,261 bytes of each are kept, including any secrets in them. A replay writes stdout
+    /// first. The result is committed before a slow reader has read it all; a signal ends the wait for
+    /// that reader. If stdout cannot be written, for example because a disk is full, the call exits with 74;
+    /// the committed result stays, and the same call replays it.
+    #[command(override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>...")]
     Once(OnceArgs),
 
-    /// Hold a lock for a script, until its stdin is closed or a signal comes.
-    #[command(after_help = postscript(), long_about = hold_args::HOLD)]
+    /// Hold a lock until stdin closes or a signal arrives.
+    ///
+    /// Waits for the lock NAME, prints one line of JSON on stdout, and renews the lease. When stdin
+    /// closes (for example because the calling script ended), it releases the lock and exits with 0. After
+    /// SIGTERM, SIGINT, SIGHUP or SIGQUIT it releases the lock and exits with 128+n. If stdin closes while
+    /// it waits, it exits as if the lock was not acquired in time.
+    ///
+    /// If the lock is lost, `hold` prints a second line and exits with 76. The script must then stop its
+    /// own work; `leasehold run` does that for you.
+    ///
+    /// Each line has `version` (1; fields may be added, not changed) and `event`. `held` has `lock`,
+    /// `store`, `mode`, `permits`, `fence`, `ttl_ms`, `expires_in_ms` (the end of the lease without
+    /// further renewals, null if it does not expire) and `waited_ms`. `lost` has `lock` and `reason`.
+    ///
+    /// Stdin must be a pipe, a socket or a terminal. /dev/null and files end at once and are refused; with
+    /// --ignore-stdin, only a signal ends the hold.
     Hold(HoldArgs),
 
-    /// Acquire a lock, print a handle to it, and end.
-    #[command(after_help = postscript(), long_about = hold_args::ACQUIRE)]
+    /// Acquire a lock, print a handle to it, and exit.
+    ///
+    /// No process renews the lease: it expires after the TTL unless `leasehold renew` extends it. The TTL
+    /// cannot exceed the maximum of the store (60s by default). Where one process can wait, `leasehold
+    /// run` and `leasehold hold` are easier: they renew.
+    ///
+    /// A handle is valid on this machine until its deadline or the next reboot. `renew` prints a new one
+    /// with a later deadline; `release` accepts any of them. Copies of a handle are one holder with one
+    /// fence.
+    ///
+    /// Treat the handle as a secret: it can release the lock. It is read from stdin, from LEASEHOLD_HANDLE
+    /// or from a file, never from the arguments. LEASEHOLD_HANDLE takes precedence over stdin, even if it
+    /// was inherited: do not export it to steps that use other locks.
+    ///
+    /// A lock file ends with its process, so a file store has no handles. Use `leasehold hold` there.
     Acquire(AcquireArgs),
 
-    /// Renew the lease of a handle once, and print the new handle.
+    /// Renew the lease of a handle and print the new handle.
     ///
-    /// With --handle-file the new handle takes the place of the old one in FILE, and the time that is left
-    /// is printed. Exits with 76 if the lock was lost: the lease does not stand any more, or the handle's
-    /// deadline has passed, after which somebody else may have been there. Exits with 69 if the store did
-    /// not decide: the old handle is good until its deadline, and trying again is fine.
-    #[command(after_help = postscript())]
+    /// With --handle-file, replaces the handle in FILE and prints the time that is left. Exits with 76 if
+    /// the lock was lost: the lease has ended, or the deadline of the handle has passed and another client
+    /// may have held the lock since. Exits with 69 if the store could not decide; the old handle stays
+    /// valid until its deadline, so try again.
     Renew(RenewArgs),
 
-    /// Free the lock of a handle.
+    /// Release the lock of a handle.
     ///
-    /// With --handle-file FILE is removed. Exits with 76 if the lock was not held by this handle any more;
-    /// nobody else is touched.
-    #[command(after_help = postscript())]
+    /// With --handle-file, also removes FILE. Exits with 76 if the lock was no longer held by this handle;
+    /// other holders are not affected.
     Release(ReleaseArgs),
 
-    /// Show who holds a lock, and the first ten who wait for it, in order (with --json all).
-    #[command(after_help = postscript())]
+    /// Show the holders of a lock and its first ten waiters.
+    ///
+    /// With --json, shows all waiters.
     Status(StatusArgs),
 
-    /// Show which locks are held, by name, and by whom.
+    /// List the locks that are held, and their holders.
     ///
-    /// On several servers a lock that not all of them see alike is shown with how many do: it may be
-    /// taken or freed right now, or be the rest of an attempt that failed, which ends by itself. Locks of other
-    /// libraries are not shown, since any value could be one. A server is asked in many short steps,
-    /// however many keys it has.
-    #[command(after_help = postscript())]
+    /// If the servers of a quorum disagree about a lock, the list says how many servers name each holder.
+    /// Such a lock is being acquired or released, or is left over from a failed attempt and expires by
+    /// itself. The listing reads each server in many short steps, whatever its number of keys.
     Ls(LsArgs),
 
-    /// Show who waits for a lock, the first 1000 of them, in the order in which they are served.
+    /// List the waiters of a lock in the order of service.
     ///
-    /// Locks that are files have no queue.
-    #[command(after_help = postscript())]
+    /// Shows at most 1000 waiters. Lock files have no queue.
     Waiters(WaitersArgs),
 
-    /// Take a lock from its holder, who holds it alone.
+    /// Take a lock away from its exclusive holder.
     ///
-    /// The holder is told with its next renewal, and a command under `run` is ended then (exit code 76).
-    /// The lock stays shut until the lease would have ended, so that nobody enters beside it;
-    /// --now frees it at once. Who did it, when and why is kept for 7 days, for `status`.
+    /// The holder learns of it at its next renewal; `run` then ends its command and exits with 76. The
+    /// lock stays reserved until the lease would have expired, so that no other client acquires it while
+    /// the old holder still works. --now releases it at once. The store keeps who broke the lock, when and
+    /// why for 7 days; `status` shows it.
     ///
-    /// --fence says whose lease is meant. On Redis a fence is shown from the first renewal on, at most a
-    /// third of the TTL after the lock was taken. One that nobody renews, as `acquire` leaves it, ends by
-    /// itself. On several servers a majority must carry it out; it may be repeated.
+    /// --fence names the lease to break, so that a later holder is not hit by mistake. In a quorum, a
+    /// majority must carry out the break; it is safe to repeat it.
     ///
-    /// Readers and those with permits cannot be broken: their leases end by themselves. Nor can locks that are
-    /// files, since only its process can let go of one: end that process (`status` shows which).
-    #[command(after_help = postscript())]
+    /// Shared locks and permits cannot be broken; their leases expire by themselves. A lock file cannot be
+    /// broken either: end the process that holds it (`leasehold status` shows which).
     Break(BreakArgs),
 
-    /// Form a set of servers, before its first use.
+    /// Initialize a quorum of servers before its first use.
     ///
-    /// Writes on each server which servers make up the set, and its limits. Every server must
-    /// answer, belong to no set yet, and hold no lock; unless all do, nothing is written.
+    /// Writes the list of servers and the limits of the quorum to each server. All servers must answer,
+    /// belong to no other quorum and hold no locks; otherwise nothing is written. If the quorum is already
+    /// initialized with the same list and limits, there is nothing to do.
     ///
-    /// Without this, the first client forms the set once all servers have answered; but a server
-    /// that was started less than the longest TTL and a second ago does not count then, since it
-    /// may be one that forgot its locks. `init` lets all servers count at once: it is for new ones,
-    /// and not for servers of a set in use that have just lost their data.
-    #[command(after_help = postscript())]
+    /// Without `init`, the first client initializes the quorum once all servers have answered. A server
+    /// that started less than the maximum TTL and a second ago (61s by default) then has no vote yet,
+    /// because it may have forgotten locks. `init` gives all servers a vote at once. Use it for new
+    /// servers, not for servers of a quorum in use that have lost their data.
     Init(InitArgs),
 
-    /// Show the servers of a store, and which of them count; or change the set.
+    /// Show the servers of a quorum, or change its members.
     ///
-    /// A server does not count for the longest TTL and a second after it restarted without having
-    /// all its data (durable ones have), was flushed, or had its clock stepped.
+    /// A server has no vote for the maximum TTL and a second (61s by default) after a restart without all
+    /// its data, after FLUSHALL, or after a step of its clock. A durable server keeps its data.
     ///
-    /// Exits with 0 if a majority counts, and with 69 if not.
-    #[command(after_help = postscript())]
+    /// Exits with 0 if a majority of the servers has a vote, and with 69 otherwise.
     Members(MembersArgs),
 
-    /// Find out what is wrong with a store, why it matters, and what to do about it.
+    /// Check a store and say how to fix what is wrong.
     ///
-    /// Checks each server and what they are to each other; or the folder of lock files. Green is well;
-    /// yellow could be better, or is not known; red means that locks cannot be had, or are not what they
-    /// promise to be.
+    /// Checks each server and the quorum as a whole, or the folder of lock files. Green: fine. Yellow:
+    /// could be better, or could not be checked. Red: locks cannot be acquired, or are not safe.
     ///
-    /// Nothing is changed anywhere: no lock is taken, no card written. Whether the user has a right is found
-    /// out by commands that do nothing where it is there; what it lacks may stand in the server's ACL LOG.
-    /// What it may not ask for is yellow and named. It takes a few seconds, also where servers do not
-    /// answer.
+    /// Changes nothing: it takes no lock and writes no data. It checks rights with commands that have no
+    /// effect; a missing right may appear in the ACL LOG of the server. Takes a few seconds, also when
+    /// servers do not answer.
     ///
-    /// Exits with 0 if nothing is red, with 69 if no majority of the servers counts, else with 78.
-    #[command(after_help = postscript())]
+    /// Exits with 0 if nothing is red, with 69 if less than a majority has a vote, otherwise with 78.
     Doctor(DoctorArgs),
 
-    /// Measure what a store carries, as a program on this machine finds it.
+    /// Measure the latency and throughput of a store.
     ///
-    /// For each server the round trip; for the store how long it takes to take and free a lock, one
-    /// at a time and many at once, to hand a lock over from one client to another, and to renew locks
-    /// that are held. From that it says about how many locks the store carries. That is an estimate
-    /// from this machine; where its own CPU was the limit, it says so.
+    /// Measures the round trip to each server, and for the store: acquire and release, one lock at a time
+    /// and many at once; the hand-over between two clients; and renewals. From these it estimates how many
+    /// locks the store can serve to this machine, and says if the CPU of this machine was the limit.
     ///
-    /// It can run beside others. Its locks have random names that begin with `leasehold-bench/`, and
-    /// at its end, also after Ctrl-C, all of them are freed and removed. (Only who its clients were can
-    /// be read for four minutes more, as of every client.) If it is killed, the locks end with their TTL,
-    /// and their counters after a week. But it asks as fast as the store answers, with
-    /// --in-flight locks at once, for --duration in all: meanwhile everybody else's answers come later,
-    /// by about as much as the figures of many at once exceed those of one. `--in-flight 1` is gentle.
+    /// It is safe on a store in use. Its locks have random names that begin with `leasehold-bench/`; it
+    /// releases and removes them at the end, also after Ctrl-C. If it is killed, the locks expire with
+    /// their TTL and their counters after a week. The records of its clients expire after four minutes.
     ///
-    /// What could not be measured is named with its reason. Exits with 0 if the store as a whole could
-    /// be measured, though a server did not answer, and with 69 if there was no quorum.
-    #[command(after_help = postscript())]
+    /// It loads the store as fast as the store answers, with --in-flight locks at once, for --duration in
+    /// all. Other clients wait longer meanwhile; `--in-flight 1` is gentle.
+    ///
+    /// Exits with 0 if the store as a whole could be measured, even if a server did not answer, and with
+    /// 69 without a quorum.
     Bench(BenchArgs),
 
-    /// Compare a fence with the greatest one that was shown, as what a lock protects does.
-    #[command(after_help = postscript())]
+    /// Reject writes from an outdated lock holder.
     Fence(FenceArgs),
 
-    /// Print the completions for a shell.
+    /// Print shell completions.
     Completions {
-        /// The shell they are for.
+        /// The shell.
         shell: Shell,
     },
 
-    /// Print the manual page, of the program or of one verb.
+    /// Print the man page of leasehold or of a subcommand.
     Man {
-        /// The verb, as `run` or `fence check`; without it the page of the program.
+        /// The subcommand, for example `run` or `fence check`.
+        ///
+        /// Without it, prints the page of leasehold itself.
         verb: Vec<String>,
     },
 }
 
 impl Verb {
-    /// Whether what the library reports on the way stands in the result.
+    /// Whether the result repeats all that the library reports on the way.
     pub(crate) fn tells_all_by_itself(&self) -> bool {
         matches!(
             self,
@@ -237,7 +244,7 @@ impl Verb {
         )
     }
 
-    /// Whether the program's own messages are for programs.
+    /// Whether the messages of the program are JSON.
     pub(crate) fn speaks_json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,

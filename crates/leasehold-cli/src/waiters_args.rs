@@ -8,12 +8,12 @@ pub(crate) struct WaitersArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object on stdout. Its `version` is 1 as long as no field of these changes its
-    /// meaning or goes; others may come.
+    /// Print one JSON object on stdout.
     ///
-    /// `lock`, `store`; `queue`, whether the store keeps one; `waiters`, the next one first, each with
-    /// `place` (from 1 on), `mode`, `permits`, `client` (`id`, `host`, `pid`, `program`, `since`), `since`
-    /// and `waiting_ms`. What is not known is null.
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `queue`, whether
+    /// the store has a queue; `waiters`, the next one first, each with `place` (from 1), `mode`,
+    /// `permits`, `client` (`id`, `host`, `pid`, `program`, `since`), `since` and `waiting_ms`. Unknown
+    /// values are null.
     #[arg(long)]
     pub(crate) json: bool,
 

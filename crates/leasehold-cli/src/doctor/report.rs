@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::finding::{Finding, Verdict};
 use super::scene::Server;
 use crate::holder_text::millis;
+use crate::output::Style;
 
 /// All findings, as they are printed.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ fn lines(text: &mut String, findings: &[Finding], in_colour: bool) {
     for finding in findings {
         let word = format!("{:6}", finding.verdict.word());
         let word = if in_colour {
-            format!("\x1b[{}m{word}\x1b[0m", colour(finding.verdict))
+            style(finding.verdict).paint(&word)
         } else {
             word
         };
@@ -91,11 +92,11 @@ fn lines(text: &mut String, findings: &[Finding], in_colour: bool) {
     }
 }
 
-fn colour(verdict: Verdict) -> u8 {
+fn style(verdict: Verdict) -> Style {
     match verdict {
-        Verdict::Green => 32,
-        Verdict::Yellow => 33,
-        Verdict::Red => 31,
+        Verdict::Green => Style::Green,
+        Verdict::Yellow => Style::Yellow,
+        Verdict::Red => Style::Red,
     }
 }
 

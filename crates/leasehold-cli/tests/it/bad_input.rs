@@ -53,7 +53,7 @@ fn permits() {
         let option = format!("--permits={number}");
         refused(
             &["run", &option, "x"],
-            &["--permits", "a lock has 1 to 128 permits"],
+            &["--permits", "the number of permits must be 1 to 128"],
         );
     }
     refused(
@@ -70,7 +70,7 @@ fn permits() {
 fn a_negative_number_of_permits() {
     refused(
         &["run", "--permits", "-1", "x"],
-        &["'-1'", "1 to 128 permits"],
+        &["'-1'", "permits must be 1 to 128"],
     );
 }
 

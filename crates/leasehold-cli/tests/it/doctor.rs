@@ -135,16 +135,38 @@ fn a_folder_that_its_user_may_not_make_is_red() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_want_them() {
+fn colours_need_a_terminal_or_the_option() {
     let sandbox = Sandbox::new();
-    assert!(!sandbox.run(&["doctor"]).stdout.contains('\x1b'));
-    let mut terminal = OnTerminal::start(&sandbox, &[PROGRAM, "doctor"]);
-    terminal.shows("\x1b[32mgreen ");
-    assert_eq!(terminal.exit_code(), 0);
-    let plain = ["env", "NO_COLOR=1", PROGRAM, "doctor"];
-    let mut terminal = OnTerminal::start(&sandbox, &plain);
-    terminal.shows("\r\n  green  folder ");
-    assert_eq!(terminal.exit_code(), 0);
+    sandbox.run(&["run", "x", "true"]);
+    let terminal = |arguments: &[&str]| OnTerminal::start(&sandbox, arguments).ends();
+    let (code, screen) = terminal(&[PROGRAM, "doctor"]);
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("\x1b[32mgreen"), "{screen}");
+    for plain in [
+        &["env", "NO_COLOR=1", PROGRAM, "doctor"][..],
+        &["env", "TERM=dumb", PROGRAM, "doctor"],
+        &[PROGRAM, "doctor", "--color", "never"],
+    ] {
+        let (_, screen) = terminal(plain);
+        assert!(!screen.contains("\x1b["), "{plain:?}: {screen}");
+    }
+    let plain = sandbox.run(&["doctor"]).stdout;
+    assert!(!plain.contains('\x1b'), "{plain}");
+    let forced = sandbox.run(&["--color", "always", "doctor"]).stdout;
+    assert!(forced.contains("\x1b[32mgreen"), "{forced}");
+}
+
+#[test]
+fn an_error_is_red_on_a_terminal() {
+    let sandbox = Sandbox::new();
+    let wrong = ["status", "--store", "x:y", "z"];
+    let (code, screen) = OnTerminal::start(&sandbox, &[&[PROGRAM], &wrong[..]].concat()).ends();
+    assert_eq!(code, 64, "{screen}");
+    assert!(screen.contains("\x1b[31mleasehold:\x1b[0m "), "{screen}");
+    let plain = sandbox.run(&wrong).stderr;
+    assert!(plain.starts_with("leasehold: "), "{plain}");
+    let json = sandbox.run(&[&["--color", "always"], &wrong[..], &["--json"]].concat());
+    assert!(!json.stderr.contains('\x1b'), "{json:?}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     let page = sandbox.run(&["man"]).stdout;
     assert!(page.contains(".TH leasehold 1"), "{page}");
     assert!(
-        page.contains("Exit codes") && !page.contains("guardian"),
+        page.contains(".SH \"EXIT STATUS\"") && !page.contains("guardian"),
         "{page}"
     );
     let page = sandbox.run(&["man", "run"]).stdout;
@@ -142,6 +142,60 @@ fn every_verb_has_a_page_and_completions_with_all_its_options() {
 }
 
 #[test]
+fn every_help_fits_one_hundred_columns() {
+    let sandbox = Sandbox::new();
+    let mut all = all_verbs(&sandbox);
+    all.push(Vec::new());
+    for words in all {
+        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
+        for option in ["-h", "--help"] {
+            let help = sandbox.run(&[&*verb, &[option]].concat()).stdout;
+            for line in help.lines() {
+                assert!(line.chars().count() <= 100, "{verb:?}: {line}");
+            }
+            let about = help.lines().next().unwrap();
+            assert!(about.chars().count() <= 60, "{verb:?}: {about}");
+        }
+    }
+}
+
+#[test]
+fn help_is_wrapped_to_a_narrow_terminal() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.leasehold();
+    command.env("COLUMNS", "60").args(["once", "--help"]);
+    let help = sandbox.spawn(command).wait().stdout;
+    let (wrapped, _) = help.split_once("Examples:").unwrap();
+    for line in wrapped.lines() {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+}
+
+#[test]
+fn exit_status_and_environment_have_sections() {
+    let sandbox = Sandbox::new();
+    for words in all_verbs(&sandbox) {
+        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
+        let help = sandbox.run(&[&*verb, &["--help"]].concat()).stdout;
+        let page = sandbox.run(&[&["man"], &*verb].concat()).stdout;
+        for section in ["Examples", "Environment", "Exit status"] {
+            if section == "Examples" && verb == ["fence"] {
+                continue;
+            }
+            assert!(
+                help.contains(&format!("\n{section}:\n")),
+                "{verb:?}: {help}"
+            );
+            let title = section.to_uppercase();
+            let ways = [format!(".SH {title}\n"), format!(".SH \"{title}\"\n")];
+            let found = ways.iter().any(|way| page.contains(way));
+            assert!(found, "{verb:?} {title}: {page}");
+        }
+        assert!(!page.contains("EXTRA"), "{verb:?}: {page}");
+    }
+}
+
+#[test]
 fn commands_page_names_every_verb() {
     let sandbox = Sandbox::new();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
@@ -166,8 +220,9 @@ fn a_verb_of_a_verb_has_a_page_of_its_own() {
     assert!(page.contains(r"\-\-high\-water"), "{page}");
     sandbox
         .run(&["man", "fence", "fly"])
-        .fails(64, &[r#"there is no verb "fence fly": one of check"#]);
-    sandbox
-        .run(&["man", "run", "fly"])
-        .fails(64, &[r#"there is no verb "run fly": run has none"#]);
+        .fails(64, &[r#"no subcommand "fence fly"; choose one of check"#]);
+    sandbox.run(&["man", "run", "fly"]).fails(
+        64,
+        &[r#"no subcommand "run fly"; "run" has no subcommands"#],
+    );
 }

@@ -279,7 +279,7 @@ fn values_that_make_no_sense_are_refused() {
     let touch = ["x", "touch", "ran"];
     refused(
         &[&["--value", &*too_long], &touch[..]].concat(),
-        &["--value: 4097", "4096"],
+        &["--value is 4097", "4096"],
     );
     refused(&["x"], &["CMD"]);
     refused(&["--observe"], &["NAME"]);

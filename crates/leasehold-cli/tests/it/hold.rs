@@ -172,12 +172,12 @@ fn a_lock_that_is_held_around_is_not_waited_for() {
     assert_eq!(sandbox.line_in("code"), "64");
 }
 
-/// The lines of the help of `verb` that are set in as an example.
+/// The example in the help of `verb`.
 pub(crate) fn example(sandbox: &Sandbox, verb: &str) -> String {
     let help = sandbox.run(&[verb, "--help"]);
     let lines = help.stdout.lines();
-    let lines = lines.take_while(|line| !line.starts_with("Usage:"));
-    let lines = lines.filter_map(|line| line.strip_prefix("    "));
+    let lines = lines.skip_while(|line| *line != "Examples:").skip(1);
+    let lines = lines.map_while(|line| line.strip_prefix("  "));
     let script: Vec<&str> = lines.collect();
     assert!(script.len() >= 4, "{help:?}");
     script.join("\n")

@@ -91,8 +91,8 @@ fn values_that_break_a_rule_are_named_with_it() {
     let sandbox = Sandbox::new();
     for (args, parts) in [
         (&["ls", ""][..], ["the pattern is empty", "PATTERN"]),
-        (&["ls", "--limit", "0"], ["'0'", "1 to 100000 locks"]),
-        (&["ls", "--limit", "-1"], ["'-1'", "1 to 100000 locks"]),
+        (&["ls", "--limit", "0"], ["'0'", "must be 1 to 100000"]),
+        (&["ls", "--limit", "-1"], ["'-1'", "must be 1 to 100000"]),
         (&["ls", "a\tb"], ["control character '\\t'", "PATTERN"]),
         (&["waiters", ""], ["lock name", "is empty"]),
         (&["break", "", "--fence", "1"], ["lock name", "is empty"]),

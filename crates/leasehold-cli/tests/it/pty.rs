@@ -84,14 +84,21 @@ impl OnTerminal {
     }
 
     #[track_caller]
-    pub(crate) fn exit_code(mut self) -> i32 {
+    pub(crate) fn exit_code(self) -> i32 {
+        self.ends().0
+    }
+
+    /// Waits for the end, and returns the exit code and what was not yet waited for.
+    #[track_caller]
+    pub(crate) fn ends(mut self) -> (i32, String) {
         let mut status = None;
         until("the end of the program on the terminal", || {
             self.look();
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        status.unwrap().code().unwrap()
+        self.look();
+        (status.unwrap().code().unwrap(), self.screen.clone())
     }
 
     fn look(&mut self) {
