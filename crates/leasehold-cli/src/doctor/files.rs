@@ -4,7 +4,7 @@ use leasehold_file::DirectoryFacts;
 
 use super::finding::Finding;
 
-/// Below which a directory is nearly full: in bytes, and in files.
+/// A file system with less room than this is nearly full: in bytes, and in files.
 const ROOM_LEAST: (u64, u64) = (16 * 1024 * 1024, 1000);
 
 /// The checks of a store of files.
@@ -22,16 +22,16 @@ pub(super) fn judge(facts: &DirectoryFacts) -> Vec<Finding> {
 fn folder(facts: &DirectoryFacts) -> Finding {
     let path = facts.path.display();
     match (&facts.usable, facts.exists) {
-        (Ok(()), true) => Finding::green("folder", format!("{path} can be used")),
+        (Ok(()), true) => Finding::green("folder", format!("{path} is usable")),
         (Ok(()), false) => Finding::green(
             "folder",
-            format!("{path} is not there; the first lock makes it"),
+            format!("{path} does not exist; the first lock creates it"),
         ),
         (Err(error), _) => Finding::red(
             "folder",
             error.reason(),
-            "no lock can be taken",
-            "let the user of the locks read and write it, or name another with --store file:///folder",
+            "no lock can be acquired",
+            "give this user read and write access, or choose another folder with --store file:///folder",
         ),
     }
 }
@@ -44,7 +44,7 @@ fn owner(facts: &DirectoryFacts) -> Option<Finding> {
     }
     if mode & 0o002 != 0 && mode & 0o1000 == 0 {
         let path = facts.path.display();
-        let why = "every user of this machine can remove lock files, and take locks away with them";
+        let why = "every user of this machine can delete lock files, and so take locks away";
         return Some(Finding::red(
             "owner",
             text,
@@ -54,7 +54,7 @@ fn owner(facts: &DirectoryFacts) -> Option<Finding> {
     }
     Some(Finding::green(
         "owner",
-        format!("{text}: shared with others, as it seems to be meant"),
+        format!("{text}: shared with other users"),
     ))
 }
 
@@ -63,8 +63,8 @@ fn file_system(facts: &DirectoryFacts) -> Finding {
         return Finding::green("file_system", &facts.file_system);
     }
     let text = format!("{}, not known to be local", facts.file_system);
-    let why = "locks may exclude only the processes of one machine, or nobody";
-    let remedy = "--store file:///folder on a local disk, or several servers";
+    let why = "locks may exclude only processes of one machine, or none";
+    let remedy = "use --store file:///folder on a local disk, or Redis servers";
     if facts.usable.is_ok() {
         return Finding::yellow("file_system", text, why, remedy);
     }
@@ -73,21 +73,21 @@ fn file_system(facts: &DirectoryFacts) -> Finding {
 
 fn fences(facts: &DirectoryFacts) -> Finding {
     if facts.outlives_a_boot {
-        return Finding::green("fences", "their counters are on a disk");
+        return Finding::green("fences", "the counters are on a disk");
     }
-    // Nothing is wrong with that: locks end with a boot, too.
-    let text = "their counters are in memory: after a boot the wall clock carries them on";
+    // That is fine: a reboot also ends all locks.
+    let text = "the counters are in memory; after a reboot they continue from the wall clock";
     Finding::green("fences", text)
 }
 
 fn flock(facts: &DirectoryFacts) -> Option<Finding> {
     Some(match facts.flock.as_ref()? {
-        Ok(()) => Finding::green("flock", "excludes"),
+        Ok(()) => Finding::green("flock", "works"),
         Err(error) => Finding::red(
             "flock",
             error.reason(),
-            "locks rest on it",
-            "--store file:///folder on another file system",
+            "locks depend on it",
+            "use --store file:///folder on another file system",
         ),
     })
 }
@@ -100,8 +100,8 @@ fn room(facts: &DirectoryFacts) -> Finding {
             return Finding::yellow(
                 "room",
                 text,
-                "nobody looked",
-                "df, and df -i, of the folder",
+                "not checked",
+                "check the folder with df and df -i",
             );
         }
     };
@@ -109,9 +109,9 @@ fn room(facts: &DirectoryFacts) -> Finding {
     if files != u64::MAX {
         text += &format!(" and {files} files");
     }
-    text += " are free";
-    let why = "a new lock needs a file, and each grant writes its fence";
-    let remedy = "make room on the file system";
+    text += " free";
+    let why = "a new lock needs a file, and each acquisition writes its fence";
+    let remedy = "free some space on the file system";
     if bytes < 4096 || files == 0 {
         return Finding::red("room", text, why, remedy);
     }
@@ -128,8 +128,8 @@ fn locks(facts: &DirectoryFacts) -> Finding {
         Err(error) => Finding::yellow(
             "locks",
             format!("unknown: {}", error.reason()),
-            "a file that cannot be read is a lock that cannot be taken",
-            "give the file to the user of the locks, or remove it while nobody holds it",
+            "a lock whose file cannot be read cannot be acquired",
+            "give this user access to the file, or delete it while the lock is free",
         ),
     }
 }

@@ -1,28 +1,28 @@
-/// What one check came to.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// The check's id, which stays as it is for programs.
+    /// The id of the check, stable for programs.
     pub(super) check: &'static str,
     pub(super) verdict: Verdict,
     pub(super) found: String,
-    /// Why it matters, and what is to be done, unless all is well.
+    /// Why it matters and what to do; `None` if all is well.
     pub(super) advice: Option<Advice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Advice {
     pub(super) why: String,
-    /// A command or a line of configuration, where there is one.
+    /// A command or a line of configuration, if there is one.
     pub(super) remedy: String,
 }
 
-/// How well it is, from well to ill.
+/// How good a result is, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     Green,
-    /// Locks are what they promise to be; something could be better, or is not known.
+    /// Locks are safe. Something could be better, or could not be checked.
     Yellow,
-    /// Locks cannot be had, or are not what they promise to be.
+    /// Locks cannot be acquired, or are not safe.
     Red,
 }
 

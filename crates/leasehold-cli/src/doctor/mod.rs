@@ -1,4 +1,4 @@
-//! The verb `doctor`: what is wrong with a store, why it matters, and what to do. Nothing is changed.
+//! `leasehold doctor`: what is wrong with a store, why it matters, and what to do. Changes nothing.
 
 mod files;
 mod finding;
@@ -24,7 +24,7 @@ use finding::Verdict;
 use report::{Patient, Report};
 use scene::Scene;
 
-/// Checks a store, and says with the exit code whether locks can be had and are what they promise to be.
+/// Checks a store. The exit code says whether locks can be acquired and are safe.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let report = match &choice {
@@ -57,7 +57,7 @@ fn of_files(facts: &DirectoryFacts) -> Report {
 }
 
 fn of_servers(addresses: &Addresses) -> Result<Report, Failure> {
-    // Sends nothing; only for its name.
+    // For its name only; sends nothing.
     let store = OpenStore::at(addresses)?.store().describe();
     let scene = runtime()?.block_on(Scene::find(addresses))?;
     let servers = scene.servers.iter().enumerate();

@@ -5,8 +5,8 @@ use leasehold::{
 };
 use leasehold_redis::RedisMember;
 
-/// A member that says how it is, and to which nothing is ever written: a quorum of these judges as any
-/// other, and keeps no cards.
+/// A member that reports its state and refuses every write. A quorum of these judges its members like any
+/// other, and writes no records.
 #[derive(Debug)]
 pub(super) struct Onlooker(pub(super) RedisMember);
 
@@ -15,7 +15,10 @@ fn refused<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, Error>> {
 }
 
 fn error() -> Error {
-    Error::new(ErrorKind::Unsupported, "who looks on writes nothing")
+    Error::new(
+        ErrorKind::Unsupported,
+        "read-only access: nothing is written",
+    )
 }
 
 impl Store for Onlooker {

@@ -8,11 +8,11 @@ use super::scene::Server;
 use crate::holder_text::millis;
 use crate::output::Style;
 
-/// All findings, as they are printed.
+/// All findings of one call.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) store: String,
-    /// How many servers count, and how many must; files have none.
+    /// How many servers have a vote, and how many are needed; `None` for files.
     pub(super) majority: Option<(usize, usize)>,
     pub(super) checks: Vec<Finding>,
     pub(super) members: Vec<Patient>,
@@ -27,13 +27,13 @@ pub(super) struct Patient {
 }
 
 impl Report {
-    /// The worst of all.
+    /// The worst verdict.
     pub(super) fn verdict(&self) -> Verdict {
         let verdicts = self.all().map(|finding| finding.verdict);
         verdicts.max().unwrap_or(Verdict::Green)
     }
 
-    /// Whether so many servers count that locks can be had.
+    /// Whether a majority of the servers has a vote.
     pub(super) fn has_majority(&self) -> bool {
         self.majority
             .is_none_or(|(counting, needed)| counting >= needed)
@@ -111,7 +111,7 @@ fn json_of(finding: &Finding) -> Value {
     })
 }
 
-/// What programs want to draw: numbers beside the words.
+/// The facts behind the findings, as numbers for programs.
 pub(super) fn facts(server: &Server) -> Value {
     let found = server.found.as_ref().ok();
     let presence = server.presence();

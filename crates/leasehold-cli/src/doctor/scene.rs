@@ -19,7 +19,7 @@ use crate::store_url;
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) set: MemberSet,
-    /// Whether it is a set that has no cards yet.
+    /// Whether it is a quorum that is not initialized.
     pub(super) is_unformed: bool,
     pub(super) servers: Vec<Server>,
 }
@@ -29,19 +29,19 @@ pub(super) struct Scene {
 pub(super) struct Server {
     pub(super) id: MemberId,
     pub(super) found: Result<Examination, Error>,
-    /// Why it does not count, if so.
+    /// Why it has no vote, if so.
     pub(super) out: Option<Out>,
 }
 
-/// Why a server does not count.
+/// Why a server has no vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Out {
     pub(super) why: String,
-    /// After how long it does, where that is known.
+    /// When it has one again, if that is known.
     pub(super) again: Option<Duration>,
 }
 
-/// How long a server may take for all it is asked.
+/// The time limit for all questions to one server.
 const LIMIT: Duration = Duration::from_secs(5);
 
 impl Scene {
@@ -71,7 +71,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Whether it is so many that a majority is not all of them.
+    /// Whether there are enough servers for a majority without all of them.
     pub(super) fn is_set(&self) -> bool {
         self.servers.len() >= 3
     }
@@ -85,7 +85,7 @@ impl Scene {
         needed(self.servers.len())
     }
 
-    /// The lower median of the servers' clocks, beyond this machine's, in microseconds.
+    /// The lower median of the clocks of the servers, relative to this machine, in microseconds.
     pub(super) fn median(&self) -> Option<i64> {
         let offsets = self.servers.iter().filter_map(Server::clock_offset);
         let mut offsets: Vec<i64> = offsets.collect();
@@ -94,18 +94,18 @@ impl Scene {
         offsets.get(middle).copied()
     }
 
-    /// What the clock of `server` shows beyond that median.
+    /// The clock of `server` relative to that median.
     pub(super) fn clock_off(&self, server: &Server) -> Option<i64> {
         Some(server.clock_offset()?.saturating_sub(self.median()?))
     }
 
-    /// Whether that is more than the set allows.
+    /// Whether that is more than the quorum tolerates.
     pub(super) fn has_wrong_clock(&self, server: &Server) -> bool {
         let off = self.clock_off(server).filter(|_| self.is_set());
         off.is_some_and(|off| Duration::from_micros(off.unsigned_abs()) > self.set.clock_tolerance)
     }
 
-    /// Of a server whose clock is wrong it is not known when it counts again: not before somebody sets the clock.
+    /// A server with a wrong clock has no vote until an operator sets the clock, at an unknown time.
     pub(super) fn expect_nothing_of_wrong_clocks(&mut self) {
         for place in 0..self.servers.len() {
             if self.has_wrong_clock(&self.servers[place])
@@ -123,14 +123,14 @@ impl Scene {
         answer || self.servers.iter().filter(has_card).count() >= self.needed()
     }
 
-    /// How long a server does not count that may have forgotten locks.
+    /// How long a server that may have forgotten locks has no vote.
     pub(super) fn penalty(&self) -> Duration {
         self.set.max_ttl + Duration::from_secs(1)
     }
 }
 
 fn members(addresses: &Addresses) -> Result<Vec<RedisMember>, Failure> {
-    // Which also refuses what stands there twice.
+    // Also refuses duplicates.
     addresses.blame(store_url::servers(&addresses.urls))?;
     let members = addresses.urls.iter().map(RedisMember::new);
     Ok(members.collect::<Result<_, _>>()?)
@@ -151,7 +151,7 @@ async fn examine(member: &RedisMember) -> Result<Examination, Error> {
     })
 }
 
-/// Whether the servers have no cards, as far as their user may see them.
+/// Whether the quorum is not initialized. False if the user may not read the records.
 pub(super) fn is_unformed(examined: &[Result<Examination, Error>]) -> bool {
     let hides_its_card = examined.iter().flatten().any(hides_its_card);
     !hides_its_card && have_no_card(examined.len(), examined.iter().filter_map(presence))
@@ -175,7 +175,7 @@ impl Server {
         self.presence()?.card.as_ref()
     }
 
-    /// Whether its user may not read its card.
+    /// Whether the user may not read its record of the quorum.
     pub(super) fn hides_its_card(&self) -> bool {
         self.found.as_ref().is_ok_and(hides_its_card)
     }
@@ -190,7 +190,7 @@ impl Out {
         let (error, again) = match (found, health) {
             (Err(error), _) => (error, None),
             (Ok(_), None) => {
-                let why = "has no card: the set is not formed".to_owned();
+                let why = "the quorum is not initialized".to_owned();
                 return Some(Self { why, again: None });
             }
             (Ok(_), Some(health)) => match (&health.presence, &health.distrust) {

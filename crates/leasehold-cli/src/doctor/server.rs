@@ -1,4 +1,4 @@
-//! Pure: what the facts of one server mean, whatever the others are.
+//! Pure: what the facts of one server mean, without the other servers.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Tr
 use super::finding::Finding;
 use crate::shortage::whole_seconds;
 
-/// What the findings of one server rest on, beside its facts.
+/// The place of a server in the store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Whether it is one of three or more.
     pub(super) is_set: bool,
-    /// How long it does not count after a restart in which it may have forgotten locks.
+    /// How long it has no vote after a restart that may have lost locks.
     pub(super) penalty: Duration,
 }
 
-/// The checks of a server that nobody could look at.
+/// The checks of a server that could not be examined.
 pub(super) fn of_unreachable(error: &Error) -> Vec<Finding> {
     let remedy = match error.kind() {
-        ErrorKind::Refused => "give the user and password that the server knows, or mend its ACL",
-        ErrorKind::InvalidInput | ErrorKind::Unsupported => "mend the address, or what it names",
-        ErrorKind::Garbled => "give the address of a Redis or Valkey server",
+        ErrorKind::Refused => "use a user and password that the server accepts, or fix its ACL",
+        ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address",
+        ErrorKind::Garbled => "use the address of a Redis or Valkey server",
         _ => {
-            "start the server, or let this machine reach it; if it is gone for good: leasehold members remove"
+            "start the server, or fix the network; if the server is gone for good: leasehold members remove"
         }
     };
-    let why = "a server that cannot be asked grants nothing";
+    let why = "a server that does not answer grants no locks";
     vec![Finding::red("reachable", error.reason(), why, remedy)]
 }
 
-/// The checks of a server that was looked at.
+/// The checks of a server that was examined.
 pub(super) fn judge(found: &Examination, place: Place) -> Vec<Finding> {
     let mut findings = vec![
-        Finding::green("reachable", format!("answers to the user {:?}", found.user)),
+        Finding::green("reachable", format!("answers user {:?}", found.user)),
         encryption(found.transport),
     ];
     match &found.server {
@@ -56,15 +56,15 @@ pub(super) fn judge(found: &Examination, place: Place) -> Vec<Finding> {
     findings
 }
 
-/// What the user may not ask for is not known, which is no fault of the server.
+/// A fact that the user may not read is unknown, which is not a fault of the server.
 fn hidden(check: &'static str, error: &Error) -> Finding {
     let found = format!("unknown: {}", error.reason());
     let remedy = match error.kind() {
         ErrorKind::Refused => "see the check `rights`",
         // A managed server may have no CONFIG at all.
-        _ => "ask who runs the server",
+        _ => "ask the operator of the server",
     };
-    Finding::yellow(check, found, "nobody looked", remedy)
+    Finding::yellow(check, found, "not checked", remedy)
 }
 
 fn encryption(transport: Transport) -> Finding {
@@ -75,8 +75,8 @@ fn encryption(transport: Transport) -> Finding {
         Transport::PlainNetwork => Finding::yellow(
             id,
             "none",
-            "whoever is on the way reads the password and can take locks",
-            "tls-port 6380 in redis.conf, and rediss://host:6380 as the address",
+            "anyone on the network path can read the password and take locks",
+            "set tls-port 6380 in redis.conf, and use rediss://host:6380",
         ),
     }
 }
@@ -87,11 +87,11 @@ fn version(facts: &ServerFacts) -> Finding {
     let number: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     let id = "version";
     if number < (6, 2) {
-        let why = "locks need commands that came with Redis 6.2";
+        let why = "locks need commands of Redis 6.2 or later";
         return Finding::red(id, version, why, "update the server to Redis 7 or Valkey");
     }
     if number < (7, 0) {
-        let why = "a free lock is taken by a script, which costs the server twice as much";
+        let why = "acquiring a free lock needs a script here, at twice the cost for the server";
         return Finding::yellow(id, version, why, "update the server to Redis 7 or Valkey");
     }
     Finding::green(id, version)
@@ -99,14 +99,13 @@ fn version(facts: &ServerFacts) -> Finding {
 
 fn role(facts: &ServerFacts) -> Finding {
     if !facts.is_primary {
-        let why =
-            "it grants nothing: it may lag behind its primary, or forget what that one granted";
-        let remedy = "REPLICAOF NO ONE, or take the primary's address";
+        let why = "a replica grants no locks: it may lag behind its primary and miss locks";
+        let remedy = "use the address of the primary, or REPLICAOF NO ONE";
         return Finding::red("role", "a replica", why, remedy);
     }
     if facts.is_cluster_node {
-        let why = "its fail-over forgets locks; the servers of a store are independent";
-        let remedy = "cluster-enabled no in redis.conf, or a server of its own for locks";
+        let why = "its fail-over forgets locks; the servers of a quorum must be independent";
+        let remedy = "set cluster-enabled no in redis.conf, or use a separate server for locks";
         return Finding::red("role", "a node of a Redis Cluster", why, remedy);
     }
     Finding::green("role", "primary")
@@ -122,7 +121,7 @@ fn eviction(facts: &ServerFacts) -> Finding {
     if *max_memory == 0 || eviction_policy == "noeviction" {
         return Finding::green("eviction", found);
     }
-    let why = "when its memory is full it throws locks away while they are held";
+    let why = "when its memory is full, it deletes locks that are held";
     Finding::red(
         "eviction",
         found,
@@ -133,21 +132,18 @@ fn eviction(facts: &ServerFacts) -> Finding {
 
 fn writes(refused: Option<&str>) -> Finding {
     match refused {
-        None => Finding::green("writes", "are taken"),
+        None => Finding::green("writes", "accepted"),
         Some(text) => {
             let remedy = match text.split(' ').next() {
-                Some("OOM") => "CONFIG SET maxmemory to more than it uses, or remove data",
-                Some("MISCONF") => "mend what its log says of the disk",
-                Some("READONLY") => "REPLICAOF NO ONE, or take the primary's address",
-                _ if text.contains("unknown command") => "no rename-command in redis.conf for it",
-                _ => "mend what it says",
+                Some("OOM") => "raise maxmemory above the memory in use, or delete data",
+                Some("MISCONF") => "fix the disk error in the log of the server",
+                Some("READONLY") => "use the address of the primary, or REPLICAOF NO ONE",
+                _ if text.contains("unknown command") => {
+                    "remove its rename-command from redis.conf"
+                }
+                _ => "fix the cause that it names",
             };
-            Finding::red(
-                "writes",
-                text,
-                "no lock is granted, and none renewed",
-                remedy,
-            )
+            Finding::red("writes", text, "no lock is granted or renewed", remedy)
         }
     }
 }
@@ -176,7 +172,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         }
     };
     if durable {
-        return Finding::green("persistence", format!("{is}: a restart forgets nothing"));
+        return Finding::green("persistence", format!("{is}: a restart forgets no locks"));
     }
     if !last_write_was_ok {
         let text = format!("{is}, but the last write to the file failed");
@@ -185,14 +181,14 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
             "persistence",
             text,
             why,
-            "mend what its log says of the disk",
+            "fix the disk error in the log of the server",
         );
     }
     let why = if place.is_set {
         let penalty = whole_seconds(place.penalty);
-        format!("a restart may forget locks, so it costs this server {penalty} without a vote")
+        format!("a restart may forget locks, and the server then has no vote for {penalty}")
     } else {
-        "a restart forgets locks, and they are granted twice".to_owned()
+        "a restart forgets locks, and a lock can then be granted twice".to_owned()
     };
     let differing = settings.iter().filter(|(_, is, wanted)| is != wanted);
     let remedy = differing.map(|(name, _, wanted)| format!("CONFIG SET {name} {wanted}"));
@@ -219,7 +215,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
 fn rights(found: &Examination, place: Place) -> Finding {
     let missing = &found.missing_rights;
     let Some(worst) = missing.iter().map(|right| right.need).min() else {
-        return Finding::green("rights", "all that locks need");
+        return Finding::green("rights", "sufficient");
     };
     let rules: Vec<&str> = missing.iter().map(|right| right.rule.as_str()).collect();
     let rules = rules.join(" ");
@@ -229,29 +225,29 @@ fn rights(found: &Examination, place: Place) -> Finding {
         Need::Locks => Finding::red(
             "rights",
             text,
-            "locks cannot be taken and given back",
+            "locks cannot be acquired or released",
             remedy,
         ),
         Need::Sets if place.is_set => {
-            let why = "its card cannot be kept, and without one it does not count";
+            let why = "its record of the quorum cannot be written, and without one it has no vote";
             Finding::red("rights", text, why, remedy)
         }
         Need::Sets => Finding::yellow(
             "rights",
             text,
-            "no permits, no elections, no results of `once`; nobody sees who holds a lock",
+            "no permits, no elections, no `once`, and `status` cannot name holders",
             remedy,
         ),
         Need::Waking => {
-            let why = "waiters are not told of their turn, and ask every second or two";
+            let why = "waiters are not notified; they poll every second or two";
             Finding::yellow("rights", text, why, remedy)
         }
         Need::Looking => {
-            let why = "locks cannot be listed, nor the type of a foreign one be named";
+            let why = "locks cannot be listed, and foreign keys cannot be identified";
             Finding::yellow("rights", text, why, remedy)
         }
         Need::Durability => {
-            let why = "nobody knows whether it is durable, so it counts as if it were not";
+            let why = "it is treated as not durable";
             Finding::yellow("rights", text, why, remedy)
         }
     }
@@ -259,24 +255,26 @@ fn rights(found: &Examination, place: Place) -> Finding {
 
 fn push(speaks_resp3: bool) -> Finding {
     if speaks_resp3 {
-        return Finding::green("push", "RESP3: waiters are told of their turn");
+        return Finding::green("push", "RESP3: waiters are notified");
     }
-    let why = "waiters are not told of their turn, and ask every second or two";
-    let remedy = "let clients speak to the server itself, or through a proxy that knows HELLO 3";
+    let why = "waiters are not notified; they poll every second or two";
+    let remedy = "connect to the server directly, or through a proxy that supports HELLO 3";
     Finding::yellow("push", "no RESP3", why, remedy)
 }
 
 fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
-    let among = match (keys.is_complete, keys.seen) {
-        (true, 0) => "no keys".to_owned(),
-        (true, 1) => "the only key".to_owned(),
-        (true, seen) => format!("all {seen} keys"),
-        (false, 1) => "1 key of more".to_owned(),
-        (false, seen) => format!("{seen} keys of more"),
+    let count = match keys.seen {
+        1 => "1 key".to_owned(),
+        seen => format!("{seen} keys"),
+    };
+    let among = if keys.is_complete {
+        count
+    } else {
+        format!("a sample of {count}")
     };
     if let Some((key, kind)) = keys.damaged.first() {
-        let text = format!("{key:?} is a {kind}, which this library does not write");
-        let why = "the lock it belongs to cannot be used";
+        let text = format!("{key:?} is a {kind}, which leasehold does not write");
+        let why = "its lock cannot be used";
         return Finding::red("keys", text, why, format!("DEL {key:?}"));
     }
     if let Some((key, form)) = keys.endless.first() {
@@ -291,12 +289,7 @@ fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
         return Finding::yellow("keys", text, why, remedy);
     }
     if keys.foreign.is_empty() {
-        let strings = match keys.strings {
-            0 => "none is a string".to_owned(),
-            1 => "1 is a string".to_owned(),
-            strings => format!("{strings} are strings"),
-        };
-        let found = format!("none of a foreign kind, in {among}; {strings}, as locks are");
+        let found = format!("{among}, no other lock library's found");
         return Finding::green("keys", found);
     }
     let kinds = keys
@@ -306,33 +299,51 @@ fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
             (1, "hash") => format!("the hash {name:?} (Redisson's locks are hashes)"),
             (1, _) => format!("the {kind} {name:?}"),
             (_, "hash") => {
-                format!("{count} of type hash, as {name:?} (Redisson's locks are hashes)")
+                format!("{count} hashes, for example {name:?} (Redisson's locks are hashes)")
             }
-            _ => format!("{count} of type {kind}, as {name:?}"),
+            _ => format!("{count} of type {kind}, for example {name:?}"),
         });
-    let text = format!("{}, in {among}", kinds.collect::<Vec<_>>().join("; "));
-    let why = "a lock of such a name is refused; if they are locks, they do not exclude ours";
+    let text = format!("{}, among {among}", kinds.collect::<Vec<_>>().join("; "));
+    let why = "a leasehold lock with such a name is refused; a lock of another library does not exclude it";
     let remedy = if prefix.is_empty() {
-        "?prefix=locks: in the address of every client, unless the names cannot meet"
+        "unless the names never collide, add ?prefix=locks: to the URL in all clients"
     } else {
-        "another ?prefix= in the address of every client, unless the names cannot meet"
+        "unless the names never collide, use another ?prefix= in all clients"
     };
     Finding::yellow("keys", text, why, remedy)
 }
 
-/// From which on the least limit of a member is too short, and short TTLs are out of reach.
+/// A duration with one decimal below ten of its unit, and none above.
+fn rounded(span: Duration) -> String {
+    let text = format!("{span:.1?}");
+    let Some((whole, rest)) = text.split_once('.') else {
+        return text;
+    };
+    let unit = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    if whole.len() == 1 && !rest.starts_with('0') {
+        return format!("{whole}.{} {unit}", &rest[..1]);
+    }
+    format!("{whole} {unit}")
+}
+
+/// A longer round trip does not fit the shortest time limit for a member, so short TTLs fail.
 const SLOW: Duration = Duration::from_millis(50);
 
 fn round_trip(sorted: &[Duration]) -> Option<Finding> {
     let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
-    let text = format!("{median:.1?}, at most {longest:.1?} of {}", sorted.len());
+    let text = format!(
+        "median {}, max {} ({} samples)",
+        rounded(median),
+        rounded(longest),
+        sorted.len()
+    );
     if median <= SLOW {
         return Some(Finding::green("round_trip", text));
     }
     let why = format!(
-        "one of several servers is waited for for a twentieth of the TTL: below {:.0?} it counts as silent",
+        "a server of a quorum has a twentieth of the TTL to answer; with TTLs below {:.0?} it is too slow",
         median * 20
     );
-    let remedy = "run clients nearer to it, or take longer TTLs; leasehold bench says more";
+    let remedy = "run clients closer to it, or use longer TTLs; leasehold bench measures more";
     Some(Finding::yellow("round_trip", text, why, remedy))
 }

@@ -1,4 +1,4 @@
-//! Pure: what the servers of a store are to each other.
+//! Pure: what the facts of the servers mean together.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::scene::{Out, Scene, Server};
 use super::server::{self, Place};
 use crate::shortage::{NOT_FORMED, whole_seconds};
 
-/// A day: a clock that is further off proposes fences that are refused.
+/// A day. A client whose clock is off by more proposes fences that are refused.
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// From which on this machine's clock is worth a word, in microseconds.
+/// A larger offset of the clock of this machine is reported, in microseconds.
 const OFF: i64 = 1_000_000;
 
 /// The checks of the store as a whole.
@@ -37,7 +37,7 @@ pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
     findings.extend(same_server(scene, place));
     findings.extend(card(scene, place));
     if !scene.is_unformed {
-        // Before it is formed no server counts, and none can be lost.
+        // Before initialization, no server has a vote to lose.
         findings.push(counts(server, &findings));
         findings.extend(restart::restart(scene, place));
     }
@@ -46,28 +46,29 @@ pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
 
 fn members(scene: &Scene) -> Finding {
     let count = scene.servers.len();
-    let three = "leasehold init with three or five independent servers";
+    let three = "use three or five independent servers, then leasehold init";
     match count {
         1 => {
-            let why = "if it fails over or loses its data, a lock is granted twice";
+            let why = "if it fails over or loses its data, a lock can be granted twice";
             Finding::yellow("members", "one server", why, three)
         }
         2 => {
-            let why =
-                "if one fails there are no locks, and cards and clocks are not held to the rules";
+            let why = "if one fails, no lock can be acquired; restarts and clocks are not checked";
             Finding::yellow("members", "two servers", why, three)
         }
         _ if count.is_multiple_of(2) => {
-            let why = format!("{} may fail, as of {}", (count - 1) / 2, count - 1);
-            let remedy = "leasehold members add, or remove, one server";
+            let why = format!(
+                "{} may fail, the same as with {} servers",
+                (count - 1) / 2,
+                count - 1
+            );
+            let remedy =
+                "add or remove one server: leasehold members add, leasehold members remove";
             Finding::yellow("members", format!("{count} servers"), why, remedy)
         }
         _ => {
             let may_fail = (count - 1) / 2;
-            Finding::green(
-                "members",
-                format!("{count} servers, of which {may_fail} may fail"),
-            )
+            Finding::green("members", format!("{count} servers; {may_fail} may fail"))
         }
     }
 }
@@ -75,13 +76,13 @@ fn members(scene: &Scene) -> Finding {
 fn quorum(scene: &Scene) -> Finding {
     let (counting, needed) = (scene.counting(), scene.needed());
     let text = format!(
-        "{counting} of {} count, {needed} are needed",
+        "{counting} of {} servers have a vote, {needed} needed",
         scene.servers.len()
     );
     if counting >= needed {
         return Finding::green("quorum", text);
     }
-    let why = "no lock is granted, and none renewed";
+    let why = "no lock is granted or renewed";
     if scene.is_unformed {
         return Finding::red(
             "quorum",
@@ -91,13 +92,13 @@ fn quorum(scene: &Scene) -> Finding {
         );
     }
     let remedy = match enough_again(scene) {
-        Some(again) => format!("wait: enough count in {}", whole_seconds(again)),
-        None => "see what is red at the servers".into(),
+        Some(again) => format!("wait {}", whole_seconds(again)),
+        None => "fix what is red below".into(),
     };
     Finding::red("quorum", text, why, remedy)
 }
 
-/// After how long a majority counts, if it takes nothing but time.
+/// When a majority has a vote, if only time is missing.
 fn enough_again(scene: &Scene) -> Option<Duration> {
     let outs = scene.servers.iter().filter_map(|it| it.out.as_ref());
     let mut spans: Vec<Duration> = outs.filter_map(|out| out.again).collect();
@@ -118,46 +119,51 @@ fn generation(scene: &Scene) -> Option<Finding> {
         return None;
     }
     if least == most {
-        return Some(Finding::green("generation", format!("{most} on all cards")));
+        return Some(Finding::green(
+            "generation",
+            format!("{most} on all servers"),
+        ));
     }
-    let text = format!("{least} on the card of {behind}, {most} on that of {ahead}");
+    let text = format!("{least} on {behind}, {most} on {ahead}");
     let why =
-        "a change of the set was broken off, and clients of either list are refused somewhere";
-    let remedy = "repeat leasehold members add or remove as it was called last";
+        "a change of members was interrupted; some servers refuse the old list, others the new one";
+    let remedy = "repeat the last leasehold members add or remove";
     Some(Finding::yellow("generation", text, why, remedy))
 }
 
 fn own_clock(scene: &Scene) -> Option<Finding> {
     let off = scene.median()?.saturating_neg();
     let whose = if scene.servers.len() == 1 {
-        "the server's"
+        "the server"
     } else {
-        "the servers'"
+        "the servers"
     };
-    let text = format!("this machine's clock is {} {whose}", beside(off));
+    let text = match off {
+        0 => format!("clock in sync with {whose}"),
+        _ => format!("this machine's clock is {} {whose}", relative(off)),
+    };
     if off.abs() >= DAY {
-        let why = "locks are refused to a client whose clock is a day off";
+        let why = "a client whose clock is a day off cannot acquire locks";
         return Some(Finding::red(
             "own_clock",
             text,
             why,
-            "let chrony or ntpd set the clocks",
+            "synchronize the clocks with chrony or ntpd",
         ));
     }
     if off.abs() > OFF {
-        let why =
-            "after a server lost its counters, the order of fences rests on the clients' clocks";
+        let why = "after a server loses its counters, the order of fences depends on the clocks of the clients";
         return Some(Finding::yellow(
             "own_clock",
             text,
             why,
-            "let chrony or ntpd set the clocks",
+            "synchronize the clocks with chrony or ntpd",
         ));
     }
     Some(Finding::green("own_clock", text))
 }
 
-fn beside(micros: i64) -> String {
+fn relative(micros: i64) -> String {
     let span = Duration::from_micros(micros.unsigned_abs());
     let word = if micros < 0 { "behind" } else { "ahead of" };
     format!("{span:.1?} {word}")
@@ -170,21 +176,24 @@ fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
     let off = scene.clock_off(server)?;
     let span = Duration::from_micros(off.unsigned_abs());
     let tolerance = scene.set.clock_tolerance;
-    let text = format!(
-        "{} the servers' median, within {tolerance:?} allowed",
-        beside(off)
-    );
-    let remedy = "let chrony or ntpd set its clock";
+    let text = match off {
+        0 => "in sync".into(),
+        _ => format!(
+            "{} the servers' median (tolerance {tolerance:?})",
+            relative(off)
+        ),
+    };
+    let remedy = "synchronize its clock with chrony or ntpd";
     if scene.has_wrong_clock(server) {
         let text = format!(
-            "{} the servers' median, {tolerance:?} are allowed",
-            beside(off)
+            "{} the servers' median; the tolerance is {tolerance:?}",
+            relative(off)
         );
-        let why = "with such a clock it does not count";
+        let why = "with this clock it has no vote";
         return Some(Finding::red("clock", text, why, remedy));
     }
     if span > tolerance / 2 {
-        let why = "a little more, and it does not count";
+        let why = "beyond the tolerance it has no vote";
         return Some(Finding::yellow("clock", text, why, remedy));
     }
     Some(Finding::green("clock", text))
@@ -200,12 +209,12 @@ fn same_server(scene: &Scene, place: usize) -> Option<Finding> {
         .filter(|(other, _)| *other != place)
         .find(|(_, other)| other.presence().is_some_and(|it| it.run == *run));
     Some(match twin {
-        None => Finding::green("same_server", "no other address leads to it"),
+        None => Finding::green("same_server", "no other address leads to the same server"),
         Some((_, twin)) => Finding::red(
             "same_server",
             format!("is the same server as {}", twin.id),
-            "two votes of one server are no majority: they fail and forget together",
-            "name each server once; behind a proxy or NAT give their own addresses",
+            "two addresses of one server fail together, so they must not both vote",
+            "list each server once; behind a proxy or NAT, use the servers' own addresses",
         ),
     })
 }
@@ -218,29 +227,29 @@ fn card(scene: &Scene, place: usize) -> Option<Finding> {
         // `rights` says so.
         (None, true) if server.hides_its_card() => None,
         (Some(card), false) if card.is_formed() => {
-            let text = format!("belongs to a set: {}", card.set);
+            let text = format!("belongs to the quorum {}", card.set);
             let why =
-                "a client that uses it by itself knows nothing of the set's locks, and is refused";
+                "a client that uses it alone does not see the locks of the quorum, and is refused";
             Some(Finding::red(
                 "card",
                 text,
                 why,
-                "name all servers of the set; if it is no more, DEL leasehold:card",
+                "list all servers of the quorum; if that no longer exists: DEL leasehold:card",
             ))
         }
         (Some(_), false) => None,
         (None, true) if scene.is_unformed => Some(Finding::yellow(
             "card",
             "none",
-            "the set is not formed",
+            "the quorum is not initialized",
             "leasehold init",
         )),
         (None, true) => Some(Finding::yellow(
             "card",
-            "none, beside others that have one",
-            "it lost its data, or was never in the set",
+            "none, although others have one",
+            "it lost its data, or was never a member of the quorum",
             if scene.can_restore() {
-                "nothing: the next client that takes a lock gives it one".to_owned()
+                "none needed: the next client that acquires a lock writes one".to_owned()
             } else {
                 format!(
                     "start the servers that do not answer; if they cannot come back: leasehold \
@@ -259,16 +268,19 @@ fn card(scene: &Scene, place: usize) -> Option<Finding> {
         (Some(card), true) => Some(Finding::red(
             "card",
             format!(
-                "its card (generation {}) says {}",
+                "the server says (generation {}): {}",
                 card.generation, card.set
             ),
-            format!("this client says {}, and is refused", scene.set),
-            "give all clients the list and limits of the card; leasehold members changes them",
+            format!(
+                "this client is configured with {}, and is refused",
+                scene.set
+            ),
+            "configure all clients as the server says; leasehold members changes the list",
         )),
     }
 }
 
-/// Whether the card of another server puts this one into another set.
+/// Whether the record of another server says that this one belongs to another quorum.
 fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
     let id = &scene.servers[place].id;
     let others = scene.servers.iter().enumerate();
@@ -281,40 +293,51 @@ fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
     Some(Finding::red(
         "card",
         format!(
-            "it is in two sets: by its card (generation {generation}) in this one, by that of {by} \
-             (generation {}) in {}",
+            "belongs to two quorums: its own record (generation {generation}) names this one, the \
+             record of {by} (generation {}) names {}",
             theirs.generation, theirs.set
         ),
-        "both could grant the same lock: it counts for neither",
+        "both could grant the same lock, so it has a vote in neither",
         format!(
-            "stop the clients of the wrong set; if that is the one of {by}: DEL leasehold:card there"
+            "stop the clients of the wrong quorum; if that is the one of {by}, run DEL leasehold:card there"
         ),
     ))
 }
 
 fn counts(server: &Server, others: &[Finding]) -> Finding {
     let Some(Out { why, again }) = &server.out else {
-        return Finding::green("counts", "its answers count");
+        return Finding::green("counts", "has a vote");
     };
     match again {
         Some(again) => {
-            let text = format!("not for {}: {why}", whole_seconds(*again));
-            Finding::yellow("counts", text, "fewer others may fail meanwhile", "wait")
+            let text = format!("no vote for {}: {why}", whole_seconds(*again));
+            Finding::yellow(
+                "counts",
+                text,
+                "fewer other servers may fail until then",
+                "wait",
+            )
         }
         None if server.found.as_ref().is_ok_and(|it| it.presence.is_err()) => {
-            let text = format!("not: {why}");
-            Finding::red("counts", text, "it grants nothing", "do what it says")
+            let text = format!("no vote: {why}");
+            Finding::red("counts", text, "it grants no locks", "fix the error")
         }
         None if others.iter().any(|it| it.verdict == Verdict::Red) => Finding::red(
             "counts",
-            format!("not: {why}"),
-            "it grants nothing",
-            "see what is red above",
+            format!("no vote: {why}"),
+            "it grants no locks",
+            "fix what is red above",
         ),
         None => {
-            let text = format!("not yet: {why}");
-            let remedy = "use it: clients note what is new on its card, and it counts later";
-            Finding::yellow("counts", text, "fewer others may fail meanwhile", remedy)
+            let text = format!("no vote yet: {why}");
+            let remedy =
+                "none needed: once clients use it, they write its record, and it gets a vote later";
+            Finding::yellow(
+                "counts",
+                text,
+                "fewer other servers may fail until then",
+                remedy,
+            )
         }
     }
 }

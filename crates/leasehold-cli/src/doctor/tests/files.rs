@@ -35,7 +35,7 @@ fn a_folder_that_is_well_is_green() {
     assert!(
         finding(&missing, "folder", Green)
             .found
-            .contains("makes it")
+            .contains("creates it")
     );
 }
 

@@ -94,9 +94,9 @@ fn no_majority_is_red_and_says_when_there_is_one_again() {
     finding(&of_store(&three), "quorum", Green);
     put_out(&mut three, 0, Some(30));
     let store = of_store(&three);
-    assert_eq!(remedy(&store, "quorum", Red), "wait: enough count in 30s");
+    assert_eq!(remedy(&store, "quorum", Red), "wait 30s");
     put_out(&mut three, 0, None);
-    assert!(remedy(&of_store(&three), "quorum", Red).contains("red at the servers"));
+    assert!(remedy(&of_store(&three), "quorum", Red).contains("fix what is red"));
     let gone = of_server(&three, 2);
     assert_eq!(gone.len(), 1, "nothing else is known of it");
     // Two must count again, and the second one does after 40 s.
@@ -105,7 +105,7 @@ fn no_majority_is_red_and_says_when_there_is_one_again() {
         put_out(&mut five, place, again);
     }
     let store = of_store(&five);
-    assert_eq!(remedy(&store, "quorum", Red), "wait: enough count in 40s");
+    assert_eq!(remedy(&store, "quorum", Red), "wait 40s");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_card_that_differs_is_red_with_both() {
     let mut alone = scene(1);
     let found = alone.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 1));
-    assert!(remedy(&of_first(&alone), "card", Red).contains("all servers of the set"));
+    assert!(remedy(&of_first(&alone), "card", Red).contains("all servers of the quorum"));
 }
 
 #[test]
@@ -158,11 +158,12 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
     let findings = of_first(&of_others(["a", "c", "x"], 1));
     let text = &finding(&findings, "card", Red).found;
     assert!(
-        text.contains("in two sets") && text.contains("that of c (generation 1) in a,c,x"),
+        text.contains("two quorums") && text.contains("record of c (generation 1) names a,c,x"),
         "{text}"
     );
     assert!(
-        remedy(&findings, "card", Red).ends_with("that is the one of c: DEL leasehold:card there")
+        remedy(&findings, "card", Red)
+            .ends_with("that is the one of c, run DEL leasehold:card there")
     );
     // A server that it does not name, and one whose card is the newer one, are in one set.
     finding(&of_server(&of_others(["a", "c", "x"], 1), 1), "card", Green);
@@ -177,7 +178,7 @@ fn cards_of_two_generations_are_yellow() {
     found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 2));
     let store = of_store(&three);
     let text = &finding(&store, "generation", Yellow).found;
-    assert_eq!(text, "1 on the card of a, 2 on that of b");
+    assert_eq!(text, "1 on a, 2 on b");
     // Of a set that is not formed, or too small for one, it says nothing.
     three.is_unformed = true;
     let mut two = scene(2);
@@ -227,7 +228,7 @@ fn clocks_are_held_against_the_lower_median() {
     finding(&of_first(&all), "clock", Green);
     let store = of_store(&all);
     let text = &finding(&store, "own_clock", Yellow).found;
-    assert!(text.contains("5.0s behind the servers'"), "{text}");
+    assert!(text.contains("5.0s behind the servers"), "{text}");
     for days in [3, -3] {
         let days = with([days * 86_400_000_000; 3]);
         finding(&of_store(&days), "own_clock", Red);
@@ -247,11 +248,11 @@ fn a_clock_that_stays_wrong_is_not_waited_for() {
     assert_eq!(again.collect::<Vec<_>>(), [None, None, minute]);
     let findings = of_server(&three, 1);
     let found = &finding(&findings, "counts", Red).found;
-    assert_eq!(found, "not: restarted");
-    assert!(remedy(&of_first(&three), "restart", Yellow).contains("see to the others"));
+    assert_eq!(found, "no vote: restarted");
+    assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
     // The other one is enough for a majority.
     let store = of_store(&three);
-    assert_eq!(remedy(&store, "quorum", Red), "wait: enough count in 1m 1s");
+    assert_eq!(remedy(&store, "quorum", Red), "wait 1m 1s");
     // Two alone are not held to the rules of clocks.
     let mut two = scene(2);
     two.servers[1].found.as_mut().unwrap().clock_offset = Some(5_000_000);
@@ -266,7 +267,7 @@ fn who_does_not_count_says_why_and_for_how_long() {
     put_out(&mut three, 0, Some(30));
     let findings = of_first(&three);
     let text = &finding(&findings, "counts", Yellow).found;
-    assert_eq!(text, "not for 30s: restarted");
+    assert_eq!(text, "no vote for 30s: restarted");
     put_out(&mut three, 0, None);
     finding(&of_first(&three), "counts", Yellow);
     let found = three.servers[0].found.as_mut().unwrap();
@@ -322,13 +323,13 @@ fn with_five_a_restart_may_cost_no_majority_yet() {
         restart.advice.as_ref().unwrap().why.clone()
     };
     put_out(&mut five, 1, Some(30));
-    let text = "b does not count: until it counts again only 0 more may fail";
+    let text = "b has no vote: after a restart, no further server may fail";
     assert_eq!(why(&five, 0), text);
     put_out(&mut five, 2, Some(30));
-    let text = "b, c do not count: without it there is no majority";
+    let text = "b, c have no vote: without this server there is no majority";
     assert_eq!(why(&five, 0), text);
     // One that does not count itself takes nothing away.
-    let text = "b does not count: until it counts again only 0 more may fail";
+    let text = "b has no vote: after a restart, no further server may fail";
     assert_eq!(why(&five, 2), text);
 }
 
@@ -337,19 +338,19 @@ fn a_restart_waits_for_the_others() {
     let mut three = scene(3);
     put_out(&mut three, 1, Some(30));
     let waits = remedy(&of_first(&three), "restart", Yellow);
-    assert_eq!(waits, "wait 30s before it is restarted");
+    assert_eq!(waits, "wait 30s before a restart");
     finding(&of_server(&three, 1), "restart", Green);
     put_out(&mut three, 2, Some(45));
     let waits = remedy(&of_first(&three), "restart", Yellow);
-    assert_eq!(waits, "wait 45s before it is restarted");
+    assert_eq!(waits, "wait 45s before a restart");
     put_out(&mut three, 2, None);
-    assert!(remedy(&of_first(&three), "restart", Yellow).contains("see to the others"));
+    assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
     let mut forgetful = scene(3);
     let found = forgetful.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().durable = false;
     let findings = of_first(&forgetful);
     let cost = &finding(&findings, "restart", Green).found;
-    assert!(cost.ends_with("does not count for 1m 1s"), "{cost}");
+    assert!(cost.ends_with("has no vote for 1m 1s"), "{cost}");
     let mut alone = scene(1);
     finding(&of_first(&alone), "restart", Green);
     let found = alone.servers[0].found.as_mut().unwrap();
