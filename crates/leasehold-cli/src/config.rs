@@ -9,27 +9,27 @@ use crate::config_file;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// Which store was asked for, and where that was said.
+/// Which store is configured, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// These addresses.
     Stores(Addresses),
-    /// The files of this machine and user, and the caller said so.
+    /// The files of this machine and user, by request.
     Local,
-    /// The files of this machine and user, since nobody said anything.
+    /// The files of this machine and user, by default.
     Unsaid,
 }
 
-/// The addresses of the members of a store, and what belongs to them.
+/// The addresses of a store and its limits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) urls: Vec<String>,
     pub(crate) limits: Limits,
-    /// Where they were said, for error messages.
+    /// Their source, for error messages.
     pub(crate) source: String,
 }
 
-/// The limits of a set, as far as somebody said them.
+/// The limits of a quorum that are configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) max_ttl: Option<Duration>,
@@ -39,10 +39,14 @@ pub(crate) struct Limits {
 impl Addresses {
     pub(crate) fn new(urls: Vec<String>, limits: Limits, source: String) -> Result<Self, Failure> {
         if urls.iter().all(String::is_empty) {
-            return Err(Failure::usage(format!("{source} names no store")));
+            return Err(Failure::usage(format!(
+                "{source} names no store; expected a URL such as redis://host or file:///folder"
+            )));
         }
         if urls.iter().any(String::is_empty) {
-            return Err(Failure::usage(format!("{source} has an empty address")));
+            return Err(Failure::usage(format!(
+                "{source} contains an empty address; remove the extra comma"
+            )));
         }
         Ok(Self {
             urls,
@@ -53,7 +57,7 @@ impl Addresses {
 }
 
 impl Limits {
-    /// These, and what they leave open from `others`.
+    /// These limits, with those of `others` as defaults.
     fn or(self, others: Self) -> Self {
         Self {
             max_ttl: self.max_ttl.or(others.max_ttl),
@@ -61,14 +65,14 @@ impl Limits {
         }
     }
 
-    /// One that somebody said, for error messages.
+    /// The name of one that is configured, for error messages.
     pub(crate) fn any(&self) -> Option<&'static str> {
         let max_ttl = self.max_ttl.map(|_| "max_ttl");
         max_ttl.or(self.clock_tolerance.map(|_| "clock_tolerance"))
     }
 }
 
-/// What the environment says about the store. Read once, so that the rules can be tested.
+/// The variables about the store. Read once, so that the rules can be tested.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     store: Option<OsString>,
@@ -108,8 +112,8 @@ impl Environment {
         })
     }
 
-    /// The files that may hold the configuration; the first that exists counts. Never one in the
-    /// current folder, which may belong to somebody else.
+    /// The possible configuration files; the first that exists is used. The current folder is not among
+    /// them, because it may belong to another user.
     fn files(&self) -> Vec<PathBuf> {
         if let Some(config) = &self.config {
             return vec![config.into()];
@@ -129,8 +133,8 @@ impl Environment {
     }
 }
 
-/// Finds the store: the option, the variable, the configuration file, and then the default. Limits
-/// in a file are those of the store in the same file.
+/// Finds the store: the option, the variable, the configuration file, and then the default. Limits in a
+/// file apply only to the store in the same file.
 pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
     let said = Limits {
         max_ttl: args.max_ttl,
@@ -139,7 +143,7 @@ pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choi
     match find(args, environment)? {
         Choice::Stores(mut addresses) => {
             let limits = said.or(match addresses.urls.len() {
-                // Variables may be set for good, and for another store than this one.
+                // Variables may be set permanently, and for another store.
                 1 => Limits::default(),
                 _ => environment.limits()?,
             });
@@ -148,7 +152,7 @@ pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choi
         }
         choice => match said.any() {
             Some(limit) => Err(Failure::usage(format!(
-                "{limit} belongs to a set of servers, and none is configured"
+                "{limit} applies to a quorum of servers, but no servers are configured; give --store or remove it"
             ))),
             None => Ok(choice),
         },
@@ -164,7 +168,7 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
     }
     if let Some(list) = &environment.store {
         let Some(list) = list.to_str() else {
-            return Err(Failure::usage("LEASEHOLD_STORE is not UTF-8"));
+            return Err(Failure::usage("LEASEHOLD_STORE is not valid UTF-8"));
         };
         return split(list, "LEASEHOLD_STORE").map(Choice::Stores);
     }
@@ -182,8 +186,8 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
     let required = environment.require_store.as_ref();
     if required.is_some_and(|value| value != "0" && !value.is_empty()) {
         return Err(Failure::usage(
-            "no store is configured, but LEASEHOLD_REQUIRE_STORE asks for one: \
-             give --store, LEASEHOLD_STORE or a leasehold.toml, or say --local",
+            "no store configured, but LEASEHOLD_REQUIRE_STORE is set; give --store, LEASEHOLD_STORE or a \
+             leasehold.toml, or pass --local",
         ));
     }
     Ok(Choice::Unsaid)
@@ -235,7 +239,10 @@ mod tests {
             ..Environment::default()
         };
         let text = refusal(choose(&StoreArgs::default(), &environment));
-        assert_eq!(text, "LEASEHOLD_STORE names no store");
+        assert!(
+            text.starts_with("LEASEHOLD_STORE names no store; "),
+            "{text}"
+        );
         assert!(split("redis://a,,redis://b", "--store").is_err());
     }
 

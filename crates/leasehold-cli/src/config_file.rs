@@ -25,7 +25,7 @@ enum OneOrMany {
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
     let source = path.display().to_string();
     let refuse = |what: String| Failure::usage(format!("{source}: {what}"));
-    // The file may hold passwords: say where it is wrong without quoting the line.
+    // The file may contain passwords, so the error has the line number without the line.
     let file: ConfigFile = toml::from_str(text).map_err(|error| {
         let before = error.span().map_or("", |span| &text[..span.start]);
         let line = before.matches('\n').count() + 1;

@@ -5,7 +5,7 @@ use leasehold::Error;
 
 use crate::exit_code::ExitCode;
 
-/// Why the program ends without having done what it was asked to: a line for people, and a number.
+/// Why the program failed: a line for people, and an exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: ExitCode,
@@ -25,17 +25,17 @@ impl Failure {
         Self::new(ExitCode::USAGE, text)
     }
 
-    /// `what` failed, by no fault of a store or a value.
+    /// `what` failed, for a reason other than the store or the arguments.
     pub(crate) fn of(what: &str, error: &dyn fmt::Display) -> Self {
         Self::new(ExitCode::FAILURE, format!("{what}: {error}"))
     }
 
-    /// The program lacks what it needs from the system before it can begin.
+    /// The system refused something that the program needs to start.
     pub(crate) fn of_start(error: &dyn fmt::Display) -> Self {
         Self::of("cannot start", error)
     }
 
-    /// What was asked for could not be printed.
+    /// Writing to stdout failed.
     pub(crate) fn of_stdout(error: &io::Error) -> Self {
         Self::new(ExitCode::IO, format!("cannot write to stdout: {error}"))
     }

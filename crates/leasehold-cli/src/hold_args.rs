@@ -44,7 +44,7 @@ pub(crate) struct AcquireArgs {
     pub(crate) json: bool,
 }
 
-/// Where `renew` and `release` find the handle.
+/// The source of the handle for `renew` and `release`.
 #[derive(Debug, Args)]
 pub(crate) struct HandleArgs {
     /// Read the handle from FILE.

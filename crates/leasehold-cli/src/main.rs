@@ -39,6 +39,7 @@ mod set;
 mod shortage;
 mod status;
 mod store_url;
+mod table;
 mod take_args;
 mod verb;
 mod waiter_text;
@@ -95,7 +96,7 @@ fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
         Verb::Waiters(args) => waiters::waiters(args, output),
         Verb::Break(args) => break_lock::break_lock(args, output),
         Verb::Init(args) => set::init(args),
-        Verb::Members(args) => set::members(args),
+        Verb::Members(args) => set::members(args, output),
         Verb::Bench(args) => bench::bench(args, output),
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Fence(args) => fence::fence(args),

@@ -12,31 +12,31 @@ use crate::output::Style;
 use crate::shortage::Shortage;
 use crate::waiter_text;
 
-/// Something the program itself has to say. Text for people, or an object for programs.
+/// A message of the program: a text for people, or a JSON object for programs.
 #[derive(Debug)]
 pub(crate) enum Message<'a> {
     /// The lock is machine-local by default.
     Notice(&'a str),
-    /// Something is not as it should be, and the program goes on.
+    /// A problem that does not stop the program.
     Warning(&'a str),
-    /// Somebody else holds the lock, as far as is known, or too few members count.
+    /// Another client seems to hold the lock, or too few servers have a vote.
     Waiting {
         lock: &'a str,
         holders: &'a [Holder],
-        /// In the queue, 1 being next; `None` where there is none, or it is not known.
+        /// In the queue, from 1; `None` if there is no queue or it is not known.
         place: Option<u64>,
-        /// Why it is granted to nobody at present, if so.
+        /// Why it cannot be granted to any client, if so.
         shortage: Option<&'a Shortage>,
         so_far: Duration,
     },
-    /// The lock is held from now on, and so are the others that were asked for.
+    /// All requested locks are held from now on.
     Acquired {
         lock: &'a str,
         guards: &'a GuardSet,
         store: &'a str,
         after: Duration,
     },
-    /// The command runs under a lock that is held around this run.
+    /// The command runs under a lock that an outer run holds.
     Nested {
         lock: &'a str,
         fence: u64,
@@ -44,34 +44,34 @@ pub(crate) enum Message<'a> {
     },
     /// The lock is lost, or will be in a moment; the command is being ended.
     Lost { lock: &'a str, reason: &'a str },
-    /// This program leads, and those who observe can see it.
+    /// This program leads, and observers can see it.
     Leads {
         name: &'a str,
         fence: Fence,
         value: &'a str,
     },
-    /// It does not lead any more, and tries again after a pause.
+    /// It no longer leads, and campaigns again after a pause.
     Campaigns { name: &'a str, after: Duration },
-    /// Who broke the lock that was lost.
+    /// The record of the operator who broke the lost lock.
     Broken {
         lock: &'a str,
         record: &'a BreakRecord,
     },
-    /// The request is answered.
+    /// The result of a request.
     Once(OnceAnswer<'a>),
     /// This part of a measurement has begun.
     Measuring {
         part: &'a str,
-        /// Of how many, the first being 1.
+        /// From 1.
         number: usize,
         of: usize,
     },
-    /// Why the program ends.
+    /// The reason for the end of the program.
     Error(&'a Failure),
 }
 
 impl Message<'_> {
-    /// One line for people; `None` where silence says as much.
+    /// One line for people; `None` for messages that only programs need.
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Self::Notice(text) => Some((*text).into()),
@@ -108,7 +108,7 @@ impl Message<'_> {
         }
     }
 
-    /// One object for programs, with `event` saying which.
+    /// One object for programs; `event` names the message.
     pub(crate) fn json(&self) -> Value {
         match self {
             Self::Notice(text) => json!({"event": "notice", "message": text}),
@@ -180,7 +180,7 @@ impl Message<'_> {
     }
 }
 
-/// The names of locks that are held, each with its fence.
+/// The names of the held locks, each with its fence.
 pub(crate) fn fences(guards: &GuardSet) -> Map<String, Value> {
     let fences = guards.fences();
     fences
@@ -208,7 +208,7 @@ fn waiting(
             format!(" for {span}")
         }
     };
-    // In front of the rest, which a narrow terminal may cut off.
+    // Before the holders, which a narrow terminal may cut off.
     let place = match place {
         Some(place) => format!(", {} in the queue", waiter_text::nth(place)),
         None => String::new(),

@@ -5,23 +5,23 @@ use leasehold::{MemberFailure, MemberHealth};
 
 use crate::set::have_no_card;
 
-/// Why a set grants no lock at present: fewer of its members count than are needed.
+/// Why a quorum grants no lock at present: too few of its servers have a vote.
 #[derive(Clone, Debug)]
 pub(crate) struct Shortage {
     total: usize,
-    /// Those that do not count.
+    /// The servers without a vote.
     pub(crate) failures: Vec<MemberFailure>,
-    /// No member that answers has a card.
+    /// No server that answers has a record of the quorum.
     is_unformed: bool,
 }
 
-/// How many of `members` must count.
+/// How many of `members` must have a vote.
 pub(crate) fn needed(members: usize) -> usize {
     members / 2 + 1
 }
 
 impl Shortage {
-    /// The shortage in what members said, if there is one. A store without members has none.
+    /// The shortage according to the health of the servers, if there is one. Files have none.
     pub(crate) fn of(health: &[MemberHealth]) -> Option<Self> {
         let failure = |member: &MemberHealth| match &member.presence {
             Err(error) => Some(MemberFailure::new(member.id.clone(), error.clone())),
@@ -40,7 +40,7 @@ impl Shortage {
         })
     }
 
-    /// After how long enough members count again, if it takes nothing but time.
+    /// When enough servers have a vote again, if only time is missing.
     pub(crate) fn counts_again(&self) -> Option<Duration> {
         let lacking = needed(self.total) + self.failures.len() - self.total;
         let known = self
@@ -52,18 +52,18 @@ impl Shortage {
         spans.get(lacking - 1).copied()
     }
 
-    /// What can be done where no member has a card.
+    /// What to do if no server has a record of the quorum.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         self.is_unformed.then_some(NOT_FORMED)
     }
 }
 
-/// Said of a set without cards.
-pub(crate) const NOT_FORMED: &str = "the set is not formed: once all its servers answer, any client \
-                                     forms it, and `leasehold init` lets new servers count at once";
+/// Printed for a quorum without records.
+pub(crate) const NOT_FORMED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \
+                                     (otherwise clients initialize it once all servers answer)";
 
 impl fmt::Display for Shortage {
-    /// The most important comes first: on a terminal the line is cut at the edge.
+    /// The most important part comes first, because a terminal cuts off the line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (total, needed) = (self.total, needed(self.total));
         let counting = total - self.failures.len();
@@ -73,12 +73,12 @@ impl fmt::Display for Shortage {
         match self.counts_again() {
             Some(span) => write!(
                 f,
-                "enough members count in {} ({counting} of {total} now, {needed} are needed)",
+                "enough servers have a vote in {} (now {counting} of {total}, {needed} needed)",
                 whole_seconds(span)
             )?,
             None => write!(
                 f,
-                "{counting} of {total} members count, {needed} are needed"
+                "{counting} of {total} servers have a vote, {needed} needed"
             )?,
         }
         for failure in &self.failures {
@@ -88,7 +88,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// A span for people who wait for its end: never shorter than it is.
+/// A duration in seconds, rounded up, for people who wait for its end.
 pub(crate) fn whole_seconds(span: Duration) -> humantime::FormattedDuration {
     let secs = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     humantime::format_duration(Duration::from_secs(secs))
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(shortage.counts_again(), None);
         let text = Shortage::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
         assert!(text.unwrap().to_string().starts_with(
-            "enough members count in 6s (1 of 3 now, 2 are needed); a: restarted (counts again in 5s); b: "
+            "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (counts again in 5s); b: "
         ));
     }
 

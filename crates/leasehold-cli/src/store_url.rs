@@ -14,16 +14,16 @@ use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
 
-/// A store that was chosen, and whose addresses make sense. Nothing was sent to it yet.
+/// A store with valid addresses. Nothing was sent to it yet.
 #[derive(Debug)]
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
-    /// The file store once more, for what only it can do.
+    /// The file store, for its own operations.
     files: Option<FileStore>,
     members: Vec<String>,
-    /// Where its locks are: the same for every address of the same ones.
+    /// The place of its locks, the same for all spellings of the same addresses.
     place: String,
-    /// Whether nobody chose it.
+    /// Whether it is the default, which was not configured.
     is_unsaid: bool,
 }
 
@@ -75,12 +75,12 @@ impl OpenStore {
         })
     }
 
-    /// Says what the user should know about the choice.
+    /// Prints a notice if the store is the default.
     pub(crate) fn speak_up(&self, output: &Output) {
         if self.is_unsaid {
             output.say(&Message::Notice(
-                "no store is configured: this lock is for this machine and user only \
-                 (--local says that this is meant)",
+                "no store configured; using a lock local to this machine and user (pass --local to silence \
+                 this notice)",
             ));
         }
     }
@@ -92,7 +92,7 @@ impl OpenStore {
             .build()
     }
 
-    /// The store itself, for what no client offers.
+    /// The store itself, for operations that a client does not offer.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
@@ -102,17 +102,17 @@ impl OpenStore {
         self.files
     }
 
-    /// The longest TTL that a lease may have here.
+    /// The longest TTL of this store.
     pub(crate) fn ttl_max(&self) -> Duration {
         self.store.terms().ttl_max
     }
 
-    /// How many members the store has; 1 for one without any.
+    /// The number of servers; 1 for files.
     pub(crate) fn member_count(&self) -> usize {
         self.members.len()
     }
 
-    /// The times of its leases; `None` where locks end with their process.
+    /// The terms of its leases; `None` if locks end with their process.
     pub(crate) fn leases(&self) -> Option<LeaseTerms> {
         match self.store.guarantees().expiry {
             Expiry::WithProcess => None,
@@ -125,18 +125,18 @@ impl OpenStore {
         self.members.join(",")
     }
 
-    /// Where its locks are, without credentials: what two stores with the same locks have in common.
+    /// The place of its locks, without credentials. Two stores with the same locks have the same.
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
 
-    /// The descriptor that holds the lock, where the kernel does.
+    /// The descriptor that holds the lock, for stores that use `flock`.
     pub(crate) fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
         self.files.as_ref()?.descriptor(owner)
     }
 }
 
-/// What kind of store addresses name.
+/// The kind of store that addresses name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// This address of a folder.
@@ -150,18 +150,18 @@ impl<'a> Place<'a> {
         let urls = addresses.urls.as_slice();
         if let ([only], Some(limit)) = (urls, addresses.limits.any()) {
             let what = if is_file(only) {
-                "the file store has one clock, and no lease to end"
+                "a file store has one clock and no leases"
             } else {
                 "one server has one clock"
             };
             return addresses.blame(Err(Failure::usage(format!(
-                "{limit} belongs to a set of several servers: {what}"
+                "{limit} applies to a quorum of several servers, but {what}; remove it"
             ))));
         }
         match urls {
             [url] if is_file(url) => Ok(Self::Folder(url)),
             urls if urls.iter().any(|url| is_file(url)) => addresses.blame(Err(Failure::usage(
-                "a file store cannot be one of several: it is a store of its own",
+                "a file store cannot be part of a quorum; use it alone, or list servers only",
             ))),
             urls => Ok(Self::Servers(urls)),
         }
@@ -169,7 +169,7 @@ impl<'a> Place<'a> {
 }
 
 impl Addresses {
-    /// A failure of the addresses, with where they were said.
+    /// Adds the source of the addresses to a failure.
     pub(crate) fn blame<T>(&self, outcome: Result<T, impl Into<Failure>>) -> Result<T, Failure> {
         outcome.map_err(|failure| {
             let failure = failure.into();
@@ -199,25 +199,32 @@ fn is_file(url: &str) -> bool {
     url.starts_with(FILE)
 }
 
-/// `file:/folder` or `file:///folder`, both with an absolute path, and `?unsafe_fs=1` behind it.
+/// Opens `file:/folder` or `file:///folder`, with an absolute path and optionally `?unsafe_fs=1`.
 fn open_files(url: &str) -> Result<FileStore, Failure> {
     let (path, options) = file_options(url)?;
     Ok(options.open(path)?)
 }
 
-/// What is found at the folder that `url` names; nothing is made there.
+/// Examines the folder that `url` names, without creating anything.
 pub(crate) fn look_at_files(url: &str) -> Result<DirectoryFacts, Failure> {
     let (path, options) = file_options(url)?;
     Ok(options.examine(path)?)
 }
 
-/// What is found at the folder of this machine and user; nothing is made there.
+/// Examines the folder of this machine and user, without creating anything.
 pub(crate) fn look_at_default_files() -> Result<DirectoryFacts, Failure> {
     Ok(FileStore::options().examine_default()?)
 }
 
 fn file_options(url: &str) -> Result<(PathBuf, FileStoreOptions), Failure> {
     let (path, unsafe_fs) = file_path(url)?;
+    // The folder itself is created. A missing parent is more likely a typo.
+    if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
+        return Err(Failure::usage(format!(
+            "store URL {url:?}: there is no folder {}; create it, or fix the path",
+            parent.display()
+        )));
+    }
     Ok((path, FileStore::options().unsafe_fs(unsafe_fs)))
 }
 
@@ -238,16 +245,16 @@ pub(crate) fn file_path(url: &str) -> Result<(PathBuf, bool), Failure> {
         Some(_) => return Err(refuse("unknown parameter")),
     };
     let path = match path.strip_prefix("//") {
-        // A host between the slashes would mean another machine.
-        Some(path) if !path.starts_with('/') => return Err(refuse("a host")),
+        // A host between the slashes would be another machine.
+        Some(path) if !path.starts_with('/') => return Err(refuse("it names a host")),
         Some(path) => path,
         None => path,
     };
     if !path.starts_with('/') {
-        return Err(refuse("the folder is not absolute"));
+        return Err(refuse("the path of the folder is not absolute"));
     }
     if path.contains('%') {
-        return Err(refuse("the folder is written as it is, without %"));
+        return Err(refuse("the path of the folder must not be percent-encoded"));
     }
     Ok((path.into(), unsafe_fs))
 }
@@ -296,7 +303,7 @@ mod tests {
     #[test]
     fn a_quorum_is_of_servers() {
         let text = refusal(&["redis://a", "file:/b"]);
-        assert!(text.contains("store of its own"), "{text}");
+        assert!(text.contains("use it alone"), "{text}");
         let text = refusal(&["redis://a", "redis://a:6379"]);
         assert!(text.contains("a:6379") && text.contains("twice"), "{text}");
         let many: Vec<String> = (0..32).map(|n| format!("redis://host{n}")).collect();

@@ -30,8 +30,8 @@ pub(crate) enum Verb {
     /// The lease is not renewed while CMD is stopped (for example by Ctrl-Z): leasehold ends CMD before
     /// the lease expires. A lock file does not expire, so CMD may stay stopped there.
     ///
-    /// With --also, CMD holds several locks. It gets all of them or none, and two runs never deadlock,
-    /// whatever the order of their names. Losing one lock ends CMD. Runs that are nested in other runs do
+    /// With --also, CMD holds several locks. It gets all of them or none. Two runs never deadlock, even
+    /// if they name the locks in different orders. Losing one lock ends CMD. Runs that are nested in other runs do
     /// not have this protection.
     #[command(override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>...")]
     Run(RunArgs),
@@ -109,8 +109,8 @@ pub(crate) enum Verb {
     /// Acquire a lock, print a handle to it, and exit.
     ///
     /// No process renews the lease: it expires after the TTL unless `leasehold renew` extends it. The TTL
-    /// cannot exceed the maximum of the store (60s by default). Where one process can wait, `leasehold
-    /// run` and `leasehold hold` are easier: they renew.
+    /// cannot exceed the maximum of the store (60s by default). If one process can stay, use
+    /// `leasehold run` or `leasehold hold` instead: they renew.
     ///
     /// A handle is valid on this machine until its deadline or the next reboot. `renew` prints a new one
     /// with a later deadline; `release` accepts any of them. Copies of a handle are one holder with one
@@ -146,7 +146,7 @@ pub(crate) enum Verb {
     ///
     /// If the servers of a quorum disagree about a lock, the list says how many servers name each holder.
     /// Such a lock is being acquired or released, or is left over from a failed attempt and expires by
-    /// itself. The listing reads each server in many short steps, whatever its number of keys.
+    /// itself. The listing reads each server in many short steps, even with many keys.
     Ls(LsArgs),
 
     /// List the waiters of a lock in the order of service.

@@ -5,18 +5,18 @@ use leasehold::{Client, LockSet, Mode, Permits};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// Which locks are wanted, how, and for how long that is waited for.
+/// Which locks to acquire, how, and how long to wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) name: String,
-    /// Those wanted beside it.
+    /// Further locks.
     pub(crate) also: Vec<String>,
     pub(crate) shared: bool,
     pub(crate) permits: Option<Permits>,
     pub(crate) ttl: Duration,
-    /// After which they count as lost.
+    /// The maximum hold time.
     pub(crate) max_hold: Option<Duration>,
-    /// For how long they stay shut after an unclean end.
+    /// The delay for the next holder after an unclean end.
     pub(crate) lock_delay: Option<Duration>,
     pub(crate) no_wait: bool,
     pub(crate) wait: Option<Duration>,
@@ -25,7 +25,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// One lock alone, waited for without a limit.
+    /// One exclusive lock, without a limit for the wait.
     pub(crate) fn alone(name: &str, ttl: Duration) -> Self {
         Self {
             name: name.to_owned(),
@@ -42,7 +42,7 @@ impl Wish {
         }
     }
 
-    /// The names of all locks, in the order in which they are taken.
+    /// The names of all locks, in the order of acquisition.
     pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.also.iter().map(String::as_str).collect();
         names.push(&self.name);
@@ -59,7 +59,7 @@ impl Wish {
         }
     }
 
-    /// The locks, as `client` is to take them.
+    /// The locks of `client` with these options.
     pub(crate) fn locks(&self, client: &Client) -> LockSet {
         let locks = client.lock_all(self.names());
         let mut locks = locks.ttl(self.ttl).mode(self.mode());
@@ -75,20 +75,20 @@ impl Wish {
         locks
     }
 
-    /// For how long they are held at least, roughly, if nothing renews them.
+    /// How long they are held without renewals, roughly.
     pub(crate) fn shortest_hold(&self) -> Duration {
         self.max_hold.map_or(self.ttl, |hold| hold.min(self.ttl))
     }
 
-    /// The default TTL too may be longer than a set allows.
+    /// Refuses a TTL above the maximum of the store. The default may be too long as well.
     pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
         if self.ttl <= longest {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "TTL {:?} is longer than max_ttl {longest:?}, the longest of this store: give a \
-             shorter --ttl",
-            self.ttl
+            "TTL {} exceeds this store's maximum, {}; give a shorter --ttl",
+            humantime::format_duration(self.ttl),
+            humantime::format_duration(longest),
         )))
     }
 }

@@ -11,7 +11,7 @@ use super::statistics::{Spread, per_second};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// One free lock that is taken and freed, again and again.
+/// Acquires and releases one free lock repeatedly.
 #[derive(Debug)]
 pub(super) struct OneAtATime {
     pub(super) acquire: Spread,
@@ -20,7 +20,7 @@ pub(super) struct OneAtATime {
     pub(super) per_second: f64,
 }
 
-/// Many locks that are taken and freed at once.
+/// Acquires and releases many locks at once.
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) cycle: Spread,
@@ -28,7 +28,7 @@ pub(super) struct InFlight {
     pub(super) bound: Bound,
 }
 
-/// How long a store that stopped answering is waited for.
+/// How long to wait for a store that stopped answering.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn lock(client: &Client, name: &str, plan: &Plan) -> Lock {
@@ -102,7 +102,7 @@ async fn cycles(lock: &Lock, end: BootInstant) -> Result<Vec<Cycle>, Failure> {
     }
 }
 
-/// Frees a lock that must still have been held.
+/// Releases a lock, which must still have been held.
 pub(super) async fn release(guard: Guard) -> Result<(), Failure> {
     let key = guard.key().clone();
     match guard.release().await? {
@@ -111,14 +111,21 @@ pub(super) async fn release(guard: Guard) -> Result<(), Failure> {
     }
 }
 
-/// Somebody, or a restart of the store, took away what is measured.
+/// Another client, or a restart of the store, took a lock of the measurement away.
 pub(super) fn vanished(name: &str) -> Failure {
-    let text = format!("lock {name:?} vanished while it was held for the measurement");
+    let text = format!(
+        "lock {name:?} was lost during the measurement: it was broken, or the store lost data"
+    );
     Failure::new(ExitCode::LOST, text)
 }
 
 pub(super) fn spread(samples: Vec<Duration>) -> Result<Spread, Failure> {
-    let nothing = || Failure::new(ExitCode::FAILURE, "nothing was measured");
+    let nothing = || {
+        Failure::new(
+            ExitCode::FAILURE,
+            "no measurement was completed; try a longer --duration",
+        )
+    };
     Spread::of(samples).ok_or_else(nothing)
 }
 

@@ -2,16 +2,16 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 
-/// How busy this program and its machine were for a while, as shares of the time.
+/// How busy this program and its machine were, as shares of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Effort {
-    /// Of one CPU, what the busiest thread of this program used.
+    /// The share of one CPU that the busiest thread of this program used.
     pub(super) busiest_thread: f64,
-    /// Of all CPUs together, what nobody used.
+    /// The idle share of all CPUs together.
     pub(super) machine_idle: f64,
 }
 
-/// The kernel's books at one instant; two of them make an effort. All in its own unit of time.
+/// The counters of the kernel at one instant, in its unit of time. The difference of two is an effort.
 #[derive(Debug)]
 pub(super) struct Books {
     machine: Machine,

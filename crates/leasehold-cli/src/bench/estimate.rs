@@ -4,16 +4,16 @@ use std::time::Duration;
 use super::effort::Effort;
 use super::statistics::Spread;
 
-/// What a rate was limited by, as far as can be told from here.
+/// The limit of a rate, as this client can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     /// The thread of this program that does the work had no time left.
     Client,
-    /// This machine's CPUs had no time left, by whatever they did.
+    /// The CPUs of this machine had no time left, for any program.
     Machine,
-    /// Nobody: so few were in flight that none had to wait for another.
+    /// No resource: with few requests in flight, none had to wait for another.
     InFlight,
-    /// The store, or the way to it.
+    /// The store, or the network.
     Store,
 }
 
@@ -46,10 +46,10 @@ impl Bound {
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Client => "this client's CPU was the limit",
-            Self::Machine => "this machine's CPUs were the limit",
-            Self::InFlight => "more in flight would give more",
-            Self::Store => "the store or the way to it was the limit",
+            Self::Client => "limited by the CPU of this client",
+            Self::Machine => "limited by the CPUs of this machine",
+            Self::InFlight => "limited by the number in flight",
+            Self::Store => "limited by the store or the network",
         })
     }
 }
@@ -57,8 +57,7 @@ impl fmt::Display for Bound {
 /// What is not idle for more than this has no time left: the rest is lost in between.
 const BUSY: f64 = 0.85;
 
-/// How many locks are kept by so many renewals a second: each lock is renewed when a third of its TTL
-/// is over.
+/// How many locks a rate of renewals can keep: each lock is renewed every third of its TTL.
 pub(super) fn locks_renewed(renewals_per_second: f64, ttl: Duration) -> f64 {
     renewals_per_second * ttl.as_secs_f64() / 3.0
 }

@@ -9,9 +9,9 @@ use super::statistics::Spread;
 use crate::failure::Failure;
 use crate::waiter_text;
 
-/// Hands one lock to and fro between two clients. Measured is the time from the call that releases it
-/// to the other one's having it, where the other one was waiting by then; `None` if it never was.
-/// `acquire` is what it takes to ask.
+/// Hands one lock back and forth between two clients. Measures the time from the call that releases it
+/// until the other client has it, if that client was waiting by then; `None` if it never was. `acquire` is
+/// the time that an attempt takes.
 pub(super) async fn hand_over(
     clients: &[Client; 2],
     plan: &Plan,
@@ -37,7 +37,7 @@ pub(super) async fn hand_over(
             let guard = locks[next].acquire().await?;
             Ok((guard, SystemClock.now()))
         };
-        // In this order: nobody asks before the holder has begun to wait for that.
+        // In this order, the client asks after the holder has begun to wait for that.
         let ((is_waited_for, released), (taken, held)) = tokio::try_join!(giving, taking)?;
         if is_waited_for {
             samples.push(held.since(released));
@@ -51,8 +51,8 @@ pub(super) async fn hand_over(
     Ok(Spread::of(samples))
 }
 
-/// Waits until `client` is in the queue for `name`, and says whether it is. Where there is no queue to
-/// be seen, it has had its time to begin.
+/// Waits until `client` is in the queue for `name`, and returns whether it is. A store without a queue
+/// cannot tell; the pause before has to be enough.
 async fn is_waiting(client: &Client, name: &str) -> Result<bool, Failure> {
     if client.guarantees().order == Order::Unordered {
         return Ok(true);
@@ -71,7 +71,7 @@ async fn is_waiting(client: &Client, name: &str) -> Result<bool, Failure> {
     }
 }
 
-/// How long the lock is held at least, so that the other one asks and is queued meanwhile, at all members.
+/// The minimum hold time, so that the other client is queued at all members by then.
 const PAUSE_MIN: Duration = Duration::from_millis(4);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 const QUEUED_MAX: Duration = Duration::from_millis(500);

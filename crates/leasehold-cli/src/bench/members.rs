@@ -9,19 +9,19 @@ use super::statistics::Spread;
 use crate::failure::Failure;
 use crate::set::limited;
 
-/// One member of the store, as it was found.
+/// The measurements of one server.
 #[derive(Debug)]
 pub(super) struct MemberFigures {
     pub(super) id: MemberId,
-    /// Whether the set counts its answers.
+    /// Whether it has a vote.
     pub(super) counts: bool,
-    /// Why it does not answer, or does not count.
+    /// Why it does not answer, or has no vote.
     pub(super) reason: Option<String>,
-    /// Of the smallest request: who holds a free lock. `None`: it does not answer.
+    /// Of the smallest request, for the holder of a free lock. `None` if it does not answer.
     pub(super) round_trip: Option<Spread>,
 }
 
-/// Measures one member after the other; `reached` says which of them answered at first.
+/// Measures the servers one after another; `reached` holds their first answers.
 pub(super) async fn round_trips(
     members: &[RedisMember],
     reached: &[Result<Presence, Error>],

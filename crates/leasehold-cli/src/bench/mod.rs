@@ -1,4 +1,4 @@
-//! The verb `bench`: what a store carries, measured through the library as any program uses it.
+//! `leasehold bench`: measures a store through the library, as any program uses it.
 
 mod cycles;
 mod effort;
@@ -28,7 +28,7 @@ use site::Site;
 
 /// How a measurement ended, unless it failed.
 enum End {
-    /// With this to be printed.
+    /// With this text to print.
     Measured(String),
     /// This signal asked the program to end.
     Signalled(i32),
@@ -100,12 +100,12 @@ async fn measure(site: &Site, plan: &Plan, output: &Output) -> Result<Figures, F
     })
 }
 
-/// Takes a lock once, so that connections and scripts are there, or finds out why that cannot be.
+/// Acquires a lock once, which opens connections and loads scripts, or returns why that fails.
 async fn warm_up(client: &Client, plan: &Plan) -> Result<(), Failure> {
     let lock = cycles::lock(client, &plan.one(), plan);
     match lock.try_acquire().await {
         Ok(Some(guard)) => cycles::release(guard).await,
-        Ok(None) => Err(Error::new(ErrorKind::Busy, "somebody else holds the lock").into()),
+        Ok(None) => Err(Error::new(ErrorKind::Busy, "another client holds the lock").into()),
         Err(error) if error.kind() == ErrorKind::NoQuorum => {
             let code = ExitCode::of_error(&error);
             let health = client.health().await.unwrap_or_default();
@@ -137,5 +137,5 @@ fn show(output: &Output, part: Part) {
     });
 }
 
-/// Said after a stop from the keyboard.
-const STOPPED: &str = "the measurement was stopped for a while, which is in its figures";
+/// Printed after a stop from the keyboard.
+const STOPPED: &str = "the measurement was suspended for a while, which distorts its figures";

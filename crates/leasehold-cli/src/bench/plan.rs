@@ -11,7 +11,7 @@ pub(super) struct Plan {
     pub(super) duration: Duration,
     pub(super) in_flight: usize,
     pub(super) ttl: Duration,
-    /// In front of all names; random, so that they are nobody else's.
+    /// The prefix of all names, random so that no other client uses them.
     pub(super) prefix: String,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Renewals {
 /// How many leases a message renews, as those of a client's keeper do.
 pub(super) const TOGETHER: usize = 128;
 
-/// Leases that are taken from the store itself: a client renews no sooner than it must.
+/// Leases that come from the store directly, because a client does not renew before it must.
 #[derive(Debug)]
 pub(super) struct Leases {
     store: Arc<dyn Store>,
@@ -84,7 +84,7 @@ impl Leases {
         })
     }
 
-    /// Takes the locks, or as many of them as can be had before `end`, but one at least.
+    /// Acquires the locks, or as many as it can before `end`, but at least one.
     async fn take(&self, plan: &Plan, end: BootInstant) -> Result<Vec<Held>, Failure> {
         let names: Vec<String> = plan.renewed().collect();
         let mut held = Vec::new();
@@ -113,7 +113,7 @@ impl Leases {
                 fence: grant.fence,
             }),
             Attempt::Busy(_) => {
-                let taken = Error::new(ErrorKind::Busy, "somebody else holds the lock");
+                let taken = Error::new(ErrorKind::Busy, "another client holds the lock");
                 Err(taken.with_key(&claim.key).into())
             }
         }
@@ -140,7 +140,7 @@ impl Leases {
         }
     }
 
-    /// Frees everything. What the store does not confirm in time ends with its TTL.
+    /// Releases everything. A lease whose release the store does not confirm in time expires.
     pub(super) async fn free(&self) {
         let claims = self.claims.take();
         let freeing = async {

@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::renewals::{Renewals, TOGETHER};
 use super::statistics::Spread;
 use crate::holder_text::millis;
+use crate::table;
 
 /// All that was measured.
 #[derive(Debug)]
@@ -17,9 +18,9 @@ pub(super) struct Figures {
     pub(super) members: Vec<MemberFigures>,
     pub(super) one_at_a_time: OneAtATime,
     pub(super) in_flight: InFlight,
-    /// `None`: nobody was seen to wait.
+    /// `None` if the other client was never seen waiting.
     pub(super) hand_over: Option<Spread>,
-    /// `None`: nothing is renewed here.
+    /// `None` if the store has no renewals.
     pub(super) renewals: Option<Renewals>,
 }
 
@@ -33,9 +34,9 @@ impl Figures {
         }
     }
 
-    /// A table, what is not in it and why, and a verdict.
+    /// A table, the reasons for missing figures, and a verdict.
     fn text(&self, plan: &Plan) -> String {
-        let mut text = table(&self.rows(plan));
+        let mut text = table::numbers(&self.rows(plan));
         for remark in self.remarks() {
             text += &format!("{remark}\n");
         }
@@ -69,7 +70,7 @@ impl Figures {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.members.is_empty() {
-            remarks.push("round trip: does not apply, as there is no server".to_owned());
+            remarks.push("round trip: not measured, because there is no server".to_owned());
         }
         for member in &self.members {
             if let Some(reason) = &member.reason {
@@ -77,11 +78,12 @@ impl Figures {
             }
         }
         if self.hand_over.is_none() {
-            remarks.push("hand-over: not measured, as nobody was seen to wait".to_owned());
+            remarks.push("hand-over: not measured, because no client was seen waiting".to_owned());
         }
         if self.renewals.is_none() {
             remarks.push(
-                "renewal: does not apply, as locks of this store end with their process".to_owned(),
+                "renewal: not measured, because locks of this store end with their process"
+                    .to_owned(),
             );
         }
         remarks
@@ -91,21 +93,21 @@ impl Figures {
         let count = self.members.len();
         let counting = self.members.iter().filter(|member| member.counts).count();
         let who = match (count, counting) {
-            (0, _) => "this folder carries".to_owned(),
-            (1, _) => "this server carries".to_owned(),
-            _ if count == counting => format!("these {count} servers carry"),
-            _ => format!("these {count} servers, of which {counting} count, carry"),
+            (0, _) => "this folder serves".to_owned(),
+            (1, _) => "this server serves".to_owned(),
+            _ if count == counting => format!("these {count} servers serve"),
+            _ => format!("these {count} servers ({counting} with a vote) serve"),
         };
         let many = &self.in_flight;
         let cycles = format!(
-            "As this client sees it, {who} about {} locks taken and freed a second ({})",
+            "Seen from here, {who} about {} acquisitions and releases a second ({})",
             about(many.per_second),
             many.bound
         );
         match &self.renewals {
-            None => format!("{cycles}, if nothing else is done.\n"),
+            None => format!("{cycles}, without other load.\n"),
             Some(renewals) => format!(
-                "{cycles}, or about {} locks held and renewed at TTL {} ({}), if nothing else is done.\n",
+                "{cycles}, or keeps about {} locks renewed at TTL {} ({}), without other load.\n",
                 about(locks_renewed(renewals.per_second, plan.ttl)),
                 humantime::format_duration(plan.ttl),
                 renewals.bound
@@ -178,38 +180,11 @@ fn row(what: String, spread: Option<Spread>, rate: Option<f64>) -> [String; 5] {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     [
         what,
-        or_none(spread.map(|spread| short(spread.p50))),
-        or_none(spread.map(|spread| short(spread.p99))),
+        or_none(spread.map(|spread| table::short(spread.p50))),
+        or_none(spread.map(|spread| table::short(spread.p99))),
         or_none(rate.map(grouped)),
         or_none(spread.map(|spread| spread.samples.to_string())),
     ]
-}
-
-/// A span to three digits, as `87µs`, `1.23ms` or `12.3ms`.
-fn short(span: Duration) -> String {
-    let millis = span.as_secs_f64() * 1e3;
-    match millis {
-        ..0.9995 => format!("{:.0}µs", millis * 1e3),
-        ..9.995 => format!("{millis:.2}ms"),
-        ..99.95 => format!("{millis:.1}ms"),
-        _ => format!("{millis:.0}ms"),
-    }
-}
-
-/// The rows below each other: texts to the left, numbers to the right.
-fn table(rows: &[[String; 5]]) -> String {
-    let widths: [usize; 5] = std::array::from_fn(|column| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
-    });
-    let line = |[what, numbers @ ..]: &[String; 5]| {
-        let mut line = format!("{what:0$}", widths[0]);
-        for (number, width) in numbers.iter().zip(&widths[1..]) {
-            line += &format!("  {number:>width$}");
-        }
-        line + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -261,11 +236,11 @@ release, one at a time              1.23ms  1.23ms         -        1
 acquire and release, one at a time  12.3ms  12.3ms        81        1
 acquire and release, 64 in flight    123ms   123ms    29,123        1
 hand-over                                -       -         -        -
-round trip: does not apply, as there is no server
-hand-over: not measured, as nobody was seen to wait
-renewal: does not apply, as locks of this store end with their process
-As this client sees it, this folder carries about 29,000 locks taken and freed a second \
-(this client's CPU was the limit), if nothing else is done.
+round trip: not measured, because there is no server
+hand-over: not measured, because no client was seen waiting
+renewal: not measured, because locks of this store end with their process
+Seen from here, this folder serves about 29,000 acquisitions and releases a second \
+(limited by the CPU of this client), without other load.
 ";
         assert_eq!(text, expected);
     }
@@ -290,8 +265,8 @@ As this client sees it, this folder carries about 29,000 locks taken and freed a
         for part in [
             "round trip to a:1 ",
             "\nb:2: no connection\n",
-            "these 2 servers, of which 1 count, carry about 29,000 locks",
-            "about 120,000 locks held and renewed at TTL 30s (the store or the way to it was",
+            "these 2 servers (1 with a vote) serve about 29,000 acquisitions",
+            "keeps about 120,000 locks renewed at TTL 30s (limited by the store or the network",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }

@@ -19,7 +19,7 @@ use crate::set::{have_no_card, limited};
 use crate::shortage::NOT_FORMED;
 use crate::store_url::{OpenStore, Place};
 
-/// What is measured: the store, as two programs see it, and what it is made of.
+/// The store to measure, as two clients use it, and its parts.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) clients: [Client; 2],
@@ -47,8 +47,8 @@ impl Site {
         Ok((site, longest))
     }
 
-    /// Asks all members at once, which opens the connections and writes nothing. A set that is not
-    /// formed is refused: a client would form it.
+    /// Asks all members at once, which opens the connections and writes nothing. Refuses a quorum that is
+    /// not initialized, because a client would initialize it.
     pub(super) async fn reach(&self) -> Result<&[Result<Presence, Error>], Failure> {
         let asking = self.members.iter().map(|member| limited(member.presence()));
         let answers = join_all(asking).await;
@@ -59,16 +59,15 @@ impl Site {
         Ok(self.reached.get_or_init(|| answers))
     }
 
-    /// Frees and removes everything that the measurement left on its locks `keys`, and says what it could
-    /// not.
+    /// Releases and removes what the measurement left under `keys`, and warns about what remains.
     pub(super) async fn clean_up(self, keys: Vec<Key>, output: &Output) {
         self.leases.free().await;
-        // Each waits for the releases under way.
+        // Each waits for its releases in progress.
         drop(self.clients);
         if let Some(files) = &self.files
             && let Err(error) = remove(files, &keys).await
         {
-            let text = format!("a lock file of the measurement could not be removed: {error}");
+            let text = format!("cannot remove a lock file of the measurement: {error}");
             output.say(&Message::Warning(&text));
         }
         let reached = self.reached.into_inner().unwrap_or_default();
@@ -86,7 +85,7 @@ impl Site {
     }
 }
 
-/// The servers that the store consists of.
+/// The servers of the store.
 fn servers(choice: &Choice) -> Result<Vec<RedisMember>, Failure> {
     let Choice::Stores(addresses) = choice else {
         return Ok(Vec::new());
@@ -97,8 +96,8 @@ fn servers(choice: &Choice) -> Result<Vec<RedisMember>, Failure> {
     }
 }
 
-/// Removes the files that lock `keys`, until there is none: an attempt that was broken off may still
-/// make one.
+/// Removes the lock files of `keys` until there is none, because an interrupted attempt may still create
+/// one.
 async fn remove(files: &FileStore, keys: &[Key]) -> io::Result<()> {
     loop {
         let mut removed = false;
@@ -116,7 +115,7 @@ async fn remove(files: &FileStore, keys: &[Key]) -> io::Result<()> {
     }
 }
 
-/// Removes what `member` keeps of `keys`, as soon as each is free there.
+/// Removes the data of `keys` from `member`, each once it is free there.
 async fn forget(member: &RedisMember, mut keys: Vec<Key>) -> Result<(), String> {
     let end = SystemClock.now() + FORGET_MAX;
     loop {
@@ -125,7 +124,7 @@ async fn forget(member: &RedisMember, mut keys: Vec<Key>) -> Result<(), String> 
             Ok(in_use) if SystemClock.now() >= end => {
                 let count = in_use.len();
                 return Err(format!(
-                    "{count} locks of the measurement are held still at {}: they end with their TTL",
+                    "{count} locks of the measurement are still held on {}; they expire with their TTL",
                     member.id()
                 ));
             }
@@ -133,7 +132,7 @@ async fn forget(member: &RedisMember, mut keys: Vec<Key>) -> Result<(), String> 
             Err(error) => {
                 let error = error.with_store(member.id().as_str());
                 return Err(format!(
-                    "what the measurement left could not be removed, and ends by itself: {error}"
+                    "cannot remove the locks of the measurement, which expire by themselves: {error}"
                 ));
             }
         }

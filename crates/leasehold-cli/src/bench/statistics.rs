@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What spans of one kind came to.
+/// The statistics of a series of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spread {
     pub(super) samples: usize,
@@ -9,7 +9,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing. Percentiles are spans that were measured (nearest rank).
+    /// `None` without samples. Percentiles are measured values (nearest rank).
     pub(super) fn of(mut samples: Vec<Duration>) -> Option<Self> {
         samples.sort_unstable();
         let percentile = |percent: usize| {

@@ -7,6 +7,7 @@ use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Tr
 
 use super::finding::Finding;
 use crate::shortage::whole_seconds;
+use crate::table::short;
 
 /// The place of a server in the store.
 #[derive(Clone, Copy, Debug)]
@@ -313,19 +314,6 @@ fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
     Finding::yellow("keys", text, why, remedy)
 }
 
-/// A duration with one decimal below ten of its unit, and none above.
-fn rounded(span: Duration) -> String {
-    let text = format!("{span:.1?}");
-    let Some((whole, rest)) = text.split_once('.') else {
-        return text;
-    };
-    let unit = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    if whole.len() == 1 && !rest.starts_with('0') {
-        return format!("{whole}.{} {unit}", &rest[..1]);
-    }
-    format!("{whole} {unit}")
-}
-
 /// A longer round trip does not fit the shortest time limit for a member, so short TTLs fail.
 const SLOW: Duration = Duration::from_millis(50);
 
@@ -333,8 +321,8 @@ fn round_trip(sorted: &[Duration]) -> Option<Finding> {
     let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
     let text = format!(
         "median {}, max {} ({} samples)",
-        rounded(median),
-        rounded(longest),
+        short(median),
+        short(longest),
         sorted.len()
     );
     if median <= SLOW {

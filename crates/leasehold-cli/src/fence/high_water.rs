@@ -15,11 +15,11 @@ use nix::unistd::{AccessFlags, eaccess};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// A file that keeps the greatest fence that was shown, as a decimal number in a line.
+/// A file that keeps the greatest fence so far, as a decimal number in one line.
 ///
-/// It is never written to: a new one takes its place, so that it is whole at every moment, also after
-/// a power cut. Who replaces it holds the `flock` of the one that stands; who then finds another one
-/// under the name begins again.
+/// The file is never written in place. A new file replaces it, so that it is complete at every moment,
+/// also after a power cut. A process holds the `flock` of the current file while it replaces it. If
+/// another file has the name by then, the process begins again.
 #[derive(Debug)]
 pub(super) struct HighWater {
     path: PathBuf,
@@ -27,33 +27,39 @@ pub(super) struct HighWater {
     name: OsString,
 }
 
-/// What becomes of a fence.
+/// Whether a fence passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// None that was shown before is greater; the greatest was this one.
+    /// It passes. The greatest fence before this call is `before`.
     Passes { before: Option<Fence> },
-    /// This one was shown before.
+    /// It is refused, because this greater fence was shown before.
     OlderThan(Fence),
 }
 
-/// How often one looks whether another check is over.
+/// The pause between two attempts to get the `flock`.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// As many bytes as no number has.
+/// More bytes than any number has.
 const LENGTH_MAX: u64 = 64;
 
 impl HighWater {
-    /// The file `path`, or the one to which it links. Nothing is opened.
+    /// The file at `path`, or the target of that link. Opens nothing.
     pub(super) fn at(path: &Path) -> Result<Self, Failure> {
         let refuse = |error| failed("find", path, &error);
         let path = match path.canonicalize() {
             Ok(path) => path,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if path.is_symlink() {
-                    return Err(of_file(path, "it links to a file that is not there"));
+                    return Err(of_file(
+                        path,
+                        "it is a link to a missing file; create that file or remove the link",
+                    ));
                 }
                 let Some(name) = path.file_name() else {
-                    let text = format!("--high-water {:?} names no file", path.display());
+                    let text = format!(
+                        "--high-water {:?} is not the name of a file",
+                        path.display()
+                    );
                     return Err(Failure::usage(text));
                 };
                 let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
@@ -63,7 +69,7 @@ impl HighWater {
             Err(error) => return Err(refuse(error)),
         };
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(of_file(&path, "it is a folder"));
+            return Err(of_file(&path, "it is a folder; name a file"));
         };
         Ok(Self {
             folder: folder.into(),
@@ -72,8 +78,8 @@ impl HighWater {
         })
     }
 
-    /// Lets `fence` pass and remembers it, unless a greater one was shown. Another check of the same
-    /// file is waited for, at most for `patience`.
+    /// Checks `fence`, and remembers it unless a greater one was shown. Waits for other checks of the
+    /// same file, at most for `patience`.
     pub(super) async fn check(&self, fence: Fence, patience: Duration) -> Result<Verdict, Failure> {
         let end = SystemClock.now() + patience;
         loop {
@@ -95,7 +101,7 @@ impl HighWater {
 
     fn open(&self) -> Result<Option<File>, Failure> {
         let mut options = OpenOptions::new();
-        // A pipe without a writer would be waited for.
+        // Opening a pipe without a writer would block.
         options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
         match options.open(&self.path) {
             Ok(file) => {
@@ -103,7 +109,7 @@ impl HighWater {
                     .metadata()
                     .map_err(|error| self.failed("read", &error))?;
                 if !about.is_file() {
-                    return Err(of_file(&self.path, "it is no regular file"));
+                    return Err(of_file(&self.path, "it is not a regular file"));
                 }
                 Ok(Some(file))
             }
@@ -112,7 +118,7 @@ impl HighWater {
         }
     }
 
-    /// Has `file` for this process alone; `None` if another one has taken its place meanwhile.
+    /// Locks `file` for this process. `None` if another file has replaced it.
     async fn lock(&self, mut file: File, end: BootInstant) -> Result<Option<Flock<File>>, Failure> {
         loop {
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -130,7 +136,7 @@ impl HighWater {
         if SystemClock.now() < end {
             return Ok(());
         }
-        let why = "another check of it does not come to its end: it may be stopped";
+        let why = "timed out waiting for another check of this file; that process may be stopped";
         Err(of_file(&self.path, why))
     }
 
@@ -149,13 +155,13 @@ impl HighWater {
         let mut bytes = Vec::new();
         let read = standing.take(LENGTH_MAX).read_to_end(&mut bytes);
         read.map_err(|error| self.failed("read", &error))?;
-        // What is longer was not read to its end: the rest may be the number.
+        // A longer file was not read completely, so the number could be wrong.
         let is_whole = (bytes.len() as u64) < LENGTH_MAX;
         let greatest = is_whole.then(|| parse(&bytes)).flatten();
         let Some(greatest) = greatest else {
             let text = format!(
-                "high-water file {}: it is damaged, as it holds no number from 1 on; write the greatest \
-                 fence that may have been used into it",
+                "high-water file {} is damaged: it must contain one number of at least 1; write the \
+                 greatest fence that may have been used into it",
                 self.path.display()
             );
             return Err(Failure::new(ExitCode::CORRUPT, text));
@@ -164,7 +170,7 @@ impl HighWater {
             return Ok(Verdict::OlderThan(greatest));
         }
         let kept = if fence == greatest {
-            // Whoever wrote it may not have come so far as to see to it that it stays.
+            // The process that wrote it may have died before it synced the file.
             standing.sync_all().and_then(|()| self.sync_folder())
         } else {
             self.replace(standing, fence)
@@ -175,13 +181,13 @@ impl HighWater {
         })
     }
 
-    /// Puts a file with `fence` in the place of `standing`, which is ours alone.
+    /// Replaces `standing`, which this process has locked, with a file that contains `fence`.
     fn replace(&self, standing: &File, fence: Fence) -> io::Result<()> {
-        // A name can be replaced whatever the file allows; but somebody said that it is not to change.
+        // A rename works even if the file is read-only, but a read-only file should not change.
         eaccess(&self.path, AccessFlags::W_OK)?;
         let old = standing.metadata()?;
-        // Only who holds the lock uses this name: one that is there was left behind.
-        let next = self.beside(".leasehold-next");
+        // Only the holder of the lock uses this name. An existing file is left over.
+        let next = self.sibling(".leasehold-next");
         match fs::remove_file(&next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -206,10 +212,10 @@ impl HighWater {
         replaced.and_then(|()| self.sync_folder())
     }
 
-    /// Makes the file, with `fence` in it from its first moment; false if somebody else did meanwhile.
+    /// Creates the file with `fence` in it. False if another process created it first.
     fn make(&self, fence: Fence) -> Result<bool, Failure> {
         let number = SystemEntropy.next_u64();
-        let next = self.beside(&format!(".leasehold-{number:016x}"));
+        let next = self.sibling(&format!(".leasehold-{number:016x}"));
         let made = (|| {
             let file = OpenOptions::new()
                 .write(true)
@@ -222,19 +228,19 @@ impl HighWater {
         match made.and_then(|()| self.sync_folder()) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(self.failed("make", &error)),
+            Err(error) => Err(self.failed("create", &error)),
         }
     }
 
-    /// The hidden name beside the file that ends in `suffix`.
-    fn beside(&self, suffix: &str) -> PathBuf {
+    /// A hidden name in the same folder that ends in `suffix`.
+    fn sibling(&self, suffix: &str) -> PathBuf {
         let mut name = OsString::from(".");
         name.push(&self.name);
         name.push(suffix);
         self.folder.join(name)
     }
 
-    /// Returns once the name of a file that was just put there would survive a power cut.
+    /// Syncs the folder, so that a new name in it survives a power cut.
     fn sync_folder(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
@@ -249,8 +255,8 @@ fn write(mut file: &File, fence: Fence) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The number in the file, if there is nothing else in it. One that is empty was cut off: it must not
-/// let anybody in.
+/// The number in the file, if it contains nothing else. An empty file was cut off, so no fence may
+/// pass.
 fn parse(bytes: &[u8]) -> Option<Fence> {
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);

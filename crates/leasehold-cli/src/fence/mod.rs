@@ -1,4 +1,4 @@
-//! The verb `fence`: the resource's side of a lock, for shell scripts.
+//! `leasehold fence`: checks fences for shell scripts that write to a protected resource.
 
 mod high_water;
 
@@ -15,10 +15,10 @@ use crate::output;
 use crate::status::runtime;
 use high_water::{HighWater, Verdict};
 
-/// How long another check of the same file may take: the disk is slow, or somebody is stopped.
+/// How long to wait for another check of the same file, which may be slow or stopped.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does what is to be done with a fence.
+/// Runs a subcommand of `fence`.
 pub(crate) fn fence(args: &FenceArgs) -> Result<ExitCode, Failure> {
     match &args.deed {
         FenceDeed::Check(args) => check(args),
@@ -52,18 +52,18 @@ fn check(args: &FenceCheckArgs) -> Result<ExitCode, Failure> {
         Verdict::OlderThan(greatest) => {
             let file = args.high_water.display();
             let text = format!(
-                "fence {token} is older than {greatest}, which {file} has seen: a later holder was here"
+                "fence {token} is older than {greatest}, which {file} has seen: a later holder was here, so do not write"
             );
             Err(Failure::new(ExitCode::LOST, text))
         }
     }
 }
 
-/// The fence of the run around this process.
+/// The fence in the environment.
 fn of_environment(value: Option<OsString>) -> Result<Fence, Failure> {
     let Some(value) = value else {
         return Err(Failure::usage(
-            "no fence: give TOKEN, or call it within `leasehold run`, which sets LEASEHOLD_FENCE",
+            "no fence; give TOKEN, or run this under `leasehold run`, which sets LEASEHOLD_FENCE",
         ));
     };
     let text = value.to_string_lossy();

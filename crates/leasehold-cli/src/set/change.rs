@@ -1,21 +1,26 @@
 use std::io;
 
-use leasehold::{MemberId, MemberSet, Quorum};
+use leasehold::{MemberId, MemberSet, Pattern, Quorum};
 use serde_json::json;
 
 use crate::args::{MembersArgs, MembersChange};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
-use crate::output;
+use crate::message::Message;
+use crate::output::{self, Output};
 use crate::set::readmit::readmit;
 use crate::set::{Servers, wait_after_change};
 use crate::shortage::whole_seconds;
 use crate::status::runtime;
 use crate::store_url;
 
-/// Changes a set by one member, and says what is to be done next.
-pub(super) fn change(args: &MembersArgs, wish: &MembersChange) -> Result<ExitCode, Failure> {
+/// Changes a quorum by one server, and prints what to do next.
+pub(super) fn change(
+    args: &MembersArgs,
+    wish: &MembersChange,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_set(&args.store)?;
     let old = servers.quorum(servers.members()?)?;
     let urls = match wish {
@@ -28,15 +33,39 @@ pub(super) fn change(args: &MembersArgs, wish: &MembersChange) -> Result<ExitCod
         MembersChange::Readmit { member } => return readmit(args, &servers, member, &old),
     };
     let new = servers.quorum(store_url::servers(&urls)?)?;
-    runtime()?.block_on(new.succeed(&old))?;
+    runtime()?.block_on(async {
+        warn_holders(&servers, output).await;
+        new.succeed(&old).await
+    })?;
     print(args.json, new.set(), &urls).map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Warns before the change, because it ends the commands of all clients that still use the old list.
+async fn warn_holders(servers: &Servers, output: &Output) {
+    // Only for the warning: the change itself reports a store that fails.
+    let Ok(any) = Pattern::new("*") else { return };
+    let Ok(survey) = servers.client().survey(&any, SHOWN_MAX).await else {
+        return;
+    };
+    let names: Vec<_> = survey.locks.iter().map(|lock| lock.key.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let more = if survey.more { " and more" } else { "" };
+    output.say(&Message::Warning(&format!(
+        "holders with the old list lose their locks, and `run` ends their commands: {}{more}",
+        names.join(", ")
+    )));
+}
+
+/// At most this many locks are named.
+const SHOWN_MAX: usize = 10;
+
 fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
     if url.contains(',') {
         return Err(Failure::usage(
-            "one server joins at a time: give one address",
+            "one server can be added at a time; give one URL",
         ));
     }
     let mut urls = servers.urls().to_vec();
@@ -58,7 +87,7 @@ pub(super) fn place_of(servers: &Servers, member: &str, quorum: &Quorum) -> Resu
     place.ok_or_else(|| {
         let ids: Vec<_> = ids.iter().map(|it| it.as_str()).collect();
         Failure::usage(format!(
-            "{:?} is no member of the set: it has {}",
+            "{:?} is not a member of the quorum; its members are {}",
             without_login(&id),
             ids.join(", ")
         ))
@@ -71,24 +100,24 @@ fn print(json: bool, set: &MemberSet, urls: &[String]) -> io::Result<()> {
     let ids: Vec<_> = set.ids.iter().map(MemberId::as_str).collect();
     if json {
         return output::print_json(&json!({
+            "version": 1,
             "members": ids,
             "store": urls,
             "next_change_in_ms": millis(wait),
         }));
     }
     output::print(&format!(
-        "the set is {} now\n\
-         Give every client the new list at once: --store {}\n\
-         Clients with the old list are refused from now on, and what they hold is lost at its \
-         deadline.\n\
-         The next change can be made in {}.\n",
+        "the quorum is now {}\n\
+         Configure all clients with the new list at once: --store {}\n\
+         Clients with the old list are refused from now on. They lose the locks they hold.\n\
+         The next change is possible in {}.\n",
         ids.join(", "),
         urls.join(","),
         whole_seconds(wait)
     ))
 }
 
-/// An address as it may be shown: `***` in place of user and password.
+/// The address with `***` in place of user and password.
 fn without_login(url: &str) -> String {
     let (scheme, rest) = url
         .split_once("://")

@@ -13,30 +13,43 @@ use crate::set::{Servers, wait_after_change};
 use crate::shortage::whole_seconds;
 use crate::status::runtime;
 
-/// Forms a set.
+/// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
 pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_set(&args.store)?;
     let members = servers.members()?;
     let quorum = servers.quorum(members.clone())?;
-    let seen = runtime()?.block_on(async {
+    let (is_new, seen) = runtime()?.block_on(async {
+        let seen = survey(&members).await;
+        if seen.iter().all(|one| is_initialized(one, quorum.set())) {
+            return Ok((false, seen));
+        }
         quorum.init().await?;
-        Ok::<_, Failure>(survey(&members).await)
+        Ok::<_, Failure>((true, survey(&members).await))
     })?;
     let printed = if args.json {
         output::print_json(&json(quorum.set(), &seen))
     } else {
-        output::print(&text(quorum.set(), &seen))
+        output::print(&text(quorum.set(), &seen, is_new))
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_initialized(seen: &Seen, set: &MemberSet) -> bool {
+    let card = seen.presence.as_ref().ok().and_then(|it| it.card.as_ref());
+    card.is_some_and(|card| card.set == *set && card.is_formed())
 }
 
 fn is_durable(seen: &Seen) -> bool {
     seen.presence.as_ref().is_ok_and(Presence::will_remember)
 }
 
-fn text(set: &MemberSet, seen: &[Seen]) -> String {
-    let mut text = format!("formed the set {set}\n");
+fn text(set: &MemberSet, seen: &[Seen], is_new: bool) -> String {
+    let mut text = if is_new {
+        format!("initialized the quorum {set}\n")
+    } else {
+        format!("nothing to do: the quorum is initialized: {set}\n")
+    };
     for one in seen {
         let durable = if is_durable(one) {
             "durable"
@@ -50,9 +63,9 @@ fn text(set: &MemberSet, seen: &[Seen]) -> String {
         let wait = whole_seconds(wait_after_change(set));
         let _ = writeln!(
             text,
-            "A server that is not durable does not count for {wait} after each restart. With \
-             appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in its configuration, and \
-             no replicas, it counts at once from its second restart on."
+            "A server that is not durable has no vote for {wait} after each restart. To make it durable, \
+             set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in its configuration, \
+             and run it without replicas; from its second restart on it keeps its vote."
         );
     }
     text
@@ -61,6 +74,7 @@ fn text(set: &MemberSet, seen: &[Seen]) -> String {
 fn json(set: &MemberSet, seen: &[Seen]) -> Value {
     let member = |one: &Seen| json!({"id": one.id.as_str(), "durable": is_durable(one)});
     json!({
+        "version": 1,
         "members": seen.iter().map(member).collect::<Vec<_>>(),
         "max_ttl_ms": millis(set.max_ttl),
         "clock_tolerance_ms": millis(set.clock_tolerance),

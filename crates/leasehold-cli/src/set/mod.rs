@@ -1,4 +1,4 @@
-//! The verbs about the members of a store: form a set, show it, change it.
+//! `leasehold init` and `leasehold members`: initialize, show and change a quorum.
 
 mod change;
 mod init;
@@ -16,26 +16,27 @@ use crate::args::{MembersArgs, StoreArgs};
 use crate::config::{self, Addresses, Choice, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::store_url::{self, OpenStore, Place};
 
 pub(crate) use init::init;
 pub(crate) use survey::{have_no_card, limited};
 
-/// Shows the members of a store, or changes a set.
-pub(crate) fn members(args: &MembersArgs) -> Result<ExitCode, Failure> {
+/// Shows the servers of a store, or changes a quorum.
+pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
     match &args.change {
         None => show::show(args),
-        Some(wish) => change::change(args, wish),
+        Some(wish) => change::change(args, wish, output),
     }
 }
 
-/// How long after a change the next one must wait, and how long a member does not count that may
-/// have forgotten leases.
+/// How long the next change must wait after a change, and how long a server that may have forgotten
+/// leases has no vote.
 fn wait_after_change(set: &MemberSet) -> Duration {
     set.max_ttl + Duration::from_secs(1)
 }
 
-/// The servers that were chosen as a store.
+/// The servers of the configured store.
 #[derive(Debug)]
 struct Servers {
     addresses: Addresses,
@@ -47,13 +48,15 @@ impl Servers {
         let choice = config::choose(args, &Environment::read())?;
         let refuse = |what| {
             Err(Failure::usage(format!(
-                "{what}: only a store of servers has members, such as --store \
+                "{what}, which has no servers; name them, for example --store \
                  redis://a,redis://b,redis://c"
             )))
         };
         let addresses = match choice {
-            Choice::Local => return refuse("--local means files of this machine"),
-            Choice::Unsaid => return refuse("no store is configured"),
+            Choice::Local => return refuse("--local uses files of this machine"),
+            Choice::Unsaid => {
+                return refuse("no store is configured; the default is files of this machine");
+            }
             Choice::Stores(addresses) => addresses,
         };
         if let Place::Folder(_) = Place::of(&addresses)? {
@@ -63,18 +66,17 @@ impl Servers {
         Ok(Self { addresses, store })
     }
 
-    /// The same, if there are so many that a majority is not all of them.
+    /// The same, but at least three: with fewer, a majority is all of them.
     fn choose_set(args: &StoreArgs) -> Result<Self, Failure> {
         let servers = Self::choose(args)?;
         let count = servers.urls().len();
         if count < 3 {
-            let what = if count == 1 {
-                "server is"
-            } else {
-                "servers are"
+            let what = match count {
+                1 => "a single server needs no quorum; use its URL directly",
+                _ => "two servers need no initialization; a quorum has three servers or more",
             };
             return Err(Failure::usage(format!(
-                "{}: {count} {what} no set, and can be used as they are: a set has three or more",
+                "{}: {what}",
                 servers.addresses.source
             )));
         }
@@ -93,7 +95,7 @@ impl Servers {
         store_url::servers(self.urls())
     }
 
-    /// The quorum of other members, within the same limits.
+    /// A quorum of `members` with the same limits.
     fn quorum(&self, members: Vec<Arc<dyn Member>>) -> Result<Quorum, Failure> {
         store_url::quorum(members, self.addresses.limits)
     }

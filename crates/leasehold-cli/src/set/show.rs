@@ -14,8 +14,9 @@ use crate::set::standing::{Standing, judge};
 use crate::set::survey::{have_no_card, survey};
 use crate::shortage::{NOT_FORMED, needed, whole_seconds};
 use crate::status::runtime;
+use crate::table;
 
-/// Shows the members, and says with the exit code whether a majority counts.
+/// Shows the servers. The exit code says whether a majority has a vote.
 pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose(&args.store)?;
     let members = servers.members()?;
@@ -39,7 +40,7 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The members of a set, and how each stands.
+/// The members of a quorum, and the state of each.
 struct Roll {
     set: MemberSet,
     standings: Vec<Standing>,
@@ -55,29 +56,22 @@ impl Roll {
         self.counting() >= needed(self.standings.len())
     }
 
-    /// Whether nobody has a card, where there is somebody who could.
+    /// Whether no server that answers has a record of the quorum.
     fn is_unformed(&self) -> bool {
         let answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
         have_no_card(self.standings.len(), answers)
     }
 
-    /// Fewer have no cards, since nobody is left out.
+    /// With fewer servers there is no quorum to initialize.
     fn is_set(&self) -> bool {
         self.standings.len() >= 3
     }
 
     fn text(&self) -> String {
-        let head = [
-            "MEMBER",
-            "COUNTS",
-            "UPTIME",
-            "DURABLE",
-            "CLOCK",
-            "GENERATION",
-        ];
+        let head = ["SERVER", "VOTE", "UPTIME", "DURABLE", "CLOCK", "GENERATION"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(self.standings.iter().map(row));
-        let mut text = table(&rows);
+        let mut text = table::columns(&rows);
         for (why, ids) in self.reasons() {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}: {why}", ids.join(", "));
@@ -85,7 +79,7 @@ impl Roll {
         let (total, needed) = (self.standings.len(), needed(self.standings.len()));
         let _ = writeln!(
             text,
-            "{} of {total} members count, {needed} are needed",
+            "{} of {total} servers have a vote, {needed} needed",
             self.counting()
         );
         if self.is_unformed() {
@@ -94,7 +88,7 @@ impl Roll {
         text
     }
 
-    /// Why members do not count, and which.
+    /// Why servers have no vote, and which.
     fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for standing in &self.standings {
@@ -111,6 +105,7 @@ impl Roll {
     fn json(&self, store: &str) -> Value {
         let members: Vec<_> = self.standings.iter().map(|it| self.member(it)).collect();
         json!({
+            "version": 1,
             "store": store,
             "formed": self.is_set() && !self.is_unformed(),
             "max_ttl_ms": millis(self.set.max_ttl),
@@ -184,19 +179,4 @@ fn row(standing: &Standing) -> [String; 6] {
         row[4] = format!("{:+.1}ms", micros as f64 / 1000.0);
     }
     row
-}
-
-/// The rows below each other, each column as wide as its widest text.
-fn table(rows: &[[String; 6]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &[String; 6]| {
-        let padded = row
-            .iter()
-            .zip(&widths)
-            .map(|(text, width)| format!("{text:width$}"));
-        let line = padded.collect::<Vec<_>>().join("  ");
-        format!("{}\n", line.trim_end())
-    };
-    rows.iter().map(line).collect()
 }

@@ -6,27 +6,27 @@ use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, Presence};
 use crate::failure::Failure;
 use crate::set::survey::{Seen, is_unformed};
 
-/// One member, and whether its answers count.
+/// One server, and whether it has a vote.
 #[derive(Debug)]
 pub(super) struct Standing {
     pub(super) id: MemberId,
     pub(super) presence: Option<Presence>,
     /// See [`Seen::clock_offset`].
     pub(super) clock_offset: Option<i64>,
-    /// Why it does not count, if so.
+    /// Why it has no vote, if so.
     pub(super) out: Option<Out>,
 }
 
-/// Why a member does not count.
+/// Why a server has no vote.
 #[derive(Debug)]
 pub(super) struct Out {
     pub(super) why: String,
-    /// After how long it does, where that is known.
+    /// When it has one again, if that is known.
     pub(super) again: Option<Duration>,
 }
 
-/// How each member stands that was `seen`, in the judgement of `client`. A set that is not formed is
-/// not judged: a client would form it.
+/// The state of each server in `seen`, as `client` judges it. A quorum that is not initialized is not
+/// judged, because a client would initialize it.
 pub(super) async fn judge(client: &Client, seen: Vec<Seen>) -> Result<Vec<Standing>, Failure> {
     if is_unformed(&seen) {
         return Ok(seen.into_iter().map(Standing::without_set).collect());
@@ -39,8 +39,8 @@ pub(super) async fn judge(client: &Client, seen: Vec<Seen>) -> Result<Vec<Standi
         .collect())
 }
 
-/// The members' health, once the cards are kept of those that restarted: before, nobody knows when
-/// these count again.
+/// The health of the servers, after the client has updated the records of those that restarted. Before
+/// that, it is not known when they have a vote again.
 async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
     let end = SystemClock.now() + SETTLING;
     loop {
@@ -64,7 +64,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 impl Standing {
     fn without_set(seen: Seen) -> Self {
         let (presence, why) = match seen.presence {
-            Ok(presence) => (Some(presence), "has no card: the set is not formed".into()),
+            Ok(presence) => (Some(presence), "the quorum is not initialized".into()),
             Err(error) => (None, error.reason().into()),
         };
         Self {

@@ -5,13 +5,13 @@ use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::{Card, Error, ErrorKind, Member, MemberId, Presence};
 
-/// What one server says of itself, without anybody's judgement: asking so writes nothing, whereas a
-/// client keeps the members' cards.
+/// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
+/// records of the servers.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) id: MemberId,
     pub(super) presence: Result<Presence, Error>,
-    /// What its clock shows beyond ours, in microseconds, to within half the round trip.
+    /// Its clock relative to ours, in microseconds, within half the round trip.
     pub(super) clock_offset: Option<i64>,
 }
 
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// Asks all members at once.
 pub(super) async fn survey(members: &[Arc<dyn Member>]) -> Vec<Seen> {
     let asking = members.iter().map(|member| async {
-        // The first answer takes as long as the connection does: only the second one tells the time.
+        // The first answer includes the time to connect; only the second one can measure the clock.
         let first = limited(member.presence()).await;
         let asked = SystemClock.wall();
         let presence = match first {
@@ -42,7 +42,7 @@ pub(super) async fn survey(members: &[Arc<dyn Member>]) -> Vec<Seen> {
     join_all(asking).await
 }
 
-/// The answer to `question`, or an error once it took too long.
+/// The answer to `question`, or an error after the time limit.
 pub(crate) async fn limited<T>(
     question: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
@@ -54,13 +54,13 @@ pub(crate) async fn limited<T>(
     })
 }
 
-/// Whether the members that answer have no card, any of them.
+/// Whether no server that answers has a record of the quorum.
 pub(super) fn is_unformed(seen: &[Seen]) -> bool {
     let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
     have_no_card(seen.len(), answers)
 }
 
-/// Whether those of `members` that answer have no card, any of them, and are so many that they should.
+/// Whether no server that answers has a record of the quorum, although there are enough `members` for one.
 pub(crate) fn have_no_card<'a>(
     members: usize,
     mut answers: impl Iterator<Item = &'a Presence> + Clone,

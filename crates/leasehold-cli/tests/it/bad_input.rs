@@ -105,7 +105,7 @@ fn time_to_live_of_a_lease() {
     let three = "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3";
     let run = |store, ttl| refused(&["run", "--store", store, "--ttl", ttl, "x"], &[ttl, "TTL"]);
     run(one, "99ms");
-    run(one, "61s");
+    run(one, "1m 1s");
     run(three, "2s");
 }
 

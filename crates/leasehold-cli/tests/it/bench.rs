@@ -64,9 +64,9 @@ fn files_are_measured_and_what_does_not_apply_is_said() {
         "\nacquire, one at a time ",
         "\nacquire and release, 64 in flight ",
         "\nhand-over ",
-        "\nround trip: does not apply",
-        "\nrenewal: does not apply",
-        "\nAs this client sees it, this folder carries about ",
+        "\nround trip: not measured",
+        "\nrenewal: not measured",
+        "\nAs this client sees it, this folder serves about ",
     ] {
         assert!(ended.stdout.contains(part), "no {part:?} in {ended:?}");
     }
@@ -127,7 +127,7 @@ fn progress_is_shown_on_a_terminal_and_wiped() {
     terminal.shows("measuring, 2 of 5: one lock at a time");
     terminal.shows("measuring, 4 of 5: hand-over");
     terminal.shows("\r\x1b[KMEASURED ");
-    terminal.shows("this folder carries about");
+    terminal.shows("this folder serves about");
     assert_eq!(terminal.exit_code(), 0);
 }
 

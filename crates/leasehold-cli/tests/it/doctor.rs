@@ -181,7 +181,7 @@ fn values_that_make_no_sense_are_refused() {
     refused(&["--store", "mysql://u:secret@a"], &["unknown scheme"]);
     refused(&["--store", "redis://:secret@a,redis://a:6379"], &["twice"]);
     refused(&["--store", "file:relative"], &["not absolute"]);
-    refused(&["--max-ttl", "20s"], &["max_ttl belongs to a set"]);
+    refused(&["--max-ttl", "20s"], &["max_ttl applies to a quorum"]);
     refused(&["name"], &["'name'"]);
     let json = sandbox.run(&["doctor", "--json", "--store", "nothing"]);
     let error: Value = serde_json::from_str(&json.stderr).unwrap();

@@ -139,13 +139,13 @@ fn a_damaged_file_lets_nobody_in_and_stays_as_it_is() {
 fn what_is_no_file_is_74() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("mark")).unwrap();
-    check(&sandbox, 9).fails(74, &["mark", "no regular file"]);
+    check(&sandbox, 9).fails(74, &["mark", "not a regular file"]);
     fs::remove_dir(sandbox.path("mark")).unwrap();
     mkfifo(&sandbox.path("mark"), Mode::S_IRWXU).unwrap();
-    check(&sandbox, 9).fails(74, &["mark", "no regular file"]);
+    check(&sandbox, 9).fails(74, &["mark", "not a regular file"]);
     fs::remove_file(sandbox.path("mark")).unwrap();
     symlink("nowhere", sandbox.path("mark")).unwrap();
-    check(&sandbox, 9).fails(74, &["mark", "links to a file that is not there"]);
+    check(&sandbox, 9).fails(74, &["mark", "link to a missing file"]);
     assert!(!sandbox.path("nowhere").exists());
     let at = |file: &str| sandbox.run(&["fence", "check", "--high-water", file, "9"]);
     at("no/such/mark").fails(74, &["no/such/mark", "No such file or directory"]);
@@ -207,7 +207,7 @@ fn what_may_not_be_read_or_written_is_74_and_stays() {
     allow(&folder, 0o755);
     fs::remove_file(sandbox.path("mark")).unwrap();
     allow(&folder, 0o555);
-    as_nobody(&sandbox, "7").fails(74, &["cannot make", "mark", "Permission denied"]);
+    as_nobody(&sandbox, "7").fails(74, &["cannot create", "mark", "Permission denied"]);
     allow(&folder, 0o755);
     assert_eq!(files(&sandbox), ["tools"]);
 }

@@ -98,11 +98,11 @@ fn values_that_break_a_rule_are_named_with_it() {
         (&["break", "", "--fence", "1"], ["lock name", "is empty"]),
         (
             &["break", "x", "--fence", "0"],
-            ["'0'", "a whole number from 1"],
+            ["'0'", "a whole number of at least 1"],
         ),
         (
             &["break", "x", "--fence", "ten"],
-            ["'ten'", "a whole number from 1"],
+            ["'ten'", "a whole number of at least 1"],
         ),
         (
             &["break", "x", "--fence", "1", "--reason", ""],

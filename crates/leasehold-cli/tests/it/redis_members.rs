@@ -37,12 +37,7 @@ fn a_set_is_formed_once_and_counts_at_once() {
     let all = [urls.urls(), vec![durable.url()]].concat();
     let shown = run(&sandbox, &all, &["members"]);
     assert_eq!(shown.code(), 69, "{shown:?}");
-    assert!(
-        shown
-            .stdout
-            .contains("`leasehold init` lets new servers count"),
-        "{shown:?}"
-    );
+    assert!(shown.stdout.contains("run `leasehold init`"), "{shown:?}");
     assert!(!has_card(&durable), "looking forms nothing");
 
     let formed = run(&sandbox, &all, &["init"]);
@@ -54,9 +49,13 @@ fn a_set_is_formed_once_and_counts_at_once() {
     );
     assert_eq!(lines[1], format!("{}: not durable", id(&urls[0])));
     assert_eq!(lines[3], format!("{}: durable", id(&durable)));
-    assert!(lines[4].contains("for 1m 1s after each restart. With appendonly yes"));
+    assert!(
+        lines[4].contains("for 1m 1s after each restart. To make it durable, set appendonly yes")
+    );
     run(&sandbox, &all, &["run", "-n", "x", "true"]).fails(0, &[]);
-    run(&sandbox, &all, &["init"]).fails(64, &["is formed already"]);
+    let again = run(&sandbox, &all, &["init"]);
+    assert_eq!((again.code(), &*again.stderr), (0, ""), "{again:?}");
+    assert!(again.stdout.starts_with("nothing to do: "), "{again:?}");
 
     let (code, shown) = members(&sandbox, &all);
     assert_eq!(code, 0);
@@ -73,7 +72,9 @@ fn a_set_is_formed_once_and_counts_at_once() {
     let shown = run(&sandbox, &all, &["members"]);
     assert_eq!(shown.code(), 69);
     assert!(
-        shown.stdout.contains("1 of 3 members count, 2 are needed"),
+        shown
+            .stdout
+            .contains("1 of 3 servers have a vote, 2 needed"),
         "{shown:?}"
     );
 }
@@ -175,17 +176,20 @@ fn what_is_no_redis_set_needs_no_forming() {
         .fails(64, &["is a folder", "redis://a"]);
     sandbox.run(&["members"]).fails(64, &["is a folder"]);
     let one = ["redis://127.0.0.1:1".to_owned()];
-    run(&sandbox, &one, &["init"]).fails(64, &["1 server is no set", "three or more"]);
+    run(&sandbox, &one, &["init"]).fails(64, &["a single server needs no quorum"]);
     let two = [
         "redis://127.0.0.1:1".to_owned(),
         "redis://127.0.0.1:2".to_owned(),
     ];
-    run(&sandbox, &two, &["init"]).fails(64, &["2 servers are no set"]);
-    run(&sandbox, &two, &["members", "add", "redis://127.0.0.1:3"]).fails(64, &["no set"]);
+    run(&sandbox, &two, &["init"]).fails(64, &["two servers need no initialization"]);
+    run(&sandbox, &two, &["members", "add", "redis://127.0.0.1:3"]).fails(64, &["two servers"]);
     let server = RedisServer::start();
     let shown = run(&sandbox, &[server.url()], &["members"]);
     assert_eq!(shown.code(), 0, "{shown:?}");
-    assert!(shown.stdout.contains("1 of 1 members count"), "{shown:?}");
+    assert!(
+        shown.stdout.contains("1 of 1 servers have a vote"),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn limits_are_checked_and_agreed_on() {
     run(&["run", "--clock-tolerance", "1ms", "x", "true"])
         .fails(64, &["clock_tolerance 1ms", "at least 10ms"]);
     run(&["run", "--max-ttl", "2h", "x", "true"]).fails(64, &["max_ttl 7200s", "at most 3600s"]);
-    run(&["run", "--max-ttl", "20s", "x", "true"]).fails(64, &["TTL 30s", "max_ttl 20s", "--ttl"]);
+    run(&["run", "--max-ttl", "20s", "x", "true"]).fails(64, &["TTL 30s", "maximum, 20s", "--ttl"]);
     // What others agreed on before.
     let differing = [
         "run",
@@ -223,7 +227,7 @@ fn limits_are_checked_and_agreed_on() {
         .fails(64, &["clock_tolerance 100ms"]);
     sandbox
         .run(&["run", "--max-ttl", "20s", "x", "true"])
-        .fails(64, &["max_ttl belongs to a set"]);
+        .fails(64, &["max_ttl applies to a quorum"]);
 }
 
 #[test]
@@ -266,8 +270,25 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
     assert_eq!(said["members"][3]["id"], id(&servers[3]));
     assert_eq!(lock(&four).code(), 0);
 
+    let hold = [
+        "run",
+        "--max-ttl",
+        "12s",
+        "--ttl",
+        "12s",
+        "mine",
+        "--",
+        "sh",
+        "-c",
+        "echo $$ > held; sleep 1000",
+    ];
+    let mut command = sandbox.leasehold();
+    command.env("LEASEHOLD_STORE", four.join(",")).args(hold);
+    let holder = sandbox.spawn(command);
+    sandbox.pid_in("held");
     let grown = call(&four, "members", &["add", &newcomer.url()]);
-    assert_eq!(grown.code(), 0, "{grown:?}");
+    grown.fails(0, &["lose their locks", "ends their commands: mine"]);
+    assert_eq!(holder.wait().code(), 76);
     let list = format!(
         "{},redis://***@127.0.0.1:{}",
         four.join(","),
@@ -276,7 +297,7 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
     assert!(grown.stdout.contains(&list), "{grown:?}");
     assert!(!grown.stdout.contains("secret"), "{grown:?}");
     assert!(
-        grown.stdout.contains("The next change can be made in 13s."),
+        grown.stdout.contains("The next change is possible in 13s."),
         "{grown:?}"
     );
     lock(&four).fails(64, &["generation 2"]);
@@ -316,13 +337,13 @@ fn members_that_forgot_are_no_quorum_and_whoever_waits_sees_for_how_long() {
     let began = SystemClock.now();
     let wait = [&[PROGRAM, "run"], &limits[..], &["x", "--", "echo", "mine"]].concat();
     let mut terminal = OnTerminal::start_at(&sandbox, &urls.join(","), &wait);
-    terminal.shows(r#"for lock "x": enough members count in "#);
+    terminal.shows(r#"for lock "x": enough servers have a vote in "#);
     let wait = [&["run", "--json"], &limits[..], &["x", "true"]].concat();
     let program = start(&sandbox, &urls, &wait);
     program.says(r#""counts_again_ms":"#);
 
     let busy = [&["run", "-n"], &limits[..], &["x", "touch", "ran"]].concat();
-    run(&sandbox, &urls, &busy).fails(69, &["1 of 3 members count", &id(&servers[0])]);
+    run(&sandbox, &urls, &busy).fails(69, &["1 of 3 servers have a vote", &id(&servers[0])]);
     let (code, shown) = members_within(&sandbox, &urls, "20s");
     assert_eq!(code, 69);
     assert_eq!(shown[2]["counts"], true, "{shown}");

@@ -24,7 +24,7 @@ impl Drop for LocalLock {
     }
 }
 
-const NOTICE: &str = "this lock is for this machine and user only";
+const NOTICE: &str = "local to this machine and user";
 
 #[test]
 fn the_default_is_said_in_one_line_unless_it_is_meant() {
@@ -105,4 +105,19 @@ fn the_option_beats_the_variable() {
         "true",
     ]);
     assert_eq!(sandbox.spawn(command).wait().code(), 0);
+}
+
+#[test]
+fn mistyped_folder_is_not_created() {
+    let sandbox = Sandbox::new();
+    let typo = sandbox.path("typo");
+    let store = format!("file://{}/locks", typo.display());
+    for verb in ["status", "doctor"] {
+        let args: &[&str] = if verb == "doctor" { &[] } else { &["x"] };
+        let ended = sandbox.run(&[&[verb, "--store", &store], args].concat());
+        ended.fails(64, &["there is no folder", "create it"]);
+    }
+    let ended = sandbox.run(&["run", "--store", &store, "x", "true"]);
+    ended.fails(64, &["there is no folder", "create it"]);
+    assert!(!typo.exists());
 }
