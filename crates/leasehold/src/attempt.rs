@@ -145,7 +145,7 @@ impl fmt::Display for LostReason {
             Self::Expired => "its deadline passed before a renewal was confirmed",
             Self::Unreachable => "renewals failed until its deadline had passed",
             Self::StoodStill => "this process or machine stood still past its deadline",
-            Self::Taken => "somebody else holds the lock",
+            Self::Taken => "another client holds the lock",
             Self::Gone => "the lease vanished from the store",
             Self::Broken => "an operator broke the lock",
             Self::MaxHold => "the longest time it may be held is over",

@@ -91,20 +91,18 @@ impl Break {
 fn checked(what: &str, text: String) -> Result<String, Error> {
     let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
     if text.is_empty() {
-        return refuse(format!(
-            "the {what} is empty: give it at least one character"
-        ));
+        return refuse(format!("the {what} is empty; give at least one character"));
     }
     if text.len() > Break::TEXT_MAX {
         return refuse(format!(
-            "the {what} has {} bytes: at most {} are allowed",
+            "the {what} has {} bytes; the maximum is {}",
             text.len(),
             Break::TEXT_MAX
         ));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(control) => refuse(format!(
-            "the {what} {text:?} contains the control character {control:?}: not allowed"
+            "the {what} {text:?} contains the control character {control:?}, which is not allowed"
         )),
         None => Ok(text),
     }
@@ -200,7 +198,7 @@ mod tests {
         for (text, rule) in [
             ("", "is empty"),
             ("a\u{1b}[2J", "control character"),
-            (&long, "has 513 bytes: at most 512"),
+            (&long, "has 513 bytes; the maximum is 512"),
         ] {
             let error = Break::at_once().because(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);

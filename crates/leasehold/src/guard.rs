@@ -252,7 +252,7 @@ impl Guard {
                 return refused(ErrorKind::InvalidInput, text.to_owned());
             }
             Mode::Exclusive if context.guarantees.sharing == Sharing::ExclusiveOnly => {
-                let text = format!("{} offers no shared mode", context.store.describe());
+                let text = format!("{} does not support shared locks", context.store.describe());
                 return refused(ErrorKind::Unsupported, text);
             }
             Mode::Exclusive => {}

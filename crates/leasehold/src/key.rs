@@ -37,24 +37,24 @@ impl Key {
         let name = name.as_ref();
         let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
         if name.is_empty() {
-            return refuse("lock name is empty: give it at least one character".into());
+            return refuse("lock name is empty; give at least one character".into());
         }
         if name.len() > Self::MAX_BYTES {
             let start: String = name.chars().take(32).collect();
             return refuse(format!(
-                "lock name {start:?}… has {} bytes: at most {} are allowed",
+                "lock name {start:?}… has {} bytes; the maximum is {}",
                 name.len(),
                 Self::MAX_BYTES
             ));
         }
         if let Some(control) = name.chars().find(|c| c.is_control()) {
             return refuse(format!(
-                "lock name {name:?} contains the control character {control:?}: not allowed"
+                "lock name {name:?} contains the control character {control:?}, which is not allowed"
             ));
         }
         if name.starts_with(Self::RESERVED_PREFIX) {
             return refuse(format!(
-                "lock name {name:?} begins with {:?}: reserved for the stores' own records",
+                "lock name {name:?} begins with {:?}, which is reserved for the records of stores",
                 Self::RESERVED_PREFIX
             ));
         }
@@ -102,7 +102,7 @@ mod tests {
         assert!(refusal("a\nb").contains("control character"));
         assert!(refusal("leasehold:card").contains("reserved"));
         let long = refusal(&"x".repeat(513));
-        assert!(long.contains("513 bytes: at most 512"), "{long}");
+        assert!(long.contains("513 bytes; the maximum is 512"), "{long}");
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Lock {
         async move {
             match lock.start(Patience::Wait(lock.wait))?.await? {
                 Some(guard) => Ok(guard),
-                None => Err(Error::new(ErrorKind::Busy, "somebody else holds the lock")),
+                None => Err(Error::new(ErrorKind::Busy, "another client holds the lock")),
             }
         }
     }
@@ -197,11 +197,11 @@ impl Lock {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
-                    "TTL {:?} is out of bounds: {:?} to {:?} on {}",
+                    "TTL {:?} is out of bounds; {} allows {:?} to {:?}",
                     self.ttl,
+                    store.describe(),
                     terms.ttl_min,
-                    terms.ttl_max,
-                    store.describe()
+                    terms.ttl_max
                 ),
             ));
         }
@@ -209,19 +209,19 @@ impl Lock {
         if self.max_hold.is_some_and(|span| span.is_zero()) {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                "max_hold is zero: the guard would be lost at once",
+                "max_hold is zero, so the guard would be lost at once; use a longer time",
             ));
         }
         if self.mode == Mode::Shared && guarantees.sharing == Sharing::ExclusiveOnly {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{} offers no shared mode", store.describe()),
+                format!("{} does not support shared locks", store.describe()),
             ));
         }
         if matches!(self.mode, Mode::Permit(_)) && guarantees.counting == Counting::Unsupported {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{} offers no permits", store.describe()),
+                format!("{} does not support permits", store.describe()),
             ));
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Lock {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!(
-                    "lock_delay {:?} on {}: the lock ends with its process, and no lease stands beyond",
+                    "lock_delay {:?} is not supported by {}, where a lock ends with its process",
                     self.lock_delay,
                     store.describe()
                 ),
@@ -249,7 +249,7 @@ impl Lock {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
-                    "TTL {:?} and lock_delay {:?} are out of bounds: together at most {longest:?} on {}",
+                    "TTL {:?} and lock_delay {:?} are too long; {} allows at most {longest:?} together",
                     self.ttl,
                     self.lock_delay,
                     store.describe()

@@ -343,7 +343,7 @@ impl fmt::Display for MemberFailure {
         }
         self.error.fmt(f)?;
         match self.counts_again {
-            Some(span) => write!(f, " (counts again in {span:.0?})"),
+            Some(span) => write!(f, " (no vote for {span:.0?})"),
             None => Ok(()),
         }
     }

@@ -55,7 +55,7 @@ impl OnceRun {
         let result = result.as_ref();
         if result.len() > Once::RESULT_MAX {
             let text = format!(
-                "a result of {} bytes: at most {} are allowed",
+                "the result has {} bytes; the maximum is {}",
                 result.len(),
                 Once::RESULT_MAX
             );

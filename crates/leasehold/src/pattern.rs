@@ -30,11 +30,11 @@ impl Pattern {
         let text = text.into();
         let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
         if text.is_empty() {
-            return refuse("the pattern is empty: `*` stands for all names".into());
+            return refuse("the pattern is empty; `*` matches all names".into());
         }
         if text.len() > Key::MAX_BYTES {
             return refuse(format!(
-                "the pattern has {} bytes: at most {} are allowed, as in a name",
+                "the pattern has {} bytes; the maximum is {}, as for a name",
                 text.len(),
                 Key::MAX_BYTES
             ));

@@ -159,7 +159,7 @@ impl RecordWrite {
         let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
         if bytes.len() > Self::BYTES_MAX {
             return refuse(format!(
-                "a record of {} bytes: at most {} are allowed",
+                "the record has {} bytes; the maximum is {}",
                 bytes.len(),
                 Self::BYTES_MAX
             ));

@@ -255,7 +255,7 @@ fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "TTL {:?} is out of bounds: {:?} to {longest:?} on {}",
+        "TTL {:?} is out of bounds; allowed are {:?} to {longest:?} on {}",
         handle.ttl,
         terms.ttl_min,
         context.store.describe()

@@ -14,6 +14,9 @@ const DAY: i64 = 24 * 60 * 60 * 1_000_000;
 /// A larger offset of the clock of this machine is reported, in microseconds.
 const OFF: i64 = 1_000_000;
 
+/// A smaller offset is not worth a number, and is near what can be measured, in microseconds.
+const IN_SYNC: i64 = 10_000;
+
 /// The checks of the store as a whole.
 pub(super) fn of_store(scene: &Scene) -> Vec<Finding> {
     let mut findings = vec![members(scene), quorum(scene)];
@@ -138,9 +141,10 @@ fn own_clock(scene: &Scene) -> Option<Finding> {
     } else {
         "the servers"
     };
-    let text = match off {
-        0 => format!("clock in sync with {whose}"),
-        _ => format!("this machine's clock is {} {whose}", relative(off)),
+    let text = if off.abs() < IN_SYNC {
+        format!("in sync with {whose}")
+    } else {
+        format!("this machine's clock is {} {whose}", relative(off))
     };
     if off.abs() >= DAY {
         let why = "a client whose clock is a day off cannot acquire locks";
@@ -176,12 +180,13 @@ fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
     let off = scene.clock_off(server)?;
     let span = Duration::from_micros(off.unsigned_abs());
     let tolerance = scene.set.clock_tolerance;
-    let text = match off {
-        0 => "in sync".into(),
-        _ => format!(
+    let text = if off.abs() < IN_SYNC {
+        "in sync".into()
+    } else {
+        format!(
             "{} the servers' median (tolerance {tolerance:?})",
             relative(off)
-        ),
+        )
     };
     let remedy = "synchronize its clock with chrony or ntpd";
     if scene.has_wrong_clock(server) {

@@ -25,7 +25,7 @@ fn names() {
     refused(&["run", "a\nb"], &[r#""a\nb""#, "control character"]);
     refused(&["run", "leasehold:x"], &["leasehold:x", "reserved"]);
     let long = "n".repeat(513);
-    refused(&["run", &long], &["513 bytes", "at most 512"]);
+    refused(&["run", &long], &["513 bytes", "the maximum is 512"]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn lock_delay() {
     refused(&["run", "--lock-delay", "5", "x"], &["'5'", "needs a unit"]);
     refused(
         &["run", "--lock-delay", "5s", "x"],
-        &["lock_delay 5s", "the lock ends with its process"],
+        &["lock_delay 5s", "a lock ends with its process"],
     );
     let one = "redis://127.0.0.1:1";
     let args = ["run", "--store", one, "--lock-delay", "45s", "x"];

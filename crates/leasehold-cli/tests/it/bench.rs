@@ -66,7 +66,7 @@ fn files_are_measured_and_what_does_not_apply_is_said() {
         "\nhand-over ",
         "\nround trip: not measured",
         "\nrenewal: not measured",
-        "\nAs this client sees it, this folder serves about ",
+        "\nSeen from here, this folder serves about ",
     ] {
         assert!(ended.stdout.contains(part), "no {part:?} in {ended:?}");
     }

@@ -71,7 +71,7 @@ fn a_full_disk_is_74_and_leaves_what_there_was() {
         assert!(said.contains(&format!("cannot {deed}")), "{said}");
         assert!(said.ends_with("code-74\n"), "{said}");
     };
-    refused("make");
+    refused("create");
     assert_eq!(names(), 0);
     fs::write(sandbox.path("kept/mark"), "5\n").unwrap();
     refused("write");

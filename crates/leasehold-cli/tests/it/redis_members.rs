@@ -153,8 +153,8 @@ fn whatever_is_in_the_way_of_a_set_is_named_at_once_and_nothing_is_written() {
         &[
             "nothing was written",
             &format!("{}: no connection", id(&dead)),
-            &format!("{}: has a card already: generation 1 of ", id(&member)),
-            &format!("{}: lock \"mine\" is held there", id(&holder)),
+            &format!("{}: already belongs to the quorum ", id(&member)),
+            &format!("{}: it holds lock \"mine\"", id(&holder)),
         ],
     );
     assert!(!has_card(&free) && !has_card(&holder));
@@ -215,7 +215,13 @@ fn limits_are_checked_and_agreed_on() {
         "touch",
         "ran",
     ];
-    run(&differing).fails(64, &["(max_ttl 60s,", "(max_ttl 20s,", "another set"]);
+    run(&differing).fails(
+        64,
+        &[
+            "another quorum",
+            "it has max_ttl 60s, this client max_ttl 20s",
+        ],
+    );
     assert!(!sandbox.path("ran").exists());
     let mut by_variable = sandbox.without_store();
     by_variable.env("LEASEHOLD_STORE", urls.join(","));
@@ -238,13 +244,16 @@ fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
     let list = |count: usize| {
         let mut ids: Vec<String> = servers.iter().take(count).map(id).collect();
         ids.sort();
-        format!("{} (max_ttl", ids.join(","))
+        ids.join(",")
     };
-    let (theirs, ours) = (format!("(generation 1) says {}", list(5)), list(3));
-    let both = [&*theirs, "this client", &*ours];
-    run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &both);
+    let differing = format!(
+        "another quorum (generation 1): it has {}, this client {}",
+        list(5),
+        list(3)
+    );
+    run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &[&differing]);
     servers[2].kill();
-    run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &["another set"]);
+    run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &["another quorum"]);
     let (code, shown) = members(&sandbox, &fewer);
     assert_eq!((code, &shown[0]["card"]["differs"]), (69, &true.into()));
 }
@@ -261,7 +270,7 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
     let lock = |urls: &[String]| call(urls, "run", &["-n", "--ttl", "12s", "x", "true"]);
     let four = servers.urls();
     let formed = call(&four, "init", &["--json"]);
-    formed.fails(0, &["an even number of members"]);
+    formed.fails(0, &["an even number of servers"]);
     let said = json(&formed);
     assert_eq!(
         (&said["max_ttl_ms"], &said["clock_tolerance_ms"]),
@@ -306,7 +315,7 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
     assert_eq!(lock(&five).code(), 0);
     let leaving = id(&newcomer);
     let early = call(&five, "members", &["remove", &leaving]);
-    early.fails(64, &["changed a short time ago"]);
+    early.fails(64, &["changed recently"]);
     call(&five, "members", &["remove", "nobody"]).fails(64, &["nobody", &leaving]);
     newcomer.kill();
     let mut shrunk = early;
@@ -373,7 +382,10 @@ fn a_redis_set_that_was_never_formed_says_what_to_do() {
         &servers.urls(),
         &["run", "-n", "x", "touch", "ran"],
     );
-    ended.fails(69, &["leasehold init", &id(&servers[2]), "is not formed"]);
+    ended.fails(
+        69,
+        &["leasehold init", &id(&servers[2]), "is not initialized"],
+    );
     let program = start(&sandbox, &servers.urls(), &["run", "x", "true"]);
     program.says("leasehold init");
     drop(program);

@@ -64,7 +64,7 @@ fn a_result_outlives_the_restart_of_all_five_servers() {
         server.kill();
     }
     let other = ["once", "-w", "1s", "other", "--", "touch", "touched"];
-    run(&sandbox, &urls, &other).fails(69, &["2 of 5 members count"]);
+    run(&sandbox, &urls, &other).fails(69, &["2 of 5 servers have a vote"]);
     assert!(!sandbox.path("touched").exists());
 }
 

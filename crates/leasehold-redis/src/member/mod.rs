@@ -87,7 +87,7 @@ impl RedisMember {
             let member = Self::new(url)?;
             if let Some(twin) = members.iter().find(|other| other.clashes_with(&member)) {
                 let rule = format!(
-                    "{} is given twice (also as {}): each server, and each id, may be in the set once",
+                    "{} is given twice (also as {}); list each server and each id once",
                     member.connector.url().described(),
                     twin.connector.url().described(),
                 );

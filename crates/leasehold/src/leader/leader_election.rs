@@ -278,7 +278,7 @@ pub(super) fn check_value(value: &str) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "a value of {} bytes is too long: at most {} are published",
+        "the value has {} bytes; the maximum is {}",
         value.len(),
         Election::VALUE_MAX
     );

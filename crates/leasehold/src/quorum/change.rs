@@ -10,7 +10,7 @@ use crate::card::{Card, CardEdit, Life, MemberSet};
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, MemberId, Presence};
 use crate::quorum::limit::limited;
-use crate::quorum::trust::{old_enough, wait_of};
+use crate::quorum::trust::{difference, old_enough, wait_of};
 
 /// One step from a set to the next.
 #[derive(Clone, Copy, Debug)]
@@ -25,21 +25,20 @@ impl Change<'_> {
         let (old, new) = (self.old, self.new);
         if (old.max_ttl, old.clock_tolerance) != (new.max_ttl, new.clock_tolerance) {
             return refuse(format!(
-                "a change of the members keeps the limits: {old} is not {new}"
+                "a change of members cannot change the limits: {old} is not {new}"
             ));
         }
         let joining = new.ids.iter().filter(|id| !old.ids.contains(id)).count();
         let leaving = old.ids.iter().filter(|id| !new.ids.contains(id)).count();
         if joining + leaving != 1 {
             return refuse(format!(
-                "{joining} members would join and {leaving} leave: one at a time, and then wait {:?}",
+                "{joining} servers would join and {leaving} leave; change one server at a time, then wait {:?}",
                 wait_of(new.max_ttl)
             ));
         }
         if new.ids.len() < 3 {
             return refuse(format!(
-                "{} members would remain: from a set of at least 3 a majority can be lost to no \
-                 single failure",
+                "refused: {} servers could not survive one failure; keep at least 3",
                 new.ids.len()
             ));
         }
@@ -83,12 +82,13 @@ impl Change<'_> {
 
     fn check_member(&self, id: &MemberId, presence: &Presence) -> Result<(), Error> {
         if let Some(why) = &presence.unfit {
-            return refuse(format!("{id} can be no member: {why}"));
+            return refuse(format!("{id} cannot be a member: {why}"));
         }
         let joins = !self.old.ids.contains(id);
         let Some(card) = &presence.card else {
-            let text =
-                format!("{id} has lost its card: a client gives it a new one, then try again");
+            let text = format!(
+                "{id} has lost its quorum record; let a client acquire a lock, then try again"
+            );
             return if joins { Ok(()) } else { refuse(text) };
         };
         if card.set == *self.new {
@@ -96,22 +96,24 @@ impl Change<'_> {
         }
         if joins {
             return match card.set.ids.contains(id) {
-                true => refuse(format!("{id} belongs to a set already: {}", card.set)),
+                true => refuse(format!("{id} already belongs to the quorum {}", card.set)),
                 false => Ok(()),
             };
         }
         if card.set != *self.old {
             return refuse(format!(
-                "{id} belongs to another set: {}, not {}",
-                card.set, self.old
+                "{id} belongs to another quorum: {}",
+                difference(&card.set, self.old)
             ));
         }
         if !card.is_formed() {
-            return refuse(format!("{id}: its set is not formed yet"));
+            return refuse(format!(
+                "{id}: its quorum is not initialized; run `leasehold init`"
+            ));
         }
         if card.run != presence.run {
             return refuse(format!(
-                "{id} restarted: a client confirms its card, then try again"
+                "{id} restarted; let a client acquire a lock, then try again"
             ));
         }
         let changed = presence
@@ -122,8 +124,8 @@ impl Change<'_> {
             wait_of(self.new.max_ttl).saturating_sub(std::time::Duration::from_micros(changed));
         if card.generation > 1 && !left.is_zero() {
             return refuse(format!(
-                "the set was changed a short time ago, and leases of the set before may stand: wait \
-                 {left:.0?} more"
+                "the quorum was changed recently, and earlier leases may still be valid; wait {left:.0?} \
+                 more"
             ));
         }
         Ok(())
@@ -147,7 +149,7 @@ pub(crate) async fn carry_out(
             && let Some(key) = limited(ambient, member.list("", 1)).await?.first()
         {
             return refuse(format!(
-                "{}: lock {:?} is held there",
+                "{} holds lock {:?}; wait until it is released",
                 member.id(),
                 key.as_str()
             ));
@@ -161,7 +163,10 @@ pub(crate) async fn carry_out(
         let Some(edit) = edit else { continue };
         let written = limited(ambient, member.write_card(&edit)).await;
         if !written.map_err(|error| named(member, error))? {
-            let text = format!("{}: its card changed meanwhile: try again", member.id());
+            let text = format!(
+                "{}: its quorum record changed meanwhile; try again",
+                member.id()
+            );
             return refuse(text);
         }
     }
@@ -169,7 +174,7 @@ pub(crate) async fn carry_out(
         && let Err(error) = dismiss(change, member, ambient).await
     {
         // Its old card binds nobody: a majority has the new one.
-        tracing::warn!(member = %member.id(), %error, "left without being told");
+        tracing::warn!(member = %member.id(), %error, "removed, but could not be told");
     }
     Ok(())
 }

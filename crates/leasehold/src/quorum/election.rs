@@ -284,11 +284,16 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
         });
     let (counting, needed) = (total - failures.len(), majority(total));
     let text = if counting < needed {
-        let most = if open > 0 { "at most " } else { "" };
-        format!("no quorum: {most}{counting} of {total} members count, {needed} are needed")
+        // Open requests may still fail.
+        let most = if open > 0 && counting > 0 {
+            "at most "
+        } else {
+            ""
+        };
+        format!("no quorum: {most}{counting} of {total} servers have a vote, {needed} needed")
     } else {
         // A lease may stand at some members and be gone at others.
-        format!("no quorum: fewer than {needed} of {total} members gave the same answer")
+        format!("no quorum: fewer than {needed} of {total} servers gave the same answer")
     };
     let lacking = needed.saturating_sub(counting);
     let mut again: Vec<Duration> = failures.iter().filter_map(|f| f.counts_again).collect();
@@ -319,12 +324,12 @@ mod tests {
     #[test]
     fn no_quorum_says_what_is_lacking() {
         for (total, open, failed, lacking) in [
-            (5, 0, 3, "2 of 5 members count, 3 are needed"),
-            (5, 1, 3, "at most 2 of 5 members count, 3 are needed"),
-            (4, 0, 2, "2 of 4 members count, 3 are needed"),
+            (5, 0, 3, "2 of 5 servers have a vote, 3 needed"),
+            (5, 1, 3, "at most 2 of 5 servers have a vote, 3 needed"),
+            (4, 0, 2, "2 of 4 servers have a vote, 3 needed"),
             // Two had it, two had it not.
-            (5, 0, 1, "fewer than 3 of 5 members gave the same answer"),
-            (4, 0, 0, "fewer than 3 of 4 members gave the same answer"),
+            (5, 0, 1, "fewer than 3 of 5 servers gave the same answer"),
+            (4, 0, 0, "fewer than 3 of 4 servers gave the same answer"),
         ] {
             assert_eq!(text(total, open, failed), format!("no quorum: {lacking}"));
         }

@@ -27,7 +27,7 @@ pub(crate) async fn init(
         card.is_some_and(|card| card.set == *set && card.is_formed())
     };
     if seen.iter().all(has_its_card) {
-        let text = "the set is formed already";
+        let text = "the quorum is already initialized; nothing to do";
         return Err(Error::new(ErrorKind::InvalidInput, text));
     }
     let obstacles = seen.iter().enumerate().map(|(place, seen)| {
@@ -92,7 +92,10 @@ async fn obstacle(
         // Nobody has a card: that is what it is about.
         (Ok(_), Ok(()) | Err(Distrust::NotFormed { .. })) => {
             match limited(ambient, member.list("", 1)).await {
-                Ok(held) => refuse(format!("lock {:?} is held there", held.first()?.as_str())),
+                Ok(held) => refuse(format!(
+                    "it holds lock {:?}; wait until it is released",
+                    held.first()?.as_str()
+                )),
                 Err(error) => error,
             }
         }
@@ -106,8 +109,8 @@ async fn obstacle(
 
 fn has_a_card(card: &Card) -> String {
     format!(
-        "has a card already: generation {} of {}",
-        card.generation, card.set
+        "already belongs to the quorum {} (generation {})",
+        card.set, card.generation
     )
 }
 
@@ -133,7 +136,7 @@ async fn write(
             return Ok(());
         };
         let member = &members[place];
-        let text = "was given a card by somebody else meanwhile";
+        let text = "was initialized by another client meanwhile; try again";
         match limited(ambient, member.write_card(&edit)).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(named(member, Error::new(ErrorKind::InvalidInput, text))),

@@ -94,11 +94,11 @@ impl Quorum {
         let members: Vec<_> = members.into_iter().collect();
         let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
         if members.is_empty() {
-            return refuse("a quorum of 0 members: give it at least one".into());
+            return refuse("a quorum needs at least one server".into());
         }
         if members.len() > Self::MEMBERS_MAX {
             return refuse(format!(
-                "a quorum of {} members: at most {} are allowed",
+                "a quorum of {} servers is too large; the maximum is {}",
                 members.len(),
                 Self::MEMBERS_MAX
             ));
@@ -109,7 +109,7 @@ impl Quorum {
                 .any(|other| other.id() == member.id())
             {
                 return refuse(format!(
-                    "member {} is given twice: each server may be in the set once",
+                    "member {} is given twice; list each server once",
                     member.id()
                 ));
             }
@@ -245,7 +245,7 @@ impl From<Quorum> for Arc<dyn Store> {
         if members > 1 && members.is_multiple_of(2) {
             tracing::warn!(
                 members,
-                "an even number of members: as many may fail as with one member less"
+                "an even number of servers tolerates no more failures than one server less; use an odd number"
             );
         }
         Arc::new(quorum)

@@ -129,22 +129,22 @@ impl Quorum {
         let refuse = |text| Err(Error::new(ErrorKind::InvalidInput, text));
         if tolerance < Self::CLOCK_TOLERANCE_MIN {
             return refuse(format!(
-                "clock_tolerance {tolerance:?} is too small: at least {:?}, for clocks never agree \
-                 more closely",
+                "clock_tolerance {tolerance:?} is too small; use at least {:?}, because clocks never agree \
+                 better",
                 Self::CLOCK_TOLERANCE_MIN
             ));
         }
         if max_ttl > Self::MAX_TTL_MAX {
             return refuse(format!(
-                "max_ttl {max_ttl:?} is too long: at most {:?}, for a member that restarted does \
-                 not count for so long",
+                "max_ttl {max_ttl:?} is too long; use at most {:?}, because a server has no vote for that \
+                 time after a restart",
                 Self::MAX_TTL_MAX
             ));
         }
         if max_ttl / 10 < tolerance {
             return refuse(format!(
-                "max_ttl {max_ttl:?} is too short for clock_tolerance {tolerance:?}: at least ten \
-                 times that, the shortest TTL"
+                "max_ttl {max_ttl:?} is too short for clock_tolerance {tolerance:?}; use at least ten \
+                 times the tolerance"
             ));
         }
         Ok(self)
@@ -219,16 +219,16 @@ mod tests {
         }
         let text = checked(60_000, 9).unwrap_err();
         assert!(
-            text.starts_with("clock_tolerance 9ms is too small: at least 10ms"),
+            text.starts_with("clock_tolerance 9ms is too small; use at least 10ms"),
             "{text}"
         );
         let text = checked(3_600_001, 250).unwrap_err();
         assert!(
-            text.starts_with("max_ttl 3600.001s is too long: at most 3600s"),
+            text.starts_with("max_ttl 3600.001s is too long; use at most 3600s"),
             "{text}"
         );
         let text = checked(2_499, 250).unwrap_err();
-        let rule = "max_ttl 2.499s is too short for clock_tolerance 250ms: at least ten times";
+        let rule = "max_ttl 2.499s is too short for clock_tolerance 250ms; use at least ten times";
         assert!(text.starts_with(rule), "{text}");
     }
 }

@@ -186,7 +186,7 @@ async fn who_followed_is_not_touched_by_an_old_handle() {
         let next = hold(&other).await;
         let error = scene.client.renew(&handle).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Lost);
-        assert!(error.to_string().contains("somebody else"), "{error}");
+        assert!(error.to_string().contains("another client"), "{error}");
         let ended = scene.client.release(&handle).await.unwrap();
         assert_eq!(ended, Ended::WasLost);
         scene.pass(2 * TTL).await;

@@ -292,7 +292,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
     };
     let too_long = "v".repeat(Election::VALUE_MAX + 1);
     let error = election().value(&*too_long).campaign().await.unwrap_err();
-    refused(error, &["\"x\"", "4097 bytes", "at most 4096"]);
+    refused(error, &["\"x\"", "4097 bytes", "the maximum is 4096"]);
     let bounds = election().ttl(Duration::from_millis(99)).campaign().await;
     refused(bounds.unwrap_err(), &["99ms"]);
     for name in ["", "leasehold:x", "a\0b"] {

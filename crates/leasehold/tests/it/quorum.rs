@@ -44,7 +44,7 @@ async fn three_frozen_of_five_are_named_each_with_its_reason_within_the_limit() 
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     let text = error.to_string();
     assert!(
-        text.contains("2 of 5 members count, 3 are needed"),
+        text.contains("2 of 5 servers have a vote, 3 needed"),
         "{text}"
     );
     for id in ["m0", "m2", "m3"] {
@@ -195,11 +195,11 @@ async fn sets_that_make_no_sense_are_refused() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         error.to_string()
     };
-    assert!(refusal(&[]).contains("0 members"));
+    assert!(refusal(&[]).contains("at least one server"));
     assert!(refusal(&["a", "b", "a"]).contains("member a is given twice"));
     let many: Vec<String> = (0..32).map(|n| n.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert!(refusal(&many).contains("32 members: at most 31"));
+    assert!(refusal(&many).contains("32 servers is too large; the maximum is 31"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,10 +18,12 @@ async fn a_client_of_another_set_is_refused_with_both() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let text = error.to_string();
     assert!(
-        text.contains("m0: belongs to another set: its card (generation 1) says m0,m1,m2,m3,m4 ("),
+        text.contains(
+            "m0: belongs to another quorum (generation 1): it has m0,m1,m2,m3,m4, this client "
+        ),
         "{text}"
     );
-    assert!(text.contains("this client m0,m1,m2 ("), "{text}");
+    assert!(text.contains("this client m0,m1,m2"), "{text}");
     let asked = |call: &Call| matches!(call, Call::Acquire(_));
     assert_eq!(
         scene.count(0, asked),
@@ -91,7 +93,7 @@ async fn a_set_is_formed_by_its_first_client_once_all_have_answered() {
     assert!(
         error
             .to_string()
-            .contains("once all its members have answered, and m2 did not"),
+            .contains("not initialized, because m2 did not answer"),
         "{error}"
     );
     scene.members[2].set(Fault::None);
@@ -123,13 +125,16 @@ async fn init_is_for_members_that_answer_and_hold_nothing() {
     let scene = Scene::quorum(3);
     let error = scene.store().init().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(error.to_string(), "the set is formed already");
+    assert_eq!(
+        error.to_string(),
+        "the quorum is already initialized; nothing to do"
+    );
 
     scene.stores[2].forget_everything();
     let error = scene.store().init().await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with("nothing was written; m0: has a card already: generation 1"),
+        text.starts_with("nothing was written; m0: already belongs to the quorum "),
         "{text}"
     );
     assert_eq!(error.members().len(), 2, "all that is in the way: {text}");
@@ -150,7 +155,7 @@ async fn init_is_for_members_that_answer_and_hold_nothing() {
     let error = scene.store().init().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#"nothing was written; m2: lock "mine" is held there"#
+        r#"nothing was written; m2: it holds lock "mine"; wait until it is released"#
     );
     guard.release().await.unwrap();
     scene.store().init().await.unwrap();
@@ -173,7 +178,7 @@ async fn a_set_grows_one_member_at_a_time_and_old_clients_are_refused() {
     assert!(
         error
             .to_string()
-            .starts_with("2 members would join and 0 leave: one at a time"),
+            .starts_with("2 servers would join and 0 leave; change one server at a time"),
         "{error}"
     );
     quorum(4).succeed(&quorum(3)).await.unwrap();
@@ -193,10 +198,7 @@ async fn a_set_grows_one_member_at_a_time_and_old_clients_are_refused() {
     assert_eq!(guard.lost().await, LostReason::Unreachable);
 
     let error = quorum(5).succeed(&quorum(4)).await.unwrap_err();
-    assert!(
-        error.to_string().contains("changed a short time ago"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("changed recently"), "{error}");
     scene.pass(WAIT).await;
     quorum(5).succeed(&quorum(4)).await.unwrap();
     let new = client(quorum(5), &scene.ambient);
@@ -217,7 +219,9 @@ async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
     let two: Quorum = quorum_of(&scene.members[..2], &scene.ambient);
     let error = two.succeed(&scene.store()).await.unwrap_err();
     assert!(
-        error.to_string().starts_with("2 members would remain"),
+        error
+            .to_string()
+            .starts_with("refused: 2 servers could not survive one failure"),
         "{error}"
     );
 
@@ -237,7 +241,7 @@ async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
     assert!(
         error
             .to_string()
-            .starts_with("m0 restarted: a client confirms its card"),
+            .starts_with("m0 restarted; let a client acquire a lock"),
         "{error}"
     );
     let slower = four().max_ttl(Duration::from_secs(50));
@@ -245,7 +249,7 @@ async fn a_change_is_refused_that_cannot_be_carried_out_whole() {
     assert!(
         error
             .to_string()
-            .starts_with("a change of the members keeps the limits"),
+            .starts_with("a change of members cannot change the limits"),
         "{error}"
     );
 }
@@ -274,8 +278,7 @@ async fn an_old_copy_of_a_member_brings_no_set_back_beside_another() {
         scene.pass(WAIT).await;
         let error = client.lock("x").try_acquire().await.unwrap_err();
         let text = error.to_string();
-        let claim =
-            "m1: belongs to another set by the card of m0 (generation 1), which says m0,m1,m3 (";
+        let claim = "m1: belongs to another quorum according to m0 (generation 1): it has m0,m1,m3, this client ";
         assert!(text.contains(claim), "{text}");
     }
     // They cannot know either who is right.
@@ -284,7 +287,7 @@ async fn an_old_copy_of_a_member_brings_no_set_back_beside_another() {
     assert!(
         error
             .to_string()
-            .contains("m0: belongs to another set by the card of m1"),
+            .contains("m0: belongs to another quorum according to m1"),
         "{error}"
     );
 }

@@ -27,13 +27,11 @@ async fn a_member_that_restarted_empty_does_not_count_until_its_wait_is_over() {
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     let text = error.to_string();
     assert!(
-        text.contains("1 of 3 members count, 2 are needed"),
+        text.contains("1 of 3 servers have a vote, 2 needed"),
         "{text}"
     );
     assert!(
-        text.contains(
-            "m1: lost data or restarted a short time ago, or is new (counts again in 61s)"
-        ),
+        text.contains("m1: it restarted, lost data, or is new (no vote for 61s)"),
         "{text}"
     );
     assert!(text.contains("m2: connection refused"), "{text}");

@@ -95,6 +95,37 @@ impl fmt::Display for Skew {
     }
 }
 
+/// How the configuration of a server differs from that of this client. Names only the parts that do.
+pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
+    let mut parts = Vec::new();
+    if theirs.ids != ours.ids {
+        let list = |set: &MemberSet| {
+            let ids: Vec<_> = set.ids.iter().map(MemberId::as_str).collect();
+            ids.join(",")
+        };
+        parts.push((list(theirs), list(ours)));
+    }
+    let spans = [
+        ("max_ttl", theirs.max_ttl, ours.max_ttl),
+        (
+            "clock_tolerance",
+            theirs.clock_tolerance,
+            ours.clock_tolerance,
+        ),
+    ];
+    let differing = spans.into_iter().filter(|(_, theirs, ours)| theirs != ours);
+    parts
+        .extend(differing.map(|(name, theirs, ours)| {
+            (format!("{name} {theirs:?}"), format!("{name} {ours:?}"))
+        }));
+    let (theirs, ours): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    format!(
+        "it has {}, this client {}",
+        theirs.join(", "),
+        ours.join(", ")
+    )
+}
+
 impl Distrust {
     /// From when on the member counts again, where that is known.
     pub(crate) fn until(&self) -> Option<BootInstant> {
@@ -126,15 +157,14 @@ impl Distrust {
 impl fmt::Display for Distrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("has not said yet how it is"),
+            Self::Unknown => f.write_str("has not reported its state yet"),
             Self::NotFormed { missing } if missing.is_empty() => {
-                f.write_str("has no card yet: the set is being formed")
+                f.write_str("the quorum is being initialized")
             }
             Self::NotFormed { missing } => {
                 write!(
                     f,
-                    "has no card: the set is formed once all its members have answered, and {} did \
-                     not",
+                    "the quorum is not initialized, because {} did not answer",
                     list(missing)
                 )
             }
@@ -144,8 +174,8 @@ impl fmt::Display for Distrust {
                 ours,
             } => write!(
                 f,
-                "belongs to another set: its card (generation {generation}) says {theirs}, this \
-                 client {ours}"
+                "belongs to another quorum (generation {generation}): {}",
+                difference(theirs, ours)
             ),
             Self::Claimed {
                 by,
@@ -154,16 +184,16 @@ impl fmt::Display for Distrust {
                 ours,
             } => write!(
                 f,
-                "belongs to another set by the card of {by} (generation {generation}), which says \
-                 {theirs}, this client and its own card {ours}"
+                "belongs to another quorum according to {by} (generation {generation}): {}",
+                difference(theirs, ours)
             ),
             Self::SameServer(other) => write!(f, "is the same server as {other}"),
-            Self::Unfit(why) => write!(f, "can be no member: {why}"),
+            Self::Unfit(why) => write!(f, "cannot be a member: {why}"),
             Self::Forgot { what, .. } => f.write_str(match what {
-                Forgetting::Restarted => "restarted, and may have forgotten leases",
-                Forgetting::WasReplica => "was a replica, and may have forgotten leases",
-                Forgetting::LostCard => "lost its data, and has forgotten leases",
-                Forgetting::NewLife => "lost data or restarted a short time ago, or is new",
+                Forgetting::Restarted => "restarted, and may have lost locks",
+                Forgetting::WasReplica => "was a replica, and may have lost locks",
+                Forgetting::LostCard => "lost its data",
+                Forgetting::NewLife => "it restarted, lost data, or is new",
             }),
             Self::Young { age, left, .. } => write!(
                 f,
@@ -179,7 +209,7 @@ impl fmt::Display for Distrust {
             Self::WrongClock { what, .. } => match what {
                 ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
                 ClockFault::Apart(by) => {
-                    write!(f, "its clock is {by} of the other members'")
+                    write!(f, "its clock is {by} of the other servers")
                 }
             },
             Self::Changed => f.write_str("restarted or changed its card while it was asked"),

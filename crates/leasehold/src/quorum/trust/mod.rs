@@ -20,7 +20,7 @@ use crate::member::{Incarnation, MemberId, Presence, Sample};
 
 pub(crate) use cards::CardStep;
 pub(crate) use clocks::Reading;
-pub(crate) use distrust::Distrust;
+pub(crate) use distrust::{Distrust, difference};
 pub(crate) use lives::{old_enough, wait_of};
 
 use clocks::Clocks;

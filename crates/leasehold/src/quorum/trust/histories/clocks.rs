@@ -40,7 +40,7 @@ fn a_new_client_finds_the_stepped_clock_by_the_median() {
     assert_eq!(world.counts(3), Ok(()), "nobody knows yet");
     world.meet(1);
     let text = world.counts(3).unwrap_err().to_string();
-    assert_eq!(text, "its clock is 2.0s ahead of the other members'");
+    assert_eq!(text, "its clock is 2.0s ahead of the other servers");
     assert_eq!(world.counts(0), Ok(()));
 }
 
