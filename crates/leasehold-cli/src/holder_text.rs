@@ -38,6 +38,14 @@ pub(crate) fn manner(mode: Mode) -> String {
     }
 }
 
+/// How a lock is held or wanted, as a column of a table.
+pub(crate) fn mode_phrase(mode: Mode) -> String {
+    match mode {
+        Mode::Permit(permits) => format!("1 of {permits} permits"),
+        Mode::Exclusive | Mode::Shared => mode_name(mode).into(),
+    }
+}
+
 /// A mode without its number, which stands beside it.
 pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {

@@ -3,16 +3,17 @@ use serde_json::{Value, json};
 
 use crate::holder_text;
 
-/// Of what `elect --json` prints. A field that changes its meaning or goes makes it another one.
+/// The version of the output of `elect --json`. It changes if a field changes its meaning or is
+/// removed.
 pub(crate) const VERSION: u32 = 1;
 
-/// One line for people: who leads under `name`.
+/// One line for people: the leader of `name`.
 pub(crate) fn line(name: &str, change: &LeaderChange) -> String {
     match change {
         LeaderChange::Leads(leader) => format!("{name}: led by {}", phrase(leader)),
-        LeaderChange::Unknown(error) => format!("{name}: not known who leads: {error}"),
-        // Nobody, and whatever a later version of the library may tell.
-        _ => format!("{name}: nobody leads"),
+        LeaderChange::Unknown(error) => format!("{name}: unknown leader: {error}"),
+        // No leader, or an event of a later version of the library.
+        _ => format!("{name}: no leader"),
     }
 }
 
@@ -22,7 +23,7 @@ fn phrase(leader: &Leader) -> String {
     if leader.value.is_empty() {
         return text;
     }
-    // Quoted: it is somebody else's text, and may hold anything.
+    // Quoted, because another user wrote it and it may contain anything.
     format!("{text}, value {:?}", leader.value)
 }
 
@@ -69,7 +70,7 @@ mod tests {
         let unknown = LeaderChange::Unknown(error);
         assert_eq!(
             line("x", &unknown),
-            "x: not known who leads: 2 of 3 members do not answer"
+            "x: unknown leader: 2 of 3 members do not answer"
         );
         let value = json("x", &unknown);
         assert_eq!(

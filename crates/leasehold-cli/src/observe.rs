@@ -1,4 +1,4 @@
-//! The verb `elect --observe`: who leads, and every change of that.
+//! `leasehold elect --observe`: prints the leader and each change.
 
 use leasehold::{Client, LeaderChange, LeaderWatch};
 
@@ -12,9 +12,10 @@ use crate::run::signals::Signals;
 use crate::status::runtime;
 use crate::store_url::OpenStore;
 
-/// Prints who leads, until a signal; with --once, who leads now.
+/// Prints the leader until a signal arrives; with --once, only the current one.
 pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
-    // Before the client starts its thread, which inherits what is blocked. A single look is simply killed.
+    // Before the client starts its thread, which inherits the blocked signals. With --once, signals
+    // kill the program.
     let blocked = (!args.once).then(Signals::block).transpose()?;
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
@@ -52,7 +53,7 @@ async fn tell_all(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
     let mut is_first = true;
     loop {
         let change = match watch.next().await {
-            // What will not pass by itself is better said at once than never noticed.
+            // Report an error that does not pass by itself at once.
             Some(LeaderChange::Unknown(error)) if is_first && !error.is_retryable() => {
                 return error.into();
             }

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-/// What `once` says for programs: `--help` tells what it means.
+/// The JSON of `once`; `--help` explains it.
 #[derive(Debug)]
 pub(crate) struct OnceAnswer<'a> {
     pub(crate) key: &'a str,

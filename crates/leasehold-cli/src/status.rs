@@ -13,14 +13,15 @@ use crate::output::{self, Output};
 use crate::store_url::OpenStore;
 use crate::waiter_text;
 
-/// Shows who holds a lock, and who waits for it.
+/// Shows the holders and waiters of a lock.
 pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     store.speak_up(output);
     let client = store.client();
     let (waiters, holders, broken) = runtime()?.block_on(async {
-        // In this order whoever is granted the lock meanwhile is seen twice; in the other, not at all.
+        // In this order, a client that acquires the lock meanwhile appears twice; in the other order,
+        // not at all.
         let waiters = client.waiters(&args.name).await?;
         let holders = client.holders(&args.name).await?;
         Ok::<_, Error>((waiters, holders, client.last_break(&args.name).await?))
@@ -67,17 +68,17 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many permits the lock has that `holders` hold, if it is in use with permits.
+/// The number of permits of the lock that `holders` hold, if it is used with permits.
 fn permits(holders: &[Holder]) -> Option<u32> {
     holders
         .first()
         .and_then(|holder| holder_text::permits(holder.mode))
 }
 
-/// A runtime for the program's own waiting; stores are polled on the client's thread.
+/// A runtime for the waits of the program; the thread of the client polls the store.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::of("cannot wait for anything", &error))
+        .map_err(|error| Failure::of("cannot start a runtime", &error))
 }

@@ -5,8 +5,24 @@ use leasehold::{ClientId, Waiter};
 use serde_json::{Value, json};
 
 use crate::holder_text;
+use crate::table;
 
-/// Who waits for `lock`, a line each, the next one first; of a long queue the first `shown_max`.
+/// The waiters as a table, the next one first.
+pub(crate) fn table(waiters: &[Waiter], now: WallTime) -> String {
+    let head = ["PLACE", "MODE", "WAITING", "CLIENT"].map(String::from);
+    let rows = (1_u64..).zip(waiters).map(|(place, waiter)| {
+        let seconds = Duration::from_secs(waiting(waiter, now).as_secs());
+        [
+            place.to_string(),
+            holder_text::mode_phrase(waiter.mode),
+            humantime::format_duration(seconds).to_string(),
+            waiter.to_string(),
+        ]
+    });
+    table::columns(&[vec![head], rows.collect()].concat())
+}
+
+/// The waiters of `lock`, one line each, the next one first, at most `shown_max`.
 pub(crate) fn lines(lock: &str, waiters: &[Waiter], shown_max: usize, now: WallTime) -> String {
     let mut lines = String::new();
     for (place, waiter) in (1..).zip(waiters.iter().take(shown_max)) {
@@ -22,7 +38,7 @@ pub(crate) fn lines(lock: &str, waiters: &[Waiter], shown_max: usize, now: WallT
 fn phrase(waiter: &Waiter, now: WallTime) -> String {
     let mut text = waiter.to_string();
     text += &holder_text::manner(waiter.mode);
-    // It began by the clocks of the servers: this machine's may differ.
+    // By the clocks of the servers, which may differ from that of this machine.
     let seconds = waiting(waiter, now).as_secs();
     if seconds > 0 {
         let span = humantime::format_duration(Duration::from_secs(seconds));
@@ -31,7 +47,7 @@ fn phrase(waiter: &Waiter, now: WallTime) -> String {
     text
 }
 
-/// All who wait, the next one first, for programs; what is not known is null.
+/// All waiters for programs, the next one first; unknown values are null.
 pub(crate) fn json(waiters: &[Waiter], now: WallTime) -> Value {
     let waiters = (1_u64..).zip(waiters).map(|(place, waiter)| {
         let client = waiter.client.as_ref();
@@ -53,7 +69,7 @@ pub(crate) fn json(waiters: &[Waiter], now: WallTime) -> Value {
     waiters.collect()
 }
 
-/// The place of the client called `id`, from 1 on, if it waits.
+/// The place of the client `id`, from 1, if it waits.
 pub(crate) fn place_of(id: ClientId, waiters: &[Waiter]) -> Option<u64> {
     let mut places = (1..).zip(waiters);
     places
@@ -78,7 +94,7 @@ fn waiting(waiter: &Waiter, now: WallTime) -> Duration {
     Duration::from_micros(now.as_micros().saturating_sub(since))
 }
 
-/// So many of those who wait are shown to people who asked for something else.
+/// At most this many waiters are part of the output of another subcommand.
 pub(crate) const SHOWN_MAX: usize = 10;
 
 #[cfg(test)]
@@ -102,6 +118,20 @@ mod tests {
         waiter.client = Some(ClientInfo::new(id, "host1".into(), 7, "cron".into(), since));
         waiter.mode = Mode::Shared;
         waiter
+    }
+
+    #[test]
+    fn waiters_are_aligned_in_a_table() {
+        let now = WallTime::from_micros(62_000_000);
+        let mut first = waiter(1_000_000);
+        first.mode = Mode::Shared;
+        let id = first.ticket.waiter.client();
+        let since = WallTime::from_micros(1);
+        first.client = Some(ClientInfo::new(id, "h".into(), 7, "cron".into(), since));
+        assert_eq!(
+            table(&[first], now),
+            "PLACE  MODE    WAITING  CLIENT\n1      shared  1m 1s    cron (pid 7 on h)\n"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::store_url::OpenStore;
 use crate::waiter_text;
 use crate::waiters_args::WaitersArgs;
 
-/// Shows who waits for a lock, in order: all whom the store shows, which on Redis are the first 1000.
+/// Shows the waiters of a lock in order: all that the store returns, on Redis the first 1000.
 pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
@@ -30,13 +30,13 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
         }))
     } else if !has_queue {
         output::print(&format!(
-            "{}: this store keeps no queue, so nobody knows who waits\n",
+            "{}: this store keeps no queue, so its waiters are unknown\n",
             args.name
         ))
     } else if waiters.is_empty() {
-        output::print(&format!("{}: nobody waits\n", args.name))
+        output::print(&format!("{}: no waiters\n", args.name))
     } else {
-        output::print(&waiter_text::lines(&args.name, &waiters, usize::MAX, now))
+        output::print(&waiter_text::table(&waiters, now))
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)

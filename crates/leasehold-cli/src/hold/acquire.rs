@@ -14,12 +14,12 @@ use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
 use crate::status::runtime;
 
-/// Acquires a lock, and leaves it behind with a handle to it.
+/// Acquires a lock, and leaves it held with a handle.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
     let wish = args.take.wish(args.json);
     let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
     handles::refuse_without_leases(&stage.store, "acquire")?;
-    // Before anything is acquired: what cannot be written down would be lost.
+    // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();
     let file = file.map(HandleFile::prepare).transpose()?;
     let code = runtime()?.block_on(async {
@@ -33,7 +33,7 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
         };
         let handle = guard.into_handle()?;
         if let Err(failure) = hand_over(&handle, &stage.client, file, args.json) {
-            // Nobody has the handle.
+            // The handle was not delivered, so release the lock.
             let _ = stage.client.release(&handle).await;
             return Err(failure);
         }
@@ -57,7 +57,7 @@ fn hand_over(
     };
     printed.map_err(|error| {
         if let Some(path) = kept {
-            // The handle in it is of no use.
+            // Its handle is useless.
             let _ = fs::remove_file(path);
         }
         Failure::of_stdout(&error)

@@ -10,8 +10,8 @@ use leasehold::clock::{Clock as _, SystemClock};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// A file that is to hold a handle. It is there from the start, under another name, so that nothing can
-/// fail later but the disk; it takes its own name with the handle in it, and nobody sees a part.
+/// A file for a handle. A draft with another name exists from the start, so that only the disk can fail
+/// later. It gets its own name when the handle is complete, so that no reader sees a part.
 pub(super) struct HandleFile {
     path: PathBuf,
     draft: PathBuf,
@@ -25,12 +25,12 @@ impl HandleFile {
             let error = io::Error::from(io::ErrorKind::IsADirectory);
             return Err(failed(error));
         };
-        // A rename would only fail when the lock is held.
+        // A rename would fail only after the lock is held.
         if path.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
         let mut draft = name.to_owned();
-        // Containers give the same ids again, and a draft stays where the process was killed.
+        // Containers reuse process ids, and a killed process leaves its draft.
         let now = SystemClock.now().as_nanos();
         draft.push(format!(".{}-{now}.new", process::id()));
         let draft = path.with_file_name(draft);
@@ -44,7 +44,7 @@ impl HandleFile {
         })
     }
 
-    /// Puts the handle into the file, in place of what was there; says where that is.
+    /// Writes the handle to the file, replaces the old content, and returns the path.
     pub(super) fn keep(mut self, handle: &Handle) -> Result<PathBuf, Failure> {
         let text = format!("{}\n", handle.reveal());
         self.file
@@ -57,7 +57,7 @@ impl HandleFile {
 
 impl Drop for HandleFile {
     fn drop(&mut self) {
-        // Gone already where the handle was kept.
+        // Already gone if the handle was kept.
         let _ = fs::remove_file(&self.draft);
     }
 }

@@ -12,7 +12,7 @@ use crate::hold_args::HandleArgs;
 use crate::message::Message;
 use crate::output::Output;
 
-/// Where a handle comes from. Never from the arguments of the command, which everybody can read.
+/// The source of a handle. Never the arguments, which all users of the machine can read.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum HandleSource {
     File(PathBuf),
@@ -24,17 +24,17 @@ pub(super) enum HandleSource {
 impl HandleSource {
     pub(super) fn of(args: &HandleArgs, verb: &str) -> Result<Self, Failure> {
         if !args.bare.is_empty() || args.named.is_some() {
-            // What was given may be a handle: it is not repeated.
+            // The argument may be a handle, so the error does not repeat it.
             return Err(Failure::usage(format!(
-                "`{verb}` takes no handle and no name as an argument, for everybody can read \
-                 arguments (ps, /proc): give the handle on stdin, in {VARIABLE} or by --handle-file"
+                "`{verb}` takes no arguments, because other users can read them (ps, /proc); pass the \
+                 handle on stdin, in {VARIABLE} or with --handle-file"
             )));
         }
         if let Some(file) = &args.handle_file {
             if file.as_os_str().as_encoded_bytes().starts_with(PREFIX) {
                 return Err(Failure::usage(format!(
-                    "--handle-file of `{verb}` takes the path of a file, and what begins with lh1_ is \
-                     a handle: everybody can read arguments (give a file of that name as ./lh1_...)"
+                    "--handle-file of `{verb}` takes the path of a file, not a handle, because other \
+                     users can read arguments (for a file of that name, use ./lh1_...)"
                 )));
             }
             return Ok(Self::File(file.clone()));
@@ -43,7 +43,7 @@ impl HandleSource {
             None => Ok(Self::Stdin),
             Some(value) => match value.into_string() {
                 Ok(text) => Ok(Self::Variable(text)),
-                Err(_) => Err(Failure::usage(format!("{VARIABLE} is not UTF-8"))),
+                Err(_) => Err(Failure::usage(format!("{VARIABLE} is not valid UTF-8"))),
             },
         }
     }
@@ -67,7 +67,7 @@ impl HandleSource {
                 let mode = file.metadata().map_err(failed)?.permissions().mode();
                 if mode & OF_OTHERS != 0 {
                     let text = format!(
-                        "{} can be read by others, and the handle in it frees the lock: chmod 600",
+                        "{} is readable by other users, and its handle can release the lock; run chmod 600",
                         path.display()
                     );
                     output.say(&Message::Warning(&text));
@@ -83,14 +83,14 @@ impl HandleSource {
         let text = text.trim();
         if text.is_empty() {
             return Err(Failure::usage(format!(
-                "no handle in {self}: give it on stdin, in {VARIABLE} or by --handle-file"
+                "no handle in {self}; pass it on stdin, in {VARIABLE} or with --handle-file"
             )));
         }
         text.parse()
             .map_err(|error: leasehold::Error| Failure::usage(format!("{self}: {error}")))
     }
 
-    /// Removes the file, whose handle is of no use any more.
+    /// Removes the file, whose handle is no longer useful.
     pub(super) fn remove(&self) -> Result<(), Failure> {
         let Self::File(path) = self else {
             return Ok(());
@@ -112,7 +112,7 @@ impl std::fmt::Display for HandleSource {
     }
 }
 
-/// The text of `source`, of which no more is read than a handle can be long.
+/// Reads `source`, at most the length of a handle.
 fn limited(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     source.take(TEXT_MAX).read_to_string(&mut text)?;
@@ -120,7 +120,7 @@ fn limited(source: impl Read) -> io::Result<String> {
 }
 
 const VARIABLE: &str = "LEASEHOLD_HANDLE";
-/// What the text of every handle begins with.
+/// The prefix of every handle.
 const PREFIX: &[u8] = b"lh1_";
 const TEXT_MAX: u64 = 4096;
 const OF_OTHERS: u32 = 0o077;

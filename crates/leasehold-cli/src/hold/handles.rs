@@ -1,4 +1,4 @@
-//! The verbs `renew` and `release`.
+//! `leasehold renew` and `leasehold release`.
 
 use leasehold::{Client, Ended, Handle};
 
@@ -26,7 +26,7 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
         Some(ttl) => handle.with_ttl(ttl),
         None => handle,
     };
-    // Before the lease is renewed: a new handle that cannot be written down would be lost.
+    // Before renewing, because a new handle that cannot be written would be lost.
     let file = source.file().map(HandleFile::prepare).transpose()?;
     let client = store.client();
     let renewed = runtime()?.block_on(client.renew(&handle))?;
@@ -46,7 +46,7 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Frees the lock of a handle.
+/// Releases the lock of a handle.
 pub(crate) fn release(args: &ReleaseArgs, output: &Output) -> Result<ExitCode, Failure> {
     let source = HandleSource::of(&args.handle, "release")?;
     let choice = config::choose(&args.store, &Environment::read())?;
@@ -77,7 +77,7 @@ async fn free(client: &Client, handle: &Handle) -> Result<bool, Failure> {
     Ok(client.release(handle).await? != Ended::WasLost)
 }
 
-/// A handle is of a lease that stands while no process keeps it.
+/// A handle needs a lease, which lasts without a process.
 pub(super) fn refuse_without_leases(store: &OpenStore, verb: &str) -> Result<(), Failure> {
     if store.leases().is_some() {
         return Ok(());

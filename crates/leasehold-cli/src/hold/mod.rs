@@ -1,4 +1,4 @@
-//! The verb `hold`, which keeps a lock for a script, and those that work with handles.
+//! `leasehold hold`, which holds a lock for a script, and the subcommands for handles.
 
 mod acquire;
 mod handle_file;
@@ -26,7 +26,7 @@ use stdin::{Stdin, Watched};
 pub(crate) use acquire::acquire;
 pub(crate) use handles::{release, renew};
 
-/// Keeps a lock until stdin is closed, a signal comes, or it is lost.
+/// Holds a lock until stdin closes, a signal arrives, or the lock is lost.
 pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure> {
     let stdin = match args.ignore_stdin {
         true => None,
@@ -55,7 +55,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         let waited = SystemClock.now().since(began);
         let held = report::held(&wish, &guards, &stage.client.describe(), waited);
         if let Err(error) = output::print_json(&held) {
-            // Nobody knows that it is held.
+            // The script does not know that the lock is held, so release it.
             free(guards, output).await;
             return Err(Failure::of_stdout(&error));
         }
@@ -64,7 +64,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
     Ok(stage.leave(End::With(code)))
 }
 
-/// Keeps the lock, and frees it at the end.
+/// Holds the lock, and releases it at the end.
 async fn keep(
     guards: GuardSet,
     signals: &Signals,
@@ -84,7 +84,7 @@ async fn keep(
 }
 
 fn tell_loss(loss: &Loss, output: &Output) -> ExitCode {
-    // Whoever does not read it still gets the exit code.
+    // A script that does not read it still gets the exit code.
     let _ = output::print_json(&report::lost(loss));
     output.say(&Message::Lost {
         lock: &loss.lock,

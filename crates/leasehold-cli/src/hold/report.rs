@@ -1,4 +1,4 @@
-//! What the verbs for scripts print: the fields of version 1.
+//! The JSON of the subcommands for scripts, version 1.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::holder_text::{millis, mode_name, permits};
 use crate::run::hold::Loss;
 use crate::wish::Wish;
 
-/// As long as no field changes its meaning or goes.
+/// Stays the same until a field changes its meaning or is removed.
 const VERSION: u32 = 1;
 
 /// The line of `hold` when the lock is held.

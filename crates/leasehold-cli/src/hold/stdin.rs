@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::failure::Failure;
 
-/// The stdin of `hold`, of which nothing matters but its end.
+/// The stdin of `hold`. Only its end matters.
 #[derive(Debug)]
 pub(super) struct Stdin(io::Stdin);
 
@@ -20,7 +20,7 @@ pub(super) struct Stdin(io::Stdin);
 pub(super) struct Watched(AsyncFd<io::Stdin>);
 
 impl Stdin {
-    /// Refuses a stdin that nobody could close.
+    /// Refuses a stdin that cannot be closed by another process.
     pub(super) fn to_be_watched() -> Result<Self, Failure> {
         let stdin = io::stdin();
         let failed = |errno: Errno| Failure::of("cannot look at stdin", &errno.desc());
@@ -48,8 +48,7 @@ impl Stdin {
 }
 
 impl Watched {
-    /// Resolves once there is nothing to read any more, and never will be. What is read is thrown away.
-    /// Cancel safe.
+    /// Resolves at the end of the input. What is read is thrown away. Cancel safe.
     async fn closed(&self) -> io::Result<()> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -69,7 +68,7 @@ impl Watched {
     }
 }
 
-/// Resolves once stdin is closed, or cannot be read any more; never without one.
+/// Resolves once stdin is closed or can no longer be read; never without one.
 pub(super) async fn closed(stdin: Option<&Watched>) {
     match stdin {
         // A terminal that went away answers with an error.

@@ -9,23 +9,23 @@ use crate::failure::Failure;
 use crate::holder_text;
 use crate::run::nesting::LockAround;
 
-/// A lock that a run around this one holds, and under which this one's command runs too.
+/// A lock that an outer run holds, and under which the command of this run runs too.
 ///
-/// Whoever holds it renews it, and ends all it started if it is lost, this command included. This
-/// run only looks, at its begin and again and again, whether that holder still is one: it may have
+/// The outer run renews it, and ends all its child processes on loss, including this command. This run
+/// only checks, at its start and repeatedly, that the outer run still holds it, because that may have
 /// ended and left this run behind.
 pub(super) struct Around {
     client: Client,
     lock: LockAround,
-    /// How long a look is good for.
+    /// How long the result of a check is valid.
     every: Duration,
     next_look: Cell<BootInstant>,
-    /// The last look did not find the holder.
+    /// The last check did not find the holder.
     missed: Cell<bool>,
 }
 
 impl Around {
-    /// Makes sure that the holder is one now, and that `wanted` is no more than it has.
+    /// Checks that the holder still holds the lock, in a mode that includes `wanted`.
     pub(super) async fn enter(
         client: Client,
         lock: LockAround,
@@ -47,7 +47,7 @@ impl Around {
         match refusal(holder.mode, wanted) {
             None => Ok(around),
             Some(rule) => Err(Failure::usage(format!(
-                "lock {name:?} is held around this command, by {}: {rule}",
+                "lock {name:?} is held by an outer run, {}: {rule}",
                 holder_text::phrase(&holder)
             ))),
         }
@@ -57,16 +57,16 @@ impl Around {
         &self.lock
     }
 
-    /// Resolves with the reason once the holder is none any more. A store that does not answer says
-    /// nothing: then the holder keeps its own deadline.
+    /// Resolves with the reason once the holder no longer holds the lock. If the store does not answer,
+    /// the holder watches its own deadline.
     ///
-    /// Cancel safe: the next call goes on where this one was.
+    /// Cancel safe: the next call continues where this one was.
     pub(super) async fn lost(&self) -> &'static str {
         loop {
             SystemClock.sleep_until(self.next_look.get()).await;
             let found = self.holder().await;
             let missing = matches!(found, Ok(None));
-            // Where servers come and go, too few may name it for a moment.
+            // While servers come and go, too few may name it for a moment.
             if missing && self.missed.get() {
                 return GONE;
             }
@@ -78,7 +78,7 @@ impl Around {
         }
     }
 
-    /// Why the lock is lost, if a last look shows that it is.
+    /// Why the lock is lost, if a last check shows that it is.
     pub(super) async fn last_look(&self) -> Option<&'static str> {
         let limit = SystemClock.now() + LAST_LOOK;
         let found = within(&SystemClock, limit, self.holder()).await;
@@ -92,20 +92,24 @@ impl Around {
     }
 }
 
-/// Why who holds a lock in mode `held` cannot lend it in mode `wanted`, if so.
+/// Why a holder in mode `held` cannot share its lease in mode `wanted`, if so.
 pub(super) fn refusal(held: Mode, wanted: Mode) -> Option<&'static str> {
     match (held, wanted) {
-        (_, Mode::Permit(_)) => Some("--nested gives no permit of a lock that is held already"),
-        (Mode::Permit(_), _) => Some("who holds a permit has not the whole lock to lend"),
-        (Mode::Shared, Mode::Exclusive) => Some("others may share it, so nobody has it alone (-s)"),
+        (_, Mode::Permit(_)) => {
+            Some("--nested cannot take a permit of a lock that is already held")
+        }
+        (Mode::Permit(_), _) => Some("the outer run holds one permit, not the whole lock"),
+        (Mode::Shared, Mode::Exclusive) => {
+            Some("the outer run shares the lock; use -s here as well")
+        }
         (Mode::Exclusive, _) | (Mode::Shared, Mode::Shared) => None,
     }
 }
 
-const GONE: &str = "the run around this one does not hold it any more";
-/// How soon a look is repeated that did not find the holder.
+const GONE: &str = "the outer run no longer holds it";
+/// The pause after a check that did not find the holder.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How long a last look may delay the end.
+/// How long a last check may delay the end.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

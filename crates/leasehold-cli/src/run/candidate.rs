@@ -19,7 +19,7 @@ use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
 use crate::work::Work;
 
-/// Somebody who wants to lead, and runs a command while it does.
+/// A candidate, which runs a command while it leads.
 pub(super) struct Candidate<'a> {
     pub(super) args: &'a ElectArgs,
     pub(super) work: &'a Work,
@@ -27,25 +27,25 @@ pub(super) struct Candidate<'a> {
     pub(super) signals: &'a Signals,
 }
 
-/// How a campaign and what followed it ended.
+/// How a campaign ended.
 enum Term {
-    /// With the end of the program.
+    /// The program ends.
     Over(End),
-    /// The leadership was lost, after so long.
+    /// The leadership was lost after this time.
     Lost { led: Duration, told_to_end: bool },
 }
 
-/// What came of the announcement.
+/// The result of the announcement.
 enum Announced {
     Leads(Leadership),
-    /// It was lost before anybody heard of it.
+    /// The leadership was lost before it was announced.
     Lost(Error),
     /// This signal asked the program to end.
     Signalled(i32),
 }
 
 impl Candidate<'_> {
-    /// Campaigns, and leads, until the command ends by itself or the program is told to end.
+    /// Campaigns and leads until the command ends by itself or a signal ends the program.
     pub(super) async fn campaign(&self) -> Result<End, Failure> {
         let mut pauses = Pauses::default();
         let mut has_led = false;
@@ -62,7 +62,7 @@ impl Candidate<'_> {
                     has_led = true;
                     led
                 }
-                // At first it may be the address that is wrong.
+                // At first, the address may be wrong.
                 Err(failure) if has_led && failure.code == ExitCode::UNREACHABLE => {
                     self.output().say(&Message::Warning(&failure.to_string()));
                     Duration::ZERO
@@ -84,7 +84,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Waits until this one is elected, and leads for as long as it may.
+    /// Waits until it is elected, and leads as long as possible.
     async fn term(&self) -> Result<Term, Failure> {
         let signalled = |signal| Ok(Term::Over(End::With(ExitCode::of_signal(signal))));
         let guards = match self.stage.request().acquire(self.signals).await? {
@@ -105,7 +105,7 @@ impl Candidate<'_> {
         self.lead(leadership, guards).await
     }
 
-    /// Lets everybody see that this one leads.
+    /// Announces that it leads.
     async fn announce(&self, guards: &GuardSet) -> Result<Announced, Failure> {
         let Some(guard) = guards.guard(&self.args.name) else {
             return Err(Failure::of("cannot lead", &"its lock is not held"));
@@ -122,7 +122,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Runs the command, and resigns when it has ended.
+    /// Runs the command, and resigns when the command has ended.
     async fn lead(&self, leadership: Leadership, guards: GuardSet) -> Result<Term, Failure> {
         self.output().say(&Message::Leads {
             name: &self.args.name,
@@ -139,11 +139,11 @@ impl Candidate<'_> {
         if let End::Lost { told_to_end, .. } = end {
             return Ok(Term::Lost { led, told_to_end });
         }
-        // The wrapper freed its share; this is the last one.
+        // The wrapper has released its share; this is the last one.
         let limit = SystemClock.now() + RELEASE_LIMIT;
         match within(&SystemClock, limit, leadership.resign()).await {
             Some(Ok(Ended::WasLost)) => {
-                // The command has ended: by itself, or since the program was told to end.
+                // The command has ended: by itself, or after a signal to the program.
                 self.say_lost(&LostReason::Gone.to_string());
                 return Ok(Term::Over(End::Lost {
                     told_to_end: false,
@@ -151,7 +151,7 @@ impl Candidate<'_> {
                 }));
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => self.warn(&format!("cannot free the lock: {error}")),
+            Some(Err(error)) => self.warn(&format!("cannot release the lock: {error}")),
             None => self.warn(UNANSWERED),
         }
         Ok(Term::Over(end))
@@ -176,14 +176,13 @@ impl Candidate<'_> {
     }
 }
 
-/// Writes the announcement again and again, for servers that forgot it. Never ends: that the leadership is
-/// lost is told by others.
+/// Repeats the announcement, for servers that forgot it. Never returns; another future reports the
+/// loss.
 async fn keep_announced(leadership: &Leadership) -> Infallible {
     let _ = leadership.lead(pending::<Infallible>()).await;
     pending().await
 }
 
-const UNANSWERED: &str =
-    "the store does not answer: nobody leads until the lease of this one runs out";
-/// How long the end of the program waits for the lock to be freed.
+const UNANSWERED: &str = "the store does not answer; no candidate leads until this lease expires";
+/// How long the end of the program waits for the release.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);

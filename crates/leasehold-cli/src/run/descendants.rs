@@ -9,18 +9,18 @@ use nix::unistd::Pid;
 
 use crate::failure::Failure;
 
-/// Everything a guardian answers for: the process group that CMD leads, and whatever descends from
-/// the guardian.
+/// The processes that a guardian has to end: the process group of CMD, and all descendants of the
+/// guardian.
 ///
-/// A process that leaves the group is still found as a descendant: the guardian is a subreaper, so
-/// an orphan below it becomes its child.
+/// A process that leaves the group is still a descendant: the guardian is a subreaper, so it adopts
+/// orphans below it.
 #[derive(Debug)]
 pub(super) struct Family {
     root: Pid,
     /// CMD's own group; `None` in a nested run, where the group belongs to the outer one.
     group: Option<Pid>,
-    /// Children of the root that were there before it guarded anything: those of a shell that
-    /// became this program by exec.
+    /// Children that the root had before it guarded anything: those of a shell that became this program
+    /// by exec.
     strangers: Vec<Pid>,
 }
 
@@ -28,8 +28,8 @@ impl Family {
     /// A family that has no member yet.
     pub(super) fn below_this_process() -> io::Result<Self> {
         let root = Pid::this();
-        // The kernel knows at once that there is none, and the table takes as long as there are
-        // processes on the machine.
+        // The kernel knows at once that there is none, whereas reading the table takes time for each
+        // process.
         let table = if has_children()? {
             table()?
         } else {
@@ -48,10 +48,10 @@ impl Family {
         self.group = Some(group);
     }
 
-    /// Sends `signal` to every member that lives.
+    /// Sends `signal` to all members that are alive.
     pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
         if let Some(group) = self.group {
-            // ESRCH: nobody is left in it. EPERM: nobody whom we may signal is.
+            // ESRCH: the group is empty. EPERM: no process is left in it that we may signal.
             let _ = killpg(group, signal);
         }
         for process in self.survivors()? {
@@ -73,7 +73,7 @@ impl Family {
             .collect())
     }
 
-    /// Lets go of the adopted children that have ended, all but `kept`.
+    /// Reaps adopted children that have ended, except `kept`.
     pub(super) fn reap_orphans(&self, kept: Option<Pid>) -> io::Result<()> {
         loop {
             match waitid(Id::All, ENDED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT) {
@@ -87,7 +87,7 @@ impl Family {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        // The kernel goes on showing this one, and the table shows those behind it.
+        // The kernel keeps reporting this one; the table shows the others.
         for process in table()? {
             let adopted = process.parent == self.root && Some(process.pid) != kept;
             if adopted && process.state == b'Z' {
@@ -138,11 +138,11 @@ fn has_children() -> io::Result<bool> {
     }
 }
 
-/// Lets go of a child that has ended.
+/// Reaps a child that has ended.
 fn reap(child: Pid) -> io::Result<()> {
     match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
         Ok(_) | Err(Errno::ECHILD) => Ok(()),
-        // Killed by a real-time signal, which has no name: reaped all the same.
+        // Killed by a real-time signal, which has no name. It is reaped all the same.
         Err(Errno::EINVAL) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
@@ -171,8 +171,8 @@ impl Process {
         !matches!(self.state, b'Z' | b'X') || self.threads > 1
     }
 
-    /// Reads a line of `/proc/<pid>/stat`. The name of the program stands in parentheses and may
-    /// contain anything, parentheses too.
+    /// Reads a line of `/proc/<pid>/stat`. The name of the program is in parentheses and may contain
+    /// anything, including parentheses.
     fn parse(stat: &[u8]) -> Option<Self> {
         let open = stat.iter().position(|b| *b == b'(')?;
         let close = stat.iter().rposition(|b| *b == b')')?;
@@ -208,7 +208,7 @@ pub(super) fn table() -> io::Result<Vec<Process>> {
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let pid = name.to_str().and_then(|name| name.parse().ok());
-        // One that ended since the directory was read is no longer of interest.
+        // Ignore processes that have ended since the directory was read.
         table.extend(pid.map(Pid::from_raw).and_then(Process::find));
     }
     Ok(table)

@@ -7,15 +7,15 @@ pub(crate) enum End {
     With(ExitCode),
     /// A lock was lost, and the command ended.
     Lost {
-        /// Whether the program had been told to end, too.
+        /// Whether a signal had also asked the program to end.
         told_to_end: bool,
-        /// The lock, where it was lost since an operator broke it.
+        /// The lock, if it was lost because an operator broke it.
         broken: Option<String>,
     },
     /// The command ended.
     Ended {
         status: ExitStatus,
-        /// Whether the program had been told to end, and had told the command.
+        /// Whether a signal had asked the program to end, and was passed on to the command.
         told_to_end: bool,
     },
     /// The interrupt key ended the command.

@@ -4,13 +4,13 @@ use leasehold::clock::BootInstant;
 
 /// When the guarded processes must be asked to end, and when they must be gone.
 ///
-/// Pure: it is told what happened and what time it is, and says what to do. Once the ending has
-/// begun nothing takes it back, not even a renewal that arrives late.
+/// Pure: maps events and the time to the next step. Once the ending has begun it is final, even if a
+/// late renewal arrives.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// Between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL.
     grace: Duration,
-    /// By how much SIGKILL comes before the deadline, so that its victims are gone by then.
+    /// The time from SIGKILL to the deadline, so that the processes are gone by then.
     margin: Duration,
     deadline: Option<BootInstant>,
     phase: Phase,
@@ -23,14 +23,14 @@ enum Phase {
     Killing,
 }
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing before this instant; `None`: nothing until something happens.
+    /// Nothing before this instant; `None` if nothing until the next event.
     Wait(Option<BootInstant>),
     /// Send SIGTERM.
     Terminate,
-    /// Send SIGKILL, and go on until nobody is left.
+    /// Send SIGKILL, repeatedly until no process is left.
     Kill,
 }
 
@@ -53,8 +53,8 @@ impl Ending {
         self.phase != Phase::Running
     }
 
-    /// What to do at `now`, given whether the lock is known to be `lost`. Each of
-    /// [`Step::Terminate`] and [`Step::Kill`] is said once.
+    /// What to do at `now`, given whether the lock is known to be `lost`. Returns [`Step::Terminate`]
+    /// and [`Step::Kill`] once each.
     pub(super) fn step(&mut self, now: BootInstant, lost: bool) -> Step {
         match self.phase {
             Phase::Running => {

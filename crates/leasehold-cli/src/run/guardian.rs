@@ -1,15 +1,14 @@
-//! The guardian: the process that stands between the wrapper, which holds the lock, and CMD.
+//! The guardian: the process between the wrapper, which holds the lock, and CMD.
 //!
-//! The wrapper may be killed at any time, and a killed process cannot clean up after itself. So
-//! another one watches over it. The guardian does not *lead* CMD's process group but stands beside
-//! it, in a group of its own: a SIGKILL sent to CMD's group would else also kill the one that must
-//! wait for the end of the group; and `kill -9 %job`, which goes to the wrapper's group, does not
-//! take it along either.
+//! The wrapper may be killed at any time, and a killed process cannot clean up after itself. So another
+//! process watches over it. The guardian has a process group of its own. A SIGKILL to the group of CMD
+//! does not kill the guardian, which must wait for the end of that group; nor does `kill -9 %job`,
+//! which goes to the group of the wrapper.
 //!
-//! It needs no store. It is told each new deadline, and ends CMD's group and all other descendants
-//! so early before it that they are gone when it comes; at once when it is told that the lock is
-//! lost, or when the pipe closes because the wrapper is gone. On the file store it keeps the locks'
-//! descriptors open, so that the kernel frees them only once everything they guard is gone.
+//! It needs no store. The wrapper sends it each new deadline. It ends the group of CMD and all other
+//! descendants early enough that they are gone at the deadline; at once if the wrapper reports that the
+//! lock is lost, or if the pipe closes because the wrapper is gone. For lock files it keeps the
+//! descriptors open, so that the kernel releases the locks only after all guarded processes are gone.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -43,7 +42,7 @@ pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
     match start(args) {
         Ok(Some(mut guardian)) => guardian.watch_to_the_end(),
         Ok(None) => ExitCode::FAILURE,
-        // Without its pipes it cannot even say why; the wrapper sees that it is gone.
+        // Without its pipes it cannot report why; the wrapper notices that it is gone.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -125,28 +124,27 @@ struct Guardian {
     report: File,
     signals: SignalFd,
     timer: TimerFd,
-    /// Not reaped before the very end, so that neither its id nor its group's can be used again
-    /// while they are signalled.
+    /// Reaped last, so that neither its id nor its group id is reused while they get signals.
     child: Child,
     pid: Pid,
     group: Option<Pid>,
     family: Family,
     ending: Ending,
-    /// The lock is lost, or the wrapper gone.
+    /// The lock is lost, or the wrapper is gone.
     lost: bool,
     stop: Stop,
     _locks: Vec<OwnedFd>,
 }
 
-/// What the wrapper makes of a stop of the command. It stops itself when it hears of it, and that
-/// takes a while; so a wake-up is repeated until the wrapper shows that it goes on.
+/// How the wrapper reacts to a stop of the command. It stops itself some time after the report, so a
+/// wake-up is repeated until the wrapper shows that it continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
-    /// It heard of none since it last went on.
+    /// No stop was reported since it last continued.
     None,
-    /// It was told, and did not go on yet.
+    /// A stop was reported, and it has not continued yet.
     Told,
-    /// It was told, but there is no reason to stay stopped any more.
+    /// A stop was reported, but there is no longer a reason to stay stopped.
     Over,
 }
 
@@ -155,7 +153,7 @@ impl Guardian {
         match self.watch().and_then(|status| self.say_goodbye(status)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => {
-                // It cannot watch any longer, so nothing may be left to watch over.
+                // It can no longer watch, so no guarded process may be left.
                 let _ = self.family.signal(Signal::SIGKILL);
                 ExitCode::FAILURE
             }
@@ -177,7 +175,7 @@ impl Guardian {
                 }
             };
             if killing {
-                // Repeated, for whoever was being forked in between was missed.
+                // Repeated, because a process that was just being forked may be missed.
                 self.family.signal(Signal::SIGKILL)?;
                 wake = Some(SystemClock.now() + KILL_AGAIN);
             }
@@ -194,7 +192,7 @@ impl Guardian {
         }
     }
 
-    /// Tells the wrapper how it ended; one that is stopped cannot hear it.
+    /// Reports the end to the wrapper, and wakes it if it is stopped.
     fn say_goodbye(&mut self, status: ExitStatus) -> io::Result<()> {
         self.report(Report::Ended(status));
         while self.stop != Stop::None && self.orders.are_open() {
@@ -205,7 +203,7 @@ impl Guardian {
     }
 
     fn wake_the_wrapper(&self) {
-        // As long as it has the pipe open it lives, and is the parent.
+        // While it has the pipe open, it is alive and is the parent.
         if self.orders.are_open() {
             let _ = kill(getppid(), Signal::SIGCONT);
         }
@@ -216,11 +214,11 @@ impl Guardian {
             self.report(Report::Ending);
         }
         self.family.signal(Signal::SIGTERM)?;
-        // A stopped process receives the other one only when it goes on.
+        // A stopped process gets the other signal only when it continues.
         self.family.signal(Signal::SIGCONT)
     }
 
-    /// Whether CMD ended by itself; or, once the ending has begun, whether nobody is left.
+    /// Whether CMD ended by itself; once the ending has begun, whether no process is left.
     fn is_over(&self) -> io::Result<bool> {
         if self.ending.has_begun() {
             return Ok(self.family.survivors()?.is_empty());
@@ -267,8 +265,8 @@ impl Guardian {
         }
         let ordered = sources.get(2).and_then(PollFd::any) == Some(true);
         let is_told = self.signals.read_signal()?.is_some();
-        // Orphans below come to this process, which lives as long as the command. Those that it leaves
-        // go up to the wrapper.
+        // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
+        // adopts them.
         if is_told && (self.ending.has_begun() || !self.has_ended()?) {
             self.family.reap_orphans(Some(self.pid))?;
         }
@@ -291,7 +289,7 @@ impl Guardian {
                 if signal == Signal::SIGCONT {
                     self.stop = Stop::None;
                 }
-                // Whoever has ended meanwhile needs no signal.
+                // A process that has ended meanwhile needs no signal.
                 let _ = match self.group {
                     Some(group) => killpg(group, signal),
                     None => kill(self.pid, signal),
@@ -300,8 +298,8 @@ impl Guardian {
         }
     }
 
-    /// Tells the wrapper when CMD is stopped, so that it stops too; and wakes it when somebody
-    /// else lets CMD go on, for a stopped wrapper renews nothing.
+    /// Reports a stop of CMD to the wrapper, so that it stops too. Wakes the wrapper if CMD was
+    /// continued from outside, because a stopped wrapper does not renew.
     fn notice_stops(&mut self) -> io::Result<()> {
         let changed = WaitPidFlag::WSTOPPED | WaitPidFlag::WCONTINUED | WaitPidFlag::WNOHANG;
         loop {
@@ -322,12 +320,12 @@ impl Guardian {
     }
 
     fn report(&mut self, report: Report) {
-        // A wrapper that is gone hears nothing; the closed pipe of orders says so as well.
+        // If the wrapper is gone, the closed pipe of orders shows that as well.
         let _ = writeln!(self.report, "{report}");
     }
 }
 
-/// How long to wait for the victims of SIGKILL before it is sent to whoever is left.
+/// How long to wait after SIGKILL before it is sent again to the remaining processes.
 const KILL_AGAIN: Duration = Duration::from_millis(20);
-/// How long the wrapper may take to show that it goes on before it is woken again.
+/// How long the wrapper may take to continue before it is woken again.
 const WAKE_AGAIN: Duration = Duration::from_millis(50);

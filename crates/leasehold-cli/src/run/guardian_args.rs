@@ -2,20 +2,19 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-/// The verb under which the program starts itself a second time. It stands apart from the others,
-/// so that neither help nor completions nor the manual know it.
+/// The subcommand with which the program starts itself a second time. It is separate from the others,
+/// so that help, completions and man pages do not contain it.
 pub(crate) const GUARDIAN: &str = "__guardian";
 
-/// What the wrapper tells the guardian when it starts it; all that changes later goes through the
-/// pipe.
+/// The arguments of the guardian. Later changes go through the pipe.
 #[derive(Debug, Parser)]
 #[command(name = GUARDIAN)]
 pub(crate) struct GuardianArgs {
-    /// The descriptor from which orders are read.
+    /// The descriptor of the pipe with orders.
     #[arg(long)]
     pub(crate) control: i32,
 
-    /// The descriptor to which reports are written.
+    /// The descriptor of the pipe for reports.
     #[arg(long)]
     pub(crate) report: i32,
 
@@ -31,7 +30,7 @@ pub(crate) struct GuardianArgs {
     #[arg(long)]
     pub(crate) grace: u64,
 
-    /// By how many nanoseconds the end must come before the deadline.
+    /// How many nanoseconds before the deadline the processes must have ended.
     #[arg(long)]
     pub(crate) margin: u64,
 

@@ -15,14 +15,14 @@ use crate::run::guardian_args::GUARDIAN;
 use crate::run::once::Pipes;
 use crate::run::protocol::{Order, Report};
 
-/// The guardian as the wrapper sees it: a child process and two pipes.
+/// The guardian, for the wrapper: a child process and two pipes.
 #[derive(Debug)]
 pub(super) struct GuardianProcess {
     control: pipe::Sender,
     reports: Lines<BufReader<pipe::Receiver>>,
 }
 
-/// What the guardian is to do.
+/// The tasks of the guardian.
 #[derive(Debug)]
 pub(super) struct Duty<'a> {
     pub(super) command: &'a [OsString],
@@ -35,7 +35,7 @@ pub(super) struct Duty<'a> {
     pub(super) nested_in: Option<Pid>,
     pub(super) around: String,
     pub(super) foreground: bool,
-    /// Where the command writes to, if not where this process does.
+    /// The pipes for the output of the command, unless it has the streams of this process.
     pub(super) output: Option<Pipes>,
 }
 
@@ -44,7 +44,7 @@ impl GuardianProcess {
     pub(super) fn start(duty: Duty<'_>) -> io::Result<Self> {
         let (control_reader, control_writer) = pipe2(OFlag::O_CLOEXEC)?;
         let (report_reader, report_writer) = pipe2(OFlag::O_CLOEXEC)?;
-        // The program itself, also if its file was replaced meanwhile.
+        // This program, even if its file has been replaced.
         let mut guardian = Command::new("/proc/self/exe");
         guardian
             .arg0("leasehold")
@@ -82,8 +82,8 @@ impl GuardianProcess {
         })
     }
 
-    /// Sends an order. Never blocks: a guardian that does not read is stopped or gone, and the
-    /// latter is noticed by its reports.
+    /// Sends an order. Never blocks: a guardian that does not read is stopped or gone, and a guardian
+    /// that is gone closes its pipe of reports.
     pub(super) fn tell(&self, order: Order) {
         let _ = self.control.try_write(format!("{order}\n").as_bytes());
     }
@@ -93,12 +93,12 @@ impl GuardianProcess {
     /// Cancel safe: a report is taken only when it is returned.
     pub(super) async fn next(&mut self) -> Option<Report> {
         let line = self.reports.next_line().await.ok()??;
-        // One that cannot be read counts as the end, and so as a guardian that failed.
+        // An invalid report is treated as the end of a guardian that failed.
         line.parse().ok()
     }
 }
 
-/// Leaves `fd` open in the processes started from now on, and says its number.
+/// Leaves `fd` open in processes started from now on, and returns its number.
 fn pass_on(fd: &OwnedFd) -> io::Result<i32> {
     fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok(fd.as_raw_fd())

@@ -10,11 +10,11 @@ use crate::output::Output;
 use crate::run::around::Around;
 use crate::run::nesting::LockAround;
 
-/// Under what the command runs.
+/// The locks under which the command runs.
 pub(super) enum Hold {
     /// Locks that this run took.
     Own(GuardSet),
-    /// A lock that a run around this one took.
+    /// A lock of an outer run.
     Around(Around),
 }
 
@@ -51,7 +51,7 @@ impl Hold {
         }
     }
 
-    /// The attempts by which this run took its locks.
+    /// The attempts with which this run acquired its locks.
     pub(super) fn owners(&self) -> impl Iterator<Item = Owner> {
         let guards = match self {
             Self::Own(guards) => Some(guards.guards().map(Guard::owner)),
@@ -60,8 +60,8 @@ impl Hold {
         guards.into_iter().flatten()
     }
 
-    /// The instant at which the command must be gone; `None` where there is none, or where somebody
-    /// else keeps it.
+    /// The instant at which the command must be gone; `None` if there is none, or if the outer run
+    /// watches it.
     pub(super) fn deadline(&self) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline(),
@@ -85,7 +85,7 @@ impl Hold {
         }
     }
 
-    /// Whether nothing is known to be lost.
+    /// Whether no lock is known to be lost.
     pub(super) fn seems_valid(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_valid(),
@@ -100,7 +100,7 @@ impl Hold {
         }
     }
 
-    /// The lock that ends first unless it is renewed.
+    /// The lock whose lease expires first without renewal.
     pub(super) fn first_to_end(&self) -> String {
         match self {
             Self::Own(guards) => {
@@ -114,14 +114,14 @@ impl Hold {
         }
     }
 
-    /// Has the locks stay shut until their leases have ended.
+    /// Leaves the locks to their leases, without releasing them.
     pub(super) fn give_up(&self) {
         if let Self::Own(guards) = self {
             guards.give_up();
         }
     }
 
-    /// Ends the hold once the command has ended; says if a lock was lost before.
+    /// Ends the hold after the command has ended. Returns a lock that was lost before.
     pub(super) async fn end(self, output: &Output) -> Option<Loss> {
         match self {
             Self::Own(guards) => {
@@ -158,13 +158,13 @@ impl Loss {
     }
 }
 
-/// Frees the locks; says if one did not stand any more. A store that does not answer cannot delay
-/// the end for long: the releases go on in the background, and at the latest the leases run out.
+/// Releases the locks. Returns a lock that was no longer held. A store that does not answer delays the
+/// end only briefly: the releases continue in the background, and otherwise the leases expire.
 pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
     let limit = SystemClock.now() + RELEASE_LIMIT;
     let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
         output.say(&Message::Warning(
-            "the store does not answer: the lock stays shut until its lease runs out",
+            "the store does not answer; the lock stays held until its lease expires",
         ));
         return None;
     };
@@ -173,11 +173,13 @@ pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
         match ended {
             Ok(Ended::WasLost) => gone = gone.or(Some(Loss::of((key, LostReason::Gone)))),
             Ok(_) => {}
-            Err(error) => output.say(&Message::Warning(&format!("cannot free the lock: {error}"))),
+            Err(error) => output.say(&Message::Warning(&format!(
+                "cannot release the lock: {error}"
+            ))),
         }
     }
     gone
 }
 
-/// How long the end of the program waits for the locks to be freed.
+/// How long the end of the program waits for the releases.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);

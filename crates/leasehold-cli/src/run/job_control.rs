@@ -5,13 +5,13 @@ use nix::unistd::Pid;
 
 use crate::run::terminal::Terminal;
 
-/// What a shell expects of a job: that it has the terminal, stops, goes on and is interrupted as
-/// one, though the command runs in a group of its own.
+/// Job control: the program and its command share the terminal, stop, continue and get interrupted as
+/// one job, although the command has its own process group.
 #[derive(Debug)]
 pub(super) struct JobControl {
-    /// `None` without a terminal, and in a nested run, where it is the outer one's business.
+    /// `None` without a terminal, and in a nested run, where the outer run handles the terminal.
     terminal: Option<Terminal>,
-    /// Whether the command is to have the terminal when the program has it.
+    /// Whether the command gets the terminal when the program has it.
     wants_terminal: bool,
 }
 
@@ -32,8 +32,8 @@ impl JobControl {
         self.wants_terminal
     }
 
-    /// The command, which leads `group`, was stopped by `signal`: stops the program too, so that
-    /// the shell takes over. Returns when the command is to go on, perhaps a day later.
+    /// Stops the program after `signal` has stopped the command, which leads `group`, so that the shell
+    /// takes over. Returns when the command should continue, perhaps a day later.
     pub(super) fn stop_with(&mut self, group: Pid, signal: i32) -> io::Result<()> {
         let is = |other: Signal| other as i32 == signal;
         if is(Signal::SIGTTIN) || is(Signal::SIGTTOU) {
@@ -43,20 +43,20 @@ impl JobControl {
             }
         }
         if self.take_back_from(group) && is(Signal::SIGTSTP) {
-            // The key would have stopped the rest of the job too: a script around, a pipeline.
+            // The key would have stopped the rest of the job too, such as a script or a pipeline.
             let _ = kill(OWN_GROUP, Signal::SIGTSTP);
         }
         Ok(raise(Signal::SIGSTOP)?)
     }
 
-    /// Lets the command, which goes on, have the terminal if it had it.
+    /// Gives the terminal back to the command, which continues, if it had it.
     pub(super) fn go_on_with(&self, group: Pid) {
         if self.wants_terminal {
             self.hand_over_to(group);
         }
     }
 
-    /// Takes the terminal back, and says whether the command had it.
+    /// Takes the terminal back, and returns whether the command had it.
     pub(super) fn take_back_from(&self, group: Pid) -> bool {
         let terminal = self.terminal.as_ref();
         terminal.is_some_and(|terminal| terminal.take_back_from(group))
@@ -69,9 +69,9 @@ impl JobControl {
     }
 }
 
-/// The interrupt key ended the command, which had the terminal: lets the rest of the job hear of it
-/// too, and dies of it, as a shell that runs a script must see to end the script. Returns only if
-/// that is ignored.
+/// Passes an interrupt, which ended a command with the terminal, on to the rest of the job, and dies of
+/// it. A shell that runs a script must see that to end the script. Returns only if the signal is
+/// ignored.
 pub(super) fn die_of_the_interrupt() {
     let _ = kill(OWN_GROUP, Signal::SIGINT);
     let _ = SigSet::from(Signal::SIGINT).thread_unblock();

@@ -1,5 +1,5 @@
-//! The verb `run`: wait for the lock, let a guardian run the command, free the lock. And `elect`, which does so
-//! again after each loss, for all to see.
+//! `leasehold run`: waits for the lock, lets a guardian run the command, releases the lock. And
+//! `elect`, which announces that and repeats it after each loss.
 
 pub(crate) mod end;
 pub(crate) mod guardian;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     Ok(stage.leave(end))
 }
 
-/// Runs a command while this program is the leader, again after each loss.
+/// Runs a command while this program leads, again after each loss.
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
     let wish = args.wish();

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::descendants::Process;
 
-/// The runs around this one, as the environment tells: private, for the program itself.
+/// The outer runs according to the environment. Private to this program.
 ///
-/// `LEASEHOLD_RUN` holds `<guardian>:<locks>`: the guardian of the process group, and the locks that
-/// are held around, the outermost first, as a JSON array.
+/// `LEASEHOLD_RUN` contains `<guardian>:<locks>`: the guardian of the process group, and the locks of
+/// the outer runs, the outermost first, as a JSON array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Nesting {
     guardian: Option<Pid>,
     locks: Vec<LockAround>,
 }
 
-/// A lock that a run around this one took, and by which attempt.
+/// A lock of an outer run, and the attempt that acquired it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LockAround {
-    /// Where the store's locks are.
+    /// The place of the locks of the store.
     store: String,
     name: String,
     owner: String,
@@ -29,45 +29,45 @@ pub(super) struct LockAround {
 pub(super) const VARIABLE: &str = "LEASEHOLD_RUN";
 
 impl Nesting {
-    /// What the environment says; nothing, if it makes no sense.
+    /// Reads the environment. Without a valid value, there are no outer runs.
     pub(crate) fn of_this_process() -> Self {
         let text = env::var(VARIABLE).ok();
         text.and_then(|text| Self::parse(&text)).unwrap_or_default()
     }
 
-    /// The variable's value for a command guarded by `guardian`, with `locks` held around it.
+    /// The value of the variable for a command of `guardian` under `locks`.
     pub(super) fn variable(guardian: Pid, locks: &str) -> String {
         format!("{guardian}:{locks}")
     }
 
-    /// The guardian of the group that this process is in, if it is a guarded one: then this run is
-    /// nested and stays in the group. A shell with job control inside a run puts its jobs into
-    /// groups of their own, which are theirs again.
+    /// The guardian of the process group of this process, if it has one. Then this run is nested and
+    /// stays in the group. A shell with job control inside a run puts its jobs into their own groups,
+    /// which are not nested.
     pub(super) fn guardian_of_this_group(&self) -> Option<Pid> {
         let leader = Process::find(getpgrp())?;
         self.guardian.filter(|guardian| leader.parent == *guardian)
     }
 
-    /// The locks around, and these as the innermost ones, as the guardian is told them.
+    /// The locks of the outer runs with these as the innermost ones, for the guardian.
     pub(super) fn with(&self, locks: impl IntoIterator<Item = LockAround>) -> String {
         let all: Vec<LockAround> = self.locks.iter().cloned().chain(locks).collect();
-        // Texts and numbers can be written down.
+        // Texts and numbers can always be serialized.
         serde_json::to_string(&all).unwrap_or_default()
     }
 
-    /// Whether any run is around this one.
+    /// Whether there is an outer run.
     pub(super) fn is_nested(&self) -> bool {
         !self.locks.is_empty()
     }
 
-    /// The innermost lock called `name` of this store that was taken around this run.
+    /// The innermost lock `name` of this store that an outer run acquired.
     pub(super) fn innermost(&self, store: &str, name: &str) -> Option<&LockAround> {
         let mut locks = self.locks.iter().rev();
         locks.find(|lock| lock.store == store && lock.name == name)
     }
 
-    /// The holder that could only free the lock after this run ended: one around it. Of permits one
-    /// more might come free; but runs that each hold one and want another would all wait for ever.
+    /// The holder that can release the lock only after this run ends: an outer run. Another permit
+    /// might become free, but runs that each hold one and want another would deadlock.
     pub(super) fn deadlock<'a>(&self, holders: &'a [Holder], wanted: Mode) -> Option<&'a Holder> {
         holders.iter().find(|holder| {
             let together = holder.mode == Mode::Shared && wanted == Mode::Shared;
@@ -75,7 +75,7 @@ impl Nesting {
         })
     }
 
-    /// Whether a run around this one is among those who share the lock.
+    /// Whether an outer run is one of the shared holders.
     pub(super) fn shares(&self, holders: &[Holder]) -> bool {
         let mut shared = holders.iter().filter(|holder| holder.mode == Mode::Shared);
         shared.any(|holder| self.is_around(holder))
@@ -113,7 +113,7 @@ impl LockAround {
         self.fence
     }
 
-    /// Whether `holder` is the very attempt that took the lock, and nobody broke it.
+    /// Whether `holder` is the attempt that acquired the lock, and the lock was not broken.
     pub(super) fn is_held_by(&self, holder: &Holder) -> bool {
         let owner = holder.owner.filter(|_| !holder.broken);
         owner.is_some_and(|owner| owner.to_string() == self.owner)
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A run in a command that is guarded by process 7 and has these locks around it.
+    /// A run inside a command of guardian 7 under these locks.
     fn inside(locks: &[LockAround]) -> Nesting {
         let around = Nesting::default().with(locks.to_vec());
         Nesting::parse(&Nesting::variable(Pid::from_raw(7), &around)).unwrap()

@@ -4,12 +4,12 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::run::protocol::Order;
 
-/// The guardian's end of the pipe on which the wrapper gives its orders.
+/// The guardian's end of the pipe with the orders of the wrapper.
 #[derive(Debug)]
 pub(super) struct Orders {
     /// `None` once the wrapper is gone.
     pipe: Option<File>,
-    /// The beginning of an order whose end was not read yet.
+    /// The start of an order that was not read completely yet.
     unread: Vec<u8>,
 }
 
@@ -21,7 +21,7 @@ impl Orders {
         }
     }
 
-    /// Whether the wrapper lives, as far as was read.
+    /// Whether the wrapper was alive at the last read.
     pub(super) fn are_open(&self) -> bool {
         self.pipe.is_some()
     }
@@ -31,8 +31,9 @@ impl Orders {
         self.pipe.as_ref().map(File::as_fd)
     }
 
-    /// Takes the orders that are there; blocks if there is none. The wrapper's end counts as
-    /// [`Order::Lost`], and so does nonsense: who talks it cannot be trusted to keep the lock.
+    /// Takes the available orders; blocks if there is none. The end of the wrapper counts as
+    /// [`Order::Lost`]. So does an invalid order, because a wrapper that sends it may not keep the
+    /// lock.
     pub(super) fn take(&mut self) -> io::Result<Vec<Order>> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(Vec::new());

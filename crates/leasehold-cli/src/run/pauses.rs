@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-/// The pauses before a leader that was lost campaigns again: longer each time, so that a store that is broken
-/// is not asked all the time. Pure.
+/// The pauses before a lost leader campaigns again: longer each time, so that a broken store gets few
+/// requests. Pure.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    /// How many losses followed soon after each other.
+    /// The number of losses in quick succession.
     losses: u32,
 }
 
@@ -28,7 +28,7 @@ fn millis(span: Duration) -> u64 {
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
-/// Who led for so long begins with the shortest pause again.
+/// After a leadership of this length, the pauses begin with the shortest again.
 const LONG: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

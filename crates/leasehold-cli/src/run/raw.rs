@@ -25,7 +25,7 @@ pub(super) fn bind_to_this_process(command: &mut Command, tty: Option<OwnedFd>) 
     let in_child = move || {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         if getppid() != guardian {
-            // The guardian died before the line above: nobody would ever end the command.
+            // The guardian died before the line above, so no process would end the command.
             return Err(io::Error::from(nix::Error::ESRCH));
         }
         if let Some(tty) = &tty {

@@ -8,10 +8,10 @@ use tokio::io::unix::AsyncFd;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The signals the wrapper reads instead of being interrupted by them: those it passes on to CMD.
+/// The signals that the wrapper reads and passes on to CMD.
 ///
-/// They are blocked in every thread, for they are blocked before the first one is started. What
-/// was ignored when the program started (as by nohup) stays ignored.
+/// They are blocked before the first thread starts, and so in all threads. A signal that was ignored at
+/// the start of the program (for example by nohup) stays ignored.
 #[derive(Debug)]
 pub(crate) struct Signals(AsyncFd<SignalFd>);
 
@@ -19,7 +19,7 @@ pub(crate) struct Signals(AsyncFd<SignalFd>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) number: i32,
-    /// Who sent it; `None` if it was the kernel, as for the keys of a terminal.
+    /// The sender; `None` if it was the kernel, as for the keys of a terminal.
     pub(crate) sender: Option<i32>,
 }
 

@@ -25,7 +25,7 @@ use crate::store_url::OpenStore;
 use crate::wish::Wish;
 use crate::work::Work;
 
-/// Everything that is needed before a lock is asked for.
+/// Everything that is needed before acquiring a lock.
 pub(crate) struct Stage<'a> {
     pub(crate) wish: &'a Wish,
     pub(crate) output: &'a Output,
@@ -35,7 +35,8 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Opens the store, and blocks the signals that are to be read. Call it before any thread is started.
+    /// Opens the store, and blocks the signals that the program reads. Call it before starting a
+    /// thread.
     pub(crate) fn set(
         wish: &'a Wish,
         store: &StoreArgs,
@@ -57,7 +58,7 @@ impl<'a> Stage<'a> {
         Ok((stage, blocked))
     }
 
-    /// Asks for the locks.
+    /// Requests the locks.
     pub(crate) fn request(&self) -> Request<'_> {
         Request {
             client: &self.client,
@@ -68,8 +69,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Does the work under `hold`, and frees the locks. The command writes to `pipes`, or where this process
-    /// does.
+    /// Runs the command under `hold`, and releases the locks. The command writes to `pipes`, or to the
+    /// streams of this process.
     pub(super) async fn perform(
         &self,
         work: &Work,
@@ -77,7 +78,7 @@ impl<'a> Stage<'a> {
         signals: &Signals,
         pipes: Option<Pipes>,
     ) -> Result<End, Failure> {
-        // Should the guardian be killed, the processes below it come to this one.
+        // If the guardian is killed, this process adopts the processes below it.
         prctl::set_child_subreaper(true).map_err(|errno| Failure::of_start(&errno))?;
         let job = Job {
             wish: self.wish,
@@ -106,7 +107,7 @@ impl<'a> Stage<'a> {
         Ok(end)
     }
 
-    /// Says who broke the lease with this fence, where the store answers soon.
+    /// Prints who broke the lease with this fence, if the store answers soon.
     async fn say_who_broke(&self, lock: &str, fence: Option<&Value>) {
         let limit = SystemClock.now() + WHO_LIMIT;
         let found = within(&SystemClock, limit, self.client.last_break(lock)).await;
@@ -117,7 +118,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Waits for releases under way, and says how the program ends.
+    /// Waits for releases in progress, and returns the exit code.
     pub(crate) fn leave(self, end: End) -> ExitCode {
         drop(self.client);
         match end {
@@ -132,5 +133,5 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// How long the question who broke a lock may delay the end.
+/// How long reading the record of a break may delay the end.
 const WHO_LIMIT: Duration = Duration::from_secs(2);

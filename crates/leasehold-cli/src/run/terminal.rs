@@ -6,12 +6,12 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use crate::run::descendants::{self, Process};
 
-/// The terminal that the program was started from, and who has it.
+/// The controlling terminal, and which process group has it.
 ///
-/// CMD runs in a group of its own, and only the foreground group may read a terminal. So with a
-/// terminal on stdin CMD's group is made the foreground group from the beginning; if the program
-/// shares its own group with others (`leasehold run x -- make | less`), only once CMD was stopped
-/// because it wanted the terminal.
+/// CMD runs in its own group, and only the foreground group may read a terminal. So with a terminal on
+/// stdin, the group of CMD becomes the foreground group at the start. If the program shares its group
+/// with others (`leasehold run x -- make | less`), that happens only when CMD was stopped because it
+/// wanted the terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     tty: File,
@@ -28,12 +28,12 @@ impl Terminal {
         })
     }
 
-    /// Whether CMD is to have the terminal from the beginning.
+    /// Whether CMD gets the terminal at the start.
     pub(super) fn is_for_the_command(&self) -> bool {
         io::stdin().is_terminal() && self.is_ours() && !self.has_siblings()
     }
 
-    /// Makes `group` the foreground group if the program's own one is.
+    /// Makes `group` the foreground group if the group of the program is.
     pub(super) fn give_to(&self, group: Pid) -> bool {
         self.is_ours() && tcsetpgrp(&self.tty, group).is_ok()
     }
@@ -43,18 +43,18 @@ impl Terminal {
         tcgetpgrp(&self.tty) == Ok(group)
     }
 
-    /// Makes the program's own group the foreground group again, if `group` still is; says whether
-    /// it was.
+    /// Makes the group of the program the foreground group again if `group` still is, and returns
+    /// whether it was.
     pub(super) fn take_back_from(&self, group: Pid) -> bool {
         let was_with = self.is_with(group);
         if was_with {
-            // A terminal that was hung up belongs to nobody.
+            // A terminal that was hung up has no foreground group.
             let _ = tcsetpgrp(&self.tty, self.own_group);
         }
         was_with
     }
 
-    /// The terminal itself, to be handed to the foreground by somebody else.
+    /// The terminal itself, for the process that sets the foreground group.
     pub(super) fn into_fd(self) -> OwnedFd {
         self.tty.into()
     }

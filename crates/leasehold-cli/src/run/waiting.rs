@@ -19,17 +19,17 @@ use crate::shortage::Shortage;
 use crate::waiter_text;
 use crate::wish::Wish;
 
-/// The wish for locks, and everything that is said while it is not granted.
+/// The request for locks, and the messages while it waits.
 pub(crate) struct Request<'a> {
     pub(crate) client: &'a Client,
     pub(crate) wish: &'a Wish,
     pub(crate) nesting: &'a Nesting,
     pub(crate) output: &'a Output,
-    /// Whether the command could be run under a lock that is held around it: with --nested.
+    /// Whether --nested can run the command under a lock of an outer run.
     pub(crate) lends: bool,
 }
 
-/// Why a wait goes on, as far as it is worth saying again when it changes.
+/// Why a wait continues. A change of it is worth a new message.
 #[derive(PartialEq, Eq)]
 enum Why {
     HeldBy {
@@ -58,7 +58,7 @@ impl Why {
 /// How a wait ended, unless it failed.
 pub(crate) enum Wait {
     Held(GuardSet),
-    /// This signal asked the program to end. Nothing is held, nothing queued.
+    /// This signal asked the program to end. No lock is held or queued for.
     Signalled(i32),
 }
 
@@ -82,7 +82,7 @@ impl Request<'_> {
         outcome
     }
 
-    /// Stands under the lock that a run around this one holds.
+    /// Uses the lock that an outer run holds.
     pub(super) async fn enter(&self, lock: LockAround) -> Result<Hold, Failure> {
         let (client, wanted) = (self.client.clone(), self.wish.mode());
         let around = Around::enter(client, lock, wanted, self.wish.ttl / 3).await?;
@@ -118,18 +118,18 @@ impl Request<'_> {
         }
     }
 
-    /// The locks, which wait for nothing that lasts as long as this run. One that is held around the
-    /// run is freed only after it: waiting would never end. One that is shared around it goes to
-    /// those who wait only then: this run goes ahead of them.
+    /// The locks. Refuses a lock of an outer run, which is released only after this run: the wait would
+    /// never end. If an outer run shares a lock, this run acquires it ahead of the queue, because the
+    /// waiters in the queue get it only after the outer run.
     async fn locks_beside_those_around(&self) -> Result<LockSet, Failure> {
         let mut is_shared = false;
         if self.nesting.is_nested() {
             for name in self.wish.names() {
-                // A store that does not answer is reported by the attempt that follows.
+                // The next attempt reports a store that does not answer.
                 let holders = self.client.holders(name).await.unwrap_or_default();
                 if let Some(holder) = self.nesting.deadlock(&holders, self.wish.mode()) {
                     return Err(Failure::usage(format!(
-                        "lock {name:?} is held around this command, by {}: waiting for it {}{}",
+                        "lock {name:?} is held by an outer run, {}; waiting for it {}{}",
                         holder_text::phrase(holder),
                         without_end(holder.mode, self.wish.mode()),
                         self.way_out(holder.mode),
@@ -141,18 +141,18 @@ impl Request<'_> {
         Ok(self.wish.locks(self.client).barging(is_shared))
     }
 
-    /// The option that would let the command run under a lock held around it, where one would.
+    /// The option that would run the command under the lock of the outer run, if it would.
     fn way_out(&self, held: Mode) -> &'static str {
         match around::refusal(held, self.wish.mode()) {
             None if self.wish.also.is_empty() && self.lends => {
-                " (--nested runs the command under its lease)"
+                " (--nested runs the command under that lease)"
             }
             _ => "",
         }
     }
 
-    /// The lock that is waited for, and who holds it: the first one that this run does not hold
-    /// itself. `None` if it holds all.
+    /// The lock that this run waits for, and its holders: the first lock that it does not hold itself.
+    /// `None` if it holds all.
     async fn missing(&self) -> Option<(&str, Vec<Holder>)> {
         for name in self.wish.names() {
             let holders = self.client.holders(name).await.unwrap_or_default();
@@ -167,16 +167,16 @@ impl Request<'_> {
         None
     }
 
-    /// Says who holds the lock and how many are served before this run, or why nobody can hold it: on
-    /// a terminal again and again, elsewhere once, for programs whenever it changes. Never ends.
+    /// Prints who holds the lock and the place in the queue, or why no client can hold it: on a
+    /// terminal repeatedly, otherwise once, for programs on each change. Never returns.
     async fn report_progress(&self) {
         let began = SystemClock.now();
         let terminal = self.output.has_terminal();
         let mut said: Option<Why> = None;
         SystemClock.sleep_until(began + FIRST_REPORT).await;
         loop {
-            // Granted while the question was under way: the answer to the wish comes next. Or what is
-            // seen is an earlier lease of this run, which was lost and has not ended yet.
+            // The lock was granted meanwhile, and the request completes next. Or this is an earlier
+            // lease of this run, which was lost and has not expired yet.
             let Some((name, holders)) = self.missing().await else {
                 SystemClock
                     .sleep_until(SystemClock.now() + NEXT_REPORT)
@@ -228,20 +228,20 @@ impl Request<'_> {
                 let names = self.wish.names();
                 let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
                 let names = names.join(" or ");
-                format!("lock {names} was held by somebody else a moment ago")
+                format!("lock {names} was held by another client a moment ago")
             }
         };
         let waited = match self.wish.wait {
             Some(wait) if !self.wish.no_wait => {
-                format!(" after waiting {}", humantime::format_duration(wait))
+                format!("gave up after {}: ", humantime::format_duration(wait))
             }
             _ => String::new(),
         };
         let code = ExitCode::of(self.wish.busy_code);
-        Failure::new(code, format!("{held}{waited}"))
+        Failure::new(code, format!("{waited}{held}"))
     }
 
-    /// Why the lock could not be asked for, and what can be done about it.
+    /// Why the request failed, and what to do about it.
     async fn failed(&self, error: Error) -> Failure {
         let code = ExitCode::of_error(&error);
         let shortage = match error.kind() {
@@ -262,7 +262,7 @@ impl Request<'_> {
         Shortage::of(&health.unwrap_or_default())
     }
 
-    /// The first of the locks that others hold so that it cannot be had, as far as can be seen.
+    /// The first lock that other clients seem to hold in a way that excludes this run.
     async fn held_by_others(&self) -> Option<(&str, Vec<Holder>)> {
         let mut held = Vec::new();
         for name in self.wish.names() {
@@ -272,7 +272,7 @@ impl Request<'_> {
             }
         }
         let wanted = self.wish.mode();
-        // One that could be shared may still be refused, to let somebody in who waits for it.
+        // A lock that could be shared may be refused too, in favour of an exclusive waiter.
         let in_the_way = held.iter().position(|(_, holders)| {
             let together = |holder: &Holder| (holder.mode, wanted) == (Mode::Shared, Mode::Shared);
             !holders.iter().all(together)
@@ -289,7 +289,7 @@ impl Request<'_> {
     }
 }
 
-/// What waiting for a lock that is held around would be.
+/// How a wait for a lock of an outer run would end.
 fn without_end(held: Mode, wanted: Mode) -> &'static str {
     match (held, wanted) {
         (Mode::Permit(_), Mode::Permit(_)) => "might never end",
@@ -297,13 +297,13 @@ fn without_end(held: Mode, wanted: Mode) -> &'static str {
     }
 }
 
-/// Short waits pass unnoticed.
+/// Shorter waits are not reported.
 const FIRST_REPORT: Duration = Duration::from_millis(300);
 const NEXT_REPORT: Duration = Duration::from_secs(1);
-/// Whoever waits reads the names of all who do: the longer the queue, the more seldom.
+/// Each report reads all waiters, so a longer queue gets fewer reports.
 const PER_WAITER: Duration = Duration::from_millis(100);
-/// How long the question who holds a busy lock may delay the answer that it is busy.
+/// How long reading the holders of a busy lock may delay the error.
 const LAST_LOOK: Duration = Duration::from_millis(500);
-/// How long the question why too few members count may delay the answer that there is no quorum:
-/// one that is frozen takes a second to be given up.
+/// How long reading the health of the servers may delay the error about a missing quorum. A frozen
+/// server takes a second.
 const LAST_HEALTH: Duration = Duration::from_millis(1_500);

@@ -26,29 +26,29 @@ use crate::run::signals::{Arrived, Signals};
 use crate::wish::Wish;
 use crate::work::Work;
 
-/// What is to be run under the lock, and how.
+/// The command to run under the lock, and how.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) wish: &'a Wish,
     pub(super) work: &'a Work,
-    /// Until when the locks are kept, however soon the command ends.
+    /// Until when the locks are kept, even if the command ends earlier.
     pub(super) keep_until: Option<BootInstant>,
-    /// The times of leases that outlive this process; `None` where locks end with it.
+    /// The terms of leases that outlive this process; `None` if locks end with it.
     pub(super) leases: Option<LeaseTerms>,
-    /// The ids of the members, for the command.
+    /// The ids of the servers, for the command.
     pub(super) members: String,
-    /// The descriptors that hold the locks, where the kernel does.
+    /// The descriptors that hold the locks, for lock files.
     pub(super) descriptors: Vec<OwnedFd>,
-    /// The locks that are held around the command, those of this run included.
+    /// The locks that are held around the command, including those of this run.
     pub(super) around: String,
-    /// The guardian of the group this process is in, if the run is nested.
+    /// The guardian of the process group, if the run is nested.
     pub(super) outer: Option<Pid>,
-    /// Where the command writes to; `None`: where this process does.
+    /// The pipes for the output of the command; `None` for the streams of this process.
     pub(super) output: Option<Pipes>,
 }
 
-/// The process that holds the locks while the guardian's child runs: it passes on deadlines, signals
-/// and the terminal, and frees the locks at the end.
+/// The process that holds the locks while the command runs. It passes on deadlines, signals and the
+/// terminal, and releases the locks at the end.
 pub(super) struct Wrapper<'a> {
     hold: Hold,
     guardian: GuardianProcess,
@@ -58,22 +58,23 @@ pub(super) struct Wrapper<'a> {
     work: &'a Work,
     keep_until: Option<BootInstant>,
     leases: Option<LeaseTerms>,
-    /// A signal that asks to end was passed on.
+    /// A signal that asks for the end was passed on.
     hurried: bool,
     family: Family,
     job_control: JobControl,
     outer: Option<Pid>,
     command: Option<Pid>,
-    /// The last deadline the guardian was told.
+    /// The last deadline that was sent to the guardian.
     deadline: Option<BootInstant>,
     lost: bool,
-    /// The program was told to end: not by SIGHUP, which daemons take as a wish to read their settings again.
+    /// A signal asked the program to end. SIGHUP does not count, because daemons reload their settings
+    /// on it.
     told_to_end: bool,
-    /// The lock that was lost since an operator broke it.
+    /// The lock that was lost because an operator broke it.
     broken: Option<String>,
 }
 
-/// How the guardian's work ended.
+/// How the guardian ended.
 enum Outcome {
     Ended(ExitStatus),
     NotStarted(Errno),
@@ -97,7 +98,7 @@ impl Outcome {
             }
             Self::GuardianGone => Err(Failure::new(
                 ExitCode::FAILURE,
-                "the guardian was killed: the command was killed too",
+                "the guardian process was killed, so the command was killed too",
             )),
         }
     }
@@ -108,7 +109,7 @@ fn is_interrupt(status: ExitStatus) -> bool {
 }
 
 impl<'a> Wrapper<'a> {
-    /// Starts the guardian and with it the command. On failure the locks are freed.
+    /// Starts the guardian, which starts the command. Releases the locks on failure.
     pub(super) fn start(
         hold: Hold,
         job: Job<'a>,
@@ -161,7 +162,7 @@ impl<'a> Wrapper<'a> {
         })
     }
 
-    /// Stays until the command has ended, and frees the locks.
+    /// Waits until the command has ended, and releases the locks.
     pub(super) async fn supervise(mut self) -> Result<End, Failure> {
         let outcome = self.watch().await?;
         let had_terminal = self
@@ -174,7 +175,7 @@ impl<'a> Wrapper<'a> {
         let is_unclean = self.lost || is_guardian_gone;
         let stays_shut = is_unclean && self.wish.lock_delay.is_some();
         if stays_shut {
-            // Also where renewals have recovered meanwhile: what the command sent may be on its way.
+            // Even if renewals have recovered meanwhile, late writes of the command may still arrive.
             self.hold.give_up();
         }
         let min_hold = self.min_hold(outcome.as_ref(), had_terminal);
@@ -200,7 +201,7 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    /// How the locks outlive the command, where they are to: it ran, and they were not lost.
+    /// How the locks outlive the command with --min-hold, if it ran and they were not lost.
     fn min_hold(&self, outcome: Option<&Outcome>, had_terminal: bool) -> Option<MinHold<'a>> {
         let Some(Outcome::Ended(status)) = outcome else {
             return None;
@@ -216,7 +217,7 @@ impl<'a> Wrapper<'a> {
         })
     }
 
-    /// `None` if the lock was as good as lost before the command was started.
+    /// `None` if the deadline was too near to start the command.
     async fn watch(&mut self) -> Result<Option<Outcome>, Failure> {
         loop {
             tokio::select! {
@@ -256,8 +257,8 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    /// Passes a signal on to the command. In a nested run the terminal's signals and those of the
-    /// outer guardian went to the whole group, the command included: twice would be once too often.
+    /// Passes a signal on to the command. In a nested run, the signals of the terminal and of the outer
+    /// guardian already went to the whole group, including the command.
     fn pass_on(&mut self, signal: Arrived) {
         self.told_to_end |= signal.ends() && signal.number != Signal::SIGHUP as i32;
         self.hurried |= signal.ends();
@@ -271,7 +272,7 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    /// The command was stopped: stops too, and goes on with it unless the lock was lost meanwhile.
+    /// Stops after the command was stopped, and continues with it unless the lock was lost meanwhile.
     fn stop(&mut self, signal: i32) -> Result<(), Failure> {
         let Some(group) = self.command else {
             return Ok(());
@@ -283,11 +284,11 @@ impl<'a> Wrapper<'a> {
             self.job_control.go_on_with(group);
             self.guardian.tell(Order::Signal(Signal::SIGCONT as i32));
         }
-        // Else the loss, which is announced next, ends the command.
+        // Otherwise the loss, which is reported next, ends the command.
         Ok(())
     }
 
-    /// Why the guardian began to end the command though nobody told it that a lock was lost.
+    /// Why the guardian began to end the command although the wrapper reported no loss.
     fn loss_that_is_near(&self) -> Loss {
         let reason = if self.wish.max_hold.is_some() && !self.hold.is_in_doubt() {
             HELD_TOO_LONG
@@ -309,7 +310,7 @@ impl<'a> Wrapper<'a> {
         self.lost = true;
     }
 
-    /// Kills what the guardian left behind when it was killed.
+    /// Kills the processes that a killed guardian left behind.
     async fn end_the_orphans(&self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::of("cannot end the command", &error);
         loop {
@@ -332,6 +333,6 @@ fn note_loss(output: &Output, loss: &Loss) {
     });
 }
 
-const NO_RENEWAL: &str = "no renewal was confirmed, and its deadline is near";
-const HELD_TOO_LONG: &str = "the longest time it may be held is nearly over";
+const NO_RENEWAL: &str = "could not renew it in time; ending the command";
+const HELD_TOO_LONG: &str = "--max-hold reached; ending the command";
 const KILL_AGAIN: Duration = Duration::from_millis(20);

@@ -71,8 +71,7 @@ fn queue() {
     last.types(RUN);
     waits_as(&mut last, "2nd");
     stage.until_told(&["status", "report"], (", fence ", 1));
-    // Of somebody who came less than a second ago it is not said.
-    stage.until_told(&["waiters", "deploy"], ("waiting for about ", 2));
+    stage.until_told(&["waiters", "deploy"], ("exclusive  ", 2));
 
     let mut onlooker = stage.shell("onlooker", SIZE);
     for command in [
@@ -131,13 +130,13 @@ fn doctor() {
     let mut part = Part::default();
     let picture = Picture {
         title: "What is wrong with five servers",
-        description: "leasehold doctor looks at a set of five servers, of which three count, and three are needed. \
-                      Of redis-1 sixteen checks are shown: all are green, but it is not to be restarted now \
-                      (yellow), as two others do not count. redis-2 is red: no connection; start the server. \
-                      redis-4 is red: when its memory is full it throws locks away; \
+        description: "leasehold doctor checks a quorum of five servers: three have a vote, three are needed. \
+                      Of redis-1 sixteen checks are shown: all are green, except that it should not be restarted \
+                      now (yellow), because two others have no vote. redis-2 is red: no connection; start the \
+                      server. redis-4 is red: when its memory is full, it deletes locks; \
                       CONFIG SET maxmemory-policy noeviction. The exit code is 78.",
         panes: vec![Pane {
-            caption: "a set of five servers, two of them ill",
+            caption: "a quorum of five servers, two of them with problems",
             screen: screen.abridged(|_, line| part.shows(line)),
         }],
     };

@@ -160,10 +160,7 @@ fn one_that_is_held_around_is_named() {
     let ended = sandbox.run(&args);
     ended.fails(
         0,
-        &[
-            r#"lock "outer" is held around this command"#,
-            "would never end",
-        ],
+        &[r#"lock "outer" is held by an outer run"#, "would never end"],
     );
     assert_eq!(ended.stdout, "code-64\n");
     assert!(!sandbox.path("ran").exists());
@@ -203,6 +200,6 @@ fn the_longest_hold_is_that_of_all() {
     ];
     sandbox
         .run(&args)
-        .fails(76, &["lost lock \"a\": the longest time"]);
+        .fails(76, &["lost lock \"a\": --max-hold reached"]);
     assert!(sandbox.is_free("a") && sandbox.is_free("b"));
 }

@@ -71,7 +71,7 @@ fn one_leads_and_when_its_command_ends_the_next_one_does() {
     sandbox.open_gate("b");
     assert_eq!(second.wait().code(), 3);
     let nobody = sandbox.run(&["elect", "--observe", "--once", "x"]);
-    assert_eq!((nobody.code(), &*nobody.stdout), (75, "x: nobody leads\n"));
+    assert_eq!((nobody.code(), &*nobody.stdout), (75, "x: no leader\n"));
     assert!(sandbox.is_free("x"));
 }
 
@@ -262,7 +262,7 @@ fn within_a_run_that_holds_the_lock_nobody_can_be_elected() {
     let sandbox = Sandbox::new();
     let script = "\"$LEASEHOLD\" elect x -- touch ran; echo code-$?";
     let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
-    ended.fails(0, &["is held around this command", "would never end"]);
+    ended.fails(0, &["is held by an outer run", "would never end"]);
     assert_eq!(ended.stdout, "code-64\n");
     assert!(!ended.stderr.contains("--nested"), "it has no such option");
     assert!(!sandbox.path("ran").exists());

@@ -178,7 +178,7 @@ fn the_longest_hold_ends_a_stubborn_command_in_time_with_76() {
     let (run, processes) = stubborn(&sandbox, &["--max-hold", "3s"]);
     let ended = run.wait();
     let held = SystemClock.now().since(began);
-    ended.fails(76, &[r#"lost lock "x": the longest time it may be held"#]);
+    ended.fails(76, &[r#"lost lock "x": --max-hold reached"#]);
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert_eq!(processes.map(state), [None; 3]);
     assert!(held.as_millis() >= 2_400, "not before grace: {held:?}");

@@ -168,7 +168,7 @@ fn a_lock_that_is_held_around_is_not_waited_for() {
     sandbox.gate("stdin");
     let script = r#""$LEASEHOLD" hold x <> stdin; echo $? > code"#;
     let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
-    ended.fails(0, &["is held around this command", "would never end"]);
+    ended.fails(0, &["is held by an outer run", "would never end"]);
     assert_eq!(sandbox.line_in("code"), "64");
 }
 

@@ -48,7 +48,12 @@ fn a_loss_and_a_mistake_are_objects_too() {
     assert_eq!(lost.code(), 76);
     let lost = events(&lost);
     assert_eq!(lost[1]["event"], "lost");
-    assert!(lost[1]["reason"].as_str().unwrap().contains("longest"));
+    assert!(
+        lost[1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("--max-hold reached")
+    );
     let wrong = sandbox.run(&["run", "--json", "--store", "x:y", "x", "true"]);
     assert_eq!(events(&wrong)[0]["exit_code"], 64);
     let wrong = sandbox.run(&["run", "--json", "--ttl", "5", "x", "true"]);

@@ -33,7 +33,7 @@ fn the_name_is_found_around_other_runs_too_and_in_them_again() {
     let ended = within(&sandbox, &["a", "--also", "b"], inner);
     assert_eq!(ended.stdout, "in\ncode-0\n", "{ended:?}");
     let again = r#"--nested x -- "$LEASEHOLD" run x -- true"#;
-    within(&sandbox, &["x"], again).fails(0, &["held around this command"]);
+    within(&sandbox, &["x"], again).fails(0, &["held by an outer run"]);
 }
 
 #[test]
@@ -73,13 +73,17 @@ fn nobody_lends_more_than_it_has() {
     let sandbox = Sandbox::new();
     let refused = |outer: &[&str], inner: &str, rule: &str| {
         let ended = within(&sandbox, outer, &format!("--nested {inner} -- touch ran"));
-        ended.fails(0, &["is held around this command, by leasehold", rule]);
+        ended.fails(0, &["is held by an outer run, leasehold", rule]);
         assert_eq!(ended.stdout, "code-64\n");
         assert!(!sandbox.path("ran").exists());
     };
-    refused(&["-s", "x"], "x", "nobody has it alone (-s)");
-    refused(&["x"], "--permits 2 x", "--nested gives no permit");
-    refused(&["-s", "x"], "--permits 2 x", "--nested gives no permit");
+    refused(&["-s", "x"], "x", "use -s here");
+    refused(&["x"], "--permits 2 x", "--nested cannot take a permit");
+    refused(
+        &["-s", "x"],
+        "--permits 2 x",
+        "--nested cannot take a permit",
+    );
     refused(&["--permits", "2", "x"], "x", "not the whole lock");
     for (outer, inner) in [(&["x"][..], "-s"), (&["-s", "x"], "-s"), (&["x"], "")] {
         let ended = within(&sandbox, outer, &format!("--nested {inner} x -- echo in"));
@@ -92,7 +96,7 @@ fn nested_is_advised_only_where_it_would_be_accepted() {
     let sandbox = Sandbox::new();
     let advised = |outer: &[&str], inner: &str| {
         let ended = within(&sandbox, outer, &format!("-n {inner} -- touch ran"));
-        ended.fails(0, &["is held around this command"]);
+        ended.fails(0, &["is held by an outer run"]);
         assert_eq!(ended.stdout, "code-64\n");
         ended.stderr.contains("--nested")
     };

@@ -44,7 +44,7 @@ fn the_same_lock_again_is_refused_and_names_its_holder() {
     ended.fails(
         0,
         &[&format!(
-            "lock \"outer\" is held around this command, by leasehold (pid {pid} on "
+            "lock \"outer\" is held by an outer run, leasehold (pid {pid} on "
         )],
     );
     assert_eq!(ended.stdout, "code-64\n");
@@ -55,7 +55,7 @@ fn shared_within_shared_is_no_deadlock() {
     let sandbox = Sandbox::new();
     let script = r#""$LEASEHOLD" run -s x -- true && ! "$LEASEHOLD" run x -- true"#;
     let ended = sandbox.run(&["run", "-s", "x", "--", "sh", "-c", script]);
-    ended.fails(0, &["held around this command"]);
+    ended.fails(0, &["held by an outer run"]);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn who_comes_meanwhile_waits_for_the_result_or_is_told() {
     let told = sandbox.run(&[&["once", "-n"], &command[..]].concat());
     told.fails(75, &["pay/17", "is held by leasehold (pid "]);
     let told = sandbox.run(&[&["once", "-w", "200ms", "-E", "9"], &command[..]].concat());
-    told.fails(9, &["after waiting 200ms"]);
+    told.fails(9, &["gave up after 200ms"]);
     let waiting = sandbox.start(&[&["once"], &command[..]].concat());
     waiting.says("waiting");
     sandbox.open_gate("gate");

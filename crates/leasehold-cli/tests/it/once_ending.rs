@@ -93,9 +93,9 @@ fn a_request_under_a_lock_of_its_own_name_is_refused_and_nothing_is_run() {
         "touched",
     ];
     let nested = sandbox.run(&[&["run", "x", "--"], &inner[..]].concat());
-    nested.fails(64, &["lock \"x\" is held around this command"]);
+    nested.fails(64, &["lock \"x\" is held by an outer run"]);
     assert!(!nested.stderr.contains("--nested"), "{nested:?}");
     let nested = sandbox.run(&[&["once", "--payload", "p", "x", "--"], &inner[..]].concat());
-    nested.fails(64, &["lock \"x\" is held around this command"]);
+    nested.fails(64, &["lock \"x\" is held by an outer run"]);
     assert!(!sandbox.path("touched").exists());
 }

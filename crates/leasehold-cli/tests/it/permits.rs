@@ -139,7 +139,7 @@ fn a_permit_within_a_permit_is_refused() {
     let script = r#""$LEASEHOLD" run --permits 2 workers -- touch ran; echo code-$?"#;
     let args = ["run", "--permits", "2", "workers", "--", "sh", "-c", script];
     let ended = sandbox.run(&args);
-    ended.fails(0, &["is held around this command", "might never end"]);
+    ended.fails(0, &["is held by an outer run", "might never end"]);
     assert_eq!(ended.stdout, "code-64\n");
     assert!(!sandbox.path("ran").exists());
 }

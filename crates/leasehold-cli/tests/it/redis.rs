@@ -71,7 +71,7 @@ fn a_frozen_server_is_a_lost_lease_and_the_group_is_gone_before_its_deadline() {
     server.freeze();
     assert_gone_before(&sandbox, latest_deadline(), processes);
     let ended = run.wait();
-    ended.fails(76, &[r#"lost lock "x": no renewal was confirmed"#]);
+    ended.fails(76, &[r#"lost lock "x": could not renew it in time"#]);
     server.thaw();
 }
 

@@ -145,7 +145,7 @@ fn a_lock_that_is_broken_at_once_goes_to_the_next_who_waits() {
     assert_eq!(waiter.wait().code(), 0);
     holder.wait().fails(76, &["an operator broke the lock"]);
     let text = run(&sandbox, &urls, &["waiters", "x"]).stdout;
-    assert_eq!(text, "x: nobody waits\n");
+    assert_eq!(text, "x: no waiters\n");
 }
 
 #[test]

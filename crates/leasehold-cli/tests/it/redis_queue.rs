@@ -198,7 +198,7 @@ fn a_signal_takes_a_waiter_out_of_the_queue_before_it_ends() {
         assert_eq!(waiting(&sandbox, &urls), [0; 0]);
     }
     let busy = run(&sandbox, &urls, &["run", "-w", "1s", "x", "true"]);
-    busy.fails(75, &["after waiting 1s"]);
+    busy.fails(75, &["gave up after 1s"]);
     assert_eq!(
         waiting(&sandbox, &urls),
         [0; 0],

@@ -159,7 +159,10 @@ fn a_nested_run_stands_under_the_lease_as_it_is_now() {
         assert_eq!(lines, [lines[0], lines[0], "3", "64"], "{ended:?}");
         let args = ["run", "-s", "x", "--", "sh", "-c", script];
         let ended = ask(sandbox, servers, &args);
-        ended.fails(0, &["others may share it", "held around this command"]);
+        ended.fails(
+            0,
+            &["the outer run shares the lock", "held by an outer run"],
+        );
     });
 }
 
@@ -202,7 +205,7 @@ fn a_nested_run_under_a_lease_that_is_gone_is_76() {
         let_go(sandbox);
         let ended = outer.wait();
         assert_eq!(ended.stdout, "code-76\n", "{ended:?}");
-        ended.fails(76, &["the run around this one does not hold it any more"]);
+        ended.fails(76, &["the outer run no longer holds it"]);
         assert!(!sandbox.path("ran").exists());
     });
 }

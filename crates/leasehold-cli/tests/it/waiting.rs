@@ -63,7 +63,7 @@ fn a_wait_ends_when_it_was_said_to() {
     let began = SystemClock.now();
     let busy = sandbox.run(&["run", "-w", "2s", "deploy", "touch", "second"]);
     let waited = SystemClock.now().since(began);
-    busy.fails(75, &["held by leasehold", "after waiting 2s"]);
+    busy.fails(75, &["held by leasehold", "gave up after 2s"]);
     assert!(waited.as_secs() >= 2, "{waited:?}");
     assert!(!sandbox.path("second").exists());
 }
