@@ -45,7 +45,7 @@
 //! lags behind could take its place. A server that becomes durable while it runs is relied on from
 //! its next restart on ([`Presence::will_remember`](crate::Presence::will_remember)). A server that
 //! ceases to be durable keeps its vote, but may lose it with its next restart. Clients look at each
-//! member when they start, and once in `max_ttl` while they use it.
+//! member when they start, and once a minute while they use it.
 //!
 //! Only attempts *sent* after that time count. "No quorum" names each member with its reason and
 //! when it counts again; [`Lock::acquire`](crate::Lock::acquire) without a wait of its own goes on

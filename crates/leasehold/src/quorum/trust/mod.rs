@@ -65,11 +65,15 @@ pub(crate) struct Between {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Learned {
     /// The member must be asked anew: the answer came from other data than it told us of, what it told
-    /// us is older than the longest lease, or its card could not be read or written before.
+    /// us is old ([`LOOK_AGAIN`]), or its card could not be read or written before.
     pub(crate) must_look: bool,
     /// We stood still for so long.
     pub(crate) stood_still: Option<Duration>,
 }
+
+/// For how long a client relies on what a member said of itself: a change of its settings shows
+/// in no other answer.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Trust {
     pub(crate) fn new(ids: Vec<MemberId>, set: MemberSet, enforced: bool) -> Self {
@@ -166,8 +170,7 @@ impl Trust {
     /// Takes in what a member showed beside an answer.
     pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Between) -> Learned {
         let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
-        // Durability and replicas change without a trace in any other answer.
-        let is_due = self.enforced && !self.heard_since(member, at.received - self.set.max_ttl);
+        let is_due = self.enforced && !self.heard_since(member, at.received - LOOK_AGAIN);
         let must_look = is_other_data || is_due || self.missed[member];
         if !self.enforced {
             self.incarnations[member] = Some(sample.incarnation.clone());

@@ -121,7 +121,7 @@ fn rolled_back_member_is_refused_though_one_client_confirmed_it() {
 }
 
 #[test]
-fn member_is_looked_at_anew_after_the_longest_lease() {
+fn member_is_looked_at_anew_each_minute() {
     let mut world = World::new(3);
     world.meet_all();
     let looks = |world: &mut World| {
