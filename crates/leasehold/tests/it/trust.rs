@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Claim, ErrorKind, GuardState, Key, LostReason, MemoryStore, Store};
+use leasehold::{
+    Attempt, Claim, ErrorKind, GuardState, Key, LostReason, Member, MemoryStore, Store,
+};
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
 use crate::scene::{Scene, TTL, WAIT, client, quorum_of, take};
@@ -81,6 +83,58 @@ async fn two_holders_cannot_be_made_by_restarting_a_member() {
         );
         scene.pass(2 * SECOND).await;
     }
+}
+
+/// Three members that have been durable since their last restart, and have a vote.
+async fn durable_quorum() -> Scene {
+    let scene = Scene::quorum(3);
+    for store in &scene.stores {
+        store.claim_durable(true);
+        store.restart(true);
+    }
+    scene.client.health().await.expect("an answer");
+    scene.pass(WAIT).await;
+    for member in 0..3 {
+        assert!(is_durable_by_card(&scene, member).await);
+    }
+    scene
+}
+
+async fn is_durable_by_card(scene: &Scene, member: usize) -> bool {
+    let presence = scene.stores[member].presence().await.expect("an answer");
+    presence.card.is_some_and(|card| card.durable)
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolled_back_durable_member_makes_no_second_holder() {
+    let scene = durable_quorum().await;
+    let before = scene.stores[1].snapshot();
+    scene.stores[1].claim_durable(false);
+    scene.other_client().health().await.unwrap();
+    scene.settle().await;
+    scene.members[2].set(Fault::Unreachable);
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.members[2].set(Fault::None);
+    scene.stores[1].claim_durable(true);
+    scene.stores[1].restart_from(&before);
+    let other = scene.other_client();
+    for _ in 0..40 {
+        let granted = other.lock("x").try_acquire().await.unwrap_or(None);
+        assert!(granted.is_none() || !guard.is_valid());
+        scene.pass(2 * SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn running_client_notices_durability_switched_off() {
+    let scene = durable_quorum().await;
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.stores[1].claim_durable(false);
+    scene.pass(WAIT + TTL).await;
+    assert!(!is_durable_by_card(&scene, 1).await);
+    assert!(guard.is_valid() && !guard.is_in_doubt());
+    let health = scene.client.health().await.unwrap();
+    assert!(health[1].distrust.is_none(), "it forgot nothing");
 }
 
 #[tokio::test(start_paused = true)]
