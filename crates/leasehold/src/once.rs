@@ -37,8 +37,10 @@ use crate::records::RecordWrite;
 ///   it and the next attempt's beginning are ordered by their fences.
 /// - Of a commit that was not answered nobody can tell whether it stands; its error has
 ///   [`Effect::Unknown`](crate::Effect::Unknown). Ask again: the next caller finds it, or runs anew.
-/// - Results outlive what the store's records outlive. A quorum must be of *durable* members, and counts no
-///   other ones; one Redis is used as it is, and forgets results with its data.
+/// - Results outlive what the store's records outlive. A quorum must be of *durable* members. A member that
+///   lost its data, joined or became durable has no vote until the retention has passed; while the others are no
+///   majority, the call fails ([`ErrorKind::NoQuorum`]). One Redis is used as it is, and forgets results with
+///   its data.
 ///
 /// The retention is counted by the store, from the commit on. Once it is over the request is a new one.
 /// The same name with another payload is an error meanwhile. Only the SHA-256 of a payload is kept.

@@ -8,6 +8,7 @@
 //! | the store does not answer | the guard is in doubt, renewals are repeated, and at the deadline it is lost; it never comes back |
 //! | a minority of a quorum is dead, frozen or cut off | a log line; a silent member costs no time until a probe gets through |
 //! | a majority is | an error naming each member and its reason, within the wait given |
+//! | a member gets a new disk | it has no vote on locks for the longest TTL and a second, and none on [requests](super::once) for their retention |
 //! | an answer is lost on the way | the attempt is freed: its connection is aborted, and the release repeated until it gets through, and once more before the TTL is over |
 //! | two clients split the votes | both free what they got; of those that wait, the older one is served next |
 //! | a waiter dies | it is passed over: at once where its connection ended, else after a second, with all its fellows of the same client |
