@@ -173,7 +173,8 @@ impl fmt::Debug for Mark {
 pub struct Card {
     /// The set that the member belongs to.
     pub set: MemberSet,
-    /// Counts the changes of the set, from 1; 0 while it is being formed, when nobody counts.
+    /// Counts the changes of the set, from 1; 0 while it is being formed, when nobody counts. Also 0
+    /// on the new card of a member that lost its own, until all members have one.
     pub generation: u64,
     /// When the set was last changed, by the member's clock.
     pub changed: WallTime,

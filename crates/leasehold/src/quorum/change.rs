@@ -87,7 +87,8 @@ impl Change<'_> {
         let joins = !self.old.ids.contains(id);
         let Some(card) = &presence.card else {
             let text = format!(
-                "{id} has lost its quorum record; let a client acquire a lock, then try again"
+                "{id} has lost its quorum record; a client writes a new one once the other members \
+                 answer, or `leasehold members readmit {id}` does; then try again"
             );
             return if joins { Ok(()) } else { refuse(text) };
         };
