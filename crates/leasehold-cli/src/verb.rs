@@ -161,11 +161,12 @@ pub(crate) enum Verb {
     /// the old holder still works. --now releases it at once. The store keeps who broke the lock, when and
     /// why for 7 days; `status` shows it.
     ///
-    /// --fence names the lease to break, so that a later holder is not hit by mistake. In a quorum, a
-    /// majority must carry out the break; it is safe to repeat it.
+    /// --fence names the lease to break, as `leasehold status` shows it, so that a later holder is not hit
+    /// by mistake. In a quorum, a majority must carry out the break; it is safe to repeat it.
     ///
     /// Shared locks and permits cannot be broken; their leases expire by themselves. A lock file cannot be
-    /// broken either: end the process that holds it (`leasehold status` shows which).
+    /// broken either: end the process that holds it (`leasehold status` shows which). A lock of another
+    /// library has no fence: release it with that library, or delete its key once its program is gone.
     Break(BreakArgs),
 
     /// Initialize a quorum of servers before its first use.

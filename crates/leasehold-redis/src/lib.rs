@@ -74,8 +74,8 @@
 //! `leasehold:broken:<owner>` is then under the lock's name, with the time that was left of the lease, and
 //! keeps out every other client, of other libraries too. Beside the lock, in the hash
 //! `leasehold:broken:{…}:<lock>`, it is kept for 7 days who broke it, when and why. That the owner's lease
-//! is broken stands in the record of the counter, below 0; there stands, too, the fence of a lock that
-//! one holds alone, from the first renewal on, so that others can be shown it.
+//! is broken stands in the record of the counter, below 0. The fence of an exclusive lease is there, too,
+//! unless it is the first one above the instant that the owner names: then readers derive it.
 //!
 //! # What a user of the server must be allowed
 //!

@@ -15,7 +15,7 @@ use crate::scripts::RIGHTS;
 use crate::wire::{COUNTER, Records};
 
 /// Whether readers can derive the fence of such an attempt: it is the first one above the instant that the
-/// owner names. Where a counter was ahead of this machine's clock lately, the script is the shorter way.
+/// owner names. The script needs fewer trips if a counter was ahead of this machine's clock lately.
 pub(crate) fn suits(claim: &Claim, link: &Link) -> bool {
     claim.owner.since() == claim.proposal && !link.is_behind()
 }

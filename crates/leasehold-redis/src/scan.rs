@@ -44,7 +44,7 @@ pub(crate) async fn list(
 ///
 /// A string that this library did not write may be a lock of another library or any other data. It is
 /// listed where a prefix narrows the names down, and otherwise where a client of this library has asked for
-/// the lock lately, which leaves a fence counter beside it. So a database full of other data is not listed.
+/// the lock lately, which leaves a fence counter. So a database full of other data is not listed.
 pub(crate) async fn survey(
     link: &Link,
     key_prefix: &str,

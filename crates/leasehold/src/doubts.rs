@@ -6,8 +6,8 @@ use crate::attempt::Renewal;
 use crate::error::Error;
 use crate::store::Store;
 
-/// The leases in doubt. However many there are, the log has one line when the first of them fails, and one
-/// when all are renewed again: hundreds of leases fail together where their store does.
+/// The leases in doubt. Hundreds of leases fail together if their store fails, so they share one line in the
+/// log when the first of them fails, and one when all are renewed again.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     leases: HashSet<u64>,

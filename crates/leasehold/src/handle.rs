@@ -134,7 +134,7 @@ impl Handle {
         Lease::resumed(times, self.deadline, self.hold_deadline)
     }
 
-    /// The error for a lease that does not stand at `store`, if another store granted it. A store may have
+    /// The error for a lease that `store` does not know, if another store granted it. A store may have
     /// several addresses, so that this alone never refuses a handle.
     pub(crate) fn misdirected(&self, store: &dyn Store) -> Option<Error> {
         let here = store.places();

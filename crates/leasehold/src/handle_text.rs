@@ -1,6 +1,7 @@
 //! The text form of a [`Handle`]: `lh1_` and hexadecimal digits, safe in URLs, shells and files.
 //!
-//! The digits are a record of fixed fields, the key, and a checksum over both.
+//! The digits are a record of fixed fields, the key, the places of the store, each after a zero byte, and a
+//! checksum over all of them. A handle without places is valid.
 
 use std::fmt::Write as _;
 use std::str::FromStr;

@@ -114,7 +114,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// How many random bits stand behind the instant.
+/// The number of random bits after the instant.
 const RANDOM_BITS: u32 = 8;
 const RANDOM_MASK: u64 = (1 << RANDOM_BITS) - 1;
 

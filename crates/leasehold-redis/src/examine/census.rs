@@ -22,8 +22,8 @@ pub struct KeyCensus {
     /// Those under the prefix that are none, by type: how many, and the name of one. A lock of
     /// such a name is refused.
     pub foreign: BTreeMap<String, (usize, String)>,
-    /// Locks that a client of this library has asked for lately and that a value of another library
-    /// keeps shut for ever: it never expires. The name of the key, and what the value looks like.
+    /// Locks that a client of this library has asked for lately, held by a value of another library that
+    /// never expires: the name of the key, and what the value looks like.
     pub endless: Vec<(String, &'static str)>,
     /// Records of this library that have another type than it writes, with that type.
     pub damaged: Vec<(String, String)>,

@@ -81,9 +81,9 @@ local function align_sentinel(lock, readers, slots)
   end
 end
 
--- What is noted beside the counter of an owner: the fence with which its exclusive lease was renewed last, or
--- was granted if it is not the proposal + 1; a number below 0 once its lease was broken; nothing where the
--- record is damaged. A reader derives a fence that is not noted from the owner, which names the proposal.
+-- The note of an owner next to the counter: the fence of the last renewal of its exclusive lease, or of its
+-- grant if that is not the proposal + 1; a number below 0 once the lease was broken; nil if the record is
+-- damaged. A reader derives a fence that is not noted from the owner, which names the proposal.
 local function noted_of(fence, owner)
   local score = redis.pcall('ZSCORE', fence, owner)
   if type(score) == 'table' then

@@ -36,8 +36,8 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
     if redis.call('PTTL', lock) < ttl then
       redis.call('PEXPIRE', lock, ttl)
     end
-    -- Another one than before where the lease went over within its client, or where this server drew a
-    -- greater fence than the majority.
+    -- The note differs if the lease passed to another guard of its client, or if this server drew a greater
+    -- fence than the majority.
     if noted and noted ~= tonumber(number) then
       note_fence(fence, owner, number)
     end

@@ -55,10 +55,6 @@ impl Client {
     /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. A record
     /// of it is kept for [`BreakRecord::KEPT`], and one event is traced.
     ///
-    /// A Redis server knows the fence of a lease from its first renewal on, which a guard makes at most a
-    /// third of the TTL after it was granted. A lease that nobody renews, as that of a
-    /// [`Handle`](crate::Handle), ends by itself.
-    ///
     /// # Errors
     ///
     /// An invalid name. [`ErrorKind::Unsupported`] where nobody can take the lock from its holder (see

@@ -155,7 +155,7 @@ impl Link {
             Err(unanswered(format!("no answer within {limit:.0?}")).with_unknown_effect())
         });
         let answer = answer.map_err(|error| error.with_store(self.member.id().as_str()));
-        // These say something about one lock, and nothing about the member: the caller is told.
+        // These concern one lock and not the member. The caller gets the error.
         let is_fault = |error: &&Error| {
             !matches!(
                 error.kind(),
