@@ -36,9 +36,8 @@ local function renew(lock, fence, readers, slots, mode, owner, ttl, number)
     if redis.call('PTTL', lock) < ttl then
       redis.call('PEXPIRE', lock, ttl)
     end
-    -- The note differs if the lease passed to another guard of its client, or if this server drew a greater
-    -- fence than the majority.
-    if noted and noted ~= tonumber(number) then
+    -- A lease that passed to another guard of its client has a greater fence than before.
+    if noted and noted < tonumber(number) then
       note_fence(fence, owner, number)
     end
   else
