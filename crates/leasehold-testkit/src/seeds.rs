@@ -1,4 +1,4 @@
-use std::panic::{catch_unwind, resume_unwind};
+use std::panic::catch_unwind;
 use std::path::Path;
 
 /// Runs `parse` on every seed in `fuzz/seeds/TARGET`, and on `count` mutations of each. The mutations are
@@ -6,7 +6,7 @@ use std::path::Path;
 ///
 /// # Panics
 ///
-/// If there is no seed. If `parse` panics, after printing the input.
+/// If there is no seed, or if `parse` panics: with the input.
 pub fn feed_seeds(target: &str, count: u64, parse: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let folder = folder.join(target);
@@ -33,10 +33,9 @@ pub fn feed_seeds(target: &str, count: u64, parse: fn(&[u8])) {
 }
 
 fn try_out(parse: fn(&[u8]), bytes: &[u8], seed: &Path) {
-    if let Err(panic) = catch_unwind(|| parse(bytes)) {
-        eprintln!("from the seed {seed:?}: b\"{}\"", bytes.escape_ascii());
-        resume_unwind(panic);
-    }
+    let is_fine = catch_unwind(|| parse(bytes)).is_ok();
+    let shown = bytes.escape_ascii();
+    assert!(is_fine, "panicked on b\"{shown}\", from the seed {seed:?}");
 }
 
 /// What formats give a meaning to, and numbers at the ends of their ranges.
