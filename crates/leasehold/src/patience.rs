@@ -36,8 +36,8 @@ pub(crate) struct Limits {
 }
 
 /// How long a store is worth asking that has never answered this client, and whose address may be wrong: one
-/// TTL, and one TTL from when its members say that they will count. They say so once, lest a member that never
-/// recovers keeps a caller waiting for ever.
+/// TTL, and one TTL from when its members say that they will count. Only the first such answer extends the wait, so
+/// that a member that never recovers cannot extend it without end.
 pub(crate) struct Hope {
     pub(crate) end: BootInstant,
     was_told: bool,

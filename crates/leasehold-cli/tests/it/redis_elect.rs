@@ -139,7 +139,8 @@ fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
     seen("leads", 1);
     (0..3).for_each(|index| servers[index].freeze());
     until_gone(command);
-    leader.says("warning: lock \"x\": ");
+    // It campaigns again, and waits for as long as the outage lasts.
+    leader.says("waiting for ");
     seen("unknown", 1);
     (0..3).for_each(|index| servers[index].thaw());
     until_led(&sandbox, 2);

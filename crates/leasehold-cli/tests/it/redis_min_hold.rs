@@ -75,7 +75,7 @@ fn short_min_hold_ends_long_before_the_ttl() {
     let next = ["run", "-w", "20s", "x", "--", "sh", "-c", &job];
     let ended = run(&sandbox, &urls, &next);
     assert_eq!(ended.code(), 3, "{ended:?}");
-    // The uptime is told in hundredths.
+    // The uptime is exact to a hundredth of a second.
     let next = ran_at(&sandbox, "next") + Duration::from_millis(10);
     assert!(next.since(before) >= least, "{:?}", next.since(before));
 }

@@ -13,7 +13,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 fn watched(guard: &blocking::Guard) -> mpsc::Receiver<Option<LostReason>> {
     let watch = guard.loss_watch();
     let (told, heard) = mpsc::channel();
-    thread::spawn(move || told.send(watch.wait()));
+    let waiting = thread::Builder::new().spawn(move || told.send(watch.wait()));
+    waiting.expect("a thread");
     heard
 }
 
