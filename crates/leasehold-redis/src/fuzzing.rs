@@ -19,7 +19,7 @@ pub fn reply(bytes: &[u8]) {
     scan(bytes);
 }
 
-/// What replies mean to those who asked.
+/// Replies, read as the answers to each request of this crate.
 pub fn answer(bytes: &[u8]) {
     let answers = replies(bytes);
     let _ = presence::read(&answers, "ann");
