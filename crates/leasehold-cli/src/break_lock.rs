@@ -11,7 +11,7 @@ use crate::output::{self, Output};
 use crate::status::runtime;
 use crate::store_url::OpenStore;
 
-/// Takes a lock from its holder.
+/// Takes a lock away from its holder.
 pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
@@ -52,16 +52,16 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakReco
     }
     let refused = match client.break_lock(&args.name, fence, how).await? {
         Breach::Done(broken, record) => return Ok((broken, record)),
-        Breach::Free => format!("nobody holds lock {:?}: nothing is broken", args.name),
+        Breach::Free => format!("lock {:?} is free; nothing is broken", args.name),
         Breach::HeldBy(holder) => {
             let why = match holder.fence {
                 Some(_) => format!("not with fence {fence}"),
                 None => {
-                    "whose fence is not known before its first renewal: ask again then".to_owned()
+                    "whose fence is unknown before its first renewal; try again then".to_owned()
                 }
             };
             format!(
-                "lock {:?} is held by {}, {why}: nothing is broken",
+                "lock {:?} is held by {}, {why}; nothing is broken",
                 args.name,
                 holder_text::phrase(&holder)
             )
@@ -72,19 +72,19 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakReco
 
 fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
     let Some(holder) = holder else {
-        return Failure::usage(format!("nobody holds lock {name:?}: nothing is broken"));
+        return Failure::usage(format!("lock {name:?} is free; nothing is broken"));
     };
     let fence = holder
         .fence
         .map_or("N".to_owned(), |fence| fence.to_string());
     Failure::usage(format!(
-        "--fence is missing, which names the lease to break: lock {name:?} is held by {}; give --fence \
-         {fence} to break this lease",
+        "lock {name:?} is held by {}; nothing is broken without --fence; give --fence {fence} to break \
+         this lease",
         holder_text::phrase(holder)
     ))
 }
 
-/// Who runs this, by name or else by number.
+/// The user of this process, by name or otherwise by number.
 fn user() -> String {
     let uid = Uid::current();
     let known = User::from_uid(uid).ok().flatten();
@@ -94,23 +94,23 @@ fn user() -> String {
 fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String {
     let fence = record.fence;
     let members = if broken.members < of {
-        format!(" on {} of {of} members", broken.members)
+        format!(" on {} of {of} servers", broken.members)
     } else {
         String::new()
     };
     if record.at_once {
         return format!(
-            "{name}: broken{members}, fence {fence}; free at once\n{name}: its holder may go on until \
-             its next renewal: only a check of fences protects now\n"
+            "{name}: broken{members}, fence {fence}; free at once\n{name}: the old holder may work until \
+             its next renewal; only a check of fences protects now\n"
         );
     }
     let shut = match broken.shut_for {
-        Some(span) => format!("shut for {}", holder_text::whole_millis(span)),
+        Some(span) => format!("reserved for {}", holder_text::whole_millis(span)),
         None => "free".into(),
     };
     format!(
-        "{name}: broken{members}, fence {fence}; {shut}, until its lease would have ended\n\
-         {name}: its holder is told with its next renewal\n"
+        "{name}: broken{members}, fence {fence}; {shut}, until its lease would have expired\n\
+         {name}: the holder learns of it at its next renewal\n"
     )
 }
 
@@ -118,7 +118,7 @@ fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String 
 pub(crate) fn line(name: &str, record: &BreakRecord) -> String {
     let when = holder_text::timestamp(record.at);
     let how = if record.at_once {
-        " and freed at once"
+        " and released at once"
     } else {
         ""
     };
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_break_that_missed_members_says_how_many_carried_it_out() {
-        assert!(told(5, 5).starts_with("deploy: broken, fence 12; shut for 1s 500ms, "));
-        assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 members, fence 12; "));
+        assert!(told(5, 5).starts_with("deploy: broken, fence 12; reserved for 1s 500ms, "));
+        assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 servers, fence 12; "));
     }
 }

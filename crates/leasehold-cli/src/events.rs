@@ -7,17 +7,17 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::message::Message;
 use crate::output::Output;
 
-/// Shows the library's warnings, and when their reason is over, as messages of the program.
+/// Prints the warnings of the library, and the end of their cause, as messages of the program.
 #[derive(Debug)]
 pub(crate) struct Events {
     output: Output,
 }
 
 impl Events {
-    /// Shows what is reported from now on through `output`.
+    /// Prints all events from now on through `output`.
     pub(crate) fn show_on(output: &Output) {
         let output = output.clone();
-        // Only the first subscriber of a process counts, and this is the only one.
+        // Only the first subscriber of a process is used, and this is the only one.
         let _ = tracing::subscriber::set_global_default(Self { output });
     }
 }
@@ -33,7 +33,7 @@ impl Subscriber for Events {
         let mut line = Line::default();
         event.record(&mut line);
         let is_warning = *event.metadata().level() <= Level::WARN;
-        // A loss has a message of its own, which says what becomes of the command.
+        // A loss has a separate message, which mentions the command.
         if is_warning && line.message != LOSS {
             self.output.say(&Message::Warning(&line.text()));
         } else if RECOVERIES.contains(&&*line.message) {
@@ -41,7 +41,7 @@ impl Subscriber for Events {
         }
     }
 
-    // Spans are not enabled, so that nothing below is ever called with one.
+    // Spans are not enabled, so none of the following is ever called.
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
         span::Id::from_u64(1)
     }
@@ -59,27 +59,51 @@ impl Subscriber for Events {
 #[derive(Default)]
 struct Line {
     message: String,
-    fields: String,
+    fields: Vec<(&'static str, String)>,
 }
 
 impl Line {
-    fn text(&self) -> String {
-        match (self.message.is_empty(), self.fields.is_empty()) {
-            (_, true) => self.message.clone(),
-            (true, false) => self.fields.clone(),
-            (false, false) => format!("{} ({})", self.message, self.fields),
+    /// `NAME has no vote for 61s: it restarted`, from an event about a member; of other events the
+    /// message, then the fields in parentheses.
+    fn text(mut self) -> String {
+        let mut text = match self.message.strip_prefix("member ") {
+            Some(rest) => {
+                let rest = rest.to_owned();
+                let member = self.take("member").unwrap_or_else(|| "a server".into());
+                let span = self.take("again").filter(|span| !span.is_empty());
+                let span = span.map_or(String::new(), |span| format!(" for {span}"));
+                format!("{member} {rest}{span}")
+            }
+            None => std::mem::take(&mut self.message),
+        };
+        let reason = self.take("reason").or_else(|| self.take("error"));
+        let fields: Vec<_> = self
+            .fields
+            .iter()
+            .map(|(name, it)| format!("{name}: {it}"))
+            .collect();
+        if !fields.is_empty() {
+            text += &format!(" ({})", fields.join(", "));
         }
+        match reason {
+            Some(reason) => format!("{text}: {reason}"),
+            None => text,
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        let place = self.fields.iter().position(|(it, _)| *it == name)?;
+        Some(self.fields.remove(place).1)
     }
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a string cannot fail.
         if field.name() == "message" {
+            // Writing to a string cannot fail.
             let _ = write!(self.message, "{value:?}");
         } else {
-            let comma = if self.fields.is_empty() { "" } else { ", " };
-            let _ = write!(self.fields, "{comma}{}: {value:?}", field.name());
+            self.fields.push((field.name(), format!("{value:?}")));
         }
     }
 
@@ -88,12 +112,12 @@ impl Visit for Line {
     }
 }
 
-/// What the library reports when something that it warned of is over.
+/// The events of the library that end a state with a warning.
 const RECOVERIES: [&str; 3] = [
     "renewals succeed again",
     "member answers again",
-    "member counts again",
+    "member has a vote again",
 ];
 
-/// What the keeper reports when a guard is lost.
+/// The event of a lost guard.
 const LOSS: &str = "lost";

@@ -4,6 +4,8 @@ use leasehold::clock::WallTime;
 use leasehold::{Holder, Mode};
 use serde_json::{Value, json};
 
+use crate::shortage::whole_seconds;
+
 /// A holder in one phrase, for people.
 pub(crate) fn phrase(holder: &Holder) -> String {
     let mut text = holder.to_string();
@@ -18,18 +20,22 @@ pub(crate) fn phrase(holder: &Holder) -> String {
         text += &format!(", fence {fence}");
     }
     if let Some(left) = holder.remaining {
-        let left = whole_millis(left);
         text += &match holder.broken {
-            true => format!(", broken: shut for {left}"),
-            false => format!(", {left} left unless renewed"),
+            true => format!(", broken: reserved for {}", whole_seconds(left)),
+            false => format!(", expires in {} unless renewed", expiry(left)),
         };
     } else if holder.form.is_some() {
-        text += ", which never expires: the lock is free once the key is deleted";
+        text += ", which never expires; the lock is free once the key is deleted";
     }
     text
 }
 
-/// How a lock is held or wanted, unless alone.
+/// What is left of a lease, rounded down to seconds.
+pub(crate) fn expiry(left: Duration) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_secs(left.as_secs()))
+}
+
+/// How a lock is held or wanted, unless exclusively.
 pub(crate) fn manner(mode: Mode) -> String {
     match mode {
         Mode::Exclusive => String::new(),
@@ -46,7 +52,7 @@ pub(crate) fn mode_phrase(mode: Mode) -> String {
     }
 }
 
-/// A mode without its number, which stands beside it.
+/// The name of a mode, without its number.
 pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Exclusive => "exclusive",
@@ -55,7 +61,7 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-/// Of how many permits one is held or wanted.
+/// The number of permits of the lock, for a permit.
 pub(crate) fn permits(mode: Mode) -> Option<u32> {
     match mode {
         Mode::Permit(permits) => Some(permits.get()),
@@ -63,7 +69,7 @@ pub(crate) fn permits(mode: Mode) -> Option<u32> {
     }
 }
 
-/// The holders in one phrase, for people: of many, the first ones.
+/// The first holders in one phrase, for people.
 pub(crate) fn phrases(holders: &[Holder]) -> String {
     let named = holders.iter().take(NAMED_MAX);
     let mut phrases: Vec<String> = named.map(phrase).collect();
@@ -73,10 +79,10 @@ pub(crate) fn phrases(holders: &[Holder]) -> String {
     phrases.join(" and ")
 }
 
-/// So many holders are named in one phrase.
+/// At most this many holders are named in one phrase.
 const NAMED_MAX: usize = 3;
 
-/// A holder for programs; what is not known is null.
+/// A holder for programs; unknown values are null.
 pub(crate) fn json(holder: &Holder) -> Value {
     let client = holder.client.as_ref();
     json!({
@@ -95,7 +101,7 @@ pub(crate) fn json(holder: &Holder) -> Value {
     })
 }
 
-/// A span in milliseconds, as every `_ms` of the JSON messages.
+/// A duration in milliseconds, for every `_ms` of the JSON messages.
 pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
@@ -104,10 +110,10 @@ pub(crate) fn whole_millis(span: Duration) -> humantime::FormattedDuration {
     humantime::format_duration(Duration::from_millis(millis(span)))
 }
 
-/// An instant on somebody's wall clock, to the second.
+/// An instant of a wall clock, to the second.
 pub(crate) fn timestamp(at: WallTime) -> String {
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(at.as_micros());
-    // A record that was damaged may name a year that has no more than four digits.
+    // A damaged record may contain a year with more than four digits.
     let latest = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
     humantime::format_rfc3339_seconds(time.min(latest)).to_string()
 }
@@ -135,11 +141,11 @@ mod tests {
         assert_eq!(
             phrase(&known()),
             "cron (pid 7 on host1) since 2023-11-14T22:13:20Z, shared, fence 12, \
-             21s 500ms left unless renewed"
+             expires in 21s unless renewed"
         );
         let mut broken = known();
         broken.broken = true;
-        assert!(phrase(&broken).ends_with(", fence 12, broken: shut for 21s 500ms"));
+        assert!(phrase(&broken).ends_with(", fence 12, broken: reserved for 22s"));
         assert_eq!(json(&broken)["broken"], true);
         let mut foreign = Holder::unknown(Mode::Exclusive);
         foreign.form = Some("a number");
@@ -149,7 +155,9 @@ mod tests {
              once the key is deleted"
         );
         foreign.remaining = Some(Duration::from_secs(2));
-        assert!(phrase(&foreign).ends_with(" (the key holds a number), 2s left unless renewed"));
+        assert!(
+            phrase(&foreign).ends_with(" (the key holds a number), expires in 2s unless renewed")
+        );
         assert_eq!(json(&foreign)["form"], "a number");
         let unknown = Holder::unknown(Mode::Exclusive);
         assert_eq!(phrase(&unknown), "a client of another library");

@@ -77,7 +77,7 @@ mod tests {
             (&value["version"], &value["event"]),
             (&1.into(), &"unknown".into())
         );
-        assert_eq!(line("x", &LeaderChange::Nobody), "x: nobody leads");
+        assert_eq!(line("x", &LeaderChange::Nobody), "x: no leader");
         assert_eq!(json("x", &LeaderChange::Nobody)["event"], "nobody");
     }
 }

@@ -9,8 +9,9 @@ use crate::ls_args::LsArgs;
 use crate::output::{self, Output};
 use crate::status::runtime;
 use crate::store_url::OpenStore;
+use crate::table;
 
-/// Shows which locks are held, and by whom.
+/// Shows the held locks and their holders.
 pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
@@ -28,26 +29,27 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
 
 fn lines(survey: &Survey, pattern: &Pattern, limit: usize) -> String {
     let mut lines = String::new();
-    for lock in &survey.locks {
-        lines += &format!("{}: {}\n", lock.key, phrase(lock, survey));
-    }
     if survey.locks.is_empty() {
         lines += &format!(
             "no lock is held whose name matches {pattern:?}\n",
             pattern = pattern.to_string()
         );
+    } else {
+        let mut table = vec![["LOCK", "SINCE", "FENCE", "EXPIRES IN", "HELD BY"].map(String::from)];
+        table.extend(survey.locks.iter().flat_map(|lock| rows(lock, survey)));
+        lines += &table::columns(&table);
     }
     if survey.more {
-        lines += &format!("and more locks, which --limit {limit} leaves out\n");
+        lines += &format!("more locks match; --limit {limit} leaves them out\n");
     }
     for failure in &survey.failures {
-        lines += &format!("not asked: {failure}\n");
+        lines += &format!("no answer: {failure}\n");
     }
     lines
 }
 
-/// Who holds a lock; on several members, what they do not agree on.
-fn phrase(lock: &SurveyedLock, survey: &Survey) -> String {
+/// One row for each holder of a lock. If the servers disagree, the rows say how many name the holder.
+fn rows(lock: &SurveyedLock, survey: &Survey) -> Vec<[String; 5]> {
     let agreed = is_agreed(lock, survey);
     let held: Vec<&Sight> = holding(lock, survey).collect();
     let shown = if held.is_empty() {
@@ -55,36 +57,53 @@ fn phrase(lock: &SurveyedLock, survey: &Survey) -> String {
     } else {
         &held
     };
-    let mut phrases: Vec<String> = shown
-        .iter()
-        .take(NAMED_MAX)
-        .map(|sight| {
-            let mut phrase = holder_text::phrase(&sight.holder);
-            if sight.holder.form.is_some() {
-                phrase += "; or the key is no lock";
-            }
-            if !agreed {
-                phrase += &format!(" (on {} of {} members)", sight.members, survey.members);
-            }
-            phrase
-        })
-        .collect();
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let row = |sight: &&Sight| {
+        let holder = &sight.holder;
+        let mut by = holder.to_string() + &holder_text::manner(holder.mode);
+        if let Some(form) = holder.form {
+            by += &format!(" (the key holds {form}, or is not a lock)");
+        }
+        if holder.broken {
+            by += ", broken";
+        }
+        if !agreed {
+            by += &format!(", on {} of {} servers", sight.members, survey.members);
+        }
+        if held.is_empty() {
+            by += " (no majority)";
+        }
+        [
+            lock.key.to_string(),
+            or_dash(holder.since.map(holder_text::timestamp)),
+            or_dash(holder.fence.map(|fence| fence.to_string())),
+            or_dash(
+                holder
+                    .remaining
+                    .map(|it| holder_text::expiry(it).to_string()),
+            ),
+            by,
+        ]
+    };
+    let mut rows: Vec<_> = shown.iter().take(NAMED_MAX).map(row).collect();
+    let mut note = |text: String| {
+        let [name, rest @ ..] = [lock.key.as_str(), "-", "-", "-"].map(String::from);
+        let [since, fence, expires] = rest;
+        rows.push([name, since, fence, expires, text]);
+    };
     if shown.len() > NAMED_MAX {
-        phrases.push(format!("{} more", shown.len() - NAMED_MAX));
+        note(format!("{} more", shown.len() - NAMED_MAX));
     }
-    let phrases = phrases.join(" and ");
-    let others = lock.holders.len() - held.len();
-    match (held.is_empty(), others) {
-        (true, _) => format!("held on no majority of members: {phrases}"),
-        (false, 0) => format!("held by {phrases}"),
-        (false, _) => format!("held by {phrases}; {others} more on a minority of members"),
+    if let (false, others @ 1..) = (held.is_empty(), lock.holders.len() - held.len()) {
+        note(format!("{others} more on a minority of servers"));
     }
+    rows
 }
 
-/// So many holders of one lock are named.
+/// At most this many holders of one lock are named.
 const NAMED_MAX: usize = 3;
 
-/// Those who hold the lock: whom a majority names.
+/// The holders that a majority of the servers names.
 fn holding<'a>(lock: &'a SurveyedLock, survey: &Survey) -> impl Iterator<Item = &'a Sight> {
     let members = survey.members;
     lock.holders
@@ -92,7 +111,7 @@ fn holding<'a>(lock: &'a SurveyedLock, survey: &Survey) -> impl Iterator<Item = 
         .filter(move |sight| sight.members > members / 2)
 }
 
-/// Whether all members that answered name the same holders.
+/// Whether all servers that answered name the same holders.
 fn is_agreed(lock: &SurveyedLock, survey: &Survey) -> bool {
     let answered = survey.members - survey.failures.len();
     let mut holders = lock.holders.iter();
@@ -133,7 +152,7 @@ mod tests {
     use super::*;
     use leasehold::{Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Mode};
 
-    /// A lock of five members, with so many of them naming each holder.
+    /// A lock on five servers, with the number of servers that name each holder.
     fn survey(members: &[usize]) -> Survey {
         let holders = vec![Holder::unknown(Mode::Exclusive); members.len()];
         let mut lock = SurveyedLock::new(Key::new("deploy").unwrap(), holders);
@@ -145,23 +164,27 @@ mod tests {
         survey
     }
 
-    fn line(members: &[usize]) -> String {
+    fn holders(members: &[usize]) -> Vec<String> {
         let survey = survey(members);
-        phrase(&survey.locks[0], &survey)
+        let rows = rows(&survey.locks[0], &survey).into_iter();
+        rows.map(|[.., by]| by).collect()
     }
 
     #[test]
-    fn what_members_do_not_agree_on_is_said() {
+    fn disagreement_of_servers_is_in_the_rows() {
         let foreign = "a client of another library";
-        assert_eq!(line(&[5]), format!("held by {foreign}"));
-        assert_eq!(line(&[3]), format!("held by {foreign} (on 3 of 5 members)"));
+        assert_eq!(holders(&[5]), [foreign]);
+        assert_eq!(holders(&[3]), [format!("{foreign}, on 3 of 5 servers")]);
         assert_eq!(
-            line(&[3, 2]),
-            format!("held by {foreign} (on 3 of 5 members); 1 more on a minority of members")
+            holders(&[3, 2]),
+            [
+                format!("{foreign}, on 3 of 5 servers"),
+                "1 more on a minority of servers".into()
+            ]
         );
         assert_eq!(
-            line(&[2]),
-            format!("held on no majority of members: {foreign} (on 2 of 5 members)")
+            holders(&[2]),
+            [format!("{foreign}, on 2 of 5 servers (no majority)")]
         );
         let told = |members: &[usize]| {
             let value = object(&survey(members), &Pattern::all(), "quorum");
@@ -183,7 +206,7 @@ mod tests {
         survey.more = true;
         let text = lines(&survey, &Pattern::all(), 1);
         assert!(
-            text.ends_with("\nand more locks, which --limit 1 leaves out\n"),
+            text.ends_with("\nmore locks match; --limit 1 leaves them out\n"),
             "{text}"
         );
         survey.locks.clear();
@@ -201,10 +224,14 @@ mod tests {
         }
         let text = lines(&survey, &Pattern::all(), 9);
         let told: Vec<&str> = text.lines().collect();
-        assert_eq!(told[0], "deploy: held by a client of another library");
-        assert_eq!(told.len(), 3, "{text}");
-        assert!(told[1].starts_with("not asked: m3"), "{text}");
-        assert!(told[2].starts_with("not asked: m4"), "{text}");
+        assert_eq!(told[0], "LOCK    SINCE  FENCE  EXPIRES IN  HELD BY");
+        assert_eq!(
+            told[1],
+            "deploy  -      -      -           a client of another library"
+        );
+        assert_eq!(told.len(), 4, "{text}");
+        assert!(told[2].starts_with("no answer: m3"), "{text}");
+        assert!(told[3].starts_with("no answer: m4"), "{text}");
         let value = object(&survey, &Pattern::all(), "quorum");
         assert_eq!(value["locks"][0]["agreed"], true);
         assert_eq!(value["unanswered"][1]["id"], "m4");
@@ -212,9 +239,9 @@ mod tests {
 
     #[test]
     fn of_many_who_share_a_lock_the_first_are_named() {
-        let text = line(&[5; 128]);
-        assert_eq!(text.matches("another library").count(), 3);
-        assert!(text.ends_with(" and 125 more"), "{text}");
-        assert!(!line(&[5; 3]).contains("more"));
+        let rows = holders(&[5; 128]);
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[3], "125 more");
+        assert_eq!(holders(&[5; 3]).len(), 3);
     }
 }

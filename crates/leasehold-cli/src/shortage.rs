@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::{MemberFailure, MemberHealth};
+use leasehold::{MemberFailure, MemberHealth, Presence};
 
 use crate::set::have_no_card;
 
@@ -13,6 +13,8 @@ pub(crate) struct Shortage {
     pub(crate) failures: Vec<MemberFailure>,
     /// No server that answers has a record of the quorum.
     is_unformed: bool,
+    /// No server has a vote, because a client has just initialized the quorum.
+    is_new: bool,
 }
 
 /// How many of `members` must have a vote.
@@ -35,8 +37,9 @@ impl Shortage {
         let is_short = total > 0 && total - failures.len() < needed(total);
         is_short.then(|| Self {
             total,
-            failures,
+            is_new: failures.len() == total && answers.clone().all(is_new),
             is_unformed: have_no_card(total, answers),
+            failures,
         })
     }
 
@@ -52,11 +55,27 @@ impl Shortage {
         spans.get(lacking - 1).copied()
     }
 
-    /// What to do if no server has a record of the quorum.
+    /// What to do if the quorum is not initialized, or was just initialized by a client.
     pub(crate) fn advice(&self) -> Option<&'static str> {
-        self.is_unformed.then_some(NOT_FORMED)
+        match (self.is_unformed, self.is_new) {
+            (true, _) => Some(NOT_FORMED),
+            (_, true) => Some(NEW),
+            _ => None,
+        }
     }
 }
+
+/// Whether the server joined its quorum recently, which then was initialized.
+fn is_new(presence: &Presence) -> bool {
+    presence.card.as_ref().is_some_and(|card| {
+        let age = presence.clock.distance(card.changed);
+        card.generation == 1 && age < card.set.max_ttl * 2
+    })
+}
+
+/// Printed if new servers have no vote yet.
+const NEW: &str = "a client has just initialized this quorum; with `leasehold init` before the first use, there \
+                   is no such wait";
 
 /// Printed for a quorum without records.
 pub(crate) const NOT_FORMED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \
@@ -67,8 +86,8 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (total, needed) = (self.total, needed(self.total));
         let counting = total - self.failures.len();
-        if let Some(advice) = self.advice() {
-            write!(f, "{advice}; ")?;
+        if self.is_unformed {
+            write!(f, "{NOT_FORMED}; ")?;
         }
         match self.counts_again() {
             Some(span) => write!(
@@ -80,6 +99,9 @@ impl fmt::Display for Shortage {
                 f,
                 "{counting} of {total} servers have a vote, {needed} needed"
             )?,
+        }
+        if self.is_new {
+            write!(f, "; {NEW}")?;
         }
         for failure in &self.failures {
             write!(f, "; {failure}")?;
@@ -98,7 +120,7 @@ pub(crate) fn whole_seconds(span: Duration) -> humantime::FormattedDuration {
 mod tests {
     use super::*;
     use leasehold::clock::WallTime;
-    use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet, Presence, RunId};
+    use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet, RunId};
 
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);
@@ -155,6 +177,19 @@ mod tests {
     }
 
     #[test]
+    fn new_quorum_without_votes_names_init() {
+        let new = ["a", "b", "c"].map(|id| member(id, Some(1_000)));
+        let shortage = Shortage::of(&new).unwrap();
+        assert_eq!(shortage.advice(), Some(NEW));
+        assert!(shortage.to_string().contains("leasehold init"));
+        let mut old = new;
+        for member in &mut old {
+            member.presence.as_mut().unwrap().clock = WallTime::from_micros(9_000_000);
+        }
+        assert_eq!(Shortage::of(&old).unwrap().advice(), None);
+    }
+
+    #[test]
     fn what_to_do_is_said_where_no_member_has_a_card() {
         let mut first = member("a", Some(1));
         let of = |first: &MemberHealth| {
@@ -164,7 +199,11 @@ mod tests {
         first.presence.as_mut().unwrap().card = None;
         assert!(of(&first).to_string().starts_with(NOT_FORMED));
         let dead = Shortage::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
-        assert_eq!(dead.advice(), None, "nobody knows whether it has cards");
+        assert_eq!(
+            dead.advice(),
+            None,
+            "it is unknown whether they have records"
+        );
         let two = Shortage::of(&[silent("a"), silent("b")]).unwrap();
         assert_eq!(two.advice(), None, "no set");
     }

@@ -26,7 +26,7 @@ impl HandleSource {
         if !args.bare.is_empty() || args.named.is_some() {
             // The argument may be a handle, so the error does not repeat it.
             return Err(Failure::usage(format!(
-                "`{verb}` takes no arguments, because other users can read them (ps, /proc); pass the \
+                "`{verb}` takes no arguments, because other users can read arguments (ps, /proc); pass the \
                  handle on stdin, in {VARIABLE} or with --handle-file"
             )));
         }

@@ -66,7 +66,7 @@ pub(crate) fn release(args: &ReleaseArgs, output: &Output) -> Result<ExitCode, F
         false => Err(Failure::new(
             ExitCode::LOST,
             format!(
-                "lock {:?} was not held by this handle any more",
+                "lock {:?} was no longer held by this handle",
                 handle.key().as_str()
             ),
         )),

@@ -297,7 +297,7 @@ mod tests {
         assert!(strangers.contains(&pid));
         drop(child.stdin.take());
         waitid(Id::Pid(pid), ENDED | WaitPidFlag::WNOWAIT).unwrap();
-        assert!(has_children().unwrap(), "nobody has reaped it");
+        assert!(has_children().unwrap(), "it is not reaped yet");
         child.wait().unwrap();
         let strangers = Family::below_this_process().unwrap().strangers;
         assert!(!strangers.contains(&pid));

@@ -1,4 +1,4 @@
-//! How a lock outlives a command that ended too soon for `--min-hold`.
+//! How a lock outlives a command that ended before `--min-hold`.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,32 +11,32 @@ use crate::output::Output;
 use crate::run::hold::{Hold, Loss, free};
 use crate::run::signals::Signals;
 
-/// What is kept from others, and until when.
+/// Which locks to keep, and until when.
 pub(super) struct MinHold<'a> {
     pub(super) until: BootInstant,
-    /// The times of leases that outlive their process; `None` where locks end with it.
+    /// The terms of leases that outlive their process; `None` if locks end with it.
     pub(super) leases: Option<LeaseTerms>,
     /// How long the leases can last unless they are released: nothing shortens a lease.
     pub(super) lasting: Duration,
-    /// The run was asked to end: it stays for nothing more.
+    /// A signal asked the run to end, so it no longer stays.
     pub(super) hurried: bool,
     pub(super) signals: &'a Signals,
     pub(super) output: &'a Output,
 }
 
-/// What is to be done while so much is left.
+/// What to do with the time that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It is over: free the locks.
+    /// No time is left: release the locks.
     Free,
-    /// Keep them until so much is left.
+    /// Keep them until this much is left.
     Stay(Duration),
-    /// Leave them to leases for so long.
+    /// Leave them to leases for this time.
     Leave(Duration),
 }
 
 impl MinHold<'_> {
-    /// Ends the hold, now or in time; says if a lock was lost while the command ran.
+    /// Ends the hold now or in time. Returns a lock that was lost while the command ran.
     pub(super) async fn end(mut self, hold: Hold) -> Option<Loss> {
         let guards = match hold {
             Hold::Own(guards) if guards.is_valid() => guards,
@@ -51,7 +51,7 @@ impl MinHold<'_> {
                     if let Some(loss) = loss.as_ref().filter(|_| has_stayed) {
                         self.warn(&loss.lock, &loss.reason);
                     }
-                    // What was lost after the command had ended cost it nothing.
+                    // A loss after the end of the command did not affect it.
                     return loss.filter(|_| !has_stayed);
                 }
                 Step::Leave(span) => return self.leave(guards, span, has_stayed).await,
@@ -74,7 +74,7 @@ impl MinHold<'_> {
                             self.warn(key.as_str(), &reason);
                             return None;
                         }
-                        // If signals cannot be read any more, it does not stay either.
+                        // If signals can no longer be read, it does not stay either.
                         _ = self.signals.ending(self.output) => self.hurried = true,
                         () = SystemClock.sleep_until(at) => {}
                     }
@@ -83,14 +83,13 @@ impl MinHold<'_> {
         }
     }
 
-    /// Leaves the locks to leases; says if the store did not have one any more when the command had just
-    /// ended.
+    /// Leaves the locks to leases. Returns a lock that the store no longer had when the command ended.
     async fn leave(&self, guards: GuardSet, span: Duration, has_stayed: bool) -> Option<Loss> {
         let deadline = guards.deadline();
         let mut gone = None;
         for (key, left) in guards.leave_for(span).await {
             let Err(error) = left else { continue };
-            // Before the deadline only the store can have said so.
+            // Before the deadline, only the store can have reported a loss.
             let is_ahead = deadline.is_some_and(|end| SystemClock.now() < end);
             if error.kind() == ErrorKind::Lost && is_ahead && !has_stayed {
                 gone = gone.or(Some(Loss {
@@ -129,7 +128,7 @@ fn step(rest: Duration, leases: Option<&LeaseTerms>, lasting: Duration, hurried:
     }
 }
 
-/// For so long it is better to stay than to leave a lease behind.
+/// For a shorter time, it is better to stay than to leave a lease behind.
 const BRIEF: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -169,7 +168,7 @@ mod tests {
         assert_eq!(step(BRIEF), Step::Stay(Duration::ZERO));
         assert_eq!(step(50 * SECOND), Step::Leave(50 * SECOND));
         let Step::Stay(left) = step(600 * SECOND) else {
-            panic!("no lease is so long");
+            panic!("no lease is that long");
         };
         assert!(terms.ttl_for(left) <= terms.ttl_max);
         assert_eq!(step(left), Step::Leave(left));

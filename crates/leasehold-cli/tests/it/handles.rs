@@ -26,7 +26,7 @@ fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
             &[verb, "--handle-file=lh1_secret"],
         ] {
             let ended = with_handle(&sandbox, "lh1_other", args);
-            ended.fails(64, &["everybody can read arguments", "--handle-file"]);
+            ended.fails(64, &["users can read arguments", "--handle-file"]);
             assert!(!ended.stderr.contains("secret"), "{ended:?}");
         }
     }

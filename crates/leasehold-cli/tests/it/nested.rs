@@ -124,7 +124,7 @@ fn a_holder_that_is_none_any_more_is_76() {
     assert_eq!(sandbox.line_in("code"), "code-76");
     let said = sandbox.line_in_if_any("said");
     assert!(
-        said.contains("lock \"x\": the run around this one does not hold it"),
+        said.contains("lock \"x\": the outer run no longer holds it"),
         "{said}"
     );
     assert!(!sandbox.path("ran").exists());

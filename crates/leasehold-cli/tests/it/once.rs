@@ -253,7 +253,7 @@ fn of_a_long_output_the_beginning_is_kept() {
     let script =
         "head -c 600000 /dev/zero | tr '\\0' x; echo end; head -c 9 /dev/zero | tr '\\0' y >&2";
     let command = ["once", "x", "--", "sh", "-c", script];
-    let warning = "of stdout the first 524261 bytes are kept";
+    let warning = "only the first 524261 bytes of stdout are kept";
     let first = sandbox.run(&command);
     first.fails(0, &[warning, "yyyyyyyyy"]);
     assert_eq!(first.stdout.len(), 600_004, "all of it is shown");

@@ -293,7 +293,7 @@ fn a_token_of_another_library_is_a_holder() {
     let busy = run(&sandbox, &[server.url()], &["run", "-n", "x", "true"]);
     busy.fails(75, &["held by a client of another library"]);
     let status = run(&sandbox, &[server.url()], &["status", "x"]);
-    assert!(status.stdout.contains("left unless renewed"), "{status:?}");
+    assert!(status.stdout.contains("unless renewed"), "{status:?}");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn status_names_who_holds_a_lease_where_and_how_long() {
         status = run(&sandbox, &servers.urls(), &["status", "x"]).stdout;
         status.contains(&known)
     });
-    assert!(status.contains("left unless renewed"), "{status}");
+    assert!(status.contains("unless renewed"), "{status}");
     holder.signal(Signal::SIGKILL);
     processes.into_iter().for_each(until_gone);
     assert!(processes.map(state).iter().all(Option::is_none));

@@ -78,7 +78,7 @@ fn check_the_life_of_a_handle(sandbox: &Sandbox, urls: &[String]) {
     assert!(handed_over < Duration::from_secs(15), "{handed_over:?}");
     assert!(!is_busy(sandbox, urls));
     let again = on_stdin(sandbox, urls, &third, &["release"]);
-    again.fails(76, &["\"x\" was not held by this handle any more"]);
+    again.fails(76, &["\"x\" was no longer held by this handle"]);
     with_handle(sandbox, urls, &third, &["renew"]).fails(76, &["lost", "x"]);
     assert!(!again.stderr.contains(&third));
 }
@@ -236,7 +236,7 @@ fn a_handle_file_stays_as_it_is_where_nothing_was_done_and_goes_with_the_lock() 
     assert_eq!(named(&sandbox, "n"), [longest.as_str()]);
     assert_eq!(fs::read_to_string(sandbox.path(&longest)).unwrap(), text);
     server.command(&["DEL", "x"]);
-    with_file(&longest, &["release"]).fails(76, &["not held by this handle any more"]);
+    with_file(&longest, &["release"]).fails(76, &["no longer held by this handle"]);
     assert_eq!(named(&sandbox, "n"), [""; 0]);
     assert_eq!(with_file("last", &["acquire", "x"]).code(), 0);
     server.kill();

@@ -38,7 +38,7 @@ impl Listener {
     /// Says once that waiters of this member are not told when it is their turn.
     pub(crate) fn complain(&self, reason: impl fmt::Display) {
         if !self.complained.swap(true, Ordering::Relaxed) {
-            tracing::warn!(member = %self.member, %reason, "waiters are not told of their turn");
+            tracing::warn!(member = %self.member, %reason, "waiters are not notified, and poll instead");
         }
     }
 

@@ -80,7 +80,7 @@
 //!
 //! Outcomes are the words of the metrics. At level trace an event `answered` names each `member` with its `outcome`, also
 //! those that answer after the decision. Warnings say what operators should know without asking: that a guard was
-//! `lost`, that renewals fail (one line for all locks, and one at level info when they succeed again), that a member does
-//! not count and when it does again.
+//! `lost`, that renewals fail (one line for all locks, and one at level info when they succeed again), that a member has
+//! no vote and when it has one again.
 //!
 //! No span, event or label has the owner of an attempt, a [`Handle`](crate::Handle) or a URL.

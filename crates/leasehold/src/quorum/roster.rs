@@ -275,7 +275,7 @@ impl Roster {
     fn note(&self, member: usize, learned: Learned) {
         if let Some(span) = learned.stood_still {
             let member = self.members[member].id();
-            tracing::warn!(%member, ?span, "this machine stood still, unnoticed by its own clock");
+            tracing::warn!(%member, ?span, "this machine was suspended, and its clock did not notice");
             self.ambient.clock.stood_still(span);
         }
     }
@@ -318,11 +318,11 @@ impl State {
             (Some(reason), Some(distrust)) => {
                 let again = distrust.until().map(|it| it.since(ambient.clock.now()));
                 let again = again.map(|span| format!("{span:.0?}"));
-                tracing::warn!(member = %id, reason, again, "member does not count");
+                tracing::warn!(member = %id, reason, again, "member has no vote");
             }
             // An empty reason was never told.
             _ if self.reasons[member].as_deref() == Some("") => {}
-            _ => tracing::info!(member = %id, "member counts again"),
+            _ => tracing::info!(member = %id, "member has a vote again"),
         }
         self.reasons[member] = reason;
     }

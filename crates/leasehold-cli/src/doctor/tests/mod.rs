@@ -12,7 +12,7 @@ use leasehold_redis::{Examination, KeyCensus, Persistence, ServerFacts, Transpor
 
 use super::finding::{Finding, Verdict};
 
-/// A server with which nothing is wrong.
+/// A server without problems.
 fn well(run: &str) -> Examination {
     let day = Duration::from_secs(86_400);
     let mut presence = Presence::new(RunId::new(run), WallTime::from_micros(1), day);

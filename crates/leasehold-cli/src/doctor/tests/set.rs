@@ -32,7 +32,7 @@ fn card(set: MemberSet, generation: u64) -> Card {
     }
 }
 
-/// So many servers with which nothing is wrong.
+/// This many servers without problems.
 fn scene(count: usize) -> Scene {
     let server = |id: &&str| {
         let mut found = well(id);

@@ -14,13 +14,13 @@ use tokio::sync::watch;
 use crate::output::{self, Stream};
 use crate::run::once::stored::Kept;
 
-/// What the command writes, on its way through: shown as it comes, and kept.
+/// Passes on the output of the command as it comes, and keeps it.
 pub(super) struct Capture {
     stdout: Tee,
     stderr: Tee,
 }
 
-/// The ends of the pipes that the command writes to.
+/// The ends of the pipes to which the command writes.
 #[derive(Debug)]
 pub(in crate::run) struct Pipes {
     pub(in crate::run) stdout: OwnedFd,
@@ -33,7 +33,7 @@ struct Tee {
     show: Show,
 }
 
-/// What is to be shown on a stream: as slowly as it is read.
+/// Output for one stream, written as fast as it is read.
 struct Show {
     to: Stream,
     rest: Vec<u8>,
@@ -55,9 +55,9 @@ impl Capture {
         Ok((Self { stdout, stderr }, pipes))
     }
 
-    /// Keeps what is written while `work` runs, and shows it. What was written when it ends is kept, but not
-    /// yet [shown](Self::show_the_rest). What processes write that the command left behind in the background
-    /// is neither.
+    /// Keeps and shows the output while `work` runs. Output at its end is kept, but not yet
+    /// [shown](Self::show_the_rest). Later output of background processes that the command left behind
+    /// is dropped.
     pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> io::Result<T> {
         let (over, is_over) = watch::channel(false);
         let working = async move {
@@ -73,26 +73,26 @@ impl Capture {
         stdout.and(stderr).map(|()| output)
     }
 
-    /// Takes what is kept of both streams.
+    /// Takes the kept output of both streams.
     pub(super) fn take_kept(&mut self) -> (Kept, Kept) {
         let take = |tee: &mut Tee| mem::take(&mut tee.kept);
         (take(&mut self.stdout), take(&mut self.stderr))
     }
 
-    /// Shows all that is not shown yet. Whoever reads may take as long as it wants.
+    /// Shows the remaining output. The reader may take any time.
     ///
-    /// Cancel safe: what is being written goes on, as long as the program does.
+    /// Cancel safe: a write in progress continues as long as the program runs.
     pub(super) async fn show_the_rest(&mut self) {
         tokio::join!(self.stdout.show.all(), self.stderr.show.all());
     }
 
-    /// Takes the error that kept output from stdout. A reader that has gone is none.
+    /// Takes the error that kept output from stdout. A reader that has gone is not an error.
     pub(super) fn take_stdout_error(&mut self) -> Option<io::Error> {
         let failure = self.stdout.show.failure.take();
         failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }
 
-    /// Whether nothing of stderr is waiting for its reader, so that more may be said there.
+    /// Whether no output for stderr is pending, so that messages may be written there.
     pub(super) fn stderr_is_shown(&self) -> bool {
         self.stderr.show.under_way.is_none()
     }
@@ -114,14 +114,14 @@ impl Tee {
         Ok((tee, writer))
     }
 
-    /// Until nobody has the pipe open to write, or until all is over and what was in the pipe then is read. Who
-    /// reads slowly slows the command down, as without the pipe in between.
+    /// Reads until all writers have closed the pipe, or until the work is over and the pipe is empty. A
+    /// slow reader slows the command down, as it would without this pipe.
     async fn pass_on(&mut self, mut is_over: watch::Receiver<bool>) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let read = tokio::select! {
                 biased;
-                // Its sender lives as long as the work, whose end it tells.
+                // Its sender lives as long as the work.
                 _ = is_over.wait_for(|over| *over) => return self.keep_the_rest(&mut buffer),
                 read = async {
                     self.show.all().await;
@@ -135,7 +135,7 @@ impl Tee {
         }
     }
 
-    /// What was written before the end. It fits into the pipe; whoever writes on behind it is not waited for.
+    /// Reads the output before the end, which fits into the pipe. Later writers are not awaited.
     fn keep_the_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let size = fcntl(&self.pipe, FcntlArg::F_GETPIPE_SZ)?;
         let mut left = usize::try_from(size).unwrap_or(0);
@@ -159,9 +159,10 @@ impl Tee {
 }
 
 impl Show {
-    /// Until all is written, or writing fails: the command goes on then, for its effect is what matters. Deadlines are passed on meanwhile, as this waits on a thread of its own.
+    /// Writes until all is written or a write fails. The command continues even then, because its
+    /// effect matters. Deadlines are passed on meanwhile, as this waits on a thread of its own.
     ///
-    /// Cancel safe: called again it goes on.
+    /// Cancel safe: the next call continues.
     async fn all(&mut self) {
         loop {
             if let Some(writing) = &mut self.under_way {

@@ -1,4 +1,4 @@
-//! The verb `once`: run a command unless its result is there, and keep its result.
+//! `leasehold once`: runs a command unless its result exists, and keeps its result.
 
 mod capture;
 mod stored;
@@ -31,7 +31,7 @@ use stored::{Kept, NoResult, Stored};
 
 pub(super) use capture::Pipes;
 
-/// Runs a command once, or shows what it did.
+/// Runs a command once, or replays its result.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
     let wish = args.wish();
     let work = args.work(&wish)?;
@@ -47,7 +47,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
         };
         call.answer(&signals).await
     });
-    // What nobody reads may still be being written.
+    // Output without a reader may still be in a write.
     runtime.shutdown_background();
     Ok(stage.leave(end?))
 }
@@ -66,13 +66,13 @@ struct Call<'a> {
     stage: &'a Stage<'a>,
 }
 
-/// What became of an attempt, once the store knows it.
+/// The result of an attempt, once it is in the store.
 struct Settled {
     end: End,
     told: Option<Told>,
 }
 
-/// What is said of a result.
+/// The message about a result.
 struct Told {
     outcome: &'static str,
     fence: u64,
@@ -91,7 +91,7 @@ impl Call<'_> {
         };
         match looked {
             Ok(Some(result)) => return self.replay(&result, signals).await,
-            // Whoever waits for the lock waits for the store, too.
+            // A wait for the lock includes a wait for the store.
             Err(error) if !error.is_unreachable() => return Err(error.into()),
             Ok(None) | Err(_) => {}
         }
@@ -100,7 +100,7 @@ impl Call<'_> {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         };
-        // Dropped, it gives the lock back, and leaves the request as it is or begun.
+        // If dropped, it releases the lock, and leaves the request as it is or begun.
         let begun = match self
             .unless_ended(signals, self.begin(&once, &guards))
             .await?
@@ -117,7 +117,7 @@ impl Call<'_> {
                 guards.release().await;
                 self.replay(&result, signals).await
             }
-            // The lock is ours.
+            // This call holds the lock.
             OnceStart::InProgress(_) => Ok(End::With(ExitCode::of(self.args.busy_code))),
         }
     }
@@ -130,7 +130,7 @@ impl Call<'_> {
         }
     }
 
-    /// What `waiting` comes to, unless this signal asks the program to end before.
+    /// The result of `waiting`, or the signal that asks the program to end before.
     async fn unless_ended<T>(
         &self,
         signals: &Signals,
@@ -143,8 +143,8 @@ impl Call<'_> {
         }
     }
 
-    /// Runs the command, and keeps its result while the lock is still held; only then waits for whoever reads
-    /// what it wrote.
+    /// Runs the command, and commits its result while the lock is still held. Only then waits for the
+    /// reader of its output.
     async fn attempt(
         &self,
         run: OnceRun,
@@ -188,7 +188,7 @@ impl Call<'_> {
             return Err(not_shown(&error, told));
         }
         match (shown, &end) {
-            // Its result stands, but not all of it was read.
+            // Its result is committed, but was not read completely.
             (Err(signal), End::Ended { .. }) if !is_hurried => {
                 Ok(End::With(ExitCode::of_signal(signal)))
             }
@@ -196,7 +196,7 @@ impl Call<'_> {
         }
     }
 
-    /// Commits what the command did, or that it did nothing that counts.
+    /// Commits the result of the command, or that there is none to keep.
     async fn settle(
         &self,
         run: OnceRun,
@@ -211,7 +211,7 @@ impl Call<'_> {
                 },
             ) => (end, status, told_to_end),
             Ok(end) => {
-                // Whoever pressed the key did not want the result.
+                // The user who pressed the key did not want the result.
                 if let End::Interrupted = end {
                     self.give_up(run).await;
                 }
@@ -230,7 +230,7 @@ impl Call<'_> {
             stderr,
         };
         let fence = run.guard().fence().get();
-        // A failure that this program was told to cause is no result of the request.
+        // A failure after a signal to this program is not a result of the request.
         let is_retried = self.args.failed == Failed::Retry || told_to_end;
         let (outcome, kept_for) = if !status.success() && is_retried {
             self.give_up(run).await;
@@ -257,16 +257,16 @@ impl Call<'_> {
             Some(Err(error)) => error.to_string(),
             None => format!("no answer within {GIVING_UP_MAX:?}"),
         };
-        // The next call with this payload finds the request begun, and runs it, too.
-        let text = format!("the store does not know yet that the attempt ended: {why}");
+        // The next call with this payload finds the request begun, and runs it as well.
+        let text = format!("could not tell the store that the attempt ended: {why}");
         self.stage.output.say(&Message::Warning(&text));
     }
 
-    /// Writes what the command wrote, and ends as it ended.
+    /// Replays the output of the command, and ends as it ended.
     async fn replay(&self, result: &OnceResult, signals: &Signals) -> Result<End, Failure> {
         let stored = Stored::decode(&result.bytes).map_err(|NoResult| {
             let text = format!(
-                "the result of {:?} is none of a command: another program made this request",
+                "the result of {:?} is not that of a command; another program made this request",
                 self.args.name
             );
             Failure::new(ExitCode::CORRUPT, text)
@@ -290,10 +290,7 @@ impl Call<'_> {
     fn warn_of_cuts(&self, stored: &Stored) {
         for (name, kept) in [("stdout", &stored.stdout), ("stderr", &stored.stderr)] {
             if kept.is_cut {
-                let text = format!(
-                    "of {name} the first {} bytes are kept, and no more",
-                    Kept::MAX
-                );
+                let text = format!("only the first {} bytes of {name} are kept", Kept::MAX);
                 self.stage.output.say(&Message::Warning(&text));
             }
         }
@@ -301,7 +298,7 @@ impl Call<'_> {
 
     fn tell(&self, told: &Told) {
         let stored = &told.stored;
-        // Of what is not kept nothing was cut.
+        // Output that is not kept was not cut.
         if told.kept_for.is_some() {
             self.warn_of_cuts(stored);
         }
@@ -318,14 +315,13 @@ impl Call<'_> {
     }
 }
 
-/// How long the end may be delayed by telling the store that nothing came of it. Nobody reads signals
-/// meanwhile.
+/// How long discarding the attempt in the store may delay the end. Signals are not read meanwhile.
 const GIVING_UP_MAX: Duration = Duration::from_secs(3);
 
-/// How long a call that was told to end waits for whoever reads what the command wrote.
+/// How long a call that got a signal waits for the reader of the output.
 const READING_MAX: Duration = Duration::from_secs(1);
 
-/// The result is settled, but its output could not be written to stdout.
+/// The result is decided, but its output could not be written to stdout.
 fn not_shown(error: &io::Error, told: &Told) -> Failure {
     let failure = Failure::of_stdout(error);
     let fate = match told.kept_for {
@@ -339,10 +335,10 @@ fn not_shown(error: &io::Error, told: &Told) -> Failure {
     Failure::new(failure.code, text)
 }
 
-/// The command has run, and nobody will see its result by this call; perhaps by the next one.
+/// The command has run, and this call cannot show its result; perhaps the next one can.
 fn not_kept(stored: &Stored, error: &Error) -> Failure {
     let fate = match error.effect() {
-        Effect::Unknown => "whether its result is kept cannot be told",
+        Effect::Unknown => "it is unknown whether its result is kept",
         Effect::None => "its result is not kept",
     };
     let text = format!("CMD ended with {}, and {fate}: {error}", stored.exit_code);

@@ -174,7 +174,7 @@ impl Link {
             Some(error) if !state.failing => {
                 state.failing = true;
                 self.roster.failing(self.place, true);
-                tracing::warn!(%member, reason = error.reason(), "member does not count");
+                tracing::warn!(%member, reason = error.reason(), "member has no vote");
             }
             None if state.failing => {
                 state.failing = false;
