@@ -129,7 +129,7 @@ pub(crate) enum MembersChange {
     /// Before you use it, make sure that no server that does not answer belongs to another quorum
     /// by now. Otherwise two clients can hold the same lock.
     Readmit {
-        /// The server that lost its data: its id, as `leasehold members` shows it, or its address.
+        /// The server: its id as in `leasehold members`, or its URL.
         #[arg(value_name = "ID|URL")]
         member: String,
     },

@@ -126,6 +126,7 @@ const STORE: &[&str] = &[
     "members",
     "members add",
     "members remove",
+    "members readmit",
     "doctor",
     "bench",
 ];
@@ -260,6 +261,10 @@ leasehold release <<< "$handle""#,
     (
         "members remove",
         "leasehold members --store redis://a,redis://b,redis://c,redis://d remove redis://d",
+    ),
+    (
+        "members readmit",
+        "leasehold members --store redis://a,redis://b,redis://c readmit redis://c",
     ),
     (
         "doctor",

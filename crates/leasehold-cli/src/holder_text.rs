@@ -151,7 +151,7 @@ mod tests {
         foreign.form = Some("a number");
         assert_eq!(
             phrase(&foreign),
-            "a client of another library (the key holds a number), which never expires: the lock is free \
+            "a client of another library (the key holds a number), which never expires; the lock is free \
              once the key is deleted"
         );
         foreign.remaining = Some(Duration::from_secs(2));

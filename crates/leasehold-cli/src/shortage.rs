@@ -37,7 +37,8 @@ impl Shortage {
         let is_short = total > 0 && total - failures.len() < needed(total);
         is_short.then(|| Self {
             total,
-            is_new: failures.len() == total && answers.clone().all(is_new),
+            is_new: failures.len() == total
+                && answers.clone().filter(|it| is_new(it)).count() == total,
             is_unformed: have_no_card(total, answers),
             failures,
         })

@@ -182,7 +182,7 @@ impl ClientCore {
                 let _ = orders.send(Order::Forget(id));
             }
             if stays_shut {
-                tracing::warn!(key = %claim.key, delay = ?claim.delay, "not freed: it was lost");
+                tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");
                 context.store.abandon(&claim);
                 context.released(ReleaseEnd::LeftShut, &span);
                 return Ok(Release::WasLost);

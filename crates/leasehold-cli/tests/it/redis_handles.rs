@@ -198,7 +198,7 @@ fn a_handle_file_is_its_owners_and_follows_each_renewal() {
     assert!(json["handle"].is_null());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let released = with_file(&["release"]);
-    released.fails(0, &["warning", "deploy.handle can be read by others"]);
+    released.fails(0, &["warning", "deploy.handle is readable by other users"]);
     assert!(!file.exists());
     assert!(!is_busy(&sandbox, &urls));
     assert_eq!(named(&sandbox, "handle"), [""; 0]);
@@ -286,7 +286,7 @@ fn a_deadline_that_passed_is_76_and_the_next_holder_is_not_touched() {
     line(&next);
     assert!(SystemClock.now().since(began) >= Duration::from_millis(1_800));
     with_handle(&sandbox, &urls, handle, &["renew"]).fails(76, &["deadline"]);
-    with_handle(&sandbox, &urls, handle, &["release"]).fails(76, &["not held"]);
+    with_handle(&sandbox, &urls, handle, &["release"]).fails(76, &["no longer held"]);
     assert!(is_busy(&sandbox, &urls));
 }
 

@@ -119,7 +119,7 @@ fn durability_set_while_running_starts_after_restart() {
     let table = run(&sandbox, &urls, &["members"]).stdout;
     assert!(table.contains("after restart"), "{table}");
     let [restart, persistence] = restart_and_persistence(&sandbox, &urls);
-    assert!(restart.contains("does not count for 1m 1s"), "{restart}");
+    assert!(restart.contains("has no vote for 1m 1s"), "{restart}");
     assert!(
         persistence.contains("not since it started"),
         "{persistence}"
@@ -131,7 +131,7 @@ fn durability_set_while_running_starts_after_restart() {
     assert_eq!(shown[0]["durable"], true, "{shown}");
     assert_eq!(shown[0]["counts"], false, "{shown}");
     let [restart, _] = restart_and_persistence(&sandbox, &urls);
-    assert!(restart.contains("counts again at once"), "{restart}");
+    assert!(restart.contains("has a vote again at once"), "{restart}");
 }
 
 #[test]

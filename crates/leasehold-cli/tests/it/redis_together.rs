@@ -226,7 +226,7 @@ fn a_lock_with_a_delay_stays_shut_after_an_unclean_end_alone() {
             servers,
             &[&["run"], &delay[..], &too_long].concat(),
         );
-        lost.fails(76, &["the longest time"]);
+        lost.fails(76, &["--max-hold reached"]);
         ask(sandbox, servers, &["run", "-n", "x", "true"]).fails(75, &["is held by leasehold"]);
         let holder = hold(sandbox, servers, &[&delay[..], &["y"]].concat(), "pid");
         holder.signal(Signal::SIGKILL);
