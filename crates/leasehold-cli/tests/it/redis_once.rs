@@ -90,6 +90,7 @@ fn server_with_a_new_disk_denies_no_result() {
     third.restart();
     second.command(&["FLUSHALL"]);
     first.kill();
+    call("members", &["readmit", &second.url()]).fails(0, &[]);
     // The two others have forgotten no lease that could be held still.
     until("locks to be granted again", || {
         let lock = ["--ttl", "3s", "-w", "1s", "other", "--", "true"];

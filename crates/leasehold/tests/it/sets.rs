@@ -327,7 +327,7 @@ async fn one_old_record_does_not_revive_its_quorum() {
     scene.pass(WAIT).await;
     let error = ours.lock("x").try_acquire().await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("m2: belongs to another set"), "{text}");
+    assert!(text.contains("m2: belongs to another quorum"), "{text}");
     assert!(guard.is_valid());
 }
 
@@ -373,7 +373,7 @@ async fn readmission_against_the_evidence_is_refused() {
     ];
     let members = stores.map(|store| FaultyMember::new(store.clone(), scene.ambient.clone()));
     quorum_of(&members, &scene.ambient).init().await.unwrap();
-    refused(1, "m2: belongs to another set").await;
+    refused(1, "m2: belongs to another quorum").await;
     scene.members[2].set(Fault::Unreachable);
     scene.stores[0].forget_everything();
     refused(1, "no member that answers has a record").await;
