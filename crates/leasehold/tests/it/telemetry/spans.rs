@@ -258,7 +258,7 @@ async fn nothing_that_frees_a_lock_is_in_any_span_or_event() {
     assert!(values.len() > 100, "{}", values.len());
     for rare in [
         "a turn that is not needed is passed on",
-        "not freed: it was lost",
+        "not released, because it was lost",
     ] {
         let happened = values.iter().any(|value| value == rare);
         assert!(happened, "not put to the test: {rare}");
