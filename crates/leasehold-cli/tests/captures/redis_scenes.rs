@@ -85,9 +85,9 @@ fn queue() {
     let screen = onlooker.screen(&mut StandIns::default());
     let picture = Picture {
         title: "Who holds a lock, and who waits for it",
-        description: "leasehold ls names the holders of the locks deploy and report, each with its process, since when \
-                      it runs, its fence and what is left of its lease. leasehold waiters names the two who wait for \
-                      deploy, in their order. leasehold status says that migrate is free.",
+        description: "leasehold ls lists the locks deploy and report: since when each is held, its fence, when its \
+                      lease expires, and its holder. leasehold waiters lists the two waiters of deploy in their \
+                      order. leasehold status says that migrate is free.",
         panes: vec![Pane {
             caption: "another shell",
             screen,

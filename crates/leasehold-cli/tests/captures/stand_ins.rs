@@ -135,7 +135,7 @@ fn span(text: &str) -> usize {
     }
 }
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 12] = [
     Rule::new(
         "when a program began",
         (" since ", Varying::Word, ""),
@@ -143,13 +143,28 @@ const RULES: [Rule; 9] = [
     ),
     Rule::new(
         "what is left of a lease",
-        (", ", Varying::Span, " left unless renewed"),
-        "9s 350ms",
+        ("expires in ", Varying::Span, " unless renewed"),
+        "29s",
     ),
     Rule::new(
         "a fence",
         (" fence ", Varying::Digits, ""),
         "1795349988000000",
+    ),
+    Rule::new(
+        "the start of a hold in a table",
+        ("  20", Varying::Word, "  "),
+        "26-11-22T12:19:48Z",
+    ),
+    Rule::new(
+        "a fence in a table",
+        ("48Z  ", Varying::Digits, "  "),
+        "1795349988000000",
+    ),
+    Rule::new(
+        "the end of a lease in a table",
+        ("1795349988000000  ", Varying::Span, "  "),
+        "29s",
     ),
     Rule::new(
         "how long a wait goes on",
@@ -196,10 +211,25 @@ mod tests {
         ),
         (
             "what is left of a lease",
-            "Z, 27s 352ms left unless renewed",
-            "Z, 9s 350ms left unless renewed",
+            "Z, expires in 27s unless renewed",
+            "Z, expires in 29s unless renewed",
         ),
         ("a fence", ", fence 17, 3s", ", fence 1795349988000000, 3s"),
+        (
+            "the start of a hold in a table",
+            "x  2025-01-02T03:04:05Z  17",
+            "x  2026-11-22T12:19:48Z  17",
+        ),
+        (
+            "a fence in a table",
+            "12:19:48Z  17  ",
+            "12:19:48Z  1795349988000000  ",
+        ),
+        (
+            "the end of a lease in a table",
+            "  1795349988000000  27s         leasehold",
+            "  1795349988000000  29s         leasehold",
+        ),
         (
             "how long a wait goes on",
             "waiting for 1m 2s for lock \"x\"",
