@@ -197,7 +197,8 @@ fn waiting(
     so_far: Duration,
 ) -> String {
     let why = match shortage {
-        Some(shortage) => format!(": {shortage}"),
+        // A warning has named each server and its reason.
+        Some(shortage) => format!(": {}", shortage.summary()),
         None if holders.is_empty() => String::new(),
         None => format!(", held by {}", holder_text::phrases(holders)),
     };

@@ -64,6 +64,25 @@ impl Shortage {
             _ => None,
         }
     }
+
+    /// How many servers have a vote, and when enough of them do. The most important part comes first,
+    /// because a terminal cuts off the line.
+    pub(crate) fn summary(&self) -> String {
+        let (total, needed) = (self.total, needed(self.total));
+        let voting = total - self.failures.len();
+        let state = match self.counts_again() {
+            Some(span) => format!(
+                "enough servers have a vote in {} (now {voting} of {total}, {needed} needed)",
+                whole_seconds(span)
+            ),
+            None => format!("{voting} of {total} servers have a vote, {needed} needed"),
+        };
+        match (self.is_unformed, self.is_new) {
+            (true, _) => format!("{NOT_FORMED}; {state}"),
+            (_, true) => format!("{state}; {NEW}"),
+            _ => state,
+        }
+    }
 }
 
 /// Whether the server joined its quorum recently, which then was initialized.
@@ -83,27 +102,9 @@ pub(crate) const NOT_FORMED: &str = "the quorum is not initialized; run `leaseho
                                      (otherwise clients initialize it once all servers answer)";
 
 impl fmt::Display for Shortage {
-    /// The most important part comes first, because a terminal cuts off the line.
+    /// Ends with the reason of each server that has no vote.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (total, needed) = (self.total, needed(self.total));
-        let counting = total - self.failures.len();
-        if self.is_unformed {
-            write!(f, "{NOT_FORMED}; ")?;
-        }
-        match self.counts_again() {
-            Some(span) => write!(
-                f,
-                "enough servers have a vote in {} (now {counting} of {total}, {needed} needed)",
-                whole_seconds(span)
-            )?,
-            None => write!(
-                f,
-                "{counting} of {total} servers have a vote, {needed} needed"
-            )?,
-        }
-        if self.is_new {
-            write!(f, "; {NEW}")?;
-        }
+        f.write_str(&self.summary())?;
         for failure in &self.failures {
             write!(f, "; {failure}")?;
         }

@@ -109,7 +109,7 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "a result must outlive restarts, and {} of {} members keep nothing across one: {}",
+        "a result must outlive restarts, but {} of {} servers are not durable: {}; see `leasehold doctor`",
         forgetful.len(),
         health.len(),
         forgetful.join(", ")

@@ -118,7 +118,7 @@ fn servers_that_are_not_durable_are_refused_by_name_and_nothing_is_run() {
         .iter()
         .map(|server| format!("127.0.0.1:{}", server.port()))
         .collect();
-    let named = format!("3 of 3 members keep nothing across one: {}", ids.join(", "));
+    let named = format!("3 of 3 servers are not durable: {}", ids.join(", "));
     refused.fails(64, &["must outlive restarts", &named]);
     assert!(!sandbox.path("touched").exists());
 }

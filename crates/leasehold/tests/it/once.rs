@@ -315,7 +315,7 @@ async fn members_that_keep_nothing_are_named_and_nothing_is_run() {
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         let text = error.to_string();
         assert!(
-            text.contains("2 of 3 members keep nothing across one: m1, m2"),
+            text.contains("2 of 3 servers are not durable: m1, m2"),
             "{text}"
         );
     }
@@ -363,7 +363,7 @@ async fn a_member_that_was_seen_to_keep_nothing_is_named_though_it_says_that_it_
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let text = error.to_string();
     assert!(
-        text.contains("1 of 3 members keep nothing across one: m1"),
+        text.contains("1 of 3 servers are not durable: m1"),
         "{text}"
     );
 }
