@@ -76,7 +76,8 @@ pub(crate) enum Verb {
     /// A result must survive restarts. In a quorum, every server must be durable (appendonly yes,
     /// appendfsync always) before `leasehold init`; otherwise the call is refused and names the servers.
     /// A server that lost its data, joined or became durable later has no vote on results until --retain
-    /// has passed. If too few servers have a vote, the call exits with 69 and runs nothing. A single
+    /// has passed, nor has a quorum that was never initialized with `leasehold init`. If too few servers
+    /// have a vote, the call exits with 69 and runs nothing. A single
     /// server is used as it is, and a request that it forgets runs again. The same holds for any store
     /// after an old backup or a removed record file. Results do not move to new members of a quorum.
     ///

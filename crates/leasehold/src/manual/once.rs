@@ -40,8 +40,9 @@
 //!
 //! A member that lost its data (a new disk, `FLUSHALL`) has no vote on requests until it has kept everything for one
 //! retention, and about two minutes more. It would say that a result does not exist which it has only forgotten.
-//! The same goes for a member that joins later, and for one that becomes durable after the quorum was
-//! initialized. Until then such members store what they are sent, and the others must be a majority: if one of three
+//! The same goes for a member that joins later, for one that becomes durable after the quorum was initialized, and
+//! for all members of a quorum that a client formed instead of `leasehold init`: they may all have been flushed.
+//! Until then such members store what they are sent, and the others must be a majority: if one of three
 //! servers has a new disk, the other two must both answer. Otherwise the call fails, and its error names the
 //! member and the time that is left. Nothing is run. Make servers durable before `leasehold init`: the members of a
 //! quorum that was just initialized have forgotten nothing.
@@ -50,7 +51,7 @@
 //! committed twice:
 //!
 //! - an old backup that is put back on one member, or a record file that is removed;
-//! - all members lose their data at once, and the quorum is formed anew;
+//! - all members lose their data at once, and an operator initializes the quorum again;
 //! - members are removed, and the remaining ones never heard of the result. After a removal, and until the
 //!   retention is over, rely on what the resource itself refuses.
 //!

@@ -29,8 +29,8 @@ struct Seen {
 pub(crate) struct Beginning {
     /// In nanoseconds, as a [`BootInstant`] counts them.
     at: i128,
-    /// It began while the set was being formed: before that there was nothing to forget.
-    with_the_set: bool,
+    /// It is the member's first: an operator initialized the quorum and so said that nothing was held before.
+    has_no_past: bool,
 }
 
 /// Who may have forgotten leases ("delayed restarts", done by the clients: Redis documentation,
@@ -87,7 +87,7 @@ impl Lives {
     ) -> Result<(), Distrust> {
         // A member that joined was given the age that leases ask for.
         let until = began.at + whole(retention + 2 * self.wait);
-        if began.with_the_set || nanos(sent) >= until {
+        if began.has_no_past || nanos(sent) >= until {
             return Ok(());
         }
         let until = instant(until);
@@ -133,7 +133,7 @@ impl Lives {
         let is_first = !is_contradicted && !testimony.change;
         Ok(Beginning {
             at: began.min(nanos(seen.first)),
-            with_the_set: is_first && card.generation == 1 && card.since < card.changed,
+            has_no_past: is_first && card.generation == 1 && card.since.as_micros() == 0,
         })
     }
 }

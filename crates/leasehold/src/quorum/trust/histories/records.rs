@@ -14,12 +14,54 @@ fn remembers(world: &World, member: usize, seconds: u64) -> bool {
 
 const DAY: u64 = 86_400;
 
-#[test]
-fn new_set_has_forgotten_no_records() {
+/// An operator initialized the quorum: nothing was ever held on its members.
+fn initialized() -> World {
     let mut world = World::new(3);
+    for server in &mut world.servers {
+        server.card.as_mut().unwrap().since = WallTime::from_micros(0);
+    }
+    world
+}
+
+#[test]
+fn initialized_quorum_has_forgotten_no_records() {
+    let mut world = initialized();
     world.meet_all();
     for member in 0..3 {
         assert!(remembers(&world, member, DAY * 3_660), "m{member}");
+    }
+}
+
+#[test]
+fn quorum_formed_by_a_client_is_young() {
+    let mut world = World::new(3);
+    world.meet_all();
+    for member in 0..3 {
+        assert!(remembers(&world, member, DAY), "m{member}");
+        assert!(!remembers(&world, member, 2 * DAY), "m{member}");
+    }
+}
+
+#[test]
+fn members_that_lost_a_majority_are_young() {
+    let mut world = initialized();
+    for member in [1, 2] {
+        world.restart(member, false);
+    }
+    world.meet_all();
+    world.keep_cards();
+    world.pass(1);
+    world.meet_all();
+    world.keep_cards();
+    world.pass(62);
+    // The one that has kept everything is silent.
+    world.forget_the_client();
+    for member in [1, 2] {
+        world.meet(member);
+    }
+    for member in [1, 2] {
+        assert_eq!(world.counts(member), Ok(()));
+        assert!(!remembers(&world, member, DAY), "m{member}");
     }
 }
 
