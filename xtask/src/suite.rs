@@ -125,10 +125,17 @@ struct Tally {
     failed: usize,
     ignored: usize,
     filtered: usize,
+    /// Ignored tests that give a reason: name and reason, as the test runner prints them.
+    excused: Vec<String>,
 }
 
 impl Tally {
     fn count(&mut self, line: &str) {
+        if let Some((name, reason)) = line.split_once(" ... ignored, ") {
+            let name = name.trim_start_matches("test ");
+            self.excused.push(format!("{name}: {reason}"));
+            return;
+        }
         let Some(counts) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -158,20 +165,23 @@ impl Tally {
             failed,
             ignored,
             filtered,
+            excused,
         } = self;
+        let named: String = excused.iter().map(|it| format!("IGNORED {it}\n")).collect();
         format!(
-            "tests: {passed} passed, {failed} failed, {ignored} ignored, {filtered} left out, \
+            "{named}tests: {passed} passed, {failed} failed, {ignored} ignored, {filtered} left out, \
              in {runs} runs"
         )
     }
 
-    /// A test that is ignored without a `--skip` is a test that nobody runs.
+    /// An ignored test needs a reason, which the summary prints. Without one it needs a `--skip`.
     fn verdict(&self, skips: bool) -> Result<(), String> {
         if self.passed == 0 {
             return Err("no test ran".into());
         }
-        if self.ignored > 0 && !skips {
-            return Err(format!("{} tests were ignored", self.ignored));
+        let unexcused = self.ignored.saturating_sub(self.excused.len());
+        if unexcused > 0 && !skips {
+            return Err(format!("{unexcused} tests were ignored without a reason"));
         }
         Ok(())
     }
@@ -202,8 +212,24 @@ mod tests {
             failed: 3,
             ignored: 1,
             filtered: 4,
+            excused: vec![],
         };
         assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn ignored_test_with_a_reason_is_named() {
+        let ignored = "test a::b ... ignored, the new engine";
+        let closing = "test result: ok. 1 passed; 0 failed; 1 ignored";
+        let sum = tally(&[ignored, closing]);
+        assert!(sum.verdict(false).is_ok());
+        let summary = sum.summary();
+        assert!(
+            summary.starts_with("IGNORED a::b: the new engine\n"),
+            "{summary}"
+        );
+        let two = tally(&[ignored, closing, closing]);
+        assert!(two.verdict(false).is_err(), "one gives no reason");
     }
 
     #[test]
