@@ -16,7 +16,8 @@ pub(crate) struct TakeArgs {
 
     /// Maximum time to wait [default: no limit].
     ///
-    /// A duration such as 30s or 1m30s.
+    /// A duration such as 30s or 1m30s. Without it, a wait continues through an outage of the store; only a
+    /// store that never answers is given up after one TTL (69).
     #[arg(short, long, value_name = "SPAN", value_parser = span)]
     pub(crate) wait: Option<Duration>,
 

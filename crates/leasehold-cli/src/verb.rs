@@ -43,7 +43,7 @@ pub(crate) enum Verb {
     ///
     /// If the leadership is lost, leasehold ends CMD and all its child processes before another client
     /// can lead. It then campaigns again after a pause of 0.5 s to 30 s, which grows with each loss in
-    /// quick succession. It also keeps campaigning while the store does not answer.
+    /// quick succession. Once the store has answered, it keeps campaigning through an outage of any length.
     ///
     /// When CMD ends by itself, leasehold resigns and exits with the code of CMD. After SIGTERM, SIGINT
     /// or SIGQUIT it does not campaign again.
