@@ -83,11 +83,10 @@ impl Life {
         Self(entropy.next_u64() & !Self::NAMES)
     }
 
-    /// The next name of the same span; the last one remains as it is.
-    #[must_use]
-    pub fn renamed(self) -> Self {
+    /// Returns the next name of the same span; `None` after the last of its sixteen names.
+    pub fn renamed(self) -> Option<Self> {
         let is_last = self.0 & Self::NAMES == Self::NAMES;
-        Self(self.0 + u64::from(!is_last))
+        (!is_last).then(|| Self(self.0 + 1))
     }
 
     /// Whether this names the same span as `earlier`, by the same name or by a later one.
@@ -173,7 +172,7 @@ impl fmt::Debug for Mark {
 pub struct Card {
     /// The set that the member belongs to.
     pub set: MemberSet,
-    /// Counts the changes of the set, from 1; 0 while it is being formed, when nobody counts. Also 0
+    /// Counts the changes of the set, from 1; 0 while it is being formed, when no member has a vote. Also 0
     /// on the new card of a member that lost its own, until all members have one.
     pub generation: u64,
     /// When the set was last changed, by the member's clock.
@@ -300,7 +299,7 @@ mod tests {
         ]
         .map(|text| Life::parse(text).unwrap());
         assert!(drawn.to_string().ends_with('0'));
-        assert_eq!((life.renamed(), last.renamed()), (next, last));
+        assert_eq!((life.renamed(), last.renamed()), (Some(next), None));
         assert!(life.continues(life) && next.continues(life) && last.continues(next));
         assert!(!life.continues(next) && !other.continues(life) && !life.continues(other));
     }

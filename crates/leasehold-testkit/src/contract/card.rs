@@ -117,7 +117,7 @@ pub(crate) async fn m5_a_life_is_noted_when_it_is_first_heard_of(scene: &Scene) 
     assert_eq!((second[&one].life, second[&one].changed), (lives[2], true));
     assert!(then.contains(&second[&one].at));
 
-    let renamed = lives[2].renamed();
+    let renamed = lives[2].renamed().expect("a new life has further names");
     let (_, card) = tell(&[(one.clone(), renamed)]).await;
     let renaming = card.expect("the card").sightings;
     let expected = Sighting {

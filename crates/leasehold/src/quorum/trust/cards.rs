@@ -115,11 +115,12 @@ impl Trust {
     ) -> Option<CardStep> {
         let presence = &known.presence;
         let remembers = presence.remembers() && !self.is_rolled_back(member, card);
-        let life = match remembers {
-            false => draw(),
+        let kept = match remembers {
+            false => None,
+            // After the last name the others could not notice a return: then the member gets a new life.
             true if card.durable && !presence.durable => card.life.renamed(),
             true if card.run == presence.run => return None,
-            true => card.life,
+            true => Some(card.life),
         };
         let edit = CardEdit {
             expected: Some(card.mark()),
@@ -127,8 +128,8 @@ impl Trust {
             generation: card.generation,
             run: presence.run.clone(),
             durable: presence.durable,
-            life,
-            age: (!remembers).then_some(Duration::ZERO),
+            life: kept.unwrap_or_else(draw),
+            age: kept.is_none().then_some(Duration::ZERO),
             seen: Vec::new(),
         };
         Some(CardStep::Write(member, edit))

@@ -70,7 +70,7 @@ fn switching_durability_off_costs_no_vote() {
     world.keep_cards();
     world.all_count();
     let card = world.servers[1].card.clone().unwrap();
-    assert_eq!((card.life, card.durable), (life.renamed(), false));
+    assert_eq!((Some(card.life), card.durable), (life.renamed(), false));
     // Nor for a client that comes later, nor after the next restart of a witness.
     world.forget_the_client();
     world.meet_all();
@@ -79,6 +79,21 @@ fn switching_durability_off_costs_no_vote() {
     world.meet(0);
     world.keep_cards();
     assert_eq!((world.counts(1), world.counts(2)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn life_without_further_names_ends_with_durability() {
+    let mut world = with_durable_member();
+    let last = Life::parse("123456789abcdeff").unwrap();
+    world.servers[1].card.as_mut().unwrap().life = last;
+    world.meet_all();
+    world.keep_cards();
+    world.servers[1].durable = false;
+    world.meet(1);
+    world.keep_cards();
+    let card = world.servers[1].card.clone().unwrap();
+    assert!(!card.life.continues(last) && !card.durable, "{card:?}");
+    assert!(world.forgot(1).as_secs() >= 60);
 }
 
 #[test]
