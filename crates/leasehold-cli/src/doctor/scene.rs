@@ -37,7 +37,7 @@ pub(super) struct Server {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Out {
     pub(super) why: String,
-    /// When it has one again, if that is known.
+    /// The time until it has a vote again, if known.
     pub(super) again: Option<Duration>,
 }
 

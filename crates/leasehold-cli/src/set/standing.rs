@@ -21,7 +21,7 @@ pub(super) struct Standing {
 #[derive(Debug)]
 pub(super) struct Out {
     pub(super) why: String,
-    /// When it has one again, if that is known.
+    /// The time until it has a vote again, if known.
     pub(super) again: Option<Duration>,
 }
 
