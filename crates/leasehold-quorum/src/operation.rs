@@ -1,0 +1,66 @@
+use std::sync::Arc;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Busy, Claim, Error, Fence, Held, Release, Renewal, Slot};
+
+/// Identifies an operation of one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub u64);
+
+/// What a client wants of the quorum.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// Takes the lock. `claim.wait` says whether it waits in the queue, goes ahead of it, or asks once.
+    ///
+    /// A waiting operation goes on through outages until it holds the lock or is cancelled.
+    Acquire(Arc<Claim>),
+    /// Extends leases; several at once share their requests.
+    Renew(Vec<Held>),
+    /// Frees a lease.
+    Release(Arc<Claim>, ReleaseMode),
+}
+
+/// What happens to a lock that is released.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReleaseMode {
+    /// The lock passes to the next waiter.
+    #[default]
+    HandOver,
+    /// The lease stays until it expires, and the engine forgets it: no repair, no late release.
+    Detach,
+}
+
+/// An intermediate result of an operation that goes on.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// A majority answered; another owner holds the lock.
+    Busy(Busy),
+    /// Too few members answer. The error has the reason of each member.
+    Unavailable(Error),
+}
+
+/// The result of an operation.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// A majority granted the lease.
+    Acquired(Acquired),
+    /// Another owner holds the lock, and the operation does not wait.
+    Busy(Busy),
+    /// One result for each lease, in their order.
+    Renewed(Vec<Renewal>),
+    /// The lease was released, or was lost before.
+    Released(Release),
+    /// The operation failed, and asking again does not help or is up to the caller.
+    Failed(Error),
+}
+
+/// A lease that a majority granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acquired {
+    /// The fence.
+    pub fence: Fence,
+    /// The permit, if the claim wanted one.
+    pub slot: Option<Slot>,
+    /// The instant from which the lease counts: the latest sending among the majority's requests.
+    pub since: BootInstant,
+}

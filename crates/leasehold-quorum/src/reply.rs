@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+use leasehold::{Busy, Error, Fence, Key, LostReason, Owner, Presence, Sample, Slot};
+
+use crate::request::RequestId;
+
+/// What one member answered to one [`Request`](crate::Request).
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// The claim holds.
+    Granted {
+        /// The fence that the member drew.
+        fence: Fence,
+        /// The permit, if the claim wants one.
+        slot: Option<Slot>,
+    },
+    /// The claim holds, but the counter was not below the proposal: a fence must be drawn.
+    GrantedBehind,
+    /// Another owner holds the lock, or it is another waiter's turn.
+    Busy(Refusal),
+    /// The answer to a release: whether the lease stood, and what the successor got.
+    Released {
+        /// The lease stood and is freed.
+        freed: bool,
+        /// The successor holds the lock now, with this fence and permit.
+        successor: Option<(Fence, Option<Slot>)>,
+    },
+    /// The answers to a renewal, in the order of its leases.
+    Renewed(Vec<LeaseState>),
+    /// The answers to a heartbeat, in the order of its waiters.
+    Waiting(Vec<Refusal>),
+    /// The answer to [`Request::ConfirmFence`](crate::Request::ConfirmFence).
+    Confirmed(leasehold::Seal),
+    /// The answers to a repair: whether each lease was restored.
+    Repaired(Vec<bool>),
+    /// The member's status.
+    Status(Box<Presence>),
+    /// Whether the member's record was written, or an observation was noted.
+    Recorded(bool),
+    /// The member refused the request or its answer makes no sense. `effect` tells whether it may
+    /// have taken effect.
+    Failed(Error),
+}
+
+/// What a waiter learns from a member that did not grant the lock.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// The holder, the remaining lease, the place in the queue (1 is next; `None`: not queued), and
+    /// whether the server can notify the waiter.
+    pub busy: Busy,
+    /// When to ask again; `None`: wait for a notification.
+    pub ask_again: Option<Duration>,
+    /// It is the waiter's turn: ask at once. Only a heartbeat says so.
+    pub turn: bool,
+}
+
+/// What a member answered for one lease of many.
+#[derive(Clone, Debug)]
+pub enum LeaseState {
+    /// The lease stood, and was extended.
+    Renewed,
+    /// The lease no longer stands.
+    Lost(LostReason),
+    /// The member ran into an error with this lease alone.
+    Failed(Error),
+}
+
+/// What a member tells a client without being asked. It is a hint: ask again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// The lock.
+    pub key: Key,
+    /// The waiter whose turn it is.
+    pub waiter: Owner,
+}
+
+/// The replies to requests that were written together, and the sample that follows them.
+///
+/// The member shows its clock and the mark of its record after the last command of a batch. If its
+/// data was lost in between, the sample shows it.
+#[derive(Debug)]
+pub struct BatchReply {
+    /// What the member showed of itself.
+    pub sample: Sample,
+    /// The replies, in the order of the requests.
+    pub replies: Vec<(RequestId, Reply)>,
+}

@@ -1,0 +1,126 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{CardEdit, Claim, Fence, Life, MemberId, Slot};
+
+/// Identifies a request of one engine. A reply carries the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A request to one member. The codec turns it into one script call or a few plain commands.
+///
+/// The owner of a claim stays the same for the whole wait. It is also the identity of the waiter.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Takes an exclusive lock that is free, with plain commands.
+    ///
+    /// `SET lock owner NX GET PX ttl`, then `ZADD fence GT CH proposal`, then `PEXPIRE fence`. The
+    /// reply is [`Reply::Granted`](crate::Reply::Granted) if both took effect,
+    /// [`Reply::GrantedBehind`](crate::Reply::GrantedBehind) if the counter was ahead, otherwise
+    /// [`Reply::Busy`](crate::Reply::Busy) without a place.
+    TryAcquire {
+        /// The lease that is wanted.
+        claim: Arc<Claim>,
+        /// The fence to draw, if the counter is below it.
+        proposal: u64,
+    },
+    /// Draws the fence of a lease that [`Request::TryAcquire`] took without one.
+    DrawFence {
+        /// The lease.
+        claim: Arc<Claim>,
+    },
+    /// Takes the lock if it is the claim's turn. Otherwise the waiter enters the queue if it has a ticket.
+    Acquire {
+        /// The lease that is wanted.
+        claim: Arc<Claim>,
+        /// The greatest fence that the client knows of, usually its wall clock in microseconds.
+        proposal: u64,
+        /// The claim's place in the queue.
+        place: Place,
+        /// The permit that the client prefers, if it wants a permit.
+        wish: Option<Slot>,
+    },
+    /// Frees the lease, ends the wait, or gives a failed attempt back.
+    Release {
+        /// The lease, or the wait.
+        claim: Arc<Claim>,
+        /// Returns the waiter to the queue with its ticket, after a failed round.
+        requeue: Option<u64>,
+        /// The oldest waiter of the same client. If it is next, the server grants it in the same step.
+        successor: Option<Successor>,
+    },
+    /// Extends leases. Each lease is answered on its own.
+    Renew(Vec<Lease>),
+    /// Says that the client is alive, and asks about its oldest waiter of each lock.
+    Heartbeat(Vec<Arc<Claim>>),
+    /// Raises the counter to `fence` if the claim holds.
+    ConfirmFence {
+        /// The lease.
+        claim: Arc<Claim>,
+        /// The fence of the lease.
+        fence: Fence,
+    },
+    /// Restores exclusive leases on a member that lost them, where their locks are free.
+    Repair(Vec<Lease>),
+    /// Asks the member for its status and its record of the quorum.
+    Status,
+    /// Writes the member's record of the quorum.
+    WriteMemberRecord(Box<CardEdit>),
+    /// Tells the member which data generations of its peers the client observed.
+    RecordObservation(Vec<(MemberId, Life)>),
+}
+
+/// The place of a claim in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// No place: the attempt fails if the lock is not free, or if a live waiter comes first.
+    None,
+    /// The ticket: when the wait began, in microseconds of the servers' clocks (their lower median).
+    Ticket(u64),
+    /// Ahead of the queue.
+    Barging,
+}
+
+/// A lease that a client holds.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// The claim as it was granted.
+    pub claim: Arc<Claim>,
+    /// The fence it was granted with.
+    pub fence: Fence,
+    /// The permit it holds.
+    pub slot: Option<Slot>,
+}
+
+/// The waiter that a release names as its successor.
+#[derive(Clone, Debug)]
+pub struct Successor {
+    /// What it wants.
+    pub claim: Arc<Claim>,
+    /// The greatest fence that the client knows of.
+    pub proposal: u64,
+    /// Its place in the queue.
+    pub ticket: u64,
+    /// The permit that it prefers.
+    pub wish: Option<Slot>,
+}
+
+impl Request {
+    /// The shortest time after which a reply is of no use; `None` if the request has no lease.
+    pub fn term(&self) -> Option<Duration> {
+        match self {
+            Self::TryAcquire { claim, .. }
+            | Self::DrawFence { claim }
+            | Self::Acquire { claim, .. }
+            | Self::ConfirmFence { claim, .. }
+            | Self::Release { claim, .. } => Some(claim.term()),
+            Self::Renew(leases) | Self::Repair(leases) => {
+                leases.iter().map(|lease| lease.claim.term()).min()
+            }
+            Self::Heartbeat(_)
+            | Self::Status
+            | Self::WriteMemberRecord(_)
+            | Self::RecordObservation(_) => None,
+        }
+    }
+}
