@@ -162,19 +162,24 @@ impl Acquisition {
         match self.patience {
             Patience::OneAttempt => Wait::None,
             Patience::Wait(_) => {
-                let entropy = &*self.context.ambient.entropy;
-                Wait::InTurn(Owner::random(self.context.info.id, entropy))
+                let ambient = &self.context.ambient;
+                let client = self.context.info.id;
+                Wait::InTurn(Owner::at(client, ambient.clock.wall(), &*ambient.entropy))
             }
         }
     }
 
-    /// A claim with a fresh owner, and the instant from which its lease counts.
+    /// Returns the claim of the next attempt, and the instant from which its lease counts. Its owner is a
+    /// fresh one, unless the store keeps one owner for the whole wait.
     fn claim(&self, limits: &Limits) -> (Arc<Claim>, BootInstant) {
         let ambient = &self.context.ambient;
         let sent = ambient.clock.now();
         let info = &self.context.info;
         let wall = ambient.clock.wall();
-        let owner = Owner::at(info.id, wall, &*ambient.entropy);
+        let owner = match limits.wait {
+            Wait::InTurn(waiter) if self.context.store.keeps_owner() => waiter,
+            _ => Owner::at(info.id, wall, &*ambient.entropy),
+        };
         let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
             .with_delay(self.delay)
             .with_mode(self.mode)
@@ -295,7 +300,12 @@ async fn ask(
     };
     let answer = clock::within(&*context.ambient.clock, sent + limit, asking).await;
     let holding = holding(answer.as_ref(), &claim);
-    let granted = matches!(answer, Some(Ok(Attempt::Granted(_)))).then(|| context.now());
+    let grant = match &answer {
+        Some(Ok(Attempt::Granted(grant))) => Some(grant),
+        _ => None,
+    };
+    let sent = grant.and_then(|grant| grant.since).unwrap_or(sent);
+    let granted = grant.map(|_| context.now());
     match answer {
         None => (Err(too_late()), None, holding),
         Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None, holding),

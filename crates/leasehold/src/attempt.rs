@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::inheritance::Inheritance;
@@ -28,6 +29,9 @@ pub struct Grant {
     /// The lease that went over to the claim, where it is no new one: what is renewed and released is
     /// that.
     pub inherited: Option<Box<Inheritance>>,
+    /// The instant from which the lease counts, by the client's clock; `None`: from when the store was asked.
+    /// A store sets it if the grant answers a request that it sent itself, later than that.
+    pub since: Option<BootInstant>,
 }
 
 impl Grant {
@@ -37,7 +41,15 @@ impl Grant {
             fence,
             sample: None,
             inherited: None,
+            since: None,
         }
+    }
+
+    /// The same grant, whose lease counts from `since`.
+    #[must_use]
+    pub fn counted_from(mut self, since: BootInstant) -> Self {
+        self.since = Some(since);
+        self
     }
 
     /// A lease that went over, with a fence of its own.

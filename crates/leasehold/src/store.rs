@@ -92,6 +92,13 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; each lease may or may not have been renewed.
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
 
+    /// Whether all attempts of one wait have the same owner: that of the waiter, [`Wait::InTurn`](crate::Wait::InTurn).
+    /// Such a store tells a late message of an earlier attempt from a later one by itself. Otherwise
+    /// each attempt has an owner of its own.
+    fn keeps_owner(&self) -> bool {
+        false
+    }
+
     /// Frees the lock if this very claim holds it.
     ///
     /// # Contract

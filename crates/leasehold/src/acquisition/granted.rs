@@ -19,6 +19,7 @@ impl Acquisition {
         grant: &Grant,
     ) -> Option<Guard> {
         let client = self.client.upgrade()?;
+        let sent = grant.since.unwrap_or(sent);
         let margin = match self.context.guarantees.expiry {
             Expiry::Lease => Some(self.context.terms.margin(self.ttl)),
             Expiry::WithProcess => None,
