@@ -33,6 +33,7 @@ mod observe;
 mod once_answer;
 mod once_args;
 mod output;
+mod own_client;
 mod run;
 mod run_args;
 mod set;

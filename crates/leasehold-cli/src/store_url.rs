@@ -13,6 +13,7 @@ use crate::config::{Addresses, Choice, Limits};
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
+use crate::own_client::OwnClient;
 
 /// A store with valid addresses. Nothing was sent to it yet.
 #[derive(Debug)]
@@ -86,10 +87,9 @@ impl OpenStore {
     }
 
     /// A client of the store, with a thread of its own.
-    pub(crate) fn client(&self) -> Client {
-        Client::builder(Arc::clone(&self.store))
-            .program("leasehold")
-            .build()
+    pub(crate) fn client(&self) -> OwnClient {
+        let client = Client::builder(Arc::clone(&self.store)).program("leasehold");
+        OwnClient::new(client.build())
     }
 
     /// The store itself, for operations that a client does not offer.

@@ -3,9 +3,7 @@
 use std::future::Future;
 use std::os::unix::fs::MetadataExt as _;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -159,14 +157,10 @@ enum Place {
     Own {
         handle: Handle,
         stop: Option<oneshot::Sender<()>>,
-        ended: Mutex<mpsc::Receiver<()>>,
     },
     /// The runtime of a test, which moves time by hand.
     Borrowed(Handle),
 }
-
-/// How long dropping a client waits for releases that are under way.
-pub(crate) const DROP_WAIT: Duration = Duration::from_millis(500);
 
 impl Background {
     /// Starts the thread.
@@ -184,20 +178,17 @@ impl Background {
             .map_err(failed)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let (ending, ended) = mpsc::channel::<()>();
         std::thread::Builder::new()
             .name("leasehold".into())
             .spawn(move || {
                 // An error means that the client is gone, which is the signal too.
                 let _ = runtime.block_on(stopped);
                 runtime.shutdown_background();
-                drop(ending);
             })
             .map_err(failed)?;
         Ok(Self::at(Place::Own {
             handle,
             stop: Some(stop),
-            ended: Mutex::new(ended),
         }))
     }
 
@@ -242,27 +233,16 @@ impl Background {
         Outcome(outcome)
     }
 
-    /// Ends the thread once `last_words` is over, or after [`DROP_WAIT`]. Does not wait when
-    /// called on the thread itself.
+    /// Ends the thread once `last_words` is over. Never waits for it.
     pub(crate) fn stop(&mut self, last_words: impl Future<Output = ()> + Send + 'static) {
-        let Place::Own {
-            handle,
-            stop,
-            ended,
-        } = &mut self.place
-        else {
+        let Place::Own { handle, stop } = &mut self.place else {
             return self.spawn(last_words);
         };
         let Some(stop) = stop.take() else { return };
-        let on_own_thread = Handle::try_current().is_ok_and(|current| current.id() == handle.id());
         drop(handle.spawn(async move {
             last_words.await;
             drop(stop);
         }));
-        if !on_own_thread {
-            let ended = ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let _ = ended.recv_timeout(DROP_WAIT);
-        }
     }
 }
 
@@ -298,6 +278,8 @@ async fn start_all(mut inbox: UnboundedReceiver<Task>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::{Clock as _, SystemClock, within};
 

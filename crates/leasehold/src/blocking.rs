@@ -69,6 +69,16 @@ impl Client {
         Self(crate::Client::new(store))
     }
 
+    /// Waits until the releases and cancelled attempts in progress are over, for at most `limit`. Returns
+    /// whether they are.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Client::close`].
+    pub fn close(self, limit: Duration) -> Result<bool, Error> {
+        pollster::block_on(self.0.close_within(limit))
+    }
+
     /// The lock called `name`.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock(self.0.lock(name))

@@ -28,8 +28,10 @@ use crate::store::Store;
 /// Cheap to clone; all clones are one client. Make one per store and process and keep it: the
 /// thread, the connections and the identity belong to it. Calls work on any executor.
 ///
-/// Dropping the last clone, guards included, waits up to 500 ms for releases under way. A client
-/// is of no use in a forked child: there every call answers [`ErrorKind::Forked`](crate::ErrorKind::Forked).
+/// Dropping a client never blocks. After the last clone and guard are dropped, the thread finishes the
+/// releases in progress and ends. A process that ends first cuts them off, and their locks stay held
+/// until the TTL: call [`Client::close`] at the end of a short program. A client is of no use in a forked
+/// child: there every call answers [`ErrorKind::Forked`](crate::ErrorKind::Forked).
 ///
 /// # Examples
 ///
@@ -62,6 +64,40 @@ impl Client {
             program: None,
             on_current_runtime: false,
         }
+    }
+
+    /// Waits until the releases and cancelled attempts in progress are over, on all members that answer.
+    ///
+    /// Other clones and guards stay usable. Drop the guards first: a lock that is held stays held.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forked`](crate::ErrorKind::Forked) in a forked child, and
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the client has no thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The thread goes on with what is in progress.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("nightly").acquire().await?;
+    /// drop(guard);
+    /// locks.close().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn close(self) -> Result<(), Error> {
+        self.core.flush(None).await.map(drop)
+    }
+
+    /// [`Client::close`], for at most `limit`.
+    pub(crate) async fn close_within(self, limit: Duration) -> Result<bool, Error> {
+        self.core.flush(Some(limit)).await
     }
 
     /// The lock called `name`. A name that breaks a rule is reported when it is acquired.

@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 
 /// What a client's tasks in the background work with. Unlike the client's core it does not keep the
-/// client alive: the client waits for them when it is dropped.
+/// client alive: the client's thread finishes them after the client is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) store: Arc<dyn Store>,
@@ -66,13 +66,14 @@ impl ClientContext {
         spans::released(span, end);
     }
 
-    /// Starts, on the background thread, work that a client still finishes when it is dropped.
+    /// Starts, on the background thread, work that the thread still finishes after the client is dropped.
     pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
         background::spawn(self.last_words.track_future(task));
     }
 
     /// Resolves once all that is under way is over, and the store has tried what it left to do.
     pub(crate) async fn finish(&self) {
+        // More tasks may still begin: closed means that the wait below can end.
         self.last_words.close();
         self.last_words.wait().await;
         self.store.settle().await;

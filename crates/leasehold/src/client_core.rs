@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use crate::attempt::Release;
 use crate::background::{Background, Outcome, Process};
 use crate::client_context::ClientContext;
-use crate::clock::BootInstant;
+use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
 use crate::keeper::{Keeper, Order};
@@ -78,8 +78,8 @@ impl ClientCore {
         }
     }
 
-    /// Runs `task` to its end on the background thread, whatever becomes of the future returned. A
-    /// client that is dropped waits for it; so it must not keep the client alive.
+    /// Runs `task` to its end on the background thread, whatever becomes of the future returned. The
+    /// thread of a client that is dropped ends after it; so it must not keep the client alive.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -113,6 +113,23 @@ impl ClientCore {
             }
         };
         self.engine()?.background.begin(rest, over).await
+    }
+
+    /// Waits until everything in progress is over, for at most `limit`. Returns whether it is.
+    pub(crate) async fn flush(&self, limit: Option<Duration>) -> Result<bool, Error> {
+        let context = Arc::clone(&self.context);
+        let flushing = async move {
+            let Some(limit) = limit else {
+                context.finish().await;
+                return true;
+            };
+            let clock = Arc::clone(&context.ambient.clock);
+            let end = clock.now() + limit;
+            clock::within(&*clock, end, context.finish())
+                .await
+                .is_some()
+        };
+        self.engine()?.background.run(flushing).await
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {
@@ -152,7 +169,7 @@ impl ClientCore {
         }
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(tenure.claim());
-        // Nobody waits for it but a client that is dropped.
+        // Only the end of the client waits for it.
         drop(self.run(async move { store.abandon(&claim) })?);
         Ok(())
     }

@@ -1,19 +1,20 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Order};
+use leasehold::Order;
 
 use super::cycles::{lock, release};
 use super::plan::{Part, Plan};
 use super::statistics::Spread;
 use crate::failure::Failure;
+use crate::own_client::OwnClient;
 use crate::waiter_text;
 
 /// Hands one lock back and forth between two clients. Measures the time from the call that releases it
 /// until the other client has it, if that client was waiting by then; `None` if it never was. `acquire` is
 /// the time that an attempt takes.
 pub(super) async fn hand_over(
-    clients: &[Client; 2],
+    clients: &[OwnClient; 2],
     plan: &Plan,
     acquire: Spread,
 ) -> Result<Option<Spread>, Failure> {
@@ -53,7 +54,7 @@ pub(super) async fn hand_over(
 
 /// Waits until `client` is in the queue for `name`, and returns whether it is. A store without a queue
 /// cannot tell; the pause before has to be enough.
-async fn is_waiting(client: &Client, name: &str) -> Result<bool, Failure> {
+async fn is_waiting(client: &OwnClient, name: &str) -> Result<bool, Failure> {
     if client.guarantees().order == Order::Unordered {
         return Ok(true);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, Key, Member as _, Presence};
+use leasehold::{Error, Key, Member as _, Presence};
 use leasehold_file::FileStore;
 use leasehold_redis::RedisMember;
 
@@ -15,6 +15,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
+use crate::own_client::OwnClient;
 use crate::set::{have_no_card, limited};
 use crate::shortage::NOT_FORMED;
 use crate::store_url::{OpenStore, Place};
@@ -22,7 +23,7 @@ use crate::store_url::{OpenStore, Place};
 /// The store to measure, as two clients use it, and its parts.
 #[derive(Debug)]
 pub(super) struct Site {
-    pub(super) clients: [Client; 2],
+    pub(super) clients: [OwnClient; 2],
     pub(super) leases: Leases,
     pub(super) members: Vec<RedisMember>,
     /// Whether each of the members answered at first; empty before they were asked.

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
@@ -13,6 +12,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
+use crate::own_client::OwnClient;
 use crate::run::end::End;
 use crate::run::hold::Hold;
 use crate::run::job_control;
@@ -30,7 +30,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) wish: &'a Wish,
     pub(crate) output: &'a Output,
     pub(crate) store: OpenStore,
-    pub(crate) client: Client,
+    pub(crate) client: OwnClient,
     pub(super) nesting: Nesting,
 }
 

@@ -10,13 +10,14 @@ mod survey;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Client, Member, MemberSet, Quorum};
+use leasehold::{Member, MemberSet, Quorum};
 
 use crate::args::{MembersArgs, StoreArgs};
 use crate::config::{self, Addresses, Choice, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::own_client::OwnClient;
 use crate::store_url::{self, OpenStore, Place};
 
 pub(crate) use init::init;
@@ -87,7 +88,7 @@ impl Servers {
         &self.addresses.urls
     }
 
-    fn client(&self) -> Client {
+    fn client(&self) -> OwnClient {
         self.store.client()
     }
 

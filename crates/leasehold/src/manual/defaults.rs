@@ -20,4 +20,4 @@
 //! | look of an [observer](crate::Election::look_every) | every second, give or take a tenth | soon enough for people and for most programs; a thousand observers are two thousand reads a second |
 //! | announcement of a leader | written again every minute, kept for a year | members that lost their data have it again soon; nothing ends with it, so it need not end |
 //! | hold | no limit | the work decides; `max_hold` bounds it |
-//! | dropping a client | waits 500 ms for releases | else every short program would leave its locks to their TTL |
+//! | dropping a client | never waits; [`Client::close`](crate::Client::close) does | a drop inside async code must not block its thread |

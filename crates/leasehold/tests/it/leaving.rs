@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::background;
+use leasehold::blocking;
 use leasehold::{Attempt, Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore, Store};
 use leasehold_testkit::{Fault, FaultyMember};
 
@@ -178,4 +179,27 @@ async fn a_client_that_is_dropped_renews_and_frees_what_it_was_asked_to() {
     let release = client.release(&handle);
     drop(client);
     assert_eq!(release.await.unwrap(), Ended::Released);
+}
+
+#[tokio::test]
+async fn closing_a_client_waits_for_its_releases() {
+    let (client, store) = client_of_a_slow_store();
+    let guard = hold(&client).await;
+    store.set(LATE);
+    drop(guard);
+    client.close().await.unwrap();
+    let another = Client::new(store.clone());
+    assert!(another.lock("x").try_acquire().await.unwrap().is_some());
+}
+
+#[test]
+fn closing_a_client_ends_with_its_limit() {
+    let store = FaultyMember::new(MemoryStore::new(), Ambient::default());
+    let client = blocking::Client::new(store.clone());
+    let guard = client.lock("x").try_acquire().unwrap().unwrap();
+    store.set(Fault::Frozen);
+    drop(guard);
+    assert!(!client.clone().close(Duration::from_millis(1)).unwrap());
+    store.set(Fault::None);
+    assert!(client.close(Duration::from_secs(60)).unwrap());
 }
