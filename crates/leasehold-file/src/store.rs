@@ -7,7 +7,7 @@ use leasehold::ambient::Ambient;
 use leasehold::background::{blocking, spawn};
 use leasehold::{
     Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
-    Held, Holder, Key, LeaseTerms, Order, Owner, Records, Release, Renewal, Sharing, Store,
+    Held, Inspection, Key, LeaseTerms, Order, Owner, Records, Release, Renewal, Sharing, Store,
 };
 
 use tokio_util::task::TaskTracker;
@@ -16,7 +16,6 @@ use crate::attempt::{self, Stage, Step};
 use crate::directory::Directory;
 use crate::options::FileStoreOptions;
 use crate::renewal;
-use crate::survey;
 use crate::table::{ClaimId, Table};
 use crate::waits::Waits;
 
@@ -285,22 +284,8 @@ impl Store for FileStore {
         }));
     }
 
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        Box::pin(async move {
-            let (directory, wanted) = (self.0.directory.clone(), key.clone());
-            let looked = blocking(move || survey::holders(&directory, &wanted)).await;
-            looked.flatten().map_err(self.at(key))
-        })
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(async move {
-            let (directory, prefix) = (self.0.directory.clone(), prefix.to_owned());
-            let looked = blocking(move || survey::list(&directory, &prefix, limit)).await;
-            looked
-                .flatten()
-                .map_err(|error| error.with_store(self.describe()))
-        })
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
     }
 
     fn records(&self) -> Option<&dyn Records> {

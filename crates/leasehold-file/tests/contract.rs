@@ -7,7 +7,7 @@ use std::sync::Arc;
 use leasehold::{Key, Member, Store};
 use leasehold_file::FileStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::harness::{Harness, Suite};
+use leasehold_testkit::harness::{Harness, Optional, Suite};
 use tempfile::TempDir;
 
 fn main() -> ExitCode {
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         start: || Arc::new(Folder(tempfile::tempdir().expect("a folder"))),
         open_at: Some(|address| open(Path::new(address))),
         is_member: false,
+        without: &[Optional::Admin, Optional::Health],
     }])
 }
 

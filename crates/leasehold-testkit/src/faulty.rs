@@ -1,4 +1,4 @@
-mod oversight;
+mod optional;
 mod records;
 
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background;
 use leasehold::{
-    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
-    Holder, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Records, Release, Renewal,
-    Sampled, Seal, Store, Turn, Waiter,
+    Admin, Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence,
+    Guarantees, Held, Inspection, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence,
+    Records, Release, Renewal, Sampled, Seal, Store, Turn,
 };
 use tokio::sync::watch;
 
@@ -220,23 +220,12 @@ impl Store for FaultyMember {
         self.inner.wait(claim)
     }
 
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        let key = key.clone();
-        let asking = self.through(move |inner| Box::pin(async move { inner.holders(&key).await }));
-        Box::pin(async move { asking.await? })
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        self.inner.inspection().is_some().then_some(self)
     }
 
-    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
-        let key = key.clone();
-        let asking = self.through(move |inner| Box::pin(async move { inner.waiters(&key).await }));
-        Box::pin(async move { asking.await? })
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        let prefix = prefix.to_owned();
-        let asking =
-            self.through(move |inner| Box::pin(async move { inner.list(&prefix, limit).await }));
-        Box::pin(async move { asking.await? })
+    fn admin(&self) -> Option<&dyn Admin> {
+        self.inner.admin().is_some().then_some(self)
     }
 
     fn records(&self) -> Option<&dyn Records> {

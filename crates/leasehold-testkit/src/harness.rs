@@ -52,6 +52,54 @@ pub struct Suite {
     pub open_at: Option<OpenAt>,
     /// Whether the store can be a member of a quorum.
     pub is_member: bool,
+    /// The optional traits that the store does not have. The suite checks that they are absent, and
+    /// ignores their tests; it checks that all others are present.
+    pub without: &'static [Optional],
+}
+
+impl Suite {
+    /// Whether the store has this optional trait.
+    pub(crate) fn offers(&self, part: Optional) -> bool {
+        !self.without.contains(&part)
+    }
+}
+
+/// An optional trait of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Optional {
+    /// [`leasehold::Inspection`].
+    Inspection,
+    /// [`leasehold::Admin`].
+    Admin,
+    /// [`leasehold::Records`].
+    Records,
+    /// [`leasehold::Health`].
+    Health,
+}
+
+impl Optional {
+    /// Every optional trait.
+    pub const ALL: [Self; 4] = [Self::Inspection, Self::Admin, Self::Records, Self::Health];
+
+    /// The name of the trait.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inspection => "Inspection",
+            Self::Admin => "Admin",
+            Self::Records => "Records",
+            Self::Health => "Health",
+        }
+    }
+
+    /// Whether `store` returns the trait.
+    pub(crate) fn is_offered(self, store: &dyn Store) -> bool {
+        match self {
+            Self::Inspection => store.inspection().is_some(),
+            Self::Admin => store.admin().is_some(),
+            Self::Records => store.records().is_some(),
+            Self::Health => store.health().is_some(),
+        }
+    }
 }
 
 /// Opens a store by its address.

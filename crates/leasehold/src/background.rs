@@ -54,6 +54,19 @@ pub async fn blocking<T: Send + 'static>(
     })
 }
 
+/// Starts a thread called `name`, which runs `work` to its end.
+///
+/// # Errors
+///
+/// [`ErrorKind::Closed`] if the system has no room for it.
+pub fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let started = std::thread::Builder::new().name(name.into()).spawn(work);
+    started.map(drop).map_err(|error| {
+        let text = format!("the thread {name:?} could not be started");
+        Error::new(ErrorKind::Closed, text).with_source(error)
+    })
+}
+
 /// The process that a value belongs to. A forked child has a copy of the value, and is another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -178,14 +191,11 @@ impl Background {
             .map_err(failed)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        std::thread::Builder::new()
-            .name("leasehold".into())
-            .spawn(move || {
-                // An error means that the client is gone, which is the signal too.
-                let _ = runtime.block_on(stopped);
-                runtime.shutdown_background();
-            })
-            .map_err(failed)?;
+        thread("leasehold", move || {
+            // An error means that the client is gone, which is the signal too.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+        })?;
         Ok(Self::at(Place::Own {
             handle,
             stop: Some(stop),

@@ -26,6 +26,7 @@ macro_rules! settings {
     )+};
 }
 
+mod closing;
 mod election;
 mod guarded;
 mod handing;
@@ -67,16 +68,6 @@ impl Client {
     /// A client of `store`, as [`crate::Client::new`] makes it.
     pub fn new(store: impl Into<Arc<dyn Store>>) -> Self {
         Self(crate::Client::new(store))
-    }
-
-    /// Waits until the releases and cancelled attempts in progress are over, for at most `limit`. Returns
-    /// whether they are.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::close`].
-    pub fn close(self, limit: Duration) -> Result<bool, Error> {
-        pollster::block_on(self.0.close_within(limit))
     }
 
     /// The lock called `name`.

@@ -1,4 +1,6 @@
-mod oversight;
+mod admin;
+mod closing;
+mod survey;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use crate::leader::Election;
 use crate::lock::Lock;
 use crate::lock_set::LockSet;
 use crate::once::Once;
+use crate::optional;
 use crate::owner::ClientId;
 use crate::queue::Waiter;
 use crate::record::Record;
@@ -66,40 +69,6 @@ impl Client {
         }
     }
 
-    /// Waits until the releases and cancelled attempts in progress are over, on all members that answer.
-    ///
-    /// Other clones and guards stay usable. Drop the guards first: a lock that is held stays held.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Forked`](crate::ErrorKind::Forked) in a forked child, and
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the client has no thread.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time. The thread goes on with what is in progress.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
-    ///
-    /// let locks = Client::new(MemoryStore::new());
-    /// let guard = locks.lock("nightly").acquire().await?;
-    /// drop(guard);
-    /// locks.close().await?;
-    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
-    /// ```
-    pub async fn close(self) -> Result<(), Error> {
-        self.core.flush(None).await.map(drop)
-    }
-
-    /// [`Client::close`], for at most `limit`.
-    pub(crate) async fn close_within(self, limit: Duration) -> Result<bool, Error> {
-        self.core.flush(Some(limit)).await
-    }
-
     /// The lock called `name`. A name that breaks a rule is reported when it is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock::new(Arc::clone(&self.core), Key::new(name))
@@ -146,11 +115,12 @@ impl Client {
         Election::new(self.clone(), name.as_ref())
     }
 
-    /// Who holds `name` right now, as far as the store knows. For people.
+    /// Returns the current holders of `name`. For people.
     ///
     /// # Errors
     ///
-    /// An invalid name, or a store that does not answer.
+    /// An invalid name; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
+    /// [`Inspection`](crate::Inspection); or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -159,16 +129,17 @@ impl Client {
         let key = Key::new(name)?;
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(async move { store.holders(&key).await })?
+            .run(async move { optional::inspection(&*store)?.holders(&key).await })?
             .await?
     }
 
-    /// Who waits for `name` right now, in the order in which they are served, as far as the store
-    /// knows; empty where there is no queue. For people.
+    /// Returns the current waiters for `name` in the order in which the store serves them. The list is
+    /// empty where the store has no queue. For people.
     ///
     /// # Errors
     ///
-    /// An invalid name, or a store that does not answer.
+    /// An invalid name; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
+    /// [`Inspection`](crate::Inspection); or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -177,15 +148,16 @@ impl Client {
         let key = Key::new(name)?;
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(async move { store.waiters(&key).await })?
+            .run(async move { optional::inspection(&*store)?.waiters(&key).await })?
             .await?
     }
 
-    /// Up to `limit` names beginning with `prefix` that somebody holds. For people.
+    /// Returns up to `limit` held locks whose names begin with `prefix`. For people.
     ///
     /// # Errors
     ///
-    /// A store that does not answer.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
+    /// [`Inspection`](crate::Inspection), or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -194,7 +166,7 @@ impl Client {
         let prefix = prefix.into();
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(async move { store.list(&prefix, limit).await })?
+            .run(async move { optional::inspection(&*store)?.list(&prefix, limit).await })?
             .await?
     }
 
@@ -236,7 +208,14 @@ impl Client {
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         let store = Arc::clone(&self.core.context.store);
-        self.core.run(async move { store.health().await })?.await
+        self.core
+            .run(async move {
+                match store.health() {
+                    Some(health) => health.members().await,
+                    None => Vec::new(),
+                }
+            })?
+            .await
     }
 
     pub(crate) fn core(&self) -> &Arc<ClientCore> {

@@ -1,6 +1,18 @@
+use crate::BoxFuture;
 use crate::card::Card;
 use crate::error::Error;
 use crate::member::{MemberFailure, MemberId, Presence};
+
+/// Shows the state of each member: an optional part of a [`Store`](crate::Store) that consists of members.
+pub trait Health: Send + Sync {
+    /// Asks every member and returns its state, in the order in which the members were given. A member
+    /// that does not answer is no error: its state says so. For people and monitoring.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn members(&self) -> BoxFuture<'_, Vec<MemberHealth>>;
+}
 
 /// How one member of a set is, as one client sees it. For people and monitoring.
 #[derive(Clone, Debug)]

@@ -58,9 +58,9 @@
 //! to see. A resource that checks fences is
 //! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
 //! holder that hangs with [`Client::break_lock`]; what a program's locks cost it, and which it lost, is told by the metrics
-//! and spans of [`manual::observing`]. Implementors read [`Store`], [`Oversight`], [`Records`] and
-//! [`Member`], whose numbered obligations are each a named test. [`Quorum`] is an algorithm over
-//! members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
+//! and spans of [`manual::observing`]. Implementors read [`Store`], its optional parts
+//! [`Inspection`], [`Admin`], [`Records`] and [`Health`], and [`Member`]. Each numbered obligation is a
+//! named test. [`Quorum`] is an algorithm over members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].
 #![forbid(unsafe_code)]
 
@@ -79,6 +79,7 @@ pub mod manual;
 pub mod telemetry;
 
 mod acquisition;
+mod admin;
 mod attempt;
 mod backoff;
 mod breaking;
@@ -103,6 +104,7 @@ mod handle_text;
 mod health;
 mod holder;
 mod inheritance;
+mod inspection;
 mod keeper;
 mod key;
 mod leader;
@@ -116,7 +118,7 @@ mod once;
 mod once_run;
 mod once_state;
 mod once_steps;
-mod oversight;
+mod optional;
 mod owner;
 mod patience;
 mod pattern;
@@ -134,6 +136,7 @@ mod taking_back;
 mod tenure;
 mod timers;
 
+pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 pub use breaking::{Breach, Break, BreakRecord, Broken};
 pub use card::{Card, CardEdit, Life, Mark, MemberSet, RunId, Sighting};
@@ -151,9 +154,10 @@ pub use guard::{Ended, Guard, GuardState};
 pub use guard_set::GuardSet;
 pub use guarded::Guarded;
 pub use handle::Handle;
-pub use health::MemberHealth;
+pub use health::{Health, MemberHealth};
 pub use holder::{ClientInfo, Holder};
 pub use inheritance::Inheritance;
+pub use inspection::Inspection;
 pub use key::Key;
 pub use leader::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use lock::Lock;
@@ -164,7 +168,6 @@ pub use member::{
 pub use memory::{MemorySnapshot, MemoryStore};
 pub use once::{Once, OnceResult, OnceStart};
 pub use once_run::OnceRun;
-pub use oversight::Oversight;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use pattern::Pattern;
 pub use permits::{Permits, Slot, Slots};

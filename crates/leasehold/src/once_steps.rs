@@ -56,7 +56,11 @@ impl Once {
     }
 
     pub(crate) async fn in_progress(&self) -> Result<OnceStart, Error> {
-        let holders = self.client.holders(&self.name).await?;
+        let holders = match self.client.holders(&self.name).await {
+            // A store may keep records and show no holders.
+            Err(error) if error.kind() == ErrorKind::Unsupported => Vec::new(),
+            holders => holders?,
+        };
         Ok(OnceStart::InProgress(holders.into_iter().next()))
     }
 

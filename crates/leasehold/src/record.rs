@@ -10,8 +10,8 @@ use crate::error::{Effect, Error, ErrorKind};
 use crate::fence::Fence;
 use crate::guard::Guard;
 use crate::key::Key;
+use crate::optional;
 use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, Stamp, Written, Wrote};
-use crate::store::Store;
 
 /// The record of a lock, for whoever looks at it without holding the lock: made by
 /// [`Client::record`](crate::Client::record).
@@ -53,7 +53,7 @@ impl Record {
         let key = record.key.clone();
         let store = Arc::clone(&self.client.context.store);
         let reading = async move {
-            let reading = records(&*store)?.read_record(&record).await;
+            let reading = optional::records(&*store)?.read_record(&record).await;
             reading.map(|reading| reading.answer)
         };
         let reading = self.client.run(reading)?.await?;
@@ -229,7 +229,7 @@ impl HeldRecord<'_> {
         self.in_time()?;
         let client = &self.guard.hold.client;
         let store = Arc::clone(&client.context.store);
-        let asking = async move { question(records(&*store)?).await };
+        let asking = async move { question(optional::records(&*store)?).await };
         let answer = client.run(asking)?.await?;
         answer.map_err(|error| error.with_key(self.guard.key()))
     }
@@ -269,12 +269,4 @@ type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 fn as_lasting(mut record: RecordKey, retention: Duration) -> RecordKey {
     record.lasting = Some(retention);
     record
-}
-
-/// The store's records, if it keeps any.
-fn records(store: &dyn Store) -> Result<&dyn Records, Error> {
-    store.records().ok_or_else(|| {
-        let text = format!("{} keeps no records", store.describe());
-        Error::new(ErrorKind::Unsupported, text)
-    })
 }

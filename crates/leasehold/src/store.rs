@@ -1,16 +1,14 @@
 use std::fmt;
 
 use crate::BoxFuture;
+use crate::admin::Admin;
 use crate::attempt::{Attempt, Release, Renewal};
 use crate::claim::{Claim, Held};
 use crate::error::Error;
 use crate::guarantees::{Guarantees, LeaseTerms};
-use crate::health::MemberHealth;
-use crate::holder::Holder;
+use crate::health::Health;
 use crate::inheritance::Inheritance;
-use crate::key::Key;
-use crate::oversight::Oversight;
-use crate::queue::Waiter;
+use crate::inspection::Inspection;
 use crate::records::Records;
 
 /// A place that grants locks: the trait for implementors. Users see [`Lock`](crate::Lock) and
@@ -20,6 +18,9 @@ use crate::records::Records;
 /// ZooKeeper) and locks held by the kernel (files). Every method is called on the background
 /// thread of a client, inside its runtime, and must not block it.
 ///
+/// A store must implement `describe`, `guarantees`, `terms`, `acquire`, `renew`, `release` and `wait`. [`Inspection`], [`Admin`], [`Records`] and [`Health`] are optional traits, which the store
+/// returns if it has them.
+///
 /// The numbered obligations are each a named test of the contract suite, which every store runs.
 ///
 /// # Contract
@@ -27,7 +28,9 @@ use crate::records::Records;
 /// - **S1** Two stores opened on the same place grant the same locks, also from two processes.
 /// - **S2** `guarantees` and `terms` never change during a store's life.
 /// - **S3** `describe` names the store without credentials.
-pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
+/// - **S4** The optional traits that a store returns never change during its life. It returns [`Admin`]
+///   exactly where `guarantees` offers breaking.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The store in a few words, without credentials: for messages and logs.
     fn describe(&self) -> String;
 
@@ -84,8 +87,8 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// - **R3** A lease renewed in time outlives its first TTL.
     /// - **R4** A shared claim whose owner holds the lock exclusively makes it shared: it is `Renewed`,
     ///   and never in between could a writer enter. A release of the shared claim frees either.
-    /// - **R5** Where leases are [left](Self::bequeath), [`holders`](Self::holders) names the greatest fence with which
-    ///   a lease that one holds alone was renewed.
+    /// - **R5** Where leases are [left](Self::bequeath), [`Inspection::holders`] names the greatest fence with which
+    ///   an exclusive lease was renewed.
     ///
     /// # Cancel safety
     ///
@@ -93,8 +96,9 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
 
     /// Whether all attempts of one wait have the same owner: that of the waiter, [`Wait::InTurn`](crate::Wait::InTurn).
-    /// Such a store tells a late message of an earlier attempt from a later one by itself. Otherwise
-    /// each attempt has an owner of its own.
+    /// Such a store tells a late message of an earlier attempt from a later one by itself. It chooses the
+    /// permit of a claim itself, and leaves no lease to the next waiter. Otherwise each attempt has an
+    /// owner of its own.
     fn keeps_owner(&self) -> bool {
         false
     }
@@ -159,7 +163,9 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn settle(&self) -> BoxFuture<'_, ()>;
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Resolves when another attempt for `claim`, which was just answered `Busy`, is worth making.
     ///
@@ -192,47 +198,23 @@ pub trait Store: Oversight + fmt::Debug + Send + Sync + 'static {
         let _ = claim;
     }
 
-    /// Who holds `key`: nobody, one exclusive holder, or the shared ones. For people; by the time
-    /// it is read it may be over.
-    ///
-    /// # Contract
-    ///
-    /// - **H1** Names the holder's owner and, where known, its host, process and program; empty
-    ///   when the lock is free. Locks of other libraries show as holders without an owner. A lease that
-    ///   was broken is shown, as such, while it still keeps others out.
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>>;
-
-    /// Who waits for `key`, in the order in which they are served; empty where there is no queue.
-    /// For people; by the time it is read it may be over.
-    ///
-    /// # Contract
-    ///
-    /// - **H3** Names who waits, in order, where `guarantees` says first come, first served.
-    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
-        let _ = key;
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    /// Returns how to see holders, waiters and held locks; `None` if the store cannot show them.
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        None
     }
 
-    /// The keys beginning with `prefix` that somebody holds, in no particular order, at most
-    /// `limit` of them. For people.
-    ///
-    /// # Contract
-    ///
-    /// - **H2** Lists exactly the held keys with the prefix, taken literally.
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>>;
-
-    /// How the members are that this store consists of, each freshly asked; empty for a store
-    /// without members. For people and monitoring.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time.
-    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
-        Box::pin(std::future::ready(Vec::new()))
+    /// Returns how an operator breaks a lock; `None` if a lock cannot be taken from its holder.
+    fn admin(&self) -> Option<&dyn Admin> {
+        None
     }
 
-    /// What it keeps beside locks; `None` where it keeps no records.
+    /// Returns the values that the store keeps next to locks; `None` if it keeps none.
     fn records(&self) -> Option<&dyn Records> {
+        None
+    }
+
+    /// Returns how to see the members of the store; `None` if it has no members.
+    fn health(&self) -> Option<&dyn Health> {
         None
     }
 }

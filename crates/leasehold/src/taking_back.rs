@@ -241,9 +241,10 @@ async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> 
             clock.sleep_until(now + PAUSE).await;
         } else {
             // Members whom this client has not met yet do not count for it.
-            let meeting = context.store.health();
             has_met = true;
-            let _: Option<_> = clock::within(clock, end, meeting).await;
+            if let Some(health) = context.store.health() {
+                let _: Option<_> = clock::within(clock, end, health.members()).await;
+            }
         }
     }
 }

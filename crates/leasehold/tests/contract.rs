@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::{Key, Member, MemoryStore, Quorum, Store};
 use leasehold_testkit::contract;
-use leasehold_testkit::harness::{Harness, Suite};
+use leasehold_testkit::harness::{Harness, Optional, Suite};
 
 fn main() -> ExitCode {
     contract::main(&[
@@ -16,12 +16,14 @@ fn main() -> ExitCode {
             start: || Arc::new(Memory::new(1)),
             open_at: None,
             is_member: true,
+            without: &[Optional::Health],
         },
         Suite {
             name: "memory_quorum",
             start: || Arc::new(Memory::new(5)),
             open_at: None,
             is_member: false,
+            without: &[],
         },
     ])
 }

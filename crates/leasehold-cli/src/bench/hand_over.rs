@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::Order;
+use leasehold::clock::{Clock as _, SystemClock};
 
 use super::cycles::{lock, release};
 use super::plan::{Part, Plan};

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, Key, Member as _, MemberHealth, MemberId, Presence, Store as _};
+use leasehold::{
+    Client, Error, Inspection as _, Key, Member as _, MemberHealth, MemberId, Presence,
+};
 use leasehold_redis::RedisMember;
 
 use super::plan::{Part, Plan};

@@ -1,7 +1,7 @@
 use leasehold::{
-    Attempt, BoxFuture, BreakRecord, Broken, CardEdit, Claim, Departure, Ear, Error, ErrorKind,
-    Fence, Guarantees, Held, Holder, Key, LeaseTerms, Life, Member, MemberId, Oversight, Owner,
-    Pattern, Presence, Release, Renewal, Sampled, Seal, Store, Survey, Turn,
+    Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence, Guarantees, Held,
+    Inspection, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence, Release, Renewal,
+    Sampled, Seal, Store, Turn,
 };
 use leasehold_redis::RedisMember;
 
@@ -55,34 +55,8 @@ impl Store for Onlooker {
         self.0.wait(claim)
     }
 
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        self.0.holders(key)
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        self.0.list(prefix, limit)
-    }
-}
-
-impl Oversight for Onlooker {
-    fn survey<'a>(
-        &'a self,
-        pattern: &'a Pattern,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
-        self.0.survey(pattern, limit)
-    }
-
-    fn break_lease<'a>(
-        &'a self,
-        _: &'a Key,
-        _: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>> {
-        refused()
-    }
-
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
-        self.0.last_break(key)
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        self.0.inspection()
     }
 }
 

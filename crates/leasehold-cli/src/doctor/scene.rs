@@ -4,7 +4,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{
-    Card, Error, ErrorKind, Member, MemberHealth, MemberId, MemberSet, Presence, Store,
+    Card, Error, ErrorKind, Health as _, Member, MemberHealth, MemberId, MemberSet, Presence,
 };
 use leasehold_redis::{Examination, Need, RedisMember};
 
@@ -54,8 +54,9 @@ impl Scene {
         let health = if is_unformed {
             Vec::new()
         } else {
-            let onlookers: Arc<dyn Store> = quorum(addresses, self::members(addresses)?)?.into();
-            onlookers.health().await
+            quorum(addresses, self::members(addresses)?)?
+                .members()
+                .await
         };
         let servers = set.member_ids().cloned().zip(examined).enumerate();
         let servers = servers.map(|(place, (id, found))| {

@@ -1,4 +1,4 @@
-use leasehold::{Mode, Release, Store};
+use leasehold::{Inspection as _, Mode, Release, Store};
 
 use crate::helper::Helper;
 use crate::waiting::Child;

@@ -1,6 +1,6 @@
 use std::fs;
 
-use leasehold::{ErrorKind, Mode, Permits, Store};
+use leasehold::{ErrorKind, Inspection as _, Mode, Permits, Store};
 
 use crate::helper::Helper;
 use crate::world::{World, key};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
-use leasehold::{Claim, Fence, LostReason, Mode, Permits, Release, Renewal, Store};
+use leasehold::{
+    Claim, Fence, Inspection as _, LostReason, Mode, Permits, Release, Renewal, Store,
+};
 use leasehold_file::FileStore;
 
 use crate::flock::flock_gets;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use leasehold::{Mode, Store};
+use leasehold::{Inspection as _, Mode, Store};
 
 use crate::world::{World, fence, is_busy, key};
 

@@ -1,4 +1,4 @@
-use leasehold::{Attempt, Mode, Store};
+use leasehold::{Attempt, Inspection as _, Mode, Store};
 
 use crate::helper::Helper;
 use crate::world::{World, fence, held, key};

@@ -7,7 +7,8 @@ use std::sync::{Arc, Barrier};
 
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
-    Attempt, Busy, Claim, Client, Counting, ErrorKind, Mode, Permits, Release, Renewal, Slot, Store,
+    Attempt, Busy, Claim, Client, Counting, ErrorKind, Inspection as _, Mode, Permits, Release,
+    Renewal, Slot, Store,
 };
 use leasehold_file::FileStore;
 

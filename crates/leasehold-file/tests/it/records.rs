@@ -7,8 +7,8 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records as _,
-    Stamp, Store, Wrote,
+    BoxFuture, Error, ErrorKind, Fence, Inspection as _, Opened, Reading, RecordKey, RecordWrite,
+    Records as _, Stamp, Wrote,
 };
 use leasehold_file::FileStore;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
-use leasehold::{Attempt, BoxFuture, Claim, Client, Fence, Mode, Store};
+use leasehold::{Attempt, BoxFuture, Claim, Client, Fence, Inspection as _, Mode, Store};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use tokio::task::JoinHandle;

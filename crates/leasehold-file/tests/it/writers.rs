@@ -1,6 +1,6 @@
 //! Writers that wait, and those who stand back for them.
 
-use leasehold::{Claim, ErrorKind, Mode, Permits, Renewal, Store, Wait};
+use leasehold::{Claim, ErrorKind, Inspection as _, Mode, Permits, Renewal, Store, Wait};
 
 use crate::helper::Helper;
 use crate::waiting::{Waiting, by_words_alone};

@@ -1,11 +1,11 @@
 use leasehold::{
-    Attempt, BoxFuture, Breaking, Claim, Counting, Departure, Error, Exclusion, Expiry, Fencing,
-    Guarantees, Held, Holder, Key, LeaseTerms, Member, Order, Records, Release, Renewal, Sharing,
-    Store, Waiter, Waiting,
+    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Departure, Error, Exclusion, Expiry,
+    Fencing, Guarantees, Held, Inspection, LeaseTerms, Member, Order, Records, Release, Renewal,
+    Sharing, Store, Waiting,
 };
 
 use super::RedisMember;
-use crate::{attempt, look, scan};
+use crate::attempt;
 
 impl Store for RedisMember {
     fn describe(&self) -> String {
@@ -62,27 +62,12 @@ impl Store for RedisMember {
         Box::pin(self.ambient.poll_pause())
     }
 
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        Box::pin(async {
-            self.try_holders(key)
-                .await
-                .map_err(|error| self.named(error))
-        })
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
     }
 
-    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
-        Box::pin(async {
-            self.try_waiters(key)
-                .await
-                .map_err(|error| self.named(error))
-        })
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(async move {
-            let listed = self.try_list(prefix, limit).await;
-            listed.map_err(|error| self.named(error))
-        })
+    fn admin(&self) -> Option<&dyn Admin> {
+        Some(self)
     }
 
     fn records(&self) -> Option<&dyn Records> {
@@ -95,20 +80,5 @@ impl RedisMember {
         let records = self.records_of(&claim.key);
         let link = self.link().await?;
         attempt::acquire(&link, &records, claim, self.ambient.clock.now()).await
-    }
-
-    async fn try_holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
-        let link = self.link().await?;
-        look::holders(&link, &self.records_of(key)).await
-    }
-
-    async fn try_waiters(&self, key: &Key) -> Result<Vec<Waiter>, Error> {
-        let link = self.link().await?;
-        look::waiters(&link, &self.records_of(key)).await
-    }
-
-    async fn try_list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
-        let link = self.link().await?;
-        scan::list(&link, &self.connector.url().prefix, prefix, limit).await
     }
 }

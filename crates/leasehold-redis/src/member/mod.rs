@@ -1,5 +1,6 @@
+mod as_admin;
+mod as_inspection;
 mod as_member;
-mod as_oversight;
 mod as_records;
 mod as_store;
 

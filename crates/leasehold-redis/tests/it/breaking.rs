@@ -7,8 +7,8 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{
-    Attempt, BreakRecord, Claim, Client, ClientInfo, Fence, Held, Key, LostReason, Member,
-    Oversight, Owner, Pattern, Renewal, Store, Ticket, Turn,
+    Admin as _, Attempt, BreakRecord, Claim, Client, ClientInfo, Fence, Held, Inspection as _, Key,
+    LostReason, Member, Owner, Pattern, Renewal, Store, Ticket, Turn,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::{
-    Claim, Client, Key, LostReason, Member, Mode, Quorum, Release, Renewal, Seal, Store,
+    Claim, Client, Inspection as _, Key, LostReason, Member, Mode, Quorum, Release, Renewal, Seal,
+    Store,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};

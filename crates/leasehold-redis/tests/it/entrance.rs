@@ -1,7 +1,9 @@
 //! Who may enter, and who cannot be a member.
 
 use leasehold::clock::WallTime;
-use leasehold::{Client, Departure, Effect, Error, ErrorKind, Member, Renewal, Store};
+use leasehold::{
+    Client, Departure, Effect, Error, ErrorKind, Inspection as _, Member, Renewal, Store,
+};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 

@@ -1,6 +1,6 @@
 //! A look at a server: what it finds, and that it changes nothing.
 
-use leasehold::{Attempt, ErrorKind, Member, Store};
+use leasehold::{Attempt, ErrorKind, Inspection as _, Member, Store};
 use leasehold_redis::{Examination, Need, RedisMember, Transport};
 use leasehold_testkit::servers::{RedisServer, Reply};
 

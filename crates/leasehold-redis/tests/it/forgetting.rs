@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Attempt, Claim, Departure, Member, Store};
+use leasehold::{Attempt, Claim, Departure, Inspection as _, Member};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Breach, Break, Client, Guard, Key, LostReason, Quorum, Store as _, background};
+use leasehold::{
+    Breach, Break, Client, Guard, Inspection as _, Key, LostReason, Quorum, background,
+};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
 
 use crate::trips::{at, queued};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Mode, Store};
+use leasehold::{Inspection as _, Mode};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::RedisServer;
 

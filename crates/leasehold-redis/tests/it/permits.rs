@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leasehold::{
-    Attempt, Busy, Claim, Counting, Departure, Effect, ErrorKind, LostReason, Member, Mode,
-    Permits, Release, Renewal, Seal, Slot, Store,
+    Attempt, Busy, Claim, Counting, Departure, Effect, ErrorKind, Inspection as _, LostReason,
+    Member, Mode, Permits, Release, Renewal, Seal, Slot, Store,
 };
 use leasehold_testkit::servers::{RedisServer, Reply};
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Held, LostReason, Member, Mode, Release, Renewal, Seal, Store};
+use leasehold::{Held, Inspection as _, LostReason, Member, Mode, Release, Renewal, Seal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{

@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::{
-    BreakRecord, Breaking, Broken, Claim, ErrorKind, Fence, LostReason, Mode, Release, Renewal,
-    Seal, Store,
+    BreakRecord, Broken, Claim, Fence, LostReason, Mode, Release, Renewal, Seal, Store,
 };
 
 use super::crowd::Crowd;
 use super::scene::{
-    LONG, PATIENCE, Scene, busy, granted, granted_in_time, held, now, released, short_ttl,
+    LONG, PATIENCE, Scene, admin, busy, granted, granted_in_time, held, inspection, now, released,
+    short_ttl,
 };
 
 fn record(scene: &Scene, claim: &Claim, fence: Fence) -> BreakRecord {
@@ -23,15 +23,10 @@ fn at_once(scene: &Scene, claim: &Claim, fence: Fence) -> BreakRecord {
 }
 
 async fn broken(store: &Arc<dyn Store>, claim: &Claim, record: &BreakRecord) -> Broken {
-    let broken = store.break_lease(&claim.key, record).await;
+    let broken = admin(store).break_lease(&claim.key, record).await;
     let broken = broken.expect("an answer");
     assert!(broken.stood, "the lease stood: {broken:?}");
     broken
-}
-
-/// Whether the store can break a lock at all; one that cannot has a test of its own.
-fn can_break(store: &Arc<dyn Store>) -> bool {
-    store.guarantees().breaking == Breaking::Exclusive
 }
 
 async fn renewal(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) -> Renewal {
@@ -47,29 +42,8 @@ async fn is_told(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) {
     );
 }
 
-pub(crate) async fn b1_a_store_that_cannot_break_a_lock_refuses(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    if can_break(&store) {
-        return;
-    }
-    let claim = scene.claim(&key, LONG);
-    let fence = granted(&store, &claim).await;
-    let refused = store.break_lease(&key, &record(scene, &claim, fence)).await;
-    let error = refused.expect_err("a refusal");
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(matches!(
-        renewal(&store, &claim, fence).await,
-        Renewal::Renewed
-    ));
-    assert_eq!(store.last_break(&key).await.expect("an answer"), None);
-    released(&store, &claim).await;
-}
-
 pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !can_break(&store) {
-        return;
-    }
     let ttl = short_ttl(&store);
     let claim = scene.claim(&key, ttl);
     let fence = granted(&store, &claim).await;
@@ -92,9 +66,6 @@ pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(scene: &Scen
 
 pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !can_break(&store) {
-        return;
-    }
     let ttl = short_ttl(&store);
     let (claim, began) = (scene.claim(&key, ttl), now());
     let fence = granted(&store, &claim).await;
@@ -110,7 +81,7 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &S
     let left = left.shut_for.expect("a time");
     assert!(left <= ttl && left > ttl / 3, "{left:?}");
     busy(&other, &scene.claim(&key, LONG)).await;
-    let holders = other.holders(&key).await.expect("an answer");
+    let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
         panic!("one holder: {holders:?}")
     };
@@ -126,16 +97,13 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &S
     let lived = asked.elapsed();
     assert!(lived >= ttl.mul_f64(0.95), "free again after {lived:?}");
     assert!(lived < ttl + PATIENCE);
-    let holders = other.holders(&key).await.expect("an answer");
+    let holders = inspection(&other).holders(&key).await.expect("an answer");
     assert!(!holders[0].broken, "{holders:?}");
     released(&other, &next).await;
 }
 
 pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !can_break(&store) {
-        return;
-    }
     let (gone, next) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
@@ -143,21 +111,24 @@ pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
     store.settle().await;
     let later = granted(&store, &next).await;
     for record in [record(scene, &gone, fence), at_once(scene, &gone, fence)] {
-        let broken = other.break_lease(&key, &record).await.expect("an answer");
+        let broken = admin(&other)
+            .break_lease(&key, &record)
+            .await
+            .expect("an answer");
         assert!(!broken.stood && broken.shut_for.is_none(), "{broken:?}");
     }
     let answer = renewal(&store, &next, later).await;
     assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
     busy(&other, &scene.claim(&key, LONG)).await;
-    assert_eq!(other.last_break(&key).await.expect("an answer"), None);
+    assert_eq!(
+        admin(&other).last_break(&key).await.expect("an answer"),
+        None
+    );
     released(&store, &next).await;
 }
 
 pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_free(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !can_break(&store) {
-        return;
-    }
     let claim = scene.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
     let freed = broken(&other, &claim, &at_once(scene, &claim, fence)).await;
@@ -195,14 +166,11 @@ pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_handed_over(scene: &Scen
 
 pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !can_break(&store) {
-        return;
-    }
     let claim = scene.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
     broken(&other, &claim, &at_once(scene, &claim, fence)).await;
     is_told(&store, &claim, fence).await;
-    let holders = other.holders(&key).await.expect("an answer");
+    let holders = inspection(&other).holders(&key).await.expect("an answer");
     assert!(holders.is_empty(), "{holders:?}");
     let next = scene.claim(&key, LONG);
     let later = granted(&other, &next).await;
@@ -223,7 +191,7 @@ pub(crate) async fn b5_a_broken_lease_is_not_put_back(scene: &Scene) {
     member.heal(&lease).await.expect("an answer");
     // Nor where it was not when it was broken.
     let absent = scene.claim(&scene.key(), LONG);
-    let broken = store
+    let broken = admin(&store)
         .break_lease(&absent.key, &record(scene, &absent, fence))
         .await;
     assert!(!broken.expect("an answer").stood);
@@ -246,17 +214,17 @@ pub(crate) async fn b5_a_broken_lease_is_not_put_back(scene: &Scene) {
 
 pub(crate) async fn b6_the_record_is_kept(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !can_break(&store) {
-        return;
-    }
     let claim = scene.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
-    assert_eq!(store.last_break(&key).await.expect("an answer"), None);
+    assert_eq!(
+        admin(&store).last_break(&key).await.expect("an answer"),
+        None
+    );
     let mut first = record(scene, &claim, fence);
     first.user = Some("änne".into());
     first.reason = Some("its host \"a\" is gone".into());
     broken(&other, &claim, &first).await;
-    let kept = store.last_break(&key).await.expect("an answer");
+    let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept.as_ref(), Some(&first));
     let mut second = at_once(scene, &claim, fence);
     second.at = leasehold::clock::WallTime::from_micros(first.at.as_micros() + 1);
@@ -264,7 +232,7 @@ pub(crate) async fn b6_the_record_is_kept(scene: &Scene) {
     let next = scene.claim(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
-    let kept = store.last_break(&key).await.expect("an answer");
+    let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept, Some(second), "the last one, also afterwards");
     assert!(BreakRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
 }

@@ -56,10 +56,12 @@ impl<'a> Crowd<'a> {
         client.lock(key).ttl(LONG).wait(PATIENCE * 2)
     }
 
-    /// How many wait in the queue; none where there is no queue.
+    /// How many wait in the queue; none where there is no queue, or the store does not show it.
     async fn waiting(&self, key: &Key) -> usize {
-        let waiters = self.store.waiters(key).await;
-        waiters.expect("an answer").len()
+        let Some(inspection) = self.store.inspection() else {
+            return 0;
+        };
+        inspection.waiters(key).await.expect("an answer").len()
     }
 
     pub(super) async fn until_waiting(&self, key: &Key, count: usize) {

@@ -10,7 +10,7 @@ const ROUNDS: usize = 20;
 
 pub(crate) async fn f5_what_is_left_has_one_holder_after_the_other(scene: &Scene) {
     const WAITERS: usize = 4;
-    let Some(crowd) = Crowd::in_turn(scene, 1) else {
+    let Some(crowd) = Crowd::in_turn(scene, 1).filter(|crowd| !crowd.store.keeps_owner()) else {
         return;
     };
     for _ in 0..ROUNDS {

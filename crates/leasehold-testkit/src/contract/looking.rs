@@ -1,14 +1,14 @@
 use leasehold::{Key, Mode, Pattern, Sharing, Survey};
 
-use super::scene::{LONG, Scene, expires, granted, released};
+use super::scene::{LONG, Scene, expires, granted, inspection, released};
 
 pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    let nobody = other.holders(&key).await.expect("an answer");
+    let nobody = inspection(&other).holders(&key).await.expect("an answer");
     assert!(nobody.is_empty(), "{nobody:?}");
     let claim = scene.claim(&key, LONG);
     granted(&store, &claim).await;
-    let holders = other.holders(&key).await.expect("an answer");
+    let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
         panic!("one holder: {holders:?}")
     };
@@ -30,7 +30,7 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
     for reader in &readers {
         granted(&store, reader).await;
     }
-    let mut named: Vec<_> = other
+    let mut named: Vec<_> = inspection(&other)
         .holders(&key)
         .await
         .expect("an answer")
@@ -47,7 +47,13 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
     for reader in &readers {
         released(&store, reader).await;
     }
-    assert!(other.holders(&key).await.expect("an answer").is_empty());
+    assert!(
+        inspection(&other)
+            .holders(&key)
+            .await
+            .expect("an answer")
+            .is_empty()
+    );
 }
 
 pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
@@ -62,7 +68,10 @@ pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
         granted(&store, claim).await;
     }
     let list = async |prefix: String, limit: usize| {
-        let mut keys = store.list(&prefix, limit).await.expect("an answer");
+        let mut keys = inspection(&store)
+            .list(&prefix, limit)
+            .await
+            .expect("an answer");
         keys.sort();
         keys
     };
@@ -100,7 +109,10 @@ pub(crate) async fn h4_a_survey_names_the_held_locks_that_match(scene: &Scene) {
     }
     let survey = async |end: &str, limit: usize| {
         let pattern = Pattern::new(format!("{base}{end}")).expect("a pattern");
-        store.survey(&pattern, limit).await.expect("an answer")
+        inspection(&store)
+            .survey(&pattern, limit)
+            .await
+            .expect("an answer")
     };
     let found = |survey: &Survey| -> Vec<String> {
         let names = survey.locks.iter().map(|lock| lock.key.to_string());

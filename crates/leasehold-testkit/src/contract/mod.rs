@@ -1,5 +1,8 @@
-//! The contract suite: every numbered obligation of [`leasehold::Store`], [`leasehold::Records`] and
+//! The contract suite: every numbered obligation of [`leasehold::Store`], of its optional traits and of
 //! [`leasehold::Member`] as a named test, run by every store.
+//!
+//! [`Suite::without`] names the optional traits that a store does not have. The output lists the tests
+//! of these traits as ignored.
 //!
 //! A store's whole test file is a [`Suite`] and a call of [`main`]:
 //!
@@ -33,6 +36,7 @@ mod queue;
 mod records;
 mod release;
 mod renew;
+mod run;
 mod scene;
 mod standing;
 mod store;
@@ -43,18 +47,21 @@ mod writers;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Arguments;
 
-use crate::harness::{Harness, Suite};
+use crate::harness::{Optional, Suite};
 use crate::worker;
+use run::{Started, trials};
 use scene::Scene;
 
 /// One test of the contract.
 struct Check {
     name: &'static str,
     needs: Needs,
+    /// The optional traits that the test calls; it is ignored where the store lacks one.
+    calls: &'static [Optional],
     run: for<'a> fn(&'a Scene) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
 }
 
@@ -68,26 +75,29 @@ enum Needs {
 
 /// Lists checks by their names, so that no test can have another name than its function.
 macro_rules! checks {
-    ($($module:ident, $needs:ident :: { $($name:ident),+ $(,)? })+) => {
+    ($($module:ident, $needs:ident $calls:tt :: { $($name:ident),+ $(,)? })+) => {
         &[$($(Check {
             name: stringify!($name),
             needs: Needs::$needs,
+            calls: checks!(@calls $calls),
             run: |scene| Box::pin($module::$name(scene)),
         }),+),+]
     };
+    (@calls [$($optional:ident),*]) => { &[$(Optional::$optional),*] };
 }
 
 /// Every test of the contract. The name begins with the obligation's number.
 const CHECKS: &[Check] = checks! {
-    store, Processes::{
+    store, Processes []::{
         s1_two_processes_grant_the_same_locks,
     }
-    store, Nothing::{
+    store, Nothing []::{
         s1_two_handles_grant_the_same_locks,
         s2_guarantees_and_terms_never_change,
         s3_descriptions_and_errors_hold_no_credentials,
+        s4_optional_traits_are_those_the_suite_names,
     }
-    acquire, Nothing::{
+    acquire, Nothing []::{
         a1_an_exclusive_claim_excludes_all_others,
         a1_different_keys_do_not_touch_each_other,
         a2_shared_claims_hold_together_or_are_refused,
@@ -96,7 +106,7 @@ const CHECKS: &[Check] = checks! {
         a3_the_same_owner_is_granted_again,
         a5_busy_is_answered_at_once_and_leaves_nothing,
     }
-    permits, Nothing::{
+    permits, Nothing []::{
         a8_as_many_hold_together_as_there_are_permits,
         a8_a_permit_has_one_owner_and_an_owner_one_permit,
         a8_another_number_is_refused_while_one_is_held,
@@ -105,64 +115,68 @@ const CHECKS: &[Check] = checks! {
         a8_leases_that_end_let_as_many_in,
         a8_contenders_never_hold_more_than_there_are,
     }
-    contention, Processes::{
+    contention, Processes []::{
         a1_processes_count_exactly_with_growing_fences,
     }
-    contention, Nothing::{
+    contention, Nothing []::{
         a1_64_contenders_count_exactly,
     }
-    fencing, Processes::{
+    fencing, Processes []::{
         a4_fences_grow_across_processes,
     }
-    fencing, Nothing::{
+    fencing, Nothing []::{
         a4_every_fence_is_greater_than_all_before,
         a4_fences_grow_though_a_clock_went_back,
         a4_fences_grow_after_the_store_forgot_the_key,
     }
-    expiry, Processes::{
+    expiry, Processes []::{
         a6_a_killed_holder_frees_the_lock,
     }
-    expiry, Nothing::{
+    expiry, Nothing []::{
         a6_a_lease_ends_by_itself_and_not_before,
     }
-    cancellation, Nothing::{
+    cancellation, Nothing []::{
         a7_an_attempt_dropped_at_any_await_point_leaves_nothing,
         a7_an_acquisition_dropped_at_any_await_point_leaves_nothing,
         f3_a_release_never_overtakes_its_own_attempt,
     }
-    renew, Nothing::{
+    renew, Nothing []::{
         r1_renewing_never_takes_a_lock,
         r1_renewing_never_takes_from_another_holder,
         r2_one_bad_claim_harms_no_other_in_its_batch,
         r3_a_renewed_lease_outlives_its_first_ttl,
         r3_a_guard_is_kept_beyond_its_first_ttl,
+    }
+    renew, Nothing [Inspection]::{
         r5_whoever_renewed_last_is_shown_with_its_fence,
     }
-    downgrade, Nothing::{
+    downgrade, Nothing []::{
         r4_a_shared_renewal_makes_an_exclusive_lease_shared,
         r4_a_late_message_of_the_exclusive_claim_takes_nothing_back,
         r4_a_release_of_the_shared_claim_frees_either,
         r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others,
         r4_no_writer_enters_while_a_lock_becomes_shared,
         r4_a_guard_becomes_shared_or_says_that_it_cannot,
+    }
+    downgrade, Nothing [Inspection]::{
         r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared,
     }
-    release, Nothing::{
+    release, Nothing []::{
         f1_a_released_lock_is_granted_at_once,
         f1_a_dropped_guard_frees_the_lock,
         f1_the_last_share_frees_the_lock,
         f2_a_stale_release_touches_nobody,
         f4_what_was_released_is_free_everywhere_once_settled,
     }
-    heirs, Nothing::{
+    heirs, Nothing [Inspection]::{
         f5_what_is_left_has_one_holder_after_the_other,
         f5_what_is_left_to_one_that_stops_waiting_is_freed,
     }
-    wait, Nothing::{
+    wait, Nothing []::{
         w1_waiting_is_no_busy_loop,
         w2_a_waiter_gets_a_lock_that_became_free,
     }
-    queue, Nothing::{
+    queue, Nothing [Inspection]::{
         w3_waiters_are_served_in_the_order_in_which_they_began,
         w3_nobody_else_gets_the_lock_before,
         w3_who_is_refused_is_in_the_queue_at_once,
@@ -171,19 +185,18 @@ const CHECKS: &[Check] = checks! {
         w4_what_was_reserved_for_one_that_leaves_is_handed_on,
         h3_waiters_are_named_in_order,
     }
-    writers, Nothing::{
+    writers, Nothing []::{
         w5_a_waiting_writer_keeps_later_readers_out,
         w5_a_writer_that_stops_waiting_lets_readers_in,
         w5_a_steady_stream_of_readers_starves_no_writer,
         w5_a_steady_stream_of_writers_starves_no_reader,
     }
-    looking, Nothing::{
+    looking, Nothing [Inspection]::{
         h1_holders_are_named_while_they_hold,
         h2_exactly_the_held_keys_are_listed,
         h4_a_survey_names_the_held_locks_that_match,
     }
-    breaking, Nothing::{
-        b1_a_store_that_cannot_break_a_lock_refuses,
+    breaking, Nothing [Admin, Inspection]::{
         b1_the_owner_learns_of_it_with_its_next_renewal,
         b2_nobody_enters_before_the_lease_would_have_ended,
         b3_whoever_holds_the_lock_by_now_keeps_it,
@@ -192,10 +205,10 @@ const CHECKS: &[Check] = checks! {
         b5_fences_go_on_and_nothing_brings_the_lease_back,
         b6_the_record_is_kept,
     }
-    breaking, Member::{
+    breaking, Member [Admin, Inspection]::{
         b5_a_broken_lease_is_not_put_back,
     }
-    records, Nothing::{
+    records, Nothing [Records]::{
         p1_what_was_written_last_is_shown,
         p1_a_long_value_is_shown_whole,
         p2_a_smaller_fence_is_shut_out,
@@ -204,30 +217,32 @@ const CHECKS: &[Check] = checks! {
         p4_a_value_ends_with_its_retention_and_not_before,
         p4_each_write_begins_the_retention_anew,
         p5_reading_changes_nothing,
+    }
+    records, Nothing [Records, Inspection]::{
         p6_a_record_is_no_lock,
     }
-    member, Member::{
+    member, Member []::{
         m1_a_seal_needs_the_claim,
         m2_a_sealed_fence_is_never_granted_again,
         m13_of_claims_that_hold_together_one_has_a_fence,
     }
-    incarnation, Member::{
+    incarnation, Member []::{
         m3_every_answer_shows_the_incarnation_of_its_data,
         m3_a_restart_changes_the_incarnation,
     }
-    card, Member::{
+    card, Member []::{
         m4_a_card_is_written_whole_or_not_at_all,
         m4_of_two_writers_one_wins,
         m5_a_life_is_noted_when_it_is_first_heard_of,
     }
-    healing, Member::{
+    healing, Member []::{
         m6_a_healed_lease_stands_like_a_granted_one,
         m6_healing_changes_nothing_where_the_key_is_not_free,
         m6_a_reader_is_not_put_back,
         m6_a_healed_lease_ends_by_itself_and_not_before,
         m6_a_healing_dropped_at_any_await_point_leaves_nothing_after_its_release,
     }
-    turns, Member::{
+    turns, Member [Inspection]::{
         m6_nothing_is_put_back_where_the_key_is_reserved_or_left_free,
         m7_who_is_refused_is_queued_by_its_ticket,
         m7_tickets_of_one_moment_are_ordered_by_their_waiters,
@@ -240,7 +255,7 @@ const CHECKS: &[Check] = checks! {
         m9_a_client_that_asks_again_keeps_its_places,
         m10_who_does_not_wait_takes_nothing_that_is_reserved,
     }
-    departures, Member::{
+    departures, Member [Inspection]::{
         m8_the_first_is_told_that_it_is_its_turn_and_the_next_that_it_is_next,
         m8_who_does_not_hear_is_dropped,
         m8_what_is_reserved_for_one_that_leaves_is_handed_on,
@@ -250,7 +265,7 @@ const CHECKS: &[Check] = checks! {
         m8_the_first_reader_calls_those_behind_it,
         m8_who_listens_learns_that_nobody_is_told_any_more,
     }
-    offers, Member::{
+    offers, Member [Inspection]::{
         m11_a_permit_that_is_freed_is_offered_to_the_oldest,
         m11_several_permits_are_offered_to_as_many,
         m11_leases_that_end_let_the_next_ones_in,
@@ -259,7 +274,7 @@ const CHECKS: &[Check] = checks! {
         m11_the_first_permit_has_the_others_offered,
         m11_what_was_offered_to_one_that_leaves_is_offered_on,
     }
-    standing, Member::{
+    standing, Member [Inspection]::{
         m7_readers_behind_a_writer_that_leaves_are_called,
         m7_a_reader_that_goes_ahead_calls_those_that_wait,
         m7_readers_that_wait_while_a_lock_becomes_shared_are_called,
@@ -268,7 +283,7 @@ const CHECKS: &[Check] = checks! {
         m9_a_writer_that_shows_itself_keeps_its_place,
         m11_who_wants_another_mode_and_does_not_show_itself_is_passed_over,
     }
-    precedence, Member::{
+    precedence, Member [Inspection]::{
         m11_nobody_overtakes_a_waiter_of_another_mode,
         m11_no_reader_overtakes_one_that_waits_for_a_permit,
         m11_barging_takes_any_and_who_does_not_wait_what_nobody_waits_for,
@@ -294,43 +309,4 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
     // Ends the servers before the process, which would not drop them.
     drop(started);
     conclusion.exit_code()
-}
-
-/// A suite whose store is set up with its first test.
-#[derive(Debug)]
-struct Started {
-    suite: Suite,
-    harness: OnceLock<Arc<dyn Harness>>,
-}
-
-impl Started {
-    fn new(suite: Suite) -> Self {
-        Self {
-            suite,
-            harness: OnceLock::new(),
-        }
-    }
-}
-
-fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
-    let started = Arc::clone(started);
-    let suite = started.suite;
-    let asked = move |check: &&Check| match check.needs {
-        Needs::Nothing => true,
-        // That the suite tells the truth is part of `s2`.
-        Needs::Processes => suite.open_at.is_some(),
-        Needs::Member => suite.is_member,
-    };
-    CHECKS.iter().filter(asked).map(move |check| {
-        let started = Arc::clone(&started);
-        Trial::test(format!("{}::{}", suite.name, check.name), move || {
-            let harness = Arc::clone(started.harness.get_or_init(suite.start));
-            let scene = Scene::new(suite, check.name, harness);
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on((check.run)(&scene));
-            Ok(())
-        })
-    })
 }

@@ -7,7 +7,7 @@ use leasehold::{
     Release, Ticket, Turn, Word,
 };
 
-use super::scene::{LONG, PATIENCE, Scene, now};
+use super::scene::{LONG, PATIENCE, Scene, inspection, now};
 use crate::harness::Harness;
 
 /// A client that reaches the member in a way of its own, and what it hears there. Dropped, it hears
@@ -186,7 +186,10 @@ pub(super) async fn in_time<T>(scene: &Scene, run: impl AsyncFn(Key) -> T) -> T 
 
 /// Who waits, in order.
 pub(super) async fn line(party: &Party<'_>, key: &Key) -> Vec<Owner> {
-    let waiters = party.member.waiters(key).await.expect("an answer");
+    let waiters = inspection(&party.member)
+        .waiters(key)
+        .await
+        .expect("an answer");
     waiters.iter().map(|waiter| waiter.ticket.waiter).collect()
 }
 

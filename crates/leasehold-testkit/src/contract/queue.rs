@@ -5,7 +5,7 @@ use leasehold::{Mode, Sharing};
 use tokio::sync::Semaphore;
 
 use super::crowd::{Crowd, Served, alongside, in_time};
-use super::scene::{Scene, now};
+use super::scene::{Scene, inspection, now};
 
 pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(scene: &Scene) {
     const WAITERS: usize = 9;
@@ -178,7 +178,10 @@ pub(crate) async fn h3_waiters_are_named_in_order(scene: &Scene) {
         return;
     };
     let key = scene.key();
-    let nobody = crowd.store.waiters(&key).await.expect("an answer");
+    let nobody = inspection(&crowd.store)
+        .waiters(&key)
+        .await
+        .expect("an answer");
     assert!(nobody.is_empty(), "{nobody:?}");
     let holder = crowd.lock(0, &key).acquire().await.expect("the lock");
     let served = Served::default();
@@ -194,7 +197,10 @@ pub(crate) async fn h3_waiters_are_named_in_order(scene: &Scene) {
         let wait = Box::pin(served.serve(client, lock(client, modes[count])));
         waits.push(alongside(wait, crowd.until_waiting(&key, count + 1)).await);
     }
-    let waiters = crowd.store.waiters(&key).await.expect("an answer");
+    let waiters = inspection(&crowd.store)
+        .waiters(&key)
+        .await
+        .expect("an answer");
     let named: Vec<_> = waiters
         .iter()
         .map(|waiter| (waiter.ticket.waiter.client(), waiter.mode))

@@ -5,7 +5,7 @@ use leasehold::{
     Effect, Fence, Key, Opened, RecordKey, RecordWrite, Records, Stamp, Store, Written, Wrote,
 };
 
-use super::scene::{LONG, PATIENCE, Scene, busy, granted, now, released};
+use super::scene::{LONG, PATIENCE, Scene, busy, granted, inspection, now, released};
 
 /// What a test writes is to be there until its end.
 const KEPT: Duration = LONG;
@@ -257,9 +257,15 @@ pub(crate) async fn p5_reading_changes_nothing(scene: &Scene) {
 pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
     assert_eq!(wrote(&store, &key, (1, 1), "before").await, Wrote::Written);
-    assert!(store.holders(&key).await.expect("an answer").is_empty());
     assert!(
-        store
+        inspection(&store)
+            .holders(&key)
+            .await
+            .expect("an answer")
+            .is_empty()
+    );
+    assert!(
+        inspection(&store)
             .list(key.as_str(), 9)
             .await
             .expect("an answer")
@@ -273,9 +279,12 @@ pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
         Wrote::Written
     );
     busy(&store, &scene.claim(&key, LONG)).await;
-    let holders = store.holders(&key).await.expect("an answer");
+    let holders = inspection(&store).holders(&key).await.expect("an answer");
     assert_eq!(holders.len(), 1, "{holders:?}");
-    let listed = store.list(key.as_str(), 9).await.expect("an answer");
+    let listed = inspection(&store)
+        .list(key.as_str(), 9)
+        .await
+        .expect("an answer");
     assert_eq!(listed.as_slice(), std::slice::from_ref(&key));
     released(&store, &claim).await;
     assert_eq!(read(&store, &key).await, value(mine.get(), 1, "held"));

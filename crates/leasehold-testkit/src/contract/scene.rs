@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
 use leasehold::{
-    Attempt, Card, CardEdit, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Key, Life, Member,
-    MemberId, MemberSet, Mode, Owner, Presence, Release, Store,
+    Admin, Attempt, Card, CardEdit, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Inspection,
+    Key, Life, Member, MemberId, MemberSet, Mode, Owner, Presence, Release, Store,
 };
 
 use crate::harness::{Harness, Suite};
@@ -181,6 +181,23 @@ pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
         claim: Arc::new(claim.clone()),
         fence,
     }
+}
+
+/// The store's [`Inspection`]; only for tests that need it.
+pub(crate) fn inspection<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Inspection {
+    store.inspection().expect("a store with inspection")
+}
+
+/// The store's [`Admin`]; only for tests that need it.
+pub(crate) fn admin<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Admin {
+    store.admin().expect("a store with admin")
+}
+
+/// Makes sure that the lock is free, by taking it.
+pub(crate) async fn free(scene: &Scene, store: &Arc<dyn Store>, key: &Key) {
+    let claim = scene.claim(key, LONG);
+    granted(store, &claim).await;
+    released(store, &claim).await;
 }
 
 pub(crate) fn expires(guarantees: Guarantees) -> bool {

@@ -4,7 +4,7 @@ use leasehold::{Attempt, Departure, Fence, Key, Mode, RESERVATION, Renewal, Word
 
 use super::offers::{full, parties};
 use super::party::{AT_ONCE, Party, SOON, Wish, busy, in_time, is_granted, line, until, waiters};
-use super::scene::{LONG, Scene, held};
+use super::scene::{LONG, Scene, held, inspection};
 
 pub(crate) async fn m7_readers_behind_a_writer_that_leaves_are_called(scene: &Scene) {
     let parties = [(); 4].map(|()| Party::new(scene));
@@ -115,7 +115,10 @@ async fn becomes_shared(holds: &Wish<'_>, fence: Fence) {
 
 /// How those want it who wait, in order.
 async fn modes(party: &Party<'_>, key: &Key) -> Vec<Mode> {
-    let waiters = party.member.waiters(key).await.expect("an answer");
+    let waiters = inspection(&party.member)
+        .waiters(key)
+        .await
+        .expect("an answer");
     waiters.iter().map(|waiter| waiter.mode).collect()
 }
 

@@ -1,4 +1,6 @@
-use leasehold::{Exclusion, Mode};
+use leasehold::{Breaking, Exclusion, Mode, Store};
+
+use crate::harness::Optional;
 
 use super::scene::{LONG, Scene, busy, granted, released};
 
@@ -44,16 +46,32 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(scene: &Scene) {
     );
 }
 
+pub(crate) async fn s4_optional_traits_are_those_the_suite_names(scene: &Scene) {
+    let (store, key) = (scene.open(), scene.key());
+    let offered = |store: &dyn Store| Optional::ALL.map(|part| part.is_offered(store));
+    let named = Optional::ALL.map(|part| scene.suite.offers(part));
+    assert_eq!(offered(&*store), named, "of {:?}", Optional::ALL);
+    let claim = scene.claim(&key, LONG);
+    granted(&store, &claim).await;
+    released(&store, &claim).await;
+    assert_eq!(offered(&*store), named, "after use");
+    assert_eq!(offered(&*scene.open()), named, "opened again");
+    let breaks = store.guarantees().breaking != Breaking::Unsupported;
+    assert_eq!(store.admin().is_some(), breaks, "as `guarantees` says");
+}
+
 pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
     let claim = scene.claim(&key, LONG).with_mode(Mode::Exclusive);
     granted(&store, &claim).await;
-    let texts = [
+    let mut texts = vec![
         store.describe(),
         format!("{store:?}"),
         format!("{store:#?}"),
-        format!("{:?}", store.holders(&key).await),
     ];
+    if let Some(inspection) = store.inspection() {
+        texts.push(format!("{:?}", inspection.holders(&key).await));
+    }
     released(&store, &claim).await;
     assert!(!store.describe().is_empty());
     for secret in scene.harness.secrets() {

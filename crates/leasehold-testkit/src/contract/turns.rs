@@ -1,7 +1,7 @@
 use leasehold::{Departure, Held, LostReason, RESERVATION, Renewal, Word};
 
 use super::party::{Party, SOON, busy, in_time, is_granted, line, until, waiters};
-use super::scene::{LONG, Scene, held, short_ttl};
+use super::scene::{LONG, Scene, held, inspection, short_ttl};
 
 pub(crate) async fn m7_who_is_refused_is_queued_by_its_ticket(scene: &Scene) {
     let (holder, one, two) = (Party::new(scene), Party::new(scene), Party::new(scene));
@@ -23,7 +23,10 @@ pub(crate) async fn m7_who_is_refused_is_queued_by_its_ticket(scene: &Scene) {
         line(&holder, &key).await,
         waiters([&first, &second, &third])
     );
-    let shown = holder.member.waiters(&key).await.expect("an answer");
+    let shown = inspection(&holder.member)
+        .waiters(&key)
+        .await
+        .expect("an answer");
     assert_eq!(shown[1].ticket, second.ticket);
     assert_eq!(shown[1].mode, second.claim.mode);
 }
@@ -233,14 +236,13 @@ pub(crate) async fn m10_who_does_not_wait_takes_nothing_that_is_reserved(scene: 
     }
     let key = &waits.claim.key;
     assert!(
-        holder
-            .member
+        inspection(&holder.member)
             .holders(key)
             .await
             .expect("an answer")
             .is_empty()
     );
-    let listed = holder.member.list(key.as_str(), 9).await;
+    let listed = inspection(&holder.member).list(key.as_str(), 9).await;
     assert!(
         listed.expect("an answer").is_empty(),
         "what is reserved is not held"
@@ -268,7 +270,7 @@ pub(crate) async fn m6_nothing_is_put_back_where_the_key_is_reserved_or_left_fre
             matches!(renewed[..], [Renewal::Lost(LostReason::Gone)]),
             "nobody holds it: {renewed:?}"
         );
-        let holders = holder.member.holders(&waits.claim.key).await;
+        let holders = inspection(&holder.member).holders(&waits.claim.key).await;
         assert!(holders.expect("an answer").is_empty());
     }
 }

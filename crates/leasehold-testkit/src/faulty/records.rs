@@ -1,9 +1,9 @@
 use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Member, Opened, Reading, RecordKey, RecordWrite, Recorded,
-    Records, Wrote,
+    BoxFuture, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Recorded, Records, Wrote,
 };
 
 use super::FaultyMember;
+use super::optional::of;
 
 impl Records for FaultyMember {
     fn open_record<'a>(
@@ -13,7 +13,7 @@ impl Records for FaultyMember {
     ) -> BoxFuture<'a, Result<Recorded<Opened>, Error>> {
         let record = record.clone();
         self.ask(move |inner| {
-            Box::pin(async move { kept(&*inner)?.open_record(&record, fence).await })
+            Box::pin(async move { of(inner.records())?.open_record(&record, fence).await })
         })
     }
 
@@ -24,7 +24,7 @@ impl Records for FaultyMember {
     ) -> BoxFuture<'a, Result<Recorded<Wrote>, Error>> {
         let (record, write) = (record.clone(), write.clone());
         self.ask(move |inner| {
-            Box::pin(async move { kept(&*inner)?.write_record(&record, &write).await })
+            Box::pin(async move { of(inner.records())?.write_record(&record, &write).await })
         })
     }
 
@@ -33,11 +33,8 @@ impl Records for FaultyMember {
         record: &'a RecordKey,
     ) -> BoxFuture<'a, Result<Recorded<Reading>, Error>> {
         let record = record.clone();
-        self.ask(move |inner| Box::pin(async move { kept(&*inner)?.read_record(&record).await }))
+        self.ask(move |inner| {
+            Box::pin(async move { of(inner.records())?.read_record(&record).await })
+        })
     }
-}
-
-fn kept(member: &dyn Member) -> Result<&dyn Records, Error> {
-    let none = || Error::new(ErrorKind::Unsupported, "the member keeps no records");
-    member.records().ok_or_else(none)
 }

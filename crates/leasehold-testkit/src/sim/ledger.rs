@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use futures_util::FutureExt;
 use leasehold::clock::Clock;
-use leasehold::{Hint, Holder, Key, MemoryStore, Owner, Store, Word};
+use leasehold::{Hint, Holder, Inspection as _, Key, MemoryStore, Owner, Word};
 
 use super::execution::{Execution, Stand};
 use super::history::{History, Told, What};

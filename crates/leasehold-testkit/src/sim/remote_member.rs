@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use leasehold::{
-    Attempt, BoxFuture, BreakRecord, Broken, CardEdit, Claim, Departure, Ear, Error, ErrorKind,
-    Fence, Guarantees, Held, Holder, Key, LeaseTerms, Life, Member, MemberId, Oversight, Owner,
-    Pattern, Presence, Release, Renewal, Sampled, Seal, Store, Survey, Turn, Waiter,
+    Admin, Attempt, BoxFuture, BreakRecord, Broken, CardEdit, Claim, Departure, Ear, Error,
+    ErrorKind, Fence, Guarantees, Held, Holder, Inspection, Key, LeaseTerms, Life, Member,
+    MemberId, Owner, Pattern, Presence, Release, Renewal, Sampled, Seal, Store, Survey, Turn,
+    Waiter,
 };
 
 use super::request::{Answer, Request};
@@ -75,14 +76,20 @@ impl Store for RemoteMember {
         self.ask(Request::Release(claim.clone()), part!(Release))
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         self.wire.server().store().wait(claim)
     }
 
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
+    }
+
+    fn admin(&self) -> Option<&dyn Admin> {
+        Some(self)
+    }
+}
+
+impl Inspection for RemoteMember {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         self.ask(Request::Holders(key.clone()), part!(Holders))
     }
@@ -94,9 +101,7 @@ impl Store for RemoteMember {
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         self.ask(Request::List(prefix.to_owned(), limit), part!(List))
     }
-}
 
-impl Oversight for RemoteMember {
     fn survey<'a>(
         &'a self,
         pattern: &'a Pattern,
@@ -104,7 +109,9 @@ impl Oversight for RemoteMember {
     ) -> BoxFuture<'a, Result<Survey, Error>> {
         self.ask(Request::Survey(pattern.clone(), limit), part!(Survey))
     }
+}
 
+impl Admin for RemoteMember {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,

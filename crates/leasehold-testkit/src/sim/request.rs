@@ -1,8 +1,8 @@
 use futures_util::FutureExt;
 use leasehold::{
-    Attempt, BreakRecord, Broken, CardEdit, Claim, Departure, Error, Fence, Held, Holder, Key,
-    Life, Member, MemberId, MemoryStore, Oversight, Owner, Pattern, Presence, Release, Renewal,
-    Sampled, Seal, Store, Survey, Ticket, Turn, Waiter,
+    Admin, Attempt, BreakRecord, Broken, CardEdit, Claim, Departure, Error, Fence, Held, Holder,
+    Inspection, Key, Life, Member, MemberId, MemoryStore, Owner, Pattern, Presence, Release,
+    Renewal, Sampled, Seal, Store, Survey, Ticket, Turn, Waiter,
 };
 
 use super::execution::Kind;

@@ -50,7 +50,7 @@
 //!
 //! Only attempts *sent* after that time count. "No quorum" names each member with its reason and
 //! when it counts again; [`Lock::acquire`](crate::Lock::acquire) without a wait of its own goes on
-//! until then. [`Store::health`](crate::Store::health) shows the same, and the log says when it
+//! until then. [`Client::health`](crate::Client::health) shows the same, and the log says when it
 //! begins and ends.
 //!
 //! The set is written on its members, on a *card* each: who belongs to it, its limits, since when

@@ -4,37 +4,15 @@ use super::MemoryStore;
 use super::queue::Step;
 use super::slot::Slot;
 use crate::BoxFuture;
+use crate::admin::Admin;
 use crate::breaking::{BreakRecord, Broken};
 use crate::claim::{Claim, Mode};
 use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::key::Key;
-use crate::oversight::Oversight;
 use crate::owner::Owner;
-use crate::pattern::Pattern;
-use crate::survey::{Survey, SurveyedLock};
 
-impl Oversight for MemoryStore {
-    fn survey<'a>(
-        &'a self,
-        pattern: &'a Pattern,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
-        Box::pin(async move {
-            let (now, data) = (self.ambient.clock.now(), self.data());
-            let held = data.slots.iter().filter_map(|(key, slot)| {
-                let stands = slot.leases.iter().filter(|lease| now < lease.end);
-                let holders: Vec<_> = stands.map(|lease| lease.holder(now)).collect();
-                let is_meant = !holders.is_empty() && pattern.matches(key.as_str());
-                is_meant.then(|| SurveyedLock::new(key.clone(), holders))
-            });
-            let mut locks: Vec<_> = held.take(limit.saturating_add(1)).collect();
-            let more = locks.len() > limit;
-            locks.truncate(limit);
-            Ok(Survey::new(locks, more))
-        })
-    }
-
+impl Admin for MemoryStore {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,

@@ -6,6 +6,7 @@ mod as_records;
 mod as_store;
 mod breaking;
 mod data;
+mod inspection;
 mod permits;
 mod queue;
 mod record_table;

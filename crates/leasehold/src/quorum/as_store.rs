@@ -8,20 +8,19 @@ use super::link::Asking;
 use super::reserving;
 use super::rounds::{self, Leaving};
 use super::settings::describe;
-use super::views;
 use super::waiting::{self, Reserve, Vigil};
 use crate::BoxFuture;
+use crate::admin::Admin;
 use crate::attempt::{Attempt, Busy, Grant, Release, Renewal};
 use crate::background;
 use crate::claim::{Claim, Held};
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::guarantees::{Exclusion, Fencing, Guarantees, LeaseTerms};
-use crate::health::MemberHealth;
-use crate::holder::Holder;
+use crate::health::{Health, MemberHealth};
 use crate::inheritance::Inheritance;
-use crate::key::Key;
-use crate::queue::{Wait, Waiter};
+use crate::inspection::Inspection;
+use crate::queue::Wait;
 use crate::records::Records;
 use crate::store::Store;
 use crate::telemetry::{AttemptEnd, Words as _, spans};
@@ -176,25 +175,27 @@ impl Store for Quorum {
         }
     }
 
-    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
-        Box::pin(views::waiters(&self.links, key))
+    // Members are of one kind: an optional trait that the first member has, all have.
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        self.first().inspection().is_some().then_some(self)
     }
 
-    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
-        Box::pin(views::holders(&self.links, key))
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(views::list(&self.links, prefix, limit))
-    }
-
-    fn health(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
-        Box::pin(self.roster.health())
+    fn admin(&self) -> Option<&dyn Admin> {
+        self.first().admin().is_some().then_some(self)
     }
 
     fn records(&self) -> Option<&dyn Records> {
-        // Members are of one kind: what one keeps, all do.
         self.first().records().is_some().then_some(self)
+    }
+
+    fn health(&self) -> Option<&dyn Health> {
+        Some(self)
+    }
+}
+
+impl Health for Quorum {
+    fn members(&self) -> BoxFuture<'_, Vec<MemberHealth>> {
+        Box::pin(self.roster.health())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::ambient::Ambient;
 use crate::card::{Card, CardEdit, Life, MemberSet};
 use crate::error::{Error, ErrorKind};
 use crate::member::{Member, MemberId, Presence};
+use crate::quorum::forming::first_lock;
 use crate::quorum::limit::limited;
 use crate::quorum::trust::{difference, old_enough, wait_of};
 
@@ -147,7 +148,7 @@ pub(crate) async fn carry_out(
         let presence = limited(ambient, member.presence()).await;
         let presence = presence.map_err(|error| named(member, error))?;
         if presence.card.is_none()
-            && let Some(key) = limited(ambient, member.list("", 1)).await?.first()
+            && let Some(key) = first_lock(member, ambient).await?
         {
             return refuse(format!(
                 "{} holds lock {:?}; wait until it is released",

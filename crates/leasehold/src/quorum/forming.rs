@@ -9,7 +9,9 @@ use futures_util::future::join_all;
 use crate::ambient::Ambient;
 use crate::card::{Card, Life, MemberSet};
 use crate::error::{Error, ErrorKind};
+use crate::key::Key;
 use crate::member::{Member, MemberFailure, Presence};
+use crate::optional;
 use crate::quorum::limit::limited;
 use crate::quorum::trust::{Between, CardStep, Distrust, Trust};
 
@@ -91,10 +93,10 @@ async fn obstacle(
         ) => refuse(has_a_card(card)),
         // Nobody has a card: that is what it is about.
         (Ok(_), Ok(()) | Err(Distrust::NotFormed { .. })) => {
-            match limited(ambient, member.list("", 1)).await {
+            match first_lock(member, ambient).await {
                 Ok(held) => refuse(format!(
                     "it holds lock {:?}; wait until it is released",
-                    held.first()?.as_str()
+                    held?.as_str()
                 )),
                 Err(error) => error,
             }
@@ -105,6 +107,15 @@ async fn obstacle(
         member.id().clone(),
         named(member, error),
     ))
+}
+
+/// A lock that `member` holds, if there is any. A member that cannot list its locks may hold one.
+pub(super) async fn first_lock(
+    member: &Arc<dyn Member>,
+    ambient: &Ambient,
+) -> Result<Option<Key>, Error> {
+    let held = optional::inspection(&**member)?.list("", 1);
+    Ok(limited(ambient, held).await?.into_iter().next())
 }
 
 fn has_a_card(card: &Card) -> String {

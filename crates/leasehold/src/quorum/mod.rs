@@ -1,17 +1,18 @@
 //! Redlock: an algorithm over members, not a kind of Redis client.
 //!
 //! The decisions are pure and stand in `ballot`, `tally` and `slots`; `election` and `link` carry them out,
-//! `rounds` renews and frees, `records` keeps records, `views` and `oversight` show.
+//! `rounds` renews and frees, `records` keeps records, `views` and `inspection` show, `admin` breaks.
 
+mod admin;
 mod as_store;
 mod ballot;
 mod change;
 mod election;
 mod forming;
+mod inspection;
 mod latest_owners;
 mod limit;
 mod link;
-mod oversight;
 mod readmission;
 mod records;
 mod reserving;

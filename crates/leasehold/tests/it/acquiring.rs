@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use leasehold::{Effect, ErrorKind, Mode};
+use leasehold::{Effect, ErrorKind, Inspection as _, Mode};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{Scene, TTL};
@@ -269,7 +269,7 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     use std::task::{Context, Poll, Waker};
 
     use leasehold::ambient::Ambient;
-    use leasehold::{Client, MemoryStore, Store};
+    use leasehold::{Client, MemoryStore};
     use leasehold_testkit::FaultyMember;
 
     let member = MemoryStore::member("m", Ambient::default());

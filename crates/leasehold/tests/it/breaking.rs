@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold::background;
 use leasehold::clock::within;
 use leasehold::{
-    Attempt, Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard, GuardState,
-    Held, LostReason, Mode, Oversight, Pattern, Renewal, Store,
+    Admin as _, Attempt, Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard,
+    GuardState, Held, Inspection as _, LostReason, Mode, Pattern, Renewal, Store,
 };
 use leasehold_testkit::{Fault, FaultyMember};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::{
-    Attempt, Client, Effect, Ended, Guard, GuardState, Key, LostReason, Mode, Owner, Store,
+    Attempt, Client, Effect, Ended, Guard, GuardState, Inspection as _, Key, LostReason, Mode,
+    Owner, Store,
 };
 use leasehold_testkit::{Call, Fault};
 

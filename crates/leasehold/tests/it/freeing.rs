@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, Effect, Ended, Key, Store};
+use leasehold::{Attempt, Effect, Ended, Health as _, Inspection as _, Key, Store};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{Scene, TTL, take};
@@ -226,7 +226,7 @@ async fn a_claim_that_was_refused_and_is_then_granted_is_freed_everywhere() {
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.settle().await;
     let (quorum, claim) = (scene.store(), scene.claim("x"));
-    quorum.health().await;
+    quorum.members().await;
     // When it refuses, somebody waits for that already.
     scene.members[2].set(Fault::Late(LATE));
     let refused = quorum.acquire(&claim).await.unwrap();

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::within;
-use leasehold::{Client, Ended, ErrorKind, Guard, Key, LostReason, Mode, Store, Wait, background};
+use leasehold::{
+    Client, Ended, ErrorKind, Guard, Inspection as _, Key, LostReason, Mode, Store, Wait,
+    background,
+};
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;
 

@@ -5,7 +5,10 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background;
 use leasehold::blocking;
-use leasehold::{Attempt, Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore, Store};
+use leasehold::{
+    Attempt, Client, Effect, Ended, ErrorKind, Health as _, Inspection as _, LeaseTerms,
+    MemoryStore, Store,
+};
 use leasehold_testkit::{Fault, FaultyMember};
 
 use crate::handles::{handle, hold, renewals, shut_for};
@@ -126,7 +129,7 @@ async fn a_lease_that_is_left_reaches_members_that_are_slow() {
     for (way, arrives) in [(SETTLE_MAX / 2, true), (SECOND, false)] {
         let scene = Scene::quorum(5);
         let (store, claim) = (scene.store(), scene.claim("x"));
-        store.health().await;
+        store.members().await;
         for member in &scene.members[3..] {
             member.set(Fault::Late(way));
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use leasehold::clock::BootInstant;
 use leasehold::{
-    Claim, Client, Ended, ErrorKind, Guard, Key, LostReason, MemoryStore, Mode, Store,
+    Claim, Client, Ended, ErrorKind, Guard, Inspection as _, Key, LostReason, MemoryStore, Mode,
+    Store,
 };
 use leasehold_testkit::{Call, Fault, FaultyMember};
 

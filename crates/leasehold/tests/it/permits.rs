@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::{
-    Attempt, Claim, Client, Counting, Departure, Error, ErrorKind, Fence, Guard, Key, Member,
-    MemoryStore, Mode, Permits, Semaphore, Slot, Store,
+    Attempt, Claim, Client, Counting, Departure, Error, ErrorKind, Fence, Guard, Inspection as _,
+    Key, Member, MemoryStore, Mode, Permits, Semaphore, Slot, Store,
 };
 use leasehold_testkit::Fault;
 use tokio::task::JoinHandle;

@@ -3,7 +3,9 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, ClientInfo, Key, Member, MemoryStore, Owner, Quorum, Store};
+use leasehold::{
+    Claim, Client, ClientInfo, Health as _, Key, Member, MemoryStore, Owner, Quorum, Store,
+};
 use leasehold_testkit::{Call, FaultyMember, virtual_ambient};
 
 /// A client on virtual time, and the members behind it.
@@ -120,7 +122,7 @@ pub(crate) fn quorum_of(members: &[FaultyMember], ambient: &Ambient) -> Quorum {
 
 /// The quorum, once it knows its members: as all but the first attempt of a client find it.
 fn met(quorum: Quorum) -> Quorum {
-    pollster::block_on(quorum.health());
+    pollster::block_on(quorum.members());
     quorum
 }
 

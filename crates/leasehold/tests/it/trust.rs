@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::{
-    Attempt, Claim, ErrorKind, GuardState, Key, LostReason, Member, MemoryStore, Store,
+    Attempt, Claim, ErrorKind, GuardState, Health as _, Inspection as _, Key, LostReason, Member,
+    MemoryStore, Store,
 };
 use leasehold_testkit::{Call, Fault, FaultyMember};
 
@@ -290,7 +291,7 @@ async fn flushed_data_are_noticed_by_the_very_answer_that_lacks_them() {
     assert!(error.to_string().contains("m1: "), "{error}");
     assert_eq!(error.members().len(), 2, "{error}");
     scene.settle().await;
-    let health = Store::health(&scene.store()).await;
+    let health = scene.store().members().await;
     let distrust = health[1].distrust.as_ref().expect("out");
     assert!(
         distrust.counts_again.unwrap() > Duration::from_secs(59),

@@ -1,7 +1,7 @@
 //! First come, first served.
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{BreakRecord, Fence, Member, Mode, Oversight, Store, Turn};
+use leasehold::{Admin as _, BreakRecord, Fence, Inspection as _, Member, Mode, Store, Turn};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::{
-    Attempt, Busy, Claim, ClientInfo, Departure, Error, Grant, Heard, Hint, Key, Member, Mode,
-    Owner, Permits, Release, Renewal, Slot, Store, Ticket, Turn, Word,
+    Attempt, Busy, Claim, ClientInfo, Departure, Error, Grant, Heard, Hint, Inspection as _, Key,
+    Member, Mode, Owner, Permits, Release, Renewal, Slot, Store, Ticket, Turn, Word,
 };
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};

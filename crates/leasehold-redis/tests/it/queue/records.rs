@@ -1,6 +1,6 @@
 //! What others left under the names of the queue's records, and what is left of it.
 
-use leasehold::{Departure, ErrorKind, Member, Mode, Release, Store};
+use leasehold::{Departure, ErrorKind, Inspection as _, Member, Mode, Release};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use super::party::{OFFERED, Party, QUEUE};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, LostReason, Member, Mode, Renewal, Store};
+use leasehold::{Attempt, Inspection as _, LostReason, Member, Mode, Renewal, Store};
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
 use super::party::{OFFERED, Party, is_granted};

@@ -1,6 +1,6 @@
 //! Users and servers that cannot tell anybody anything.
 
-use leasehold::{Attempt, ErrorKind, Member, Mode, Store, Turn};
+use leasehold::{Attempt, ErrorKind, Inspection as _, Member, Mode, Store, Turn};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, Reply};
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::ambient::Ambient;
 use crate::clock::BootInstant;
 use crate::holder::ClientInfo;
+use crate::key::Key;
 use crate::memory::MemoryStore;
 use crate::owner::Owner;
 

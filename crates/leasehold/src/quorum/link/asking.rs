@@ -13,6 +13,7 @@ use crate::fence::Fence;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::{Incarnation, MemberFailure, Sampled, Seal};
+use crate::optional;
 use crate::pattern::Pattern;
 use crate::queue::{Turn, Waiter};
 use crate::quorum::link::freeing::Announced;
@@ -151,17 +152,20 @@ impl Link {
 
     pub(crate) async fn holders(self: &Arc<Self>, key: &Key) -> Result<Vec<Holder>, Error> {
         self.heard()?;
-        self.request(LOOK_LIMIT, self.member.holders(key)).await
+        let inspection = optional::inspection(&*self.member)?;
+        self.request(LOOK_LIMIT, inspection.holders(key)).await
     }
 
     pub(crate) async fn waiters(self: &Arc<Self>, key: &Key) -> Result<Vec<Waiter>, Error> {
         self.heard()?;
-        self.request(LOOK_LIMIT, self.member.waiters(key)).await
+        let inspection = optional::inspection(&*self.member)?;
+        self.request(LOOK_LIMIT, inspection.waiters(key)).await
     }
 
     pub(crate) async fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<Key>, Error> {
+        let inspection = optional::inspection(&*self.member)?;
         self.is_there().await?;
-        self.overview(self.member.list(prefix, usize::MAX)).await
+        self.overview(inspection.list(prefix, usize::MAX)).await
     }
 
     pub(crate) async fn survey(
@@ -169,8 +173,9 @@ impl Link {
         pattern: &Pattern,
         limit: usize,
     ) -> Result<Survey, Error> {
+        let inspection = optional::inspection(&*self.member)?;
         self.is_there().await?;
-        self.overview(self.member.survey(pattern, limit)).await
+        self.overview(inspection.survey(pattern, limit)).await
     }
 
     /// Fails soon where the member does not answer at all, whatever it says otherwise.
@@ -199,7 +204,8 @@ impl Link {
         record: &BreakRecord,
     ) -> Result<Broken, Error> {
         self.may_ask(LOOK_LIMIT).await?;
-        self.request(LOOK_LIMIT, self.member.break_lease(key, record))
+        let admin = optional::admin(&*self.member)?;
+        self.request(LOOK_LIMIT, admin.break_lease(key, record))
             .await
     }
 
@@ -208,7 +214,8 @@ impl Link {
         key: &Key,
     ) -> Result<Option<BreakRecord>, Error> {
         self.heard()?;
-        self.request(LOOK_LIMIT, self.member.last_break(key)).await
+        let admin = optional::admin(&*self.member)?;
+        self.request(LOOK_LIMIT, admin.last_break(key)).await
     }
 
     fn dated<T>(self: &Arc<Self>, sampled: Sampled<T>, sent: BootInstant) -> Dated<T> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
+use crate::optional;
 use crate::quorum::link::Link;
 use crate::records::{RecordKey, Recorded, Records};
 
@@ -22,12 +23,7 @@ impl Link {
         if record.lasting.is_some() && !self.roster.is_durable(self.place) {
             return Err(self.forgetful());
         }
-        let Some(records) = self.member.records() else {
-            let text = "the member keeps no records";
-            return Err(
-                Error::new(ErrorKind::Unsupported, text).with_store(self.member.id().as_str())
-            );
-        };
+        let records = optional::records(&*self.member)?;
         let sent = self.ambient.clock.now();
         let answer = self.request(LIMIT, question(records, record)).await?;
         if let Some(sample) = &answer.sample {

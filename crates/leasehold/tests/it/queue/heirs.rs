@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::{
-    Breach, Break, Client, Ended, Error, Guard, GuardState, Holder, Key, Lock, LostReason,
-    MemoryStore, Mode, Store,
+    Breach, Break, Client, Ended, Error, Guard, GuardState, Holder, Inspection as _, Key, Lock,
+    LostReason, MemoryStore, Mode,
 };
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;

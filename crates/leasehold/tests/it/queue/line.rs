@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, Claim, Client, Departure, Error, Guard, Key, Member, Release, Store};
+use leasehold::{
+    Attempt, Claim, Client, Departure, Error, Guard, Inspection as _, Key, Member, Release, Store,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Client, Key, Member, Order, Store, Ticket, Turn, Waiting};
+use leasehold::{
+    Attempt, Client, Inspection as _, Key, Member, Order, Store, Ticket, Turn, Waiting,
+};
 use leasehold_testkit::Call;
 
 use super::line::{HOLD, Line, assert_nothing_left, clients, held_by_hand, hold};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Key, Member, Mode, Owner, Store, Ticket, Turn};
+use leasehold::{Attempt, Inspection as _, Key, Member, Mode, Owner, Ticket, Turn};
 use leasehold_testkit::Fault;
 
 use super::line::{HOLD, Line, assert_nothing_left, clients, free_at, held_by_hand, hold};

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+
+use leasehold::background::blocking;
+use leasehold::{BoxFuture, Error, Holder, Inspection, Key, Pattern, Store, Survey, SurveyedLock};
+
+use crate::directory::Directory;
+use crate::store::FileStore;
+use crate::survey;
+
+impl Inspection for FileStore {
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        Box::pin(async move {
+            let (directory, wanted) = (Arc::clone(self.directory()), key.clone());
+            let looked = blocking(move || survey::holders(&directory, &wanted)).await;
+            looked.flatten().map_err(self.at(key))
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let (directory, prefix) = (Arc::clone(self.directory()), prefix.to_owned());
+            let looked = blocking(move || survey::list(&directory, &prefix, limit)).await;
+            looked
+                .flatten()
+                .map_err(|error| error.with_store(self.describe()))
+        })
+    }
+
+    fn survey<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Survey, Error>> {
+        Box::pin(async move {
+            let (directory, pattern) = (Arc::clone(self.directory()), pattern.clone());
+            let surveyed = blocking(move || survey(&directory, &pattern, limit)).await;
+            surveyed
+                .flatten()
+                .map_err(|error| error.with_store(self.describe()))
+        })
+    }
+}
+
+fn survey(directory: &Directory, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+    let mut keys = survey::list(directory, pattern.prefix(), usize::MAX)?;
+    keys.retain(|key| pattern.matches(key.as_str()));
+    keys.sort_unstable();
+    let more = keys.len() > limit;
+    keys.truncate(limit);
+    let mut locks = Vec::with_capacity(keys.len());
+    for key in keys {
+        let holders = survey::holders(directory, &key)?;
+        // Free by now, if there are none.
+        if !holders.is_empty() {
+            locks.push(SurveyedLock::new(key, holders));
+        }
+    }
+    Ok(Survey::new(locks, more))
+}

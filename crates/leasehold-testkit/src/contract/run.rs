@@ -1,0 +1,56 @@
+//! Turns the checks of a suite into tests.
+
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::Trial;
+
+use super::scene::Scene;
+use super::{CHECKS, Check, Needs};
+use crate::harness::{Harness, Suite};
+
+/// A suite whose store is set up with its first test.
+#[derive(Debug)]
+pub(super) struct Started {
+    suite: Suite,
+    harness: OnceLock<Arc<dyn Harness>>,
+}
+
+impl Started {
+    pub(super) fn new(suite: Suite) -> Self {
+        Self {
+            suite,
+            harness: OnceLock::new(),
+        }
+    }
+}
+
+/// One test for each check of the suite. Checks that need an absent trait are ignored.
+pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
+    let started = Arc::clone(started);
+    let suite = started.suite;
+    let asked = move |check: &&Check| match check.needs {
+        Needs::Nothing => true,
+        // That the suite tells the truth is part of `s2`.
+        Needs::Processes => suite.open_at.is_some(),
+        Needs::Member => suite.is_member,
+    };
+    CHECKS.iter().filter(asked).map(move |check| {
+        let started = Arc::clone(&started);
+        let name = format!("{}::{}", suite.name, check.name);
+        if let Some(absent) = check.calls.iter().find(|part| !suite.offers(**part)) {
+            let reason = format!("no {}", absent.name());
+            return Trial::test(name, || Err("the store lacks an optional trait".into()))
+                .with_kind(reason)
+                .with_ignored_flag(true);
+        }
+        Trial::test(name, move || {
+            let harness = Arc::clone(started.harness.get_or_init(suite.start));
+            let scene = Scene::new(suite, check.name, harness);
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on((check.run)(&scene));
+            Ok(())
+        })
+    })
+}

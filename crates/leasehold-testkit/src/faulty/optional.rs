@@ -1,0 +1,61 @@
+//! The optional traits of the inner member, with its faults.
+
+use leasehold::{
+    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, Pattern,
+    Survey, Waiter,
+};
+
+use super::FaultyMember;
+
+impl Inspection for FaultyMember {
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        let key = key.clone();
+        self.ask(move |inner| Box::pin(async move { of(inner.inspection())?.holders(&key).await }))
+    }
+
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        let key = key.clone();
+        self.ask(move |inner| Box::pin(async move { of(inner.inspection())?.waiters(&key).await }))
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        let prefix = prefix.to_owned();
+        self.ask(move |inner| {
+            Box::pin(async move { of(inner.inspection())?.list(&prefix, limit).await })
+        })
+    }
+
+    fn survey<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Survey, Error>> {
+        let pattern = pattern.clone();
+        self.ask(move |inner| {
+            Box::pin(async move { of(inner.inspection())?.survey(&pattern, limit).await })
+        })
+    }
+}
+
+impl Admin for FaultyMember {
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        let (key, record) = (key.clone(), record.clone());
+        self.ask(move |inner| {
+            Box::pin(async move { of(inner.admin())?.break_lease(&key, &record).await })
+        })
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        let key = key.clone();
+        self.ask(move |inner| Box::pin(async move { of(inner.admin())?.last_break(&key).await }))
+    }
+}
+
+/// An optional trait that the inner member must have, since the faulty one returned it.
+pub(super) fn of<T>(part: Option<T>) -> Result<T, Error> {
+    part.ok_or_else(|| Error::new(ErrorKind::Unsupported, "the member lacks an optional trait"))
+}

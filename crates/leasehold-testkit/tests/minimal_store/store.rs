@@ -1,0 +1,147 @@
+//! A whole store: exclusive locks with expiring leases, kept in the memory of one process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leasehold::ambient::Ambient;
+use leasehold::clock::BootInstant;
+use leasehold::{
+    Attempt, BoxFuture, Busy, Claim, Error, ErrorKind, Exclusion, Expiry, Fence, Fencing, Grant,
+    Guarantees, Held, Key, LeaseTerms, LostReason, Mode, Order, Owner, Release, Renewal, Sharing,
+    Store, Waiting,
+};
+
+/// Grants exclusive locks within one process, and has none of the optional traits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MinimalStore {
+    locks: Arc<Mutex<HashMap<Key, Lock>>>,
+    ambient: Ambient,
+}
+
+/// The last grant of a key. The fence outlives the lease, so that the next fence is greater.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    fence: Fence,
+    lease: Option<Lease>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    owner: Owner,
+    end: BootInstant,
+}
+
+impl MinimalStore {
+    pub(crate) fn locks(&self) -> MutexGuard<'_, HashMap<Key, Lock>> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_acquire(&self, claim: &Claim) -> Result<Attempt, Error> {
+        if claim.mode != Mode::Exclusive {
+            let text = format!("{} mode is not offered", claim.mode);
+            return Err(Error::new(ErrorKind::Unsupported, text).with_key(&claim.key));
+        }
+        let (now, mut locks) = (self.ambient.clock.now(), self.locks());
+        let last = locks.get(&claim.key);
+        let fence = match last.and_then(|lock| lock.current(now).map(|lease| (lease, lock.fence))) {
+            Some((lease, _)) if lease.owner != claim.owner => {
+                return Ok(Attempt::Busy(Busy::by(Some(lease.owner))));
+            }
+            // The client sent its attempt again.
+            Some((_, fence)) => fence,
+            None => next_fence(last.map(|lock| lock.fence), claim)?,
+        };
+        let lease = Some(Lease {
+            owner: claim.owner,
+            end: now + claim.ttl,
+        });
+        locks.insert(claim.key.clone(), Lock { fence, lease });
+        Ok(Attempt::Granted(Grant::new(fence)))
+    }
+
+    fn renew_one(&self, held: &Held) -> Renewal {
+        let (now, mut locks) = (self.ambient.clock.now(), self.locks());
+        let lock = locks.get_mut(&held.claim.key);
+        let Some(lease) = lock.and_then(|lock| lock.current_mut(now)) else {
+            return Renewal::Lost(LostReason::Gone);
+        };
+        if lease.owner != held.claim.owner || held.claim.mode != Mode::Exclusive {
+            return Renewal::Lost(LostReason::Taken);
+        }
+        lease.end = now + held.claim.ttl;
+        Renewal::Renewed
+    }
+
+    fn free(&self, claim: &Claim) -> Release {
+        let (now, mut locks) = (self.ambient.clock.now(), self.locks());
+        match locks.get_mut(&claim.key) {
+            Some(lock)
+                if lock
+                    .current(now)
+                    .is_some_and(|lease| lease.owner == claim.owner) =>
+            {
+                lock.lease = None;
+                Release::Released
+            }
+            _ => Release::WasLost,
+        }
+    }
+}
+
+impl Lock {
+    fn current(&self, now: BootInstant) -> Option<&Lease> {
+        self.lease.as_ref().filter(|lease| now < lease.end)
+    }
+
+    fn current_mut(&mut self, now: BootInstant) -> Option<&mut Lease> {
+        self.lease.as_mut().filter(|lease| now < lease.end)
+    }
+}
+
+/// Greater than the last fence, and than the client's clock in case the last fence was lost.
+fn next_fence(last: Option<Fence>, claim: &Claim) -> Result<Fence, Error> {
+    let floor = last.map_or(0, Fence::get).max(claim.proposal.as_micros());
+    Fence::new(floor.saturating_add(1)).ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidInput,
+            "the fences of this lock are used up",
+        )
+    })
+}
+
+impl Store for MinimalStore {
+    fn describe(&self) -> String {
+        "minimal store".into()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::new(
+            Exclusion::Process,
+            Fencing::CounterThenClock,
+            Expiry::Lease,
+            Waiting::Polling,
+            Order::Unordered,
+            Sharing::ExclusiveOnly,
+        )
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        LeaseTerms::single()
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move { self.try_acquire(claim) })
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        Box::pin(async move { leases.iter().map(|held| self.renew_one(held)).collect() })
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        Box::pin(async move { Ok(self.free(claim)) })
+    }
+
+    fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
+        Box::pin(self.ambient.poll_pause())
+    }
+}

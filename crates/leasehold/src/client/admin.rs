@@ -1,0 +1,198 @@
+//! Breaks a lock.
+
+use std::sync::Arc;
+
+use super::Client;
+use crate::breaking::{Breach, Break, BreakRecord};
+use crate::claim::Mode;
+use crate::client_context::ClientContext;
+use crate::error::{Error, ErrorKind};
+use crate::fence::Fence;
+use crate::guarantees::Breaking;
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::optional;
+use crate::owner::Owner;
+
+impl Client {
+    /// Takes the lock `name` from its holder, where that holds it alone and with this `fence`, as
+    /// [`holders`](Self::holders) showed it. So nobody is hit who took the lock meanwhile.
+    ///
+    /// The holder learns of it with its next renewal: its guard is lost with
+    /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. A record
+    /// of it is kept for [`BreakRecord::KEPT`], and one event is traced.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name. [`ErrorKind::Unsupported`] where nobody can take the lock from its holder (see
+    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or where several hold it together; with
+    /// an effect that is `Unknown` if its holder made it shared meanwhile: that one loses its share.
+    /// A store that does not answer; with an effect that is `Unknown` if the lock may be broken. On a
+    /// quorum a majority must carry it out; it may be asked for again.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the lock may or may not be broken then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Breach, Break, Client, MemoryStore};
+    ///
+    /// let store = MemoryStore::new();
+    /// let (holder, operator) = (Client::new(store.clone()), Client::new(store));
+    /// let guard = holder.lock("deploy").acquire().await?;
+    ///
+    /// let shown = operator.holders("deploy").await?[0].fence.unwrap();
+    /// let how = Break::at_once().because("its host is gone")?;
+    /// let breach = operator.break_lock("deploy", shown, how).await?;
+    /// assert!(matches!(breach, Breach::Done(..)));
+    /// let next = operator.lock("deploy").acquire().await?;
+    /// assert!(next.fence() > guard.fence());
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn break_lock(
+        &self,
+        name: impl AsRef<str>,
+        fence: Fence,
+        how: Break,
+    ) -> Result<Breach, Error> {
+        let key = Key::new(name)?;
+        let context = Arc::clone(&self.core.context);
+        self.core
+            .run(async move { break_lock(&context, &key, fence, how).await })?
+            .await?
+    }
+
+    /// The holder whose lease [`break_lock`](Self::break_lock) could break, with the fence to name it by;
+    /// `None` if the lock is free.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] if the lease cannot be broken: the store offers no way, several clients
+    /// share the lock, or a client of another library holds it. And a store, or a majority of its members,
+    /// that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn breakable(&self, name: impl AsRef<str>) -> Result<Option<Holder>, Error> {
+        let key = Key::new(name)?;
+        let context = Arc::clone(&self.core.context);
+        let found = self
+            .core
+            .run(async move { breakable(&context, &key).await })?
+            .await?;
+        Ok(found?.map(|(holder, _)| holder))
+    }
+
+    /// Returns the record of the last break of the lock `name`, as long as the store keeps it; always
+    /// `None` where no lock can be broken. For people. A quorum also returns a break that reached only a
+    /// minority and has no effect; [`Holder::broken`] tells.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name, or a store that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
+        let (key, store) = (Key::new(name)?, Arc::clone(&self.core.context.store));
+        self.core
+            .run(async move {
+                match store.admin() {
+                    Some(admin) => admin.last_break(&key).await,
+                    None => Ok(None),
+                }
+            })?
+            .await?
+    }
+}
+
+async fn break_lock(
+    context: &ClientContext,
+    key: &Key,
+    fence: Fence,
+    how: Break,
+) -> Result<Breach, Error> {
+    let Some((holder, owner)) = breakable(context, key).await? else {
+        return Ok(Breach::Free);
+    };
+    if holder.fence != Some(fence) {
+        return Ok(Breach::HeldBy(Box::new(holder)));
+    }
+    let at = context.ambient.clock.wall();
+    // An owner has one fence: whoever holds the lock with another one by now is another owner.
+    let record = how.record(owner, fence, Arc::clone(&context.info), at);
+    let broken = optional::admin(&*context.store)?
+        .break_lease(key, &record)
+        .await
+        .map_err(|error| error.with_key(key))?;
+    if !broken.stood {
+        let holders = optional::inspection(&*context.store)?.holders(key).await?;
+        if holders.iter().any(|holder| holder.owner == Some(owner)) {
+            // Made shared meanwhile: the owner is marked all the same, and its next renewal is refused.
+            let text = "its holder made it shared meanwhile: it is told with its next renewal, and its \
+                        share stands until it would have ended";
+            let error = Error::new(ErrorKind::Unsupported, text);
+            return Err(error.with_unknown_effect().with_key(key));
+        }
+        return Ok(match breakable(context, key).await? {
+            Some((holder, _)) => Breach::HeldBy(Box::new(holder)),
+            None => Breach::Free,
+        });
+    }
+    tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
+    Ok(Breach::Done(broken, record))
+}
+
+/// The holder whose lease can be broken, with its owner; `None` if the lock is free.
+async fn breakable(context: &ClientContext, key: &Key) -> Result<Option<(Holder, Owner)>, Error> {
+    if context.store.inspection().is_none() {
+        // If both traits are absent, the error is about breaking.
+        optional::admin(&*context.store)?;
+    }
+    let holders = optional::inspection(&*context.store)?.holders(key).await?;
+    if holders.is_empty() {
+        return Ok(None);
+    }
+    let refused = |text: String| Err(Error::new(ErrorKind::Unsupported, text).with_key(key));
+    if context.guarantees.breaking == Breaking::Unsupported {
+        let error = optional::unsupported(&*context.store, unbreakable(&holders));
+        return Err(error.with_key(key));
+    }
+    let Some(holder) = the_only(&holders) else {
+        let who = match holders.len() {
+            1 => "its holder shares it".to_owned(),
+            count => format!("{count} holders share it"),
+        };
+        return refused(format!(
+            "{who}: only an exclusive lock can be broken; each lease ends by itself once its holder is gone"
+        ));
+    };
+    let Some(owner) = holder.owner else {
+        return refused(format!(
+            "held by {holder}, whose lock leasehold cannot break: it has no fence; release it with that \
+             library, or delete the key once its program is gone"
+        ));
+    };
+    Ok(Some((holder.clone(), owner)))
+}
+
+/// The holder, if it is the only one and holds the lock alone.
+fn the_only(holders: &[Holder]) -> Option<&Holder> {
+    match holders {
+        [only] if only.mode == Mode::Exclusive => Some(only),
+        _ => None,
+    }
+}
+
+fn unbreakable(holders: &[Holder]) -> String {
+    let named: Vec<String> = holders.iter().take(3).map(Holder::to_string).collect();
+    format!(
+        "cannot take a lock from its holder: end the process that holds it, and it is free; held by {}",
+        named.join(" and ")
+    )
+}

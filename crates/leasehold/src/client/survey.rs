@@ -1,0 +1,44 @@
+//! Shows all locks of the store.
+
+use std::sync::Arc;
+
+use super::Client;
+use crate::error::Error;
+use crate::optional;
+use crate::pattern::Pattern;
+use crate::survey::Survey;
+
+impl Client {
+    /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a quorum,
+    /// each holder comes with the number of members that name it. A Redis server leaves out the locks of
+    /// other libraries, since any value could be one. For people.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
+    /// [`Inspection`](crate::Inspection); a store, or a majority of its members, that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore, Pattern};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("invoices/2026-11").acquire().await?;
+    /// let survey = locks.survey(&Pattern::new("invoices/*")?, 100).await?;
+    /// assert_eq!(survey.locks[0].key.as_str(), "invoices/2026-11");
+    /// assert_eq!(survey.locks[0].holders[0].holder.fence, Some(guard.fence()));
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+        let (pattern, store) = (pattern.clone(), Arc::clone(&self.core.context.store));
+        self.core
+            .run(async move { optional::inspection(&*store)?.survey(&pattern, limit).await })?
+            .await?
+    }
+}
