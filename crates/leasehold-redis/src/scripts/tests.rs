@@ -2,6 +2,7 @@
 //! answer the same, leave the same, and say the same to the same clients.
 
 mod hand_on;
+mod in_memory;
 mod world;
 
 use std::time::Duration;
@@ -14,21 +15,68 @@ use self::world::{
 };
 use super::{ACQUIRE_IN_TURN, DEPART};
 
-/// How many worlds are made up for each of them.
 const WORLDS: u64 = 1000;
 
 const RELEASE_ALONE: &str = include_str!("../lua/release_alone.lua");
 const HAND_OVER_ALONE: &str = include_str!("../lua/hand_over_alone.lua");
 const IN_TURN_ALONE: &str = include_str!("../lua/in_turn_alone.lua");
 
-/// The first part of the general scripts.
 const LEASE: &str = include_str!("../lua/lease.lua");
 
 /// What a short script that stands for itself answers where it leaves all to the general one.
 const LEFT: &str = "left to the general script";
 
-/// The channel on which it is said that a call is over.
 const OVER: &str = "over";
+
+impl Deed {
+    /// Reads the answers to [`commands`].
+    fn new(
+        world: &World,
+        mut answers: Vec<Reply>,
+        said: Vec<Reply>,
+        [began, ended]: [BootInstant; 2],
+    ) -> Self {
+        let answer_at = 1 + world.commands.len();
+        let data = answers.split_off(answer_at + 1 + KEYS.len());
+        let left = answers.split_off(answer_at + 1);
+        let left = left.iter().map(|left| match left {
+            Reply::Integer(left) => *left,
+            other => panic!("{other:?}"),
+        });
+        let mut left: Vec<i64> = left.collect();
+        let mut answer = plain(answers.pop().unwrap());
+        left.extend(taken_time(&mut answer));
+        Self {
+            answer,
+            data: data.into_iter().map(plain).collect(),
+            left,
+            said,
+            began,
+            ended,
+        }
+    }
+}
+
+/// Makes this world, calls the script in it, and looks at what it left.
+fn commands<'a>(
+    world: &'a World,
+    sha1: &'a str,
+    keys: &[&'a str],
+    arguments: &[&'a str],
+) -> Vec<Vec<&'a str>> {
+    const COUNTS: [&str; 7] = ["0", "1", "2", "3", "4", "5", "6"];
+    let call = [&["EVALSHA", sha1, COUNTS[keys.len()]], keys, arguments].concat();
+    let mut commands = vec![[&["DEL"], &KEYS[..]].concat()];
+    let made = world.commands.iter();
+    commands.extend(made.map(|words| words.iter().map(String::as_str).collect()));
+    commands.push(call);
+    commands.extend(KEYS.map(|key| vec!["PTTL", key]));
+    for key in KEYS {
+        commands.push(vec!["GET", key]);
+        commands.push(vec!["ZRANGE", key, "0", "-1", "WITHSCORES"]);
+    }
+    commands
+}
 
 /// A server, and all who are heard and hear there.
 struct Scene {
@@ -87,8 +135,8 @@ impl Scene {
         self.now.as_millis() as u64
     }
 
-    /// Makes the script known, with its clock standing still.
-    fn load(&mut self, text: &str) -> String {
+    /// The script with its clock standing still.
+    fn at_this_instant(&self, text: &str) -> String {
         let time = format!(
             "{{'{}', '{}'}}",
             self.now.as_secs(),
@@ -96,6 +144,12 @@ impl Scene {
         );
         let text = text.replace("redis.call('TIME')", &time);
         assert!(!text.contains("'TIME'"), "the clock is read in another way");
+        text
+    }
+
+    /// Makes the script known, with its clock standing still.
+    fn load(&mut self, text: &str) -> String {
+        let text = self.at_this_instant(text);
         match self.all.call(&["SCRIPT", "LOAD", &text]).unwrap() {
             Reply::Bulk(sha1) => sha1,
             refused => panic!("{refused:?}"),
@@ -104,20 +158,7 @@ impl Scene {
 
     /// Runs the script in this world, all in one transaction.
     fn run(&mut self, world: &World, sha1: &str, keys: &[&str], arguments: &[&str]) -> Deed {
-        let count = keys.len().to_string();
-        let call = [&["EVALSHA", sha1, &count], keys, arguments].concat();
-        let mut commands = vec![[&["DEL"], &KEYS[..]].concat()];
-        let made = world.commands.iter();
-        commands.extend(made.map(|words| words.iter().map(String::as_str).collect()));
-        let answer_at = commands.len();
-        commands.push(call);
-        for key in KEYS {
-            commands.push(vec!["PTTL", key]);
-        }
-        for key in KEYS {
-            commands.push(vec!["GET", key]);
-            commands.push(vec!["ZRANGE", key, "0", "-1", "WITHSCORES"]);
-        }
+        let mut commands = commands(world, sha1, keys, arguments);
         commands.push(vec!["PUBLISH", OVER, ""]);
         let connection = if world.tells_all {
             &mut self.all
@@ -128,23 +169,8 @@ impl Scene {
         let mut answers = in_one_step(connection, &commands);
         let ended = SystemClock.now();
         answers.pop();
-        let data = answers.split_off(answer_at + 1 + KEYS.len());
-        let left = answers.split_off(answer_at + 1);
-        let left = left.iter().map(|left| match left {
-            Reply::Integer(left) => *left,
-            other => panic!("{other:?}"),
-        });
-        let mut left: Vec<i64> = left.collect();
-        let mut answer = plain(answers.pop().unwrap());
-        left.extend(taken_time(&mut answer));
-        Deed {
-            answer,
-            data: data.into_iter().map(plain).collect(),
-            left,
-            said: self.said(),
-            began,
-            ended,
-        }
+        let said = self.said();
+        Deed::new(world, answers, said, [began, ended])
     }
 
     /// What was said until the call was over.

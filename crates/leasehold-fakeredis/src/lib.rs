@@ -1,0 +1,25 @@
+//! A small Redis in memory that runs real Lua, under a clock that the caller sets.
+//!
+//! It has the commands that locks need, and answers as Redis 7.0 does; a differential test compares
+//! both. It knows nothing of locks.
+//!
+//! Left out: all databases but 0, streams, sets, blocking commands, `WATCH`, scripts' `cjson`,
+//! `cmsgpack`, `struct`, `bit`, `math.random` and `redis.setresp`, and everything about disks and
+//! replicas but what `INFO` says of them. A script that never ends does not end here either.
+
+mod clients;
+mod commands;
+mod core;
+mod glob;
+mod identity;
+mod keyspace;
+mod lua;
+mod number;
+mod reply;
+mod resp;
+mod server;
+mod sorted_set;
+
+pub use self::clients::ConnectionId;
+pub use self::reply::Reply;
+pub use self::server::FakeRedis;

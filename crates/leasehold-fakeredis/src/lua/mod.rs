@@ -1,0 +1,117 @@
+//! Scripts, in one Lua state for all servers of a thread.
+//!
+//! A script is compiled once in each thread. While it runs, the server's state lies where
+//! `redis.call` finds it.
+
+mod convert;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem;
+use std::rc::Rc;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Value};
+
+use self::convert::{Bytes, command, from_outcome, to_reply};
+use crate::core::Core;
+use crate::reply::{Failure, Outcome};
+
+const PRELUDE: &str = include_str!("prelude.lua");
+
+thread_local! {
+    static ENGINE: Engine = Engine::new().expect("Lua starts");
+}
+
+struct Engine {
+    lua: Lua,
+    /// The compiled scripts, by SHA-1.
+    scripts: RefCell<HashMap<Vec<u8>, Function>>,
+    /// Calls a script with its keys and arguments.
+    run: Function,
+    /// The server whose script runs.
+    current: Rc<RefCell<Core>>,
+}
+
+impl Engine {
+    fn new() -> mlua::Result<Self> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new())?;
+        let current = Rc::new(RefCell::new(Core::default()));
+        let core = Rc::clone(&current);
+        let dispatch = lua.create_function(move |lua, args: MultiValue| {
+            let core = &mut *core.borrow_mut();
+            let outcome = command(&args, |words| core.run_in_script(words));
+            from_outcome(lua, outcome)
+        })?;
+        let sha1hex = lua.create_function(|_, text: LuaString| {
+            Ok(sha1_smol::Sha1::from(&text.as_bytes()[..])
+                .digest()
+                .to_string())
+        })?;
+        let prelude = lua.load(PRELUDE).set_name("@prelude");
+        let run = prelude.call((dispatch, sha1hex))?;
+        Ok(Self {
+            lua,
+            scripts: RefCell::default(),
+            run,
+            current,
+        })
+    }
+
+    /// Compiles a script, unless this thread has done so before.
+    fn script(&self, sha: &[u8], text: &[u8]) -> Result<Function, Failure> {
+        if let Some(script) = self.scripts.borrow().get(sha) {
+            return Ok(script.clone());
+        }
+        let chunk = self.lua.load(text).set_name("@user_script");
+        let compiled = chunk.set_mode(ChunkMode::Text).into_function();
+        let script = compiled.map_err(|error| {
+            let text = error.to_string();
+            let reason = text.strip_prefix("syntax error: ").unwrap_or(&text);
+            Failure::from(format!(
+                "ERR Error compiling script (new function): {reason}"
+            ))
+        })?;
+        let mut scripts = self.scripts.borrow_mut();
+        scripts.insert(sha.to_vec(), script.clone());
+        Ok(script)
+    }
+
+    fn run(&self, script: &Function, keys: &[&[u8]], argv: &[&[u8]]) -> mlua::Result<Outcome> {
+        let table = |words: &[&[u8]]| {
+            let words = words.iter().map(|word| Bytes(word));
+            self.lua.create_sequence_from(words)
+        };
+        let args = (script, table(keys)?, table(argv)?);
+        let (result, error): (Value, Option<LuaString>) = self.run.call(args)?;
+        match error {
+            Some(error) => Ok(Err(error.to_string_lossy().into())),
+            None => Ok(Ok(to_reply(&result)?)),
+        }
+    }
+}
+
+/// Compiles a script, to see whether it is one.
+pub(crate) fn compile(sha: &[u8], text: &[u8]) -> Result<(), Failure> {
+    ENGINE.with(|engine| engine.script(sha, text)).map(drop)
+}
+
+/// Runs a script that the server keeps.
+pub(crate) fn run(core: &mut Core, sha: &[u8], keys: &[&[u8]], argv: &[&[u8]]) -> Outcome {
+    ENGINE.with(|engine| {
+        let text = core.scripts.get(sha);
+        let script = engine.script(sha, text.map_or(b"", |text| text))?;
+        core.in_script = true;
+        engine.current.replace(mem::take(core));
+        let outcome = engine.run(&script, keys, argv);
+        *core = engine.current.take();
+        core.in_script = false;
+        outcome
+            .unwrap_or_else(|error| Err(Failure::from(format!("ERR {error}"))))
+            .map_err(|Failure(text)| {
+                let sha = String::from_utf8_lossy(sha);
+                format!("{text} script: {sha}, on @user_script.").into()
+            })
+    })
+}
