@@ -1,12 +1,22 @@
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use leasehold::MemberSet;
 use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
+use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
 
+use crate::acquire::Acquisition;
+use crate::dispatch::Answered;
+use crate::heartbeat::Heartbeat;
+use crate::link::{Link, Task, late};
+use crate::membership::{MemberEvent, Membership};
 use crate::operation::{Operation, OperationId, Outcome, Progress};
-use crate::reply::{BatchReply, Notification};
-use crate::request::{Request, RequestId};
+use crate::release::Release;
+use crate::renewal::Renewals;
+use crate::reply::{BatchReply, Notification, Reply};
+use crate::request::{Lease, Request, RequestId};
+use crate::waiters::Waiters;
 
 /// The present instant, by the client's two clocks.
 #[derive(Clone, Copy, Debug)]
@@ -29,63 +39,301 @@ pub struct Config {
 }
 
 /// The state of all operations of one client.
+///
+/// Each `handle_` method takes in one event. Afterwards the driver calls the `poll_` methods until they
+/// return `None`.
 #[derive(Debug)]
 pub struct Engine {
-    config: Config,
+    pub(crate) membership: Membership,
+    pub(crate) links: Vec<Link>,
+    pub(crate) acquisitions: HashMap<OperationId, Acquisition>,
+    /// The acquisition of each owner: a wait, or a lease that is held.
+    pub(crate) by_owner: HashMap<Owner, OperationId>,
+    pub(crate) waiters: Waiters,
+    pub(crate) releases: HashMap<OperationId, Release>,
+    pub(crate) renewals: Renewals,
+    pub(crate) heartbeat: Heartbeat,
+    /// When to look at operations again.
+    timers: BTreeSet<(BootInstant, OperationId)>,
+    transmits: VecDeque<(usize, RequestId, Request)>,
+    events: VecDeque<(OperationId, Result<Outcome, Progress>)>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// The client, as its first operation names it.
+    pub(crate) client: Option<Arc<ClientInfo>>,
+    next_operation: u64,
+    next_request: u64,
 }
 
 impl Engine {
     /// Returns an engine whose members are not connected yet, in the order of `config.set.ids`.
     pub fn new(config: Config) -> Self {
-        Self { config }
+        let Config {
+            set,
+            enforced,
+            entropy,
+        } = config;
+        Self {
+            links: set.ids.iter().map(|_| Link::default()).collect(),
+            membership: Membership::new(set, enforced, Arc::clone(&entropy)),
+            acquisitions: HashMap::new(),
+            by_owner: HashMap::new(),
+            waiters: Waiters::default(),
+            releases: HashMap::new(),
+            renewals: Renewals::default(),
+            heartbeat: Heartbeat::default(),
+            timers: BTreeSet::new(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            entropy,
+            client: None,
+            next_operation: 0,
+            next_request: 0,
+        }
     }
 
     /// Begins an operation.
     pub fn start(&mut self, now: Now, operation: Operation) -> OperationId {
-        let _ = (now, operation, &self.config);
-        OperationId(0)
+        let id = OperationId(self.next_operation);
+        self.next_operation += 1;
+        match operation {
+            Operation::Acquire(claim) => {
+                self.client.get_or_insert_with(|| Arc::clone(&claim.client));
+                self.start_acquire(now, id, claim);
+            }
+            Operation::Renew(leases) => {
+                let leases = self.with_permits(leases);
+                let instant = now.instant;
+                self.renewals
+                    .start(instant, id, leases, &mut self.membership);
+            }
+            Operation::Release(claim, mode) => {
+                self.renewals.end(now.instant, &claim, mode);
+                self.start_release(now, id, claim, mode);
+            }
+        }
+        self.settle(now);
+        id
     }
-    /// Ends an operation early. What it may have left behind is released in the background, and no
-    /// outcome follows.
+
+    /// Ends an acquisition early. What it may have left behind is released in the background, and no
+    /// outcome follows. Other operations go on.
     pub fn cancel(&mut self, now: Now, id: OperationId) {
-        let _ = (now, id);
+        self.cancel_acquire(now, id);
+        self.settle(now);
     }
 
     /// The driver connected to the member, authenticated, and listens for notifications.
     pub fn handle_connect(&mut self, now: Now, member: usize) {
-        let _ = (now, member);
+        self.links[member].connected = Some(now.instant);
+        self.membership.connected(now.instant, member);
+        if self.heartbeat.is_due_to_any() {
+            self.send_heartbeat(now, member);
+        }
+        self.send_owed(now, member);
+        self.settle(now);
     }
+
     /// Takes in the replies to a batch.
     pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
-        let _ = (now, member, batch);
+        let BatchReply { sample, replies } = batch;
+        let mut is_read = false;
+        for (id, reply) in replies {
+            let Some(flight) = self.links[member].answered(id, now.instant) else {
+                continue;
+            };
+            // Before a waiter that was released may ask again.
+            self.send_owed(now, member);
+            if !std::mem::replace(&mut is_read, true) {
+                let instant = now.instant;
+                self.membership
+                    .sample(instant, member, flight.sent, &sample);
+            }
+            if !matches!(reply, Reply::Failed(_)) && !flight.late {
+                self.membership.answered(member);
+            }
+            let from = Answered {
+                member,
+                sent: flight.sent,
+                incarnation: sample.incarnation.clone(),
+                late: flight.late,
+            };
+            self.dispatch(now, &from, flight.task, reply);
+        }
+        self.settle(now);
     }
+
     /// Takes in a notification.
     pub fn handle_notification(&mut self, now: Now, member: usize, notification: Notification) {
-        let _ = (now, member, notification);
+        match self.by_owner.get(&notification.waiter) {
+            Some(id) => self.take_turn(now, member, *id),
+            None => self.release_unknown(now, member, notification),
+        }
+        self.settle(now);
     }
+
     /// The connection broke, or could not be made: requests without a reply may have taken effect.
-    pub fn handle_disconnect(&mut self, now: Now, member: usize, error: leasehold::Error) {
-        let _ = (now, member, error);
+    pub fn handle_disconnect(&mut self, now: Now, member: usize, error: Error) {
+        let flights = self.links[member].disconnect();
+        self.membership
+            .disconnected(now.instant, member, error.clone());
+        self.transmits.retain(|(to, ..)| *to != member);
+        let lost = error.with_unknown_effect();
+        for flight in flights {
+            if let Task::Release { lease, .. } = &flight.task {
+                self.links[member].owe(lease.clone(), now.instant);
+            }
+            if !flight.late {
+                self.lose(now, member, flight.task, lost.clone());
+            }
+        }
+        self.disconnect_waits(member);
+        self.settle(now);
     }
+
     /// Takes in that time passed. Call it at [`Engine::next_timeout`] or later.
     pub fn handle_timeout(&mut self, now: Now) {
-        let _ = now;
+        for member in 0..self.links.len() {
+            for (task, sent, limit) in self.links[member].expire(now.instant) {
+                if !matches!(task, Task::Background) {
+                    self.membership
+                        .silent(now.instant, member, sent, &late(limit));
+                }
+                self.lose(now, member, task, late(limit));
+            }
+        }
+        self.membership.handle_timeout(now.instant);
+        self.renewals.handle_timeout(now.instant);
+        while let Some((at, id)) = self
+            .timers
+            .first()
+            .copied()
+            .filter(|it| it.0 <= now.instant)
+        {
+            self.timers.remove(&(at, id));
+            self.wake(now, id);
+            self.go_on_releasing(now, id);
+        }
+        if self.heartbeat.is_due(now.instant) {
+            self.send_heartbeats(now);
+        }
+        self.settle(now);
+    }
+
+    /// Sends what the parts of the engine have to send, and goes on with what waits for members.
+    fn settle(&mut self, now: Now) {
+        while let Some((member, request)) = self.membership.poll_request() {
+            self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
+        }
+        while let Some((member, task, request)) = self.renewals.poll_request() {
+            let limit = self.limit_of(request.term());
+            self.send(now, member, Task::Renewal(task), request, limit);
+        }
+        while let Some((id, outcome)) = self.renewals.poll_outcome() {
+            self.finish(id, Outcome::Renewed(outcome));
+        }
+        if self.membership.take_changed() {
+            self.resume_releases(now);
+            self.resume_all(now);
+            // What they asked for.
+            while let Some((member, request)) = self.membership.poll_request() {
+                self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
+            }
+        }
     }
 
     /// Returns the next request to send. The driver calls this until it returns `None`.
     pub fn poll_transmit(&mut self) -> Option<(usize, RequestId, Request)> {
-        None
+        self.transmits.pop_front()
     }
+
     /// Returns the next event of an operation. The driver calls this until it returns `None`.
     pub fn poll_event(&mut self) -> Option<(OperationId, Result<Outcome, Progress>)> {
-        None
+        self.events.pop_front()
     }
+
+    /// Returns the next news of a member, for logs and metrics.
+    pub fn poll_member_event(&mut self) -> Option<MemberEvent> {
+        self.membership.poll_event()
+    }
+
     /// Returns when [`Engine::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<BootInstant> {
-        None
+        let links = self.links.iter().filter_map(Link::next_timeout);
+        let others = [
+            self.membership.next_timeout(),
+            self.renewals.next_timeout(),
+            self.timers.first().map(|(at, _)| *at),
+            self.heartbeat.next(),
+        ];
+        links.chain(others.into_iter().flatten()).min()
     }
-    /// Returns whether the engine has nothing left to send or to wait for, renewals aside.
+
+    /// Returns whether the engine has nothing left to send or to wait for at members that are connected.
     pub fn is_idle(&self) -> bool {
-        true
+        let quiet = |link: &Link| link.connected.is_none() || link.is_idle();
+        self.transmits.is_empty() && self.releases.is_empty() && self.links.iter().all(quiet)
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        now: Now,
+        member: usize,
+        task: Task,
+        request: Request,
+        limit: Duration,
+    ) {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        self.links[member].push(id, task, now.instant, limit);
+        self.transmits.push_back((member, id, request));
+    }
+
+    pub(crate) fn progress(&mut self, id: OperationId, progress: Progress) {
+        self.events.push_back((id, Err(progress)));
+    }
+
+    pub(crate) fn finish(&mut self, id: OperationId, outcome: Outcome) {
+        self.events.push_back((id, Ok(outcome)));
+    }
+
+    /// Forgets the events of an operation that was cancelled.
+    pub(crate) fn drop_events(&mut self, id: OperationId) {
+        self.events.retain(|(it, _)| *it != id);
+    }
+
+    pub(crate) fn set_timer(
+        &mut self,
+        id: OperationId,
+        old: Option<BootInstant>,
+        new: Option<BootInstant>,
+    ) {
+        if let Some(old) = old {
+            self.timers.remove(&(old, id));
+        }
+        if let Some(new) = new {
+            self.timers.insert((new, id));
+        }
+    }
+
+    /// How long one member may take to answer a request about a lease of this term.
+    pub(crate) fn limit_of(&self, term: Option<Duration>) -> Duration {
+        let term = term.unwrap_or(BACKGROUND_LIMIT * 20);
+        if self.links.len() == 1 {
+            (term / 3).min(Claim::LIMIT_MAX)
+        } else {
+            (term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+        }
+    }
+
+    /// The lease of a claim without a fence, as releases name it.
+    pub(crate) fn lease_of(claim: &Arc<Claim>) -> Lease {
+        Lease {
+            claim: Arc::clone(claim),
+            fence: leasehold::Fence::MAX,
+            slot: None,
+        }
     }
 }
+
+/// How long a member may take for requests that concern no lease.
+const BACKGROUND_LIMIT: Duration = Duration::from_secs(1);

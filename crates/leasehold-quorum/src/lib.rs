@@ -7,14 +7,51 @@
 //!
 //! A member never sees this crate: [`Request`] and [`Reply`] are values, and a codec turns them into
 //! the commands of a server.
+//!
+//! # The life of an acquisition
+//!
+//! ```text
+//! start ──► ask each member ──► granted by a majority ──► confirm the greatest fence ──► held
+//!             ▲        │                                   (only where fences differ)      │
+//!             │        ├─► busy: wait in the queue of this member ◄──┐                     │
+//!             │        │     notification, heartbeat, "ask again"    │                     │
+//!             └────────┼─────────────┘                               │                     │
+//!                      └─► no majority in time: give everything back ┘                     │
+//!                                                                                          ▼
+//! cancel, failure, release ──► release wherever something may be left ──► each member answered
+//! ```
+//!
+//! - `acquire` takes locks: its state, its requests, its answers, and its decisions.
+//! - `release` frees leases, ended waits, and what failed attempts left behind.
+//! - `heartbeat` keeps the client present and repairs lost notifications.
+//! - `link` is one connection: the requests in flight, their limits, and the releases that it owes.
+//! - `waiters` knows the client's waiters of each lock, the oldest first.
+//! - `membership` says which members may be asked and have a vote.
+//! - `renewal` extends and repairs leases.
 #![forbid(unsafe_code)]
 
+mod acquire;
+mod dispatch;
 mod engine;
+mod errors;
+mod heartbeat;
+mod link;
+mod membership;
 mod operation;
+mod quorum;
+mod release;
+mod renewal;
 mod reply;
 mod request;
+#[cfg(test)]
+mod tests;
+mod waiters;
 
 pub use engine::{Config, Engine, Now};
+pub use membership::MemberEvent;
 pub use operation::{Acquired, Operation, OperationId, Outcome, Progress, ReleaseMode};
 pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
 pub use request::{Lease, Place, Request, RequestId, Successor};
+
+// The shared files of `quorum` name these modules from the root of the crate.
+use quorum::paths::*;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Busy, Error, Fence, Key, LostReason, Owner, Presence, Sample, Slot};
+use leasehold::{Busy, Error, Fence, Key, LostReason, Mode, Owner, Presence, Sample, Slot};
 
 use crate::request::RequestId;
 
@@ -72,6 +72,8 @@ pub struct Notification {
     pub key: Key,
     /// The waiter whose turn it is.
     pub waiter: Owner,
+    /// How it wants to hold the lock. A client that does not know the waiter needs this to release it.
+    pub mode: Mode,
 }
 
 /// The replies to requests that were written together, and the sample that follows them.

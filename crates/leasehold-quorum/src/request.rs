@@ -21,7 +21,8 @@ pub enum Request {
     TryAcquire {
         /// The lease that is wanted.
         claim: Arc<Claim>,
-        /// The fence to draw, if the counter is below it.
+        /// The fence to draw, if the counter is below it: `claim.owner.since()` + 1 in microseconds. A
+        /// client that shows the holder derives the fence from the owner.
         proposal: u64,
     },
     /// Draws the fence of a lease that [`Request::TryAcquire`] took without one.

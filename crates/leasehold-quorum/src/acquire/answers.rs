@@ -1,0 +1,259 @@
+//! Takes in what members answer to acquisitions.
+
+use leasehold::{Error, ErrorKind, Fence, Seal, Slot};
+
+use super::state::{Granted, Phase, Place, Standing};
+use crate::dispatch::Answered;
+use crate::engine::{Engine, Now};
+use crate::link::Task;
+use crate::operation::OperationId;
+use crate::quorum::ballot::Vote;
+use crate::reply::{Refusal, Reply};
+use crate::request::Request;
+
+impl Engine {
+    /// The place of an attempt, unless the attempt was given back meanwhile.
+    fn place(&mut self, id: OperationId, member: usize, number: u32) -> Option<&mut Place> {
+        let acquisition = self.acquisitions.get_mut(&id)?;
+        let place = &mut acquisition.places[member];
+        (place.number == number).then_some(place)
+    }
+
+    pub(crate) fn take_attempt(
+        &mut self,
+        now: Now,
+        from: &Answered,
+        id: OperationId,
+        number: u32,
+        reply: Reply,
+    ) {
+        let member = from.member;
+        let Some(place) = self.place(id, member, number) else {
+            return;
+        };
+        match reply {
+            Reply::Granted { fence, slot } => self.granted(now, id, from, Some(fence), slot),
+            Reply::GrantedBehind => {
+                // The lease counts from the first request, and has no fence yet.
+                self.granted(now, id, from, None, None);
+                self.draw_fence(now, id, member, number);
+                self.set_wake(id);
+                return;
+            }
+            Reply::Busy(refusal) => self.refused(now, id, member, refusal),
+            Reply::Failed(error) => {
+                place.fail(error.clone());
+                if error.is_unreachable() {
+                    self.membership.failed(member, &error);
+                }
+                self.vote_failed(id, member, error);
+            }
+            _ => self.vote_failed(id, member, garbled()),
+        }
+        self.decide(now, id);
+        self.set_wake(id);
+    }
+
+    fn granted(
+        &mut self,
+        now: Now,
+        id: OperationId,
+        from: &Answered,
+        fence: Option<Fence>,
+        slot: Option<Slot>,
+    ) {
+        // A late grant may be the first of its round.
+        self.begin_round(now, id);
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let place = &mut acquisition.places[from.member];
+        // A fence that was drawn later belongs to the lease of the first request.
+        let without_fence = place.granted().filter(|it| it.fence.is_none());
+        let (sent, is_same) = match without_fence {
+            Some(first) => (first.sent, first.incarnation == from.incarnation),
+            None => (from.sent, true),
+        };
+        if !is_same {
+            let text = "the member lost the lease before it drew a fence";
+            let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
+            return self.vote_failed(id, from.member, error);
+        }
+        place.asked = None;
+        place.ask_at = None;
+        place.doubtful = false;
+        place.standing = Standing::Granted(Granted {
+            sent,
+            fence,
+            slot,
+            incarnation: from.incarnation.clone(),
+        });
+        if let (Some(fence), Some(round)) = (fence, &mut acquisition.round) {
+            round.ballot.vote(from.member, Vote::Granted(fence));
+        }
+    }
+
+    fn draw_fence(&mut self, now: Now, id: OperationId, member: usize, number: u32) {
+        let Some(place) = self.place(id, member, number) else {
+            return;
+        };
+        place.asked = Some(now.instant);
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let claim = acquisition.claim.clone();
+        let limit = self.limit_of(Some(claim.term()));
+        let request = Request::DrawFence { claim };
+        self.send(now, member, Task::Attempt(id, number), request, limit);
+    }
+
+    fn refused(&mut self, now: Now, id: OperationId, member: usize, refusal: Refusal) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let (is_queued, is_asking) = (acquisition.is_queued(), acquisition.phase == Phase::Asking);
+        let place = &mut acquisition.places[member];
+        place.asked = None;
+        place.doubtful = false;
+        let was_plain = std::mem::take(&mut place.is_plain);
+        place.ask_at = refusal.ask_again.map(|after| now.instant + after);
+        place.standing = match refusal.busy.place {
+            Some(_) => Standing::Queued(refusal.busy),
+            None => Standing::Refused(refusal.busy),
+        };
+        self.waiters.note_busy(&acquisition.claim.key, now.instant);
+        if is_queued {
+            if was_plain && is_asking {
+                self.ask(now, id, member);
+            }
+        } else if let Some(round) = &mut acquisition.round {
+            round.ballot.vote(member, Vote::Busy);
+        }
+    }
+
+    /// An attempt has no reply, or not in time. It may have taken effect.
+    pub(crate) fn lose_attempt(
+        &mut self,
+        now: Now,
+        member: usize,
+        id: OperationId,
+        number: u32,
+        error: Error,
+    ) {
+        if self.place(id, member, number).is_none() {
+            return;
+        }
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        if acquisition.is_queued() {
+            // A waiter asks again once the member may be asked.
+            let place = &mut acquisition.places[member];
+            place.asked = None;
+            place.doubtful = true;
+            place.standing = Standing::Out;
+        } else {
+            self.vote_failed(id, member, error);
+        }
+        self.decide(now, id);
+        self.set_wake(id);
+    }
+
+    /// A release named this waiter as its successor.
+    pub(crate) fn take_succession(
+        &mut self,
+        now: Now,
+        from: &Answered,
+        id: OperationId,
+        number: u32,
+        got: Option<(Fence, Option<Slot>)>,
+    ) {
+        let Some(place) = self.place(id, from.member, number) else {
+            return;
+        };
+        match got {
+            Some((fence, slot)) => self.granted(now, id, from, Some(fence), slot),
+            None => place.asked = None,
+        }
+        self.decide(now, id);
+        self.set_wake(id);
+    }
+
+    pub(crate) fn take_confirmation(
+        &mut self,
+        now: Now,
+        from: &Answered,
+        id: OperationId,
+        fence: Fence,
+        reply: Reply,
+    ) {
+        let counts = self
+            .membership
+            .counts(from.member, from.sent, Some(&from.incarnation));
+        let answer = match reply {
+            Reply::Confirmed(seal) if counts.is_ok() && !from.late => Some(seal),
+            _ => None,
+        };
+        self.confirmed(now, from.member, id, fence, answer);
+    }
+
+    pub(crate) fn lose_confirmation(
+        &mut self,
+        now: Now,
+        member: usize,
+        id: OperationId,
+        fence: Fence,
+        _error: Error,
+    ) {
+        self.confirmed(now, member, id, fence, None);
+    }
+
+    fn confirmed(
+        &mut self,
+        now: Now,
+        member: usize,
+        id: OperationId,
+        fence: Fence,
+        answer: Option<Seal>,
+    ) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        if let Some(round) = &mut acquisition.round {
+            round.ballot.seal(member, fence, answer);
+        }
+        self.decide(now, id);
+        self.set_wake(id);
+    }
+
+    /// A member notified this waiter. It is only a hint: ask the member.
+    pub(crate) fn take_turn(&mut self, now: Now, member: usize, id: OperationId) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let place = &acquisition.places[member];
+        // A request in flight is answered after the notification, and needs no other one.
+        if place.asked.is_none() && place.granted().is_none() {
+            self.ask(now, id, member);
+            self.decide(now, id);
+            self.set_wake(id);
+        }
+    }
+
+    /// The connection broke: the member drops waiters of clients that do not listen.
+    pub(crate) fn disconnect_waits(&mut self, member: usize) {
+        for acquisition in self.acquisitions.values_mut() {
+            let place = &mut acquisition.places[member];
+            if matches!(place.standing, Standing::Queued(_) | Standing::Refused(_)) {
+                place.doubtful = true;
+                place.standing = Standing::Out;
+                place.ask_at = None;
+            }
+        }
+    }
+}
+
+fn garbled() -> Error {
+    let text = "not the answer to what was asked";
+    Error::new(ErrorKind::Garbled, text).with_unknown_effect()
+}

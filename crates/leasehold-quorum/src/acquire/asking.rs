@@ -1,0 +1,211 @@
+//! Sends the requests of acquisitions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind, Fence, Wait};
+
+use super::state::{Phase, Standing, patience};
+use crate::engine::{Engine, Now};
+use crate::link::Task;
+use crate::membership::Access;
+use crate::operation::OperationId;
+use crate::quorum::ballot::Vote;
+use crate::request::{self, Request};
+
+impl Engine {
+    /// Asks a member that was not asked yet.
+    pub(crate) fn ask_if_out(&mut self, now: Now, id: OperationId, member: usize) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let place = &acquisition.places[member];
+        if matches!(place.standing, Standing::Out) && place.asked.is_none() {
+            self.ask(now, id, member);
+        }
+    }
+
+    /// Asks the members whose time to be asked again has come.
+    pub(crate) fn ask_due(&mut self, now: Now, id: OperationId) {
+        for member in 0..self.links.len() {
+            let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+                return;
+            };
+            let place = &mut acquisition.places[member];
+            let is_due = place.ask_at.take_if(|at| *at <= now.instant).is_some();
+            if is_due && place.asked.is_none() {
+                self.ask(now, id, member);
+            }
+        }
+    }
+
+    /// Asks one member. If none was asked before, a round begins.
+    pub(crate) fn ask(&mut self, now: Now, id: OperationId, member: usize) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let (began, is_queued) = (acquisition.began, acquisition.is_queued());
+        if acquisition.pause.is_some_and(|pause| pause > now.instant)
+            || (is_queued && !self.has_majority(now, began))
+        {
+            return;
+        }
+        match self.membership.access(now.instant, member, began) {
+            Access::Open if self.links[member].is_full() => {
+                let error = untold("too many requests are in flight");
+                return self.refuse_to_ask(now, id, member, error);
+            }
+            Access::Open => self.begin_round(now, id),
+            Access::Pending => return self.begin_round(now, id),
+            Access::Closed => {
+                let obstacle = self.membership.obstacle(now.instant, member);
+                let none = || untold("the member has no vote");
+                let error = obstacle.map_or_else(none, |it| it.error);
+                return self.refuse_to_ask(now, id, member, error);
+            }
+        }
+        let Some((request, enters)) = self.request(now, id, member) else {
+            return;
+        };
+        if enters {
+            self.send_presence(now, member);
+        }
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let term = acquisition.claim.term();
+        let place = &mut acquisition.places[member];
+        place.number += 1;
+        place.asked = Some(now.instant);
+        place.ask_at = None;
+        place.is_plain = matches!(request, Request::TryAcquire { .. });
+        place.tried |= place.is_plain;
+        let task = Task::Attempt(id, place.number);
+        let limit = self.limit_of(Some(term));
+        self.send(now, member, task, request, limit);
+    }
+
+    /// The member cannot be asked now. A waiter asks when it can; another attempt goes on without it.
+    fn refuse_to_ask(&mut self, now: Now, id: OperationId, member: usize, error: Error) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        if acquisition.is_queued() {
+            acquisition.places[member].ask_at = None;
+            return;
+        }
+        self.begin_round(now, id);
+        self.vote_failed(id, member, error);
+    }
+
+    pub(crate) fn begin_round(&mut self, now: Now, id: OperationId) {
+        let (round_trip, single) = (self.round_trip(), self.links.len() == 1);
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        if acquisition.phase == Phase::Held || acquisition.round.is_some() {
+            return;
+        }
+        let first = acquisition.claim.owner.since().as_micros() + 1;
+        let proposal = match acquisition.failures == 0 && acquisition.told_busy.is_none() {
+            true => first,
+            false => first.max(now.wall.as_micros()),
+        };
+        let term = acquisition.claim.term();
+        let limit = match (single, acquisition.is_queued()) {
+            (false, true) => patience(round_trip, acquisition.failures),
+            _ => (term / 3).min(leasehold::Claim::LIMIT_MAX),
+        };
+        acquisition.begin_round(proposal, now.instant + limit);
+        for place in &mut acquisition.places {
+            place.tried = false;
+        }
+    }
+
+    /// The request for one member, and whether it puts the waiter into the queue. `None`: there is no
+    /// ticket yet.
+    fn request(&mut self, now: Now, id: OperationId, member: usize) -> Option<(Request, bool)> {
+        let is_hot = self.may_be_hot(now, id, member);
+        let acquisition = self.acquisitions.get_mut(&id)?;
+        let claim = Arc::clone(&acquisition.claim);
+        let place = &acquisition.places[member];
+        // A late grant joins a lease that is held.
+        let held = || acquisition.fence.map_or(0, Fence::get);
+        let round = acquisition.round.as_ref();
+        let proposal = round.map_or_else(held, |round| round.proposal);
+        if is_hot {
+            return Some((Request::TryAcquire { claim, proposal }, false));
+        }
+        let queue = match claim.wait {
+            Wait::None => request::Place::None,
+            Wait::Barging => request::Place::Barging,
+            Wait::InTurn(_) => {
+                if acquisition.ticket.is_none() {
+                    let drawn = self.membership.ticket(now.instant, claim.owner)?;
+                    acquisition.ticket = Some(drawn.since.as_micros());
+                    self.waiters.add(&claim.key, drawn.since.as_micros(), id);
+                    self.heartbeat.keep_up(now.instant);
+                }
+                request::Place::Ticket(acquisition.ticket?)
+            }
+        };
+        // The refused plain commands raised the counter to the proposal.
+        let proposal = proposal + u64::from(place.tried);
+        let request = Request::Acquire {
+            claim,
+            proposal,
+            place: queue,
+            wish: acquisition.wish,
+        };
+        Some((request, matches!(queue, request::Place::Ticket(_))))
+    }
+
+    /// Whether the plain commands may take the lock ahead of the queue. They may only where no
+    /// waiter is known. A new client does not know, and could take the lock out of a gap for foreign clients.
+    fn may_be_hot(&self, now: Now, id: OperationId, member: usize) -> bool {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return false;
+        };
+        let place = &acquisition.places[member];
+        let is_settled = self.links[member]
+            .connected
+            .is_some_and(|since| now.instant.since(since) >= HOT_PAUSE);
+        acquisition.phase == Phase::Asking
+            && acquisition.is_exclusive()
+            && acquisition.ticket.is_none()
+            && acquisition.claim.wait != Wait::Barging
+            && !place.tried
+            && is_settled
+            && !self
+                .waiters
+                .was_busy(&acquisition.claim.key, now.instant, HOT_PAUSE)
+    }
+
+    pub(crate) fn confirm(&mut self, now: Now, id: OperationId, member: usize, fence: Fence) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let claim = Arc::clone(&acquisition.claim);
+        let limit = self.limit_of(Some(claim.term()));
+        let request = Request::ConfirmFence { claim, fence };
+        self.send(now, member, Task::Confirm(id, fence), request, limit);
+    }
+
+    /// The member fails in this round.
+    pub(crate) fn vote_failed(&mut self, id: OperationId, member: usize, error: Error) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        acquisition.places[member].fail(error);
+        if let Some(round) = &mut acquisition.round {
+            round.ballot.vote(member, Vote::Failed);
+        }
+    }
+}
+
+fn untold(text: &str) -> Error {
+    Error::new(ErrorKind::Unreachable, text)
+}
+
+/// After a busy answer, and in its first second, a client uses no plain commands.
+pub(crate) const HOT_PAUSE: Duration = Duration::from_secs(1);

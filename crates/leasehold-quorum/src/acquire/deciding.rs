@@ -1,0 +1,236 @@
+//! Decides what follows from the members' answers: hold, give back, go on, or fail.
+
+use std::sync::Arc;
+
+use leasehold::{Error, ErrorKind, Fence, MemberFailure, Slot};
+
+use super::state::{Acquisition, Members, Phase, Place, Standing};
+use crate::engine::{Engine, Now};
+use crate::errors::too_few;
+use crate::link::Task;
+use crate::operation::{Acquired, OperationId, Outcome, Progress};
+use crate::quorum::ballot::{Step, majority};
+use crate::request::{Lease, Request};
+
+impl Engine {
+    /// Carries out what the ballot of the round decides.
+    pub(crate) fn decide(&mut self, now: Now, id: OperationId) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        if acquisition.phase == Phase::Held {
+            return;
+        }
+        let counted = self.counted(id);
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let Some(round) = &mut acquisition.round else {
+            return;
+        };
+        match round.ballot.step(|member| counted.contains(member)) {
+            Step::Wait => self.wait_on(id),
+            Step::Won(fence) => self.hold(now, id, fence, counted),
+            Step::Seal(fence, members) => {
+                for member in members {
+                    self.confirm(now, id, member, fence);
+                }
+            }
+            Step::Busy if acquisition.is_queued() => self.fail_round(now, id),
+            Step::Busy => self.end_busy(now, id),
+            Step::NoQuorum => self.no_quorum(now, id),
+        }
+    }
+
+    /// The members whose grants count: they have a vote, and granted the same permit.
+    fn counted(&mut self, id: OperationId) -> Members {
+        let mut counted = Members::default();
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return counted;
+        };
+        let slot = acquisition.commonest_slot();
+        for (member, place) in acquisition.places.iter().enumerate() {
+            let Some(granted) = place.granted() else {
+                continue;
+            };
+            let from = Some(&granted.incarnation);
+            let has_vote = self.membership.counts(member, granted.sent, from).is_ok();
+            if has_vote && granted.fence.is_some() && granted.slot == slot {
+                counted.insert(member);
+            }
+        }
+        counted
+    }
+
+    /// A majority granted the lease.
+    fn hold(&mut self, now: Now, id: OperationId, fence: Fence, counted: Members) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let Some(since) = acquisition.since(counted, majority(acquisition.places.len())) else {
+            return;
+        };
+        if since + acquisition.claim.term() <= now.instant {
+            return self.hold_too_late(now, id);
+        }
+        acquisition.phase = Phase::Held;
+        acquisition.fence = Some(fence);
+        acquisition.round = None;
+        acquisition.pause = None;
+        let slot = acquisition.commonest_slot();
+        let (claim, ticket) = (Arc::clone(&acquisition.claim), acquisition.ticket);
+        self.waiters.remove(&claim.key, ticket, id);
+        self.set_wake(id);
+        self.finish(id, Outcome::Acquired(Acquired { fence, slot, since }));
+        if let Some(slot) = slot {
+            self.move_permits(now, id, slot);
+        }
+    }
+
+    /// The answers took so long that nothing is left of the lease.
+    fn hold_too_late(&mut self, now: Now, id: OperationId) {
+        if self
+            .acquisitions
+            .get(&id)
+            .is_some_and(Acquisition::is_queued)
+        {
+            return self.fail_round(now, id);
+        }
+        self.withdraw(now, id);
+        let text = "the members answered after the end of the lease";
+        let error = Error::new(ErrorKind::NoQuorum, text);
+        self.finish(id, Outcome::Failed(error));
+    }
+
+    /// Members that granted another permit have the holder move to this one. Never before it is held: a
+    /// late request must not move what counts.
+    fn move_permits(&mut self, now: Now, id: OperationId, slot: Slot) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let Some(fence) = acquisition.fence else {
+            return;
+        };
+        let differs = |place: &Place| place.slot().is_some_and(|it| it != slot);
+        let places = acquisition.places.iter().enumerate();
+        let differing: Vec<usize> = places
+            .filter(|(_, place)| differs(place))
+            .map(|(member, _)| member)
+            .collect();
+        let lease = Lease {
+            claim: Arc::clone(&acquisition.claim),
+            fence,
+            slot: Some(slot),
+        };
+        for member in differing {
+            let limit = self.limit_of(Some(lease.claim.term()));
+            let request = Request::Renew(vec![lease.clone()]);
+            self.send(now, member, Task::MovePermit, request, limit);
+        }
+    }
+
+    /// Another owner holds the lock, and the acquisition does not wait.
+    fn end_busy(&mut self, now: Now, id: OperationId) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let busy = acquisition.busy();
+        self.waiters.note_busy(&acquisition.claim.key, now.instant);
+        self.withdraw(now, id);
+        self.finish(id, Outcome::Busy(busy));
+    }
+
+    /// Too few members can grant the lease in this round.
+    fn no_quorum(&mut self, now: Now, id: OperationId) {
+        let failures = self.failures(now, id);
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let (total, is_queued) = (acquisition.places.len(), acquisition.is_queued());
+        let places = acquisition.places.iter();
+        let open = places.clone().filter(|it| it.asked.is_some()).count();
+        // What members granted is released in the background.
+        let is_unknown = places.clone().any(Place::may_have);
+        let has_answers = total - failures.len() >= majority(total);
+        // Permits that differ between members are a sign of other holders.
+        let is_busy = acquisition.claim.mode.permits().is_some() && has_answers && open == 0;
+        let error = too_few(total, open, failures);
+        if is_queued && error.is_retryable() {
+            return match has_answers {
+                true => self.fail_round(now, id),
+                false => self.leave_for_a_while(now, id, error),
+            };
+        }
+        if is_busy && !is_queued {
+            return self.end_busy(now, id);
+        }
+        self.withdraw(now, id);
+        let error = match is_unknown && !is_queued {
+            true => error.with_unknown_effect(),
+            false => error,
+        };
+        self.finish(id, Outcome::Failed(error));
+    }
+
+    /// Why members failed in this round, or have no vote.
+    fn failures(&mut self, now: Now, id: OperationId) -> Vec<MemberFailure> {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return Vec::new();
+        };
+        let membership = &mut self.membership;
+        let places = acquisition.places.iter().enumerate();
+        let failure = |(member, place): (usize, &Place)| match &place.standing {
+            Standing::Failed(error) => {
+                let named = error.clone().with_store(membership.id(member).as_str());
+                let own = || MemberFailure::new(membership.id(member).clone(), named);
+                let obstacle = membership.obstacle(now.instant, member);
+                Some(obstacle.unwrap_or_else(own))
+            }
+            Standing::Granted(granted) => {
+                let from = Some(&granted.incarnation);
+                let distrust = membership.counts(member, granted.sent, from).err()?;
+                Some(membership.failure(now.instant, member, &distrust))
+            }
+            Standing::Out if place.asked.is_none() => membership.obstacle(now.instant, member),
+            Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,
+        };
+        places.filter_map(failure).collect()
+    }
+
+    /// A round of a waiter ends once nothing is in flight or granted: it waits in the queues.
+    fn wait_on(&mut self, id: OperationId) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        if acquisition.is_queued() && acquisition.is_round_over() {
+            acquisition.round = None;
+        }
+        self.tell_busy(id);
+    }
+
+    /// Tells the driver that a majority is busy, and the place in the queue when it changes.
+    pub(crate) fn tell_busy(&mut self, id: OperationId) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let refused = acquisition.places.iter().filter_map(Place::refusal).count();
+        if !acquisition.is_queued() || refused < majority(acquisition.places.len()) {
+            return;
+        }
+        let busy = acquisition.busy();
+        if acquisition.told_busy != Some(busy.place) {
+            acquisition.told_busy = Some(busy.place);
+            acquisition.told_unavailable = false;
+            self.progress(id, Progress::Busy(busy));
+        }
+    }
+
+    pub(super) fn tell_unavailable(&mut self, id: OperationId, error: Error) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        if !std::mem::replace(&mut acquisition.told_unavailable, true) {
+            self.progress(id, Progress::Unavailable(error));
+        }
+    }
+}

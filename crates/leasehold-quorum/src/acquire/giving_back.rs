@@ -1,0 +1,138 @@
+//! Gives back what did not become a majority.
+
+use std::time::Duration;
+
+use leasehold::{Busy, Error};
+
+use super::state::{Standing, patience};
+use crate::engine::{Engine, Now};
+use crate::errors::too_few;
+use crate::membership::Access;
+use crate::operation::{OperationId, Outcome};
+use crate::quorum::ballot::majority;
+
+impl Engine {
+    /// A majority may not be asked at present. A waiter without a majority keeps no place: it would block
+    /// the lock for others. It asks again when a majority may be asked.
+    pub(crate) fn leave_queues(&mut self, now: Now, id: OperationId) {
+        self.give_back(now, id, false);
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        acquisition.round = None;
+        acquisition.pause = None;
+        acquisition.told_busy = None;
+        let began = acquisition.began;
+        for place in &mut acquisition.places {
+            place.standing = Standing::Out;
+            place.ask_at = None;
+        }
+        let (members, membership) = (self.links.len(), &mut self.membership);
+        let mut is_closed =
+            |member: &usize| membership.access(now.instant, *member, began) == Access::Closed;
+        let closed: Vec<usize> = (0..members).filter(|it| is_closed(it)).collect();
+        if members - closed.len() < majority(members) {
+            let obstacles = closed.into_iter();
+            let failures = obstacles.filter_map(|it| self.membership.obstacle(now.instant, it));
+            let error = too_few(members, 0, failures.collect());
+            if !error.is_retryable() {
+                self.withdraw(now, id);
+                return self.finish(id, Outcome::Failed(error));
+            }
+            self.tell_unavailable(id, error);
+        }
+        self.set_wake(id);
+    }
+
+    /// A majority can be asked, but does not grant anything at present, for another reason than a holder.
+    pub(super) fn leave_for_a_while(&mut self, now: Now, id: OperationId, error: Error) {
+        self.give_back(now, id, false);
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let longest = patience(self.round_trip(), acquisition.failures);
+        // Time alone may bring the votes back.
+        let pause = match error.counts_again() {
+            Some(after) => after.clamp(PAUSE_MIN, PAUSE_MAX),
+            None => self.random_part(longest),
+        };
+        if let Some(acquisition) = self.acquisitions.get_mut(&id) {
+            acquisition.round = None;
+            acquisition.failures += 1;
+            acquisition.told_busy = None;
+            acquisition.pause = Some(now.instant + pause);
+        }
+        self.tell_unavailable(id, error);
+        self.set_wake(id);
+    }
+
+    /// The round has no majority in time: everything goes back, and the waiter keeps its ticket.
+    pub(crate) fn fail_round(&mut self, now: Now, id: OperationId) {
+        let round_trip = self.round_trip();
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        acquisition.round = None;
+        if acquisition.is_round_over() {
+            return self.set_wake(id);
+        }
+        let longest = patience(round_trip, acquisition.failures);
+        acquisition.failures += 1;
+        let is_permit = acquisition.claim.mode.permits().is_some();
+        let differ = is_permit && acquisition.is_granted_by(majority(acquisition.places.len()));
+        self.give_back(now, id, true);
+        // Waiters that hold each other's permits must not meet again at once.
+        let pause = differ.then(|| now.instant + self.random_part(longest));
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        acquisition.pause = pause;
+        for place in &mut acquisition.places {
+            if !place.is_queued() {
+                place.ask_at = Some(now.instant);
+            }
+        }
+        self.set_wake(id);
+    }
+
+    /// Gives back what members granted, or may have granted. Replies to requests that were sent before are
+    /// void from then on.
+    pub(crate) fn give_back(&mut self, now: Now, id: OperationId, keeps_place: bool) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        acquisition.wish = acquisition.commonest_slot().or(acquisition.wish);
+        let ticket = acquisition.ticket.filter(|_| keeps_place);
+        let lease = Self::lease_of(&acquisition.claim);
+        let mut back = Vec::new();
+        for (member, place) in acquisition.places.iter_mut().enumerate() {
+            let only_waits = place.is_queued() && place.asked.is_none() && !place.doubtful;
+            if !place.may_have() || (keeps_place && only_waits) {
+                continue;
+            }
+            place.number += 1;
+            place.asked = None;
+            place.ask_at = None;
+            place.doubtful = false;
+            let is_connected = self.links[member].connected.is_some();
+            place.standing = match ticket.filter(|_| is_connected) {
+                Some(_) => Standing::Queued(Busy::default()),
+                None => Standing::Out,
+            };
+            back.push(member);
+        }
+        for member in back {
+            if ticket.is_some() {
+                // The server drops a waiter whose client is not present.
+                self.send_presence(now, member);
+            }
+            self.send_release(now, member, lease.clone(), ticket, None);
+        }
+    }
+}
+
+/// A waiter without votes does not ask again before this.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// A waiter without votes asks again after this at the latest.
+const PAUSE_MAX: Duration = Duration::from_secs(1);

@@ -1,0 +1,272 @@
+//! The state of one acquisition.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Busy, Claim, Effect, Error, Fence, Incarnation, Mode, Slot, Wait};
+
+use crate::quorum::ballot::Ballot;
+
+/// One call to take a lock, until everything that it left behind is released.
+#[derive(Debug)]
+pub(crate) struct Acquisition {
+    pub(crate) claim: Arc<Claim>,
+    pub(crate) began: BootInstant,
+    pub(crate) phase: Phase,
+    /// The place in the queue, once it is drawn.
+    pub(crate) ticket: Option<u64>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) round: Option<Round>,
+    /// How many rounds failed one after the other.
+    pub(crate) failures: u32,
+    /// When to look again: the end of the round, or of a pause, or when a member wants to be asked.
+    pub(crate) timer: Option<BootInstant>,
+    /// Nothing is asked before this: the pause after a failed round.
+    pub(crate) pause: Option<BootInstant>,
+    /// The driver knows that another owner holds the lock, since this place.
+    pub(crate) told_busy: Option<Option<u64>>,
+    /// The driver knows that too few members answer.
+    pub(crate) told_unavailable: bool,
+    /// The permit that the next round prefers.
+    pub(crate) wish: Option<Slot>,
+    /// The fence of the lease, once it is held.
+    pub(crate) fence: Option<Fence>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has no majority yet.
+    Asking,
+    /// A majority granted the lease. Late grants join it.
+    Held,
+}
+
+/// The state of an acquisition at one member.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    /// The number of the last attempt at this member. Replies to older ones are void.
+    pub(crate) number: u32,
+    /// When the attempt in flight was sent.
+    pub(crate) asked: Option<BootInstant>,
+    pub(crate) standing: Standing,
+    /// When the member wants to be asked again.
+    pub(crate) ask_at: Option<BootInstant>,
+    /// The request in flight is one of the plain commands.
+    pub(crate) is_plain: bool,
+    /// The plain commands were tried in this round. They raised the counter to the proposal.
+    pub(crate) tried: bool,
+    /// An attempt without a reply may have left something there.
+    pub(crate) doubtful: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Standing {
+    /// Not asked, or not in the queue.
+    #[default]
+    Out,
+    /// In the queue, by its last answer.
+    Queued(Busy),
+    /// Refused, without a place in the queue.
+    Refused(Busy),
+    /// Granted: sent at, with this fence and permit, by this data.
+    Granted(Granted),
+    /// The member did not answer, or refused for another reason.
+    Failed(Error),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    pub(crate) sent: BootInstant,
+    /// `None` until it is drawn.
+    pub(crate) fence: Option<Fence>,
+    pub(crate) slot: Option<Slot>,
+    pub(crate) incarnation: Incarnation,
+}
+
+/// One try to get a majority at a time.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// When to give everything back, if there is no majority. `None`: each member has its own limit.
+    pub(crate) end: Option<BootInstant>,
+    /// The same fence is proposed to all members.
+    pub(crate) proposal: u64,
+    pub(crate) ballot: Ballot,
+}
+
+impl Acquisition {
+    pub(crate) fn new(claim: Arc<Claim>, members: usize, began: BootInstant) -> Self {
+        Self {
+            claim,
+            began,
+            phase: Phase::Asking,
+            ticket: None,
+            places: vec![Place::default(); members],
+            round: None,
+            failures: 0,
+            timer: None,
+            pause: None,
+            told_busy: None,
+            told_unavailable: false,
+            wish: None,
+            fence: None,
+        }
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        matches!(self.claim.wait, Wait::InTurn(_))
+    }
+
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.claim.mode == Mode::Exclusive
+    }
+
+    pub(crate) fn begin_round(&mut self, proposal: u64, end: BootInstant) {
+        let members = self.places.len();
+        let ballot = match self.claim.mode {
+            Mode::Exclusive => Ballot::new(members),
+            Mode::Shared | Mode::Permit(_) => {
+                Ballot::held_together(members, luck(&self.claim, self.failures))
+            }
+        };
+        self.round = Some(Round {
+            end: Some(end),
+            proposal,
+            ballot,
+        });
+    }
+
+    /// Whether a round has nothing left to wait for: no request in flight, and no grant.
+    pub(crate) fn is_round_over(&self) -> bool {
+        let quiet = |place: &Place| place.asked.is_none() && place.granted().is_none();
+        self.places.iter().all(quiet)
+    }
+
+    /// The members' refusals, the place of a majority among them.
+    pub(crate) fn busy(&self) -> Busy {
+        let refusals: Vec<&Busy> = self.places.iter().filter_map(Place::refusal).collect();
+        let weight = |busy: &Busy| {
+            refusals
+                .iter()
+                .filter(|it| it.holder == busy.holder)
+                .count()
+        };
+        let heaviest = refusals.iter().max_by_key(|busy| weight(busy));
+        let mut busy = heaviest.map(|busy| (*busy).clone()).unwrap_or_default();
+        let mut places: Vec<u64> = refusals.iter().filter_map(|it| it.place).collect();
+        places.sort_unstable();
+        busy.place = places.get(places.len() / 2).copied();
+        busy.untold = refusals.iter().any(|it| it.untold);
+        busy
+    }
+
+    /// The instant from which the lease counts: a majority of `needed` of these members was asked then or
+    /// later.
+    pub(crate) fn since(&self, counted: Members, needed: usize) -> Option<BootInstant> {
+        let places = self.places.iter().enumerate();
+        let counted = places.filter(|(member, _)| counted.contains(*member));
+        let mut sent: Vec<BootInstant> = counted
+            .filter_map(|(_, place)| Some(place.granted()?.sent))
+            .collect();
+        sent.sort_unstable_by(|a, b| b.cmp(a));
+        sent.get(needed - 1).copied()
+    }
+
+    /// Whether that many members granted a permit, also if the permits differ.
+    pub(crate) fn is_granted_by(&self, needed: usize) -> bool {
+        let granted = self.places.iter().filter_map(Place::granted);
+        granted.count() >= needed
+    }
+
+    /// The permit that most members granted.
+    pub(crate) fn commonest_slot(&self) -> Option<Slot> {
+        let slots: Vec<Slot> = self.places.iter().filter_map(Place::slot).collect();
+        let count = |slot: &Slot| slots.iter().filter(|it| *it == slot).count();
+        slots
+            .iter()
+            .copied()
+            .max_by_key(|slot| (count(slot), std::cmp::Reverse(*slot)))
+    }
+}
+
+impl Place {
+    pub(crate) fn refusal(&self) -> Option<&Busy> {
+        match &self.standing {
+            Standing::Queued(busy) | Standing::Refused(busy) => Some(busy),
+            Standing::Out | Standing::Granted(_) | Standing::Failed(_) => None,
+        }
+    }
+
+    pub(crate) fn granted(&self) -> Option<&Granted> {
+        match &self.standing {
+            Standing::Granted(granted) => Some(granted),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.granted()?.slot
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        matches!(self.standing, Standing::Queued(_))
+    }
+
+    /// Whether the member may have a lease or an entry of this acquisition.
+    pub(crate) fn may_have(&self) -> bool {
+        self.asked.is_some() || self.doubtful || self.is_queued() || self.granted().is_some()
+    }
+
+    /// The member failed: what it was asked may have taken effect.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.asked = None;
+        self.doubtful |= error.effect() == Effect::Unknown;
+        self.standing = Standing::Failed(error);
+    }
+}
+
+/// A set of members, by their places.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Members(u64);
+
+impl Members {
+    pub(crate) fn insert(&mut self, member: usize) {
+        self.0 |= 1 << member;
+    }
+
+    pub(crate) fn contains(self, member: usize) -> bool {
+        self.0 & (1 << member) != 0
+    }
+}
+
+/// Chance that differs between the rounds of an acquisition and between acquisitions.
+fn luck(claim: &Claim, failures: u32) -> u64 {
+    let text = claim.owner.to_ascii();
+    let mut bits = u64::from(failures);
+    for byte in text {
+        bits = bits.rotate_left(5) ^ u64::from(byte);
+        bits = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    bits
+}
+
+/// How long a round waits for a majority: it follows the round trip, and doubles with each failure.
+pub(crate) fn patience(round_trip: Duration, failures: u32) -> Duration {
+    let base = Duration::from_millis(10) + round_trip * 4;
+    let longest = Duration::from_millis(800).max(base);
+    (base * 2_u32.pow(failures.min(10))).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_is_as_long_as_the_network_is_slow() {
+        let patience = |millis, failures| patience(Duration::from_millis(millis), failures);
+        assert_eq!(patience(1, 0), Duration::from_millis(14));
+        assert_eq!(patience(1, 2), Duration::from_millis(56));
+        assert_eq!(patience(1, 99), Duration::from_millis(800));
+        assert_eq!(patience(300, 5), Duration::from_millis(1_210));
+    }
+}

@@ -1,0 +1,81 @@
+//! Passes replies and losses on to the parts of the engine that sent the requests.
+
+use leasehold::clock::BootInstant;
+use leasehold::{Error, Incarnation};
+
+use crate::engine::{Engine, Now};
+use crate::link::Task;
+use crate::reply::Reply;
+
+/// The member that answered, to a request sent at `sent`, and from which data.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) member: usize,
+    pub(crate) sent: BootInstant,
+    pub(crate) incarnation: Incarnation,
+    /// The reply came after the limit of its request.
+    pub(crate) late: bool,
+}
+
+impl Engine {
+    pub(crate) fn dispatch(&mut self, now: Now, from: &Answered, task: Task, reply: Reply) {
+        let member = from.member;
+        match task {
+            Task::Background => self.membership.handle_reply(now.instant, member, reply),
+            Task::MovePermit => {}
+            Task::Renewal(task) => {
+                if !from.late {
+                    let asked = (member, task, from.sent);
+                    let (data, membership) = (&from.incarnation, &mut self.membership);
+                    self.renewals
+                        .handle_reply(now.instant, asked, data, reply, membership);
+                }
+            }
+            Task::Attempt(id, number) => self.take_attempt(now, from, id, number, reply),
+            Task::Confirm(id, fence) => self.take_confirmation(now, from, id, fence, reply),
+            Task::Heartbeat(waits) => self.take_heartbeat(now, member, waits, reply),
+            Task::Release {
+                operation,
+                successor,
+                ..
+            } => {
+                let got = match &reply {
+                    Reply::Released { successor, .. } => *successor,
+                    _ => None,
+                };
+                if let Some((id, number)) = successor {
+                    self.take_succession(now, from, id, number, got);
+                }
+                if let Some(id) = operation.filter(|_| !from.late) {
+                    self.take_counted(now, from, id, reply);
+                }
+            }
+        }
+    }
+
+    /// A request has no reply, or not in time.
+    pub(crate) fn lose(&mut self, now: Now, member: usize, task: Task, error: Error) {
+        match task {
+            Task::Attempt(id, number) => self.lose_attempt(now, member, id, number, error),
+            Task::Confirm(id, fence) => self.lose_confirmation(now, member, id, fence, error),
+            Task::Renewal(task) => {
+                let membership = &mut self.membership;
+                self.renewals
+                    .handle_loss(now.instant, member, task, error, membership);
+            }
+            Task::Release {
+                operation,
+                successor,
+                ..
+            } => {
+                if let Some((id, number)) = successor {
+                    self.lose_attempt(now, member, id, number, error.clone());
+                }
+                if let Some(id) = operation {
+                    self.take_release(now, member, id, Reply::Failed(error));
+                }
+            }
+            Task::Heartbeat(_) | Task::MovePermit | Task::Background => {}
+        }
+    }
+}

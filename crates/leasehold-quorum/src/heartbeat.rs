@@ -1,0 +1,134 @@
+//! Says each second that this client is alive, and repairs what notifications lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::Claim;
+use leasehold::clock::BootInstant;
+
+use crate::acquire::{Phase, Standing};
+use crate::engine::{Engine, Now};
+use crate::link::Task;
+use crate::membership::Access;
+use crate::operation::OperationId;
+use crate::reply::Reply;
+use crate::request::Request;
+
+/// How often a client with waiters says that it is alive.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How many locks one heartbeat asks about.
+const LOCKS_MAX: usize = 100;
+
+/// When the next heartbeats are due.
+#[derive(Debug, Default)]
+pub(crate) struct Heartbeat {
+    next: Option<BootInstant>,
+}
+
+impl Heartbeat {
+    pub(crate) fn next(&self) -> Option<BootInstant> {
+        self.next
+    }
+
+    pub(crate) fn is_due(&self, now: BootInstant) -> bool {
+        self.next.is_some_and(|next| next <= now)
+    }
+
+    /// A wait begins.
+    pub(crate) fn keep_up(&mut self, now: BootInstant) {
+        self.next.get_or_insert(now + EVERY);
+    }
+
+    /// Whether there are waiters at all.
+    pub(crate) fn is_due_to_any(&self) -> bool {
+        self.next.is_some()
+    }
+}
+
+impl Engine {
+    /// Sends the heartbeats of this second, while this client has waiters.
+    pub(crate) fn send_heartbeats(&mut self, now: Now) {
+        self.heartbeat.next = None;
+        if self.waiters.is_empty() {
+            return;
+        }
+        self.heartbeat.next = Some(now.instant + EVERY);
+        self.resume_all(now);
+        for member in 0..self.links.len() {
+            self.send_heartbeat(now, member);
+        }
+    }
+
+    /// Sends the presence of this client ahead of its first waiter.
+    pub(crate) fn send_presence(&mut self, now: Now, member: usize) {
+        let last = self.links[member].heartbeat;
+        let is_connected = self.links[member].connected.is_some();
+        if is_connected && last.is_none_or(|last| now.instant.since(last) >= EVERY) {
+            self.links[member].heartbeat = Some(now.instant);
+            let request = Request::Heartbeat(Vec::new());
+            self.send(now, member, Task::Heartbeat(Vec::new()), request, EVERY);
+        }
+    }
+
+    pub(crate) fn send_heartbeat(&mut self, now: Now, member: usize) {
+        let access = self.membership.access(now.instant, member, now.instant);
+        if access != Access::Open || self.links[member].is_full() {
+            return;
+        }
+        let queued = |id: OperationId| {
+            let acquisition = self.acquisitions.get(&id)?;
+            let is_queued = acquisition.places[member].is_queued();
+            is_queued.then(|| (id, Arc::clone(&acquisition.claim)))
+        };
+        let locks = self.waiters.by_lock();
+        let oldest = locks.filter_map(|mut waiters| waiters.find_map(queued));
+        let mut waits: Vec<(OperationId, Arc<Claim>)> = oldest.collect();
+        waits.sort_unstable_by_key(|(id, _)| *id);
+        self.links[member].heartbeat = Some(now.instant);
+        let mut parts: Vec<&[(OperationId, Arc<Claim>)]> = waits.chunks(LOCKS_MAX).collect();
+        if parts.is_empty() {
+            parts.push(&[]);
+        }
+        for part in parts {
+            let (ids, claims) = part.iter().cloned().unzip();
+            self.send(
+                now,
+                member,
+                Task::Heartbeat(ids),
+                Request::Heartbeat(claims),
+                EVERY,
+            );
+        }
+    }
+
+    pub(crate) fn take_heartbeat(
+        &mut self,
+        now: Now,
+        member: usize,
+        waits: Vec<OperationId>,
+        reply: Reply,
+    ) {
+        let Reply::Waiting(answers) = reply else {
+            return;
+        };
+        for (id, answer) in waits.into_iter().zip(answers) {
+            let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+                continue;
+            };
+            let place = &mut acquisition.places[member];
+            let waits = place.asked.is_none() && place.is_queued();
+            if !waits || acquisition.phase != Phase::Asking {
+                continue;
+            }
+            if answer.turn || answer.busy.place.is_none() {
+                self.ask(now, id, member);
+            } else {
+                place.ask_at = answer.ask_again.map(|after| now.instant + after);
+                place.standing = Standing::Queued(answer.busy);
+            }
+            self.decide(now, id);
+            self.set_wake(id);
+        }
+    }
+}

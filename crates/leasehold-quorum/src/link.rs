@@ -1,0 +1,169 @@
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use leasehold::Error;
+use leasehold::clock::BootInstant;
+
+use crate::operation::OperationId;
+use crate::renewal;
+use crate::request::{Lease, RequestId};
+
+/// What the engine knows of the connection to one member.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    /// The requests without a reply, in the order in which they were sent. Replies keep this order.
+    flights: VecDeque<Flight>,
+    /// No request runs into its limit before this.
+    next_limit: Option<BootInstant>,
+    /// When the connection was made; `None` while there is none.
+    pub(crate) connected: Option<BootInstant>,
+    /// When the last heartbeat was sent on this connection.
+    pub(crate) heartbeat: Option<BootInstant>,
+    /// A smoothed round trip; `None` before the first reply.
+    round_trip: Option<Duration>,
+    /// Releases of leases and waits that ended while the member took no requests.
+    owed: VecDeque<Owed>,
+}
+
+/// A release that a member gets once it is connected again, or answers again.
+#[derive(Debug)]
+pub(crate) struct Owed {
+    pub(crate) lease: Lease,
+    /// The lease ends by itself.
+    until: BootInstant,
+}
+
+/// A request without a reply.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) id: RequestId,
+    pub(crate) task: Task,
+    pub(crate) sent: BootInstant,
+    limit: BootInstant,
+    /// It ran into its limit, and the operation went on without it.
+    pub(crate) late: bool,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    /// An attempt of an operation at this member, by its number.
+    Attempt(OperationId, u32),
+    /// Confirms a fence at the member.
+    Confirm(OperationId, leasehold::Fence),
+    /// Releases a lease. The successor's attempt is part of the request.
+    Release {
+        lease: Lease,
+        operation: Option<OperationId>,
+        successor: Option<(OperationId, u32)>,
+    },
+    /// Moves a holder to its permit. The reply is of no use: the next renewal tells the same.
+    MovePermit,
+    /// Says that the client is alive, for these waits.
+    Heartbeat(Vec<OperationId>),
+    Renewal(renewal::Task),
+    /// Asks the member how it is, or keeps its record.
+    Background,
+}
+
+/// How many releases are owed to one member at most. Leases end by themselves.
+const OWED_MAX: usize = 10_000;
+
+/// How many requests one member may have in flight. Beyond that it counts as silent.
+pub(crate) const FLIGHTS_MAX: usize = 1_000;
+
+impl Link {
+    pub(crate) fn push(&mut self, id: RequestId, task: Task, sent: BootInstant, limit: Duration) {
+        let at = sent + limit;
+        self.next_limit = Some(self.next_limit.map_or(at, |next| next.min(at)));
+        self.flights.push_back(Flight {
+            id,
+            task,
+            sent,
+            limit: at,
+            late: false,
+        });
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.flights.len() >= FLIGHTS_MAX
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Takes the request that a reply answers. Older ones were skipped by the driver.
+    pub(crate) fn answered(&mut self, id: RequestId, now: BootInstant) -> Option<Flight> {
+        let place = self.flights.iter().position(|flight| flight.id == id)?;
+        let flight = self.flights.remove(place)?;
+        let took = now.since(flight.sent);
+        self.round_trip = Some(match self.round_trip {
+            None => took,
+            Some(known) => (known * 7 + took) / 8,
+        });
+        Some(flight)
+    }
+
+    /// Marks the requests that ran into their limit, and returns what they were for.
+    pub(crate) fn expire(&mut self, now: BootInstant) -> Vec<(Task, BootInstant, Duration)> {
+        if self.next_limit.is_none_or(|next| next > now) {
+            return Vec::new();
+        }
+        let waiting = self.flights.iter_mut().filter(|flight| !flight.late);
+        let due = waiting.filter(|flight| flight.limit <= now);
+        let expired = due.map(|flight| {
+            flight.late = true;
+            let limit = flight.limit.since(flight.sent);
+            (flight.task.clone(), flight.sent, limit)
+        });
+        let expired = expired.collect();
+        let waiting = self.flights.iter().filter(|flight| !flight.late);
+        self.next_limit = waiting.map(|flight| flight.limit).min();
+        expired
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        // Without requests there is nothing to look at.
+        self.next_limit.filter(|_| !self.flights.is_empty())
+    }
+
+    /// The connection is gone. Returns the requests without a reply.
+    pub(crate) fn disconnect(&mut self) -> Vec<Flight> {
+        self.connected = None;
+        self.heartbeat = None;
+        self.next_limit = None;
+        std::mem::take(&mut self.flights).into()
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+
+    pub(crate) fn owe(&mut self, lease: Lease, now: BootInstant) {
+        self.owed.retain(|owed| owed.until > now);
+        if self.owed.len() < OWED_MAX {
+            let until = now + lease.claim.ttl;
+            self.owed.push_back(Owed { lease, until });
+        }
+    }
+
+    /// Takes a release that can be sent now.
+    pub(crate) fn pop_owed(&mut self, now: BootInstant) -> Option<Lease> {
+        if self.connected.is_none() || self.is_full() {
+            return None;
+        }
+        loop {
+            let owed = self.owed.pop_front()?;
+            if owed.until > now {
+                return Some(owed.lease);
+            }
+        }
+    }
+}
+
+/// The error of a request that ran into its limit.
+pub(crate) fn late(limit: Duration) -> Error {
+    let text = format!("no answer within {limit:?}");
+    Error::new(leasehold::ErrorKind::Unreachable, text).with_unknown_effect()
+}

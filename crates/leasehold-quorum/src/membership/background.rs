@@ -1,0 +1,206 @@
+//! The background requests: a member's status, and its record of the quorum.
+
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Error, ErrorKind, Life, Presence};
+
+use super::{Connection, MemberEvent, Membership};
+use crate::quorum::trust::{Between, CardStep};
+use crate::reply::Reply;
+use crate::request::Request;
+
+/// A background request in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    sent: BootInstant,
+    /// It ran into its limit, and its member is silent since.
+    late: bool,
+}
+
+impl Membership {
+    /// Returns the next background request. The driver sends it like any other.
+    pub(crate) fn poll_request(&mut self) -> Option<(usize, Request)> {
+        self.requests.pop_front()
+    }
+
+    /// Takes in the reply to a background request.
+    pub(crate) fn handle_reply(&mut self, now: BootInstant, member: usize, reply: Reply) {
+        let Some(Asked { sent, .. }) = self.members[member].asked.take() else {
+            return;
+        };
+        if now.since(sent) > LIMIT {
+            // The member answers again, but what it said is old.
+            return self.ask(now, member, Request::Status);
+        }
+        self.members[member].silent_since = None;
+        self.changed = true;
+        match reply {
+            Reply::Status(presence) => self.present(now, member, *presence, sent),
+            Reply::Recorded(_) => self.ask(now, member, Request::Status),
+            Reply::Failed(error) => {
+                if matches!(error.kind(), ErrorKind::Unreachable) {
+                    self.failed(member, &error);
+                }
+                self.miss(now, member, error);
+            }
+            _ => {
+                let text = "not the answer to what was asked";
+                self.miss(now, member, Error::new(ErrorKind::Garbled, text));
+            }
+        }
+    }
+
+    /// Takes in that time passed. Call it at [`Membership::next_timeout`] or later.
+    pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
+        for member in 0..self.len() {
+            let state = &mut self.members[member];
+            if state.retry.take_if(|at| *at <= now).is_some() {
+                self.ask(now, member, Request::Status);
+            } else if let Some(asked) = &mut state.asked
+                && !asked.late
+                && asked.sent + LIMIT <= now
+            {
+                asked.late = true;
+                let sent = asked.sent;
+                state.silent_since.get_or_insert(sent);
+                self.changed = true;
+                let text = format!("no answer within {LIMIT:?}");
+                let error = self.named(member, Error::new(ErrorKind::Unreachable, text));
+                self.failed(member, &error);
+                self.miss(now, member, error);
+            }
+        }
+    }
+
+    /// Returns when [`Membership::handle_timeout`] is due.
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        let due = self.members.iter().flat_map(|member| {
+            let asked = member.asked.filter(|asked| !asked.late);
+            [member.retry, asked.map(|asked| asked.sent + LIMIT)]
+        });
+        due.flatten().min()
+    }
+
+    /// Sends a background request if the member has none in flight.
+    pub(super) fn ask(&mut self, now: BootInstant, member: usize, request: Request) {
+        let state = &mut self.members[member];
+        if state.asked.is_none() && matches!(state.connection, Connection::Open) {
+            state.retry = None;
+            state.asked = Some(Asked {
+                sent: now,
+                late: false,
+            });
+            self.requests.push_back((member, request));
+        }
+    }
+
+    /// Whether a background request would reach the member.
+    pub(super) fn is_reachable(&self, member: usize) -> bool {
+        let state = &self.members[member];
+        matches!(state.connection, Connection::Open) && state.silent_since.is_none()
+    }
+
+    fn present(&mut self, now: BootInstant, member: usize, presence: Presence, sent: BootInstant) {
+        let state = &mut self.members[member];
+        (state.met, state.missed, state.heard) = (true, None, Some(sent));
+        let earlier = state.run.replace(presence.run.clone());
+        if earlier.is_some_and(|run| run != presence.run) {
+            if self.trust.is_enforced() {
+                state.restarted = Some(now);
+            } else {
+                self.events.push_back(MemberEvent::Restarted { member });
+            }
+        }
+        self.answered(member);
+        self.tickets.read(member, presence.clock, sent, now);
+        let at = Between {
+            sent,
+            received: now,
+        };
+        let learned = self.trust.present(member, presence, at);
+        self.note(member, learned);
+        self.keep_records(now);
+    }
+
+    /// The member did not report its status, or did not write its record.
+    pub(super) fn miss(&mut self, now: BootInstant, member: usize, error: Error) {
+        let pause = RETRY_PAUSE / 2 + RETRY_PAUSE.mul_f64(self.random() / 2.0);
+        let is_enforced = self.trust.is_enforced();
+        let error = self.named(member, error);
+        let state = &mut self.members[member];
+        // A single server need not say how it is.
+        state.met |= !is_enforced && !error.is_unreachable();
+        state.missed = Some(error);
+        if state.silent_since.is_none() && matches!(state.connection, Connection::Open) {
+            state.retry = Some(now + pause);
+        }
+        self.trust.missed(member);
+        // Other members may be evidence enough.
+        self.keep_records(now);
+    }
+
+    /// Sends what the members' records lack.
+    fn keep_records(&mut self, now: BootInstant) {
+        let steps = loop {
+            let entropy = &*self.entropy;
+            let steps = self.trust.card_steps(&mut || Life::random(entropy));
+            let reached: Vec<bool> = steps
+                .iter()
+                .map(|step| self.is_reachable(step.member()))
+                .collect();
+            for (step, _) in steps.iter().zip(&reached).filter(|(_, reached)| !**reached) {
+                self.trust.missed(step.member());
+            }
+            if !reached.contains(&false) {
+                break steps;
+            }
+        };
+        let is_idle = self.members.iter().all(|member| member.asked.is_none());
+        for step in steps {
+            match step {
+                CardStep::Write(member, edit) => {
+                    self.ask(now, member, Request::WriteMemberRecord(Box::new(edit)));
+                }
+                CardStep::Witness(member, seen) => {
+                    self.ask(now, member, Request::RecordObservation(seen));
+                }
+                CardStep::Look(member) if is_idle => self.ask(now, member, Request::Status),
+                CardStep::Look(_) => {}
+            }
+        }
+        self.hear_witnesses(now);
+    }
+
+    /// Asks the other members about one that restarted: they may have observed that it ceased to be
+    /// durable, which this client has not noticed.
+    fn hear_witnesses(&mut self, now: BootInstant) {
+        let restarted = self.members.iter().map(|it| it.restarted).max().flatten();
+        let Some(restarted) = restarted else {
+            return;
+        };
+        let is_behind = |it: &usize| {
+            let state = &self.members[*it];
+            let is_old = state.heard.is_none_or(|heard| heard < restarted);
+            is_old && state.missed.is_none() && self.is_reachable(*it)
+        };
+        let behind: Vec<usize> = (0..self.len()).filter(is_behind).collect();
+        for member in &behind {
+            self.ask(now, *member, Request::Status);
+        }
+        if behind.is_empty() {
+            self.members.iter_mut().for_each(|it| it.restarted = None);
+        }
+    }
+
+    /// Returns a number from 0 to 1.
+    fn random(&self) -> f64 {
+        self.entropy.next_u64() as f64 / u64::MAX as f64
+    }
+}
+
+/// How long a member may take for a background request.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// After a member did not report its status it is asked again within this time.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);

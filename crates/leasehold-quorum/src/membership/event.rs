@@ -1,0 +1,49 @@
+use std::time::Duration;
+
+use leasehold::Error;
+use leasehold::clock::BootInstant;
+
+/// What changed at a member. The driver writes it to the log.
+#[derive(Clone, Debug)]
+pub enum MemberEvent {
+    /// The member has no vote.
+    NoVote {
+        /// The member.
+        member: usize,
+        /// The reason, in words.
+        reason: String,
+        /// When it has a vote again, where that is known.
+        until: Option<BootInstant>,
+    },
+    /// The member has a vote again.
+    HasVote {
+        /// The member.
+        member: usize,
+    },
+    /// The member restarted and may have forgotten leases. Its answers count all the same, as the trust
+    /// rules are not enforced.
+    Restarted {
+        /// The member.
+        member: usize,
+    },
+    /// Requests to the member begin to fail.
+    Fails {
+        /// The member.
+        member: usize,
+        /// The first failure.
+        error: Error,
+    },
+    /// The member answers again.
+    Answers {
+        /// The member.
+        member: usize,
+    },
+    /// This machine was suspended, and its clock did not notice. The driver sets its clock ahead before
+    /// it hands in anything else: otherwise the other members seem to be wrong.
+    Suspended {
+        /// The member whose clock showed it.
+        member: usize,
+        /// For how long.
+        span: Duration,
+    },
+}

@@ -1,0 +1,300 @@
+//! Which members may be asked, and whose answers count.
+//!
+//! [`Membership`] takes in what members show of themselves and lets the shared rules of
+//! [`trust`](crate::quorum::trust) decide. It asks members for their status and keeps their records
+//! of the quorum. A member has at most one of these background requests in flight.
+
+mod background;
+mod event;
+#[cfg(test)]
+pub(crate) mod tests;
+#[path = "../../../leasehold/src/quorum/waiting/tickets.rs"]
+mod tickets;
+mod votes;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leasehold::ambient::Entropy;
+use leasehold::clock::BootInstant;
+use leasehold::{
+    Error, ErrorKind, MemberFailure, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
+};
+
+use crate::quorum::trust::{Between, Distrust, Learned, Trust};
+use crate::request::Request;
+use background::Asked;
+use tickets::Tickets;
+
+pub use event::MemberEvent;
+
+/// What one client knows of the members of its quorum.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    ids: Vec<MemberId>,
+    trust: Trust,
+    tickets: Tickets,
+    members: Vec<Member>,
+    requests: VecDeque<(usize, Request)>,
+    events: VecDeque<MemberEvent>,
+    /// Whether [`Membership::access`] may answer otherwise than before.
+    changed: bool,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// What is known of one member besides its trust.
+#[derive(Debug)]
+struct Member {
+    connection: Connection,
+    /// It reported its status, or is one that need not.
+    met: bool,
+    /// Why it did not report its status.
+    missed: Option<Error>,
+    asked: Option<Asked>,
+    /// When to ask for the status again that it did not report.
+    retry: Option<BootInstant>,
+    silent_since: Option<BootInstant>,
+    /// Whether its requests fail, so that an event tells the first failure only.
+    failing: bool,
+    /// When the status was asked for that it reported last.
+    heard: Option<BootInstant>,
+    /// Its run, by that status.
+    run: Option<RunId>,
+    /// When it reported a new run, until the other members were heard again.
+    restarted: Option<BootInstant>,
+    /// Why it has no vote, as the last event told.
+    told: Option<Distrust>,
+}
+
+#[derive(Debug)]
+enum Connection {
+    /// The driver tries to connect for the first time.
+    Pending,
+    Open,
+    Closed(Error),
+}
+
+/// Whether a member may be asked for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Requests may be sent.
+    Open,
+    /// Not yet: its status is not known. Look again after [`Membership::take_changed`].
+    Pending,
+    /// No. [`Membership::obstacle`] says why.
+    Closed,
+}
+
+impl Membership {
+    /// Returns the membership of members that are not connected yet, in the order of `set.ids`.
+    pub(crate) fn new(set: MemberSet, enforced: bool, entropy: Arc<dyn Entropy>) -> Self {
+        let ids = set.ids.clone();
+        let member = |_| Member {
+            connection: Connection::Pending,
+            met: false,
+            missed: None,
+            asked: None,
+            retry: None,
+            silent_since: None,
+            failing: false,
+            heard: None,
+            run: None,
+            restarted: None,
+            told: None,
+        };
+        Self {
+            members: ids.iter().map(member).collect(),
+            tickets: Tickets::new(ids.len()),
+            trust: Trust::new(ids.clone(), set, enforced),
+            ids,
+            requests: VecDeque::new(),
+            events: VecDeque::new(),
+            changed: false,
+            entropy,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn id(&self, member: usize) -> &MemberId {
+        &self.ids[member]
+    }
+
+    /// The driver connected to the member.
+    pub(crate) fn connected(&mut self, now: BootInstant, member: usize) {
+        self.members[member].connection = Connection::Open;
+        self.ask(now, member, Request::Status);
+        self.changed = true;
+    }
+
+    /// The connection broke, or could not be made.
+    pub(crate) fn disconnected(&mut self, now: BootInstant, member: usize, error: Error) {
+        let error = self.named(member, error);
+        let state = &mut self.members[member];
+        let was_open = matches!(state.connection, Connection::Open);
+        let is_asked = state.asked.take().is_some();
+        state.connection = Connection::Closed(error.clone());
+        self.requests.retain(|(to, _)| *to != member);
+        // A server may close a connection that is idle: the next one decides.
+        if !was_open || is_asked {
+            self.failed(member, &error);
+        }
+        if is_asked {
+            self.miss(now, member, error);
+        }
+        self.changed = true;
+    }
+
+    /// A request of an operation, sent at `sent`, ran into its limit. The member gets no more of them
+    /// before it reported its status.
+    pub(crate) fn silent(
+        &mut self,
+        now: BootInstant,
+        member: usize,
+        sent: BootInstant,
+        error: &Error,
+    ) {
+        self.failed(member, error);
+        let state = &mut self.members[member];
+        if state.silent_since.is_none() && matches!(state.connection, Connection::Open) {
+            state.silent_since = Some(sent);
+            self.changed = true;
+            self.ask(now, member, Request::Status);
+        }
+    }
+
+    /// A request of an operation failed, for a reason that concerns the member and not one lock.
+    pub(crate) fn failed(&mut self, member: usize, error: &Error) {
+        let concerns_a_lock = matches!(
+            error.kind(),
+            ErrorKind::PermitsDiffer | ErrorKind::ForeignLock
+        );
+        if !concerns_a_lock && !std::mem::replace(&mut self.members[member].failing, true) {
+            let error = error.clone();
+            self.events.push_back(MemberEvent::Fails { member, error });
+        }
+    }
+
+    /// A request of an operation was answered.
+    pub(crate) fn answered(&mut self, member: usize) {
+        if std::mem::take(&mut self.members[member].failing) {
+            self.events.push_back(MemberEvent::Answers { member });
+        }
+    }
+
+    /// Takes in what a member showed next to its replies to requests that were sent at `sent`. Call it
+    /// before the replies are counted.
+    pub(crate) fn sample(
+        &mut self,
+        now: BootInstant,
+        member: usize,
+        sent: BootInstant,
+        sample: &Sample,
+    ) {
+        let at = Between {
+            sent,
+            received: now,
+        };
+        self.tickets.read(member, sample.clock, sent, now);
+        let learned = self.trust.sample(member, sample, at);
+        self.note(member, learned);
+        // A status that the member refuses is asked for after a pause.
+        if learned.must_look && self.members[member].retry.is_none() {
+            self.ask(now, member, Request::Status);
+        }
+    }
+
+    /// Returns whether requests of an operation that began at `began` may be sent to the member. If an
+    /// older status of the member is in the way, asks for a new one.
+    pub(crate) fn access(&mut self, now: BootInstant, member: usize, began: BootInstant) -> Access {
+        let state = &self.members[member];
+        match state.connection {
+            Connection::Open => {}
+            Connection::Pending => return Access::Pending,
+            Connection::Closed(_) => return Access::Closed,
+        }
+        if state.silent_since.is_some() {
+            return Access::Closed;
+        }
+        if !state.met {
+            // After a refusal the retry decides.
+            return match state.missed {
+                None => Access::Pending,
+                Some(_) => Access::Closed,
+            };
+        }
+        let is_forming = match self.trust.may_ask(member) {
+            Ok(()) => return Access::Open,
+            Err(distrust) => matches!(distrust, Distrust::NotFormed { .. }),
+        };
+        let is_known = self.trust.heard_since(member, began);
+        if !is_known && state.retry.is_none() {
+            self.ask(now, member, Request::Status);
+        }
+        match is_known && !is_forming {
+            true => Access::Closed,
+            false => Access::Pending,
+        }
+    }
+
+    /// Returns why the member may not be asked, if so.
+    pub(crate) fn obstacle(&self, now: BootInstant, member: usize) -> Option<MemberFailure> {
+        let state = &self.members[member];
+        let unreachable = |text: String| Error::new(ErrorKind::Unreachable, text);
+        let error = match &state.connection {
+            Connection::Pending => unreachable("not connected yet".into()),
+            Connection::Closed(error) => error.clone(),
+            Connection::Open => match (state.silent_since, &state.missed) {
+                (Some(since), _) => {
+                    let span = now.since(since);
+                    unreachable(format!("has not answered for {span:.1?}"))
+                }
+                (None, Some(error)) if !state.met => error.clone(),
+                (None, _) if !state.met => Distrust::Unknown.error(),
+                (None, _) => {
+                    let distrust = self.trust.may_ask(member).err()?;
+                    return Some(self.failure(now, member, distrust));
+                }
+            },
+        };
+        let error = self.named(member, error);
+        Some(MemberFailure::new(self.ids[member].clone(), error))
+    }
+
+    /// Returns the ticket of a wait that begins now: the lower median of the members' clocks. Returns
+    /// `None` and asks the members if no clock was read lately.
+    pub(crate) fn ticket(&mut self, now: BootInstant, waiter: Owner) -> Option<Ticket> {
+        let ticket = self.tickets.draw(waiter, now);
+        if ticket.is_none() {
+            for member in 0..self.len() {
+                if self.is_reachable(member) {
+                    self.ask(now, member, Request::Status);
+                }
+            }
+        }
+        ticket
+    }
+
+    /// Returns the next event. The driver logs events and counts them.
+    pub(crate) fn poll_event(&mut self) -> Option<MemberEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns whether [`Membership::access`] may answer otherwise than at the last call.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    fn note(&mut self, member: usize, learned: Learned) {
+        if let Some(span) = learned.stood_still {
+            let event = MemberEvent::Suspended { member, span };
+            self.events.push_back(event);
+        }
+    }
+
+    fn named(&self, member: usize, error: Error) -> Error {
+        error.with_store(self.ids[member].as_str())
+    }
+}

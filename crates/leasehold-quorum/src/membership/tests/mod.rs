@@ -1,0 +1,298 @@
+//! Clients of one quorum, fed by hand, under virtual time.
+
+mod background;
+mod engine;
+mod scene;
+mod votes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::SystemEntropy;
+use leasehold::clock::{BootInstant, WallTime};
+use leasehold::{
+    Card, CardEdit, Error, ErrorKind, Incarnation, Life, Mark, MemberId, MemberSet, Presence,
+    RunId, Sample, Sighting,
+};
+
+use super::{Access, MemberEvent, Membership};
+use crate::quorum::trust::Distrust;
+use crate::reply::Reply;
+use crate::request::Request;
+
+const MAX_TTL: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_secs(61);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A server as a test moves it along.
+#[derive(Clone)]
+struct Server {
+    run: u64,
+    started: Duration,
+    /// It cannot have run before.
+    is_new: bool,
+    durable: bool,
+    card: Option<Card>,
+    /// How far its clock is ahead.
+    ahead: Duration,
+    /// It answers no request.
+    mute: bool,
+    /// It refuses to report its status.
+    refuses: bool,
+}
+
+/// Servers, and clients of a quorum of the first ones.
+pub(crate) struct World {
+    servers: Vec<Server>,
+    /// True time.
+    pub(crate) now: Duration,
+    /// How far the clients' clock is behind.
+    behind: Duration,
+}
+
+fn set(count: usize) -> MemberSet {
+    let ids = (0..count).map(|n| MemberId::new(format!("m{n}")));
+    MemberSet::new(ids, MAX_TTL, Duration::from_millis(250))
+}
+
+fn unreachable(text: &str) -> Error {
+    Error::new(ErrorKind::Unreachable, text)
+}
+
+impl World {
+    /// Servers that have run for long, without records.
+    fn bare(count: usize) -> Self {
+        let server = |n: usize| Server {
+            run: n as u64,
+            started: Duration::ZERO,
+            is_new: false,
+            durable: false,
+            card: None,
+            ahead: Duration::ZERO,
+            mute: false,
+            refuses: false,
+        };
+        Self {
+            servers: (0..count).map(server).collect(),
+            now: 1_000_000 * SECOND,
+            behind: Duration::ZERO,
+        }
+    }
+
+    /// A quorum that was initialized long ago, and a client that knows it.
+    pub(crate) fn new(count: usize) -> (Self, Membership) {
+        let mut world = Self::bare(count);
+        world.client(set(count), true);
+        world.now += 1000 * SECOND;
+        let client = world.client(set(count), true);
+        (world, client)
+    }
+
+    /// A client that connected to all members of `set`.
+    fn client(&mut self, set: MemberSet, enforced: bool) -> Membership {
+        let mut client = Membership::new(set, enforced, Arc::new(SystemEntropy));
+        for member in 0..client.len() {
+            client.connected(self.ours(), member);
+        }
+        self.settle(&mut client);
+        client
+    }
+
+    fn server(&self, client: &Membership, member: usize) -> usize {
+        let number = client.id(member).as_str().strip_prefix('m');
+        number.unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn ours(&self) -> BootInstant {
+        BootInstant::from_nanos((self.now - self.behind).as_nanos() as u64)
+    }
+
+    fn wall(&self, server: usize) -> WallTime {
+        WallTime::from_micros((self.now + self.servers[server].ahead).as_micros() as u64)
+    }
+
+    fn presence(&self, number: usize) -> Presence {
+        let server = &self.servers[number];
+        let uptime = match server.is_new {
+            true => Duration::MAX,
+            false => self.now - server.started,
+        };
+        let run = RunId::new(server.run.to_string());
+        let mut presence = Presence::new(run, self.wall(number), uptime);
+        presence.durable = server.durable;
+        presence.card = server.card.clone();
+        presence
+    }
+
+    /// Answers the client's background requests until it has no more.
+    pub(crate) fn settle(&mut self, client: &mut Membership) {
+        for _ in 0..100 {
+            let Some((member, request)) = client.poll_request() else {
+                return;
+            };
+            let sent = self.ours();
+            self.now += Duration::from_micros(100);
+            let number = self.server(client, member);
+            if self.servers[number].mute {
+                continue;
+            }
+            let reply = self.reply(number, request);
+            client.sample(self.ours(), member, sent, &self.sample(number));
+            client.handle_reply(self.ours(), member, reply);
+        }
+        panic!("the records are never done");
+    }
+
+    fn reply(&mut self, number: usize, request: Request) -> Reply {
+        match request {
+            Request::Status if self.servers[number].refuses => {
+                Reply::Failed(Error::new(ErrorKind::Refused, "no permission to run INFO"))
+            }
+            Request::Status => Reply::Status(Box::new(self.presence(number))),
+            Request::WriteMemberRecord(edit) => Reply::Recorded(self.write(number, *edit)),
+            Request::RecordObservation(seen) => {
+                self.observe(number, &seen);
+                Reply::Recorded(true)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn sample(&self, number: usize) -> Sample {
+        let server = &self.servers[number];
+        let mark: Option<Mark> = server.card.as_ref().map(Card::mark);
+        Sample {
+            clock: self.wall(number),
+            incarnation: Incarnation::new(&RunId::new(server.run.to_string()), mark.as_ref()),
+        }
+    }
+
+    fn write(&mut self, number: usize, edit: CardEdit) -> bool {
+        let clock = self.wall(number);
+        let old = self.servers[number].card.clone();
+        if old.as_ref().map(Card::mark) != edit.expected {
+            return false;
+        }
+        let since = |age: Duration| {
+            let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+            WallTime::from_micros(clock.as_micros().saturating_sub(age))
+        };
+        let same = old.as_ref().filter(|it| it.generation == edit.generation);
+        self.servers[number].card = Some(Card {
+            changed: same.map_or(clock, |it| it.changed),
+            set: edit.set,
+            generation: edit.generation,
+            life: edit.life,
+            since: match (edit.age, &old) {
+                (None, Some(old)) => old.since,
+                (age, _) => since(age.unwrap_or_default()),
+            },
+            run: edit.run,
+            durable: edit.durable,
+            sightings: old.map(|card| card.sightings).unwrap_or_default(),
+        });
+        self.observe(number, &edit.seen);
+        true
+    }
+
+    fn observe(&mut self, number: usize, seen: &[(MemberId, Life)]) {
+        let at = self.wall(number);
+        let Some(card) = &mut self.servers[number].card else {
+            return;
+        };
+        for (id, life) in seen {
+            let known = card.sightings.get(id).copied();
+            if let Some(sighting) = Sighting::noted(known, *life, at) {
+                card.sightings.insert(id.clone(), sighting);
+            }
+        }
+    }
+
+    /// The server starts again; its clients have to connect again.
+    pub(crate) fn restart(&mut self, number: usize, keeps_data: bool) {
+        let server = &mut self.servers[number];
+        server.run += 1000;
+        server.started = self.now;
+        if !keeps_data {
+            server.card = None;
+        }
+    }
+
+    /// The server loses its data and runs on.
+    pub(crate) fn forget(&mut self, number: usize) {
+        self.servers[number].card = None;
+    }
+
+    /// The server comes back with the data that a server of another quorum has.
+    pub(crate) fn take_data(&mut self, number: usize, other: &Self) {
+        self.servers[number].card = other.servers[number].card.clone();
+    }
+
+    pub(crate) fn reconnect(&mut self, client: &mut Membership, member: usize) {
+        client.disconnected(self.ours(), member, unreachable("connection closed"));
+        client.connected(self.ours(), member);
+        self.settle(client);
+    }
+
+    /// Moves time ahead, and calls the client when its timers are due.
+    pub(crate) fn pass(&mut self, client: &mut Membership, span: Duration) {
+        let end = self.now + span;
+        while let Some(due) = client.next_timeout().filter(|it| *it <= self.at(end)) {
+            self.now += due.since(self.ours());
+            client.handle_timeout(self.ours());
+            self.settle(client);
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn at(&self, time: Duration) -> BootInstant {
+        BootInstant::from_nanos((time - self.behind).as_nanos() as u64)
+    }
+
+    /// An operation asks the member; returns whether its answer counts.
+    fn vote(&mut self, client: &mut Membership, member: usize) -> Result<(), Distrust> {
+        let sent = self.ours();
+        self.now += Duration::from_micros(100);
+        let sample = self.sample(self.server(client, member));
+        client.sample(self.ours(), member, sent, &sample);
+        let verdict = client.counts(member, sent, Some(&sample.incarnation));
+        self.settle(client);
+        verdict
+    }
+
+    fn votes(&mut self, client: &mut Membership) -> Vec<bool> {
+        let members = 0..client.len();
+        members.map(|it| self.vote(client, it).is_ok()).collect()
+    }
+
+    /// Whether an operation that begins now may ask the member.
+    fn access(&mut self, client: &mut Membership, member: usize) -> Access {
+        let began = self.ours();
+        let access = client.access(self.ours(), member, began);
+        self.settle(client);
+        match access {
+            Access::Pending => client.access(self.ours(), member, began),
+            decided => decided,
+        }
+    }
+
+    fn obstacle(&self, client: &Membership, member: usize) -> String {
+        let obstacle = client.obstacle(self.ours(), member);
+        obstacle.map(|it| it.to_string()).unwrap_or_default()
+    }
+}
+
+fn events(client: &mut Membership) -> Vec<String> {
+    let mut events = Vec::new();
+    while let Some(event) = client.poll_event() {
+        events.push(match event {
+            MemberEvent::NoVote { member, reason, .. } => format!("m{member} no vote: {reason}"),
+            MemberEvent::HasVote { member } => format!("m{member} has a vote"),
+            MemberEvent::Restarted { member } => format!("m{member} restarted"),
+            MemberEvent::Fails { member, error } => format!("m{member} fails: {error}"),
+            MemberEvent::Answers { member } => format!("m{member} answers"),
+            MemberEvent::Suspended { span, .. } => format!("suspended for {span:.0?}"),
+        });
+    }
+    events
+}

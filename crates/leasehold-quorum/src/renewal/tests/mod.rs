@@ -1,0 +1,265 @@
+mod repairs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::{ClientId, ClientInfo, Key, LostReason, Mode, Owner, Permits, Slot};
+
+use super::*;
+use crate::membership::tests::World;
+
+const TTL: Duration = Duration::from_secs(10);
+
+const GONE: LeaseState = LeaseState::Lost(LostReason::Gone);
+const TAKEN: LeaseState = LeaseState::Lost(LostReason::Taken);
+const BROKEN: LeaseState = LeaseState::Lost(LostReason::Broken);
+use LeaseState::Renewed as STANDS;
+
+/// A client of three members with a vote.
+struct Scene {
+    world: World,
+    membership: Membership,
+    renewals: Renewals,
+    sent: Vec<(usize, Task, Request)>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (world, membership) = World::new(3);
+        Self {
+            world,
+            membership,
+            renewals: Renewals::default(),
+            sent: Vec::new(),
+        }
+    }
+
+    fn start(&mut self, id: u64, leases: &[&Held]) {
+        let leases = leases.iter().copied().cloned().collect();
+        let now = self.world.ours();
+        let id = OperationId(id);
+        self.renewals.start(now, id, leases, &mut self.membership);
+        self.poll();
+    }
+
+    fn poll(&mut self) {
+        while let Some(sent) = self.renewals.poll_request() {
+            self.sent.push(sent);
+        }
+    }
+
+    fn take(&mut self, member: usize) -> (Task, Request) {
+        let place = self.sent.iter().position(|it| it.0 == member);
+        let (_, task, request) = self.sent.remove(place.expect("a request"));
+        (task, request)
+    }
+
+    /// The member answers its oldest request.
+    fn answer(&mut self, member: usize, states: &[LeaseState]) {
+        let sent = self.world.ours();
+        self.world.now += Duration::from_millis(1);
+        let (task, _) = self.take(member);
+        let reply = match task {
+            Task::Renew(_) => Reply::Renewed(states.to_vec()),
+            _ => Reply::Repaired(vec![true]),
+        };
+        let sample = self.world.sample(member);
+        let now = self.world.ours();
+        self.membership.sample(now, member, sent, &sample);
+        let request = (member, task, sent);
+        let data = &sample.incarnation;
+        self.renewals
+            .handle_reply(now, request, data, reply, &mut self.membership);
+        self.poll();
+    }
+
+    fn lose(&mut self, member: usize) {
+        let (task, _) = self.take(member);
+        let error = Error::new(ErrorKind::Unreachable, "no answer within 50ms");
+        let now = self.world.ours();
+        self.renewals
+            .handle_loss(now, member, task, error, &mut self.membership);
+        self.poll();
+    }
+
+    /// Whether nothing is under way but repairs whose replies were lost.
+    fn is_idle(&self) -> bool {
+        let mut repairs = self.renewals.repairs.iter();
+        self.renewals.rounds.is_empty() && repairs.all(|it| it.lost_until.is_some())
+    }
+
+    fn end(&mut self, held: &Held, mode: ReleaseMode) {
+        self.renewals.end(self.world.ours(), &held.claim, mode);
+    }
+
+    fn outcome(&mut self) -> Option<Vec<String>> {
+        let (_, renewals) = self.renewals.poll_outcome()?;
+        let text = |renewal| match renewal {
+            Renewal::Renewed => "renewed".to_owned(),
+            Renewal::Lost(reason) => format!("lost: {reason:?}"),
+            Renewal::Unknown(error) => error.to_string(),
+        };
+        Some(renewals.into_iter().map(text).collect())
+    }
+
+    /// The members that were asked to repair, with the number of leases.
+    fn repairs(&self) -> Vec<(usize, usize)> {
+        let repair = |(member, _, request): &(usize, Task, Request)| match request {
+            Request::Repair(leases) => Some((*member, leases.len())),
+            _ => None,
+        };
+        self.sent.iter().filter_map(repair).collect()
+    }
+
+    /// Renews with these answers of the three members, in their order.
+    fn renew(&mut self, held: &Held, states: [LeaseState; 3]) -> String {
+        self.start(1, &[held]);
+        for (member, state) in states.into_iter().enumerate() {
+            self.answer(member, &[state]);
+        }
+        self.outcome().expect("all answered").remove(0)
+    }
+}
+
+fn claim() -> Claim {
+    let ambient = Ambient::default();
+    let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+    let key = Key::new("x").unwrap();
+    Claim::new(key, owner, TTL, ambient.clock.wall(), info)
+}
+
+fn held(claim: Claim) -> Held {
+    Held {
+        claim: Arc::new(claim),
+        fence: leasehold::Fence::new(7).unwrap(),
+    }
+}
+
+#[test]
+fn one_request_per_member_renews_all_leases() {
+    let mut scene = Scene::new();
+    let (one, two) = (held(claim()), held(claim()));
+    scene.start(1, &[&one, &two]);
+    assert_eq!(scene.sent.len(), 3);
+    scene.answer(0, &[STANDS, GONE]);
+    scene.answer(2, &[STANDS, STANDS]);
+    assert!(scene.outcome().is_none(), "the second lease is open");
+    scene.answer(1, &[GONE, TAKEN]);
+    assert_eq!(scene.outcome().unwrap(), ["renewed", "lost: Taken"]);
+    assert_eq!(scene.repairs(), [(1, 1)]);
+}
+
+#[test]
+fn silence_is_neither_success_nor_loss() {
+    let mut scene = Scene::new();
+    scene.start(1, &[&held(claim())]);
+    scene.answer(0, &[STANDS]);
+    scene.lose(1);
+    assert!(scene.outcome().is_none());
+    scene.lose(2);
+    assert_eq!(
+        scene.outcome().unwrap(),
+        ["no quorum: 1 of 3 servers have a vote, 2 needed; \
+          m1: no answer within 50ms; m2: no answer within 50ms"]
+    );
+}
+
+#[test]
+fn member_that_may_not_be_asked_counts_as_failed() {
+    let mut scene = Scene::new();
+    let now = scene.world.ours();
+    let error = Error::new(ErrorKind::Unreachable, "connection refused");
+    scene.membership.disconnected(now, 1, error);
+    scene.start(1, &[&held(claim())]);
+    assert_eq!(scene.sent.len(), 2);
+    scene.answer(0, &[STANDS]);
+    scene.answer(2, &[BROKEN]);
+    let outcome = scene.outcome().unwrap();
+    let reason = "no quorum: fewer than 2 of 3 servers gave the same answer";
+    assert_eq!(outcome, [format!("{reason}; m1: connection refused")]);
+}
+
+#[test]
+fn member_without_a_vote_cannot_renew() {
+    let mut scene = Scene::new();
+    let lease = held(claim());
+    scene.world.restart(1, false);
+    scene.world.reconnect(&mut scene.membership, 1);
+    assert_eq!(scene.renew(&lease, [STANDS, STANDS, STANDS]), "renewed");
+    scene.start(2, &[&lease]);
+    scene.answer(0, &[STANDS]);
+    scene.answer(1, &[STANDS]);
+    scene.lose(2);
+    let (_, mut renewals) = scene.renewals.poll_outcome().unwrap();
+    let Renewal::Unknown(error) = renewals.remove(0) else {
+        panic!("two members of three cannot decide");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    assert_eq!(error.effect(), leasehold::Effect::Unknown);
+    assert!(error.counts_again() > Some(Duration::from_secs(59)));
+    let text = "m1: it restarted, lost data, or is new (no vote for 61s)";
+    assert!(error.to_string().contains(text), "{error}");
+}
+
+#[test]
+fn data_lost_before_the_sample_cannot_renew() {
+    let mut scene = Scene::new();
+    scene.start(1, &[&held(claim())]);
+    scene.world.forget(1);
+    scene.answer(0, &[STANDS]);
+    scene.answer(1, &[STANDS]);
+    assert!(scene.outcome().is_none());
+    scene.answer(2, &[STANDS]);
+    assert_eq!(scene.outcome().unwrap(), ["renewed"]);
+}
+
+#[test]
+fn refused_member_is_looked_at_with_each_renewal() {
+    let mut scene = Scene::new();
+    let (theirs, ours) = (World::new(4).0, World::new(3).0);
+    scene.world.take_data(1, &theirs);
+    scene.world.reconnect(&mut scene.membership, 1);
+    scene.world.take_data(1, &ours);
+    let lease = held(claim());
+    scene.world.now += Duration::from_millis(1);
+    scene.start(1, &[&lease]);
+    assert_eq!(scene.sent.len(), 2);
+    scene.world.settle(&mut scene.membership);
+    scene.start(2, &[&lease]);
+    assert_eq!(scene.sent.len(), 2 + 3);
+}
+
+#[test]
+fn renewal_of_a_permit_names_its_slot() {
+    let permits = Permits::new(3).unwrap();
+    let slot = Slot::new(2, permits).unwrap();
+    let lease = held(claim().with_mode(Mode::Permit(permits)).with_slot(slot));
+    let mut scene = Scene::new();
+    scene.start(1, &[&lease]);
+    for (_, _, request) in &scene.sent {
+        let Request::Renew(leases) = request else {
+            panic!("{request:?}");
+        };
+        assert_eq!(leases[0].slot, Some(slot));
+    }
+    // The member could not move the permit to this slot.
+    for (member, state) in [STANDS, STANDS, GONE].into_iter().enumerate() {
+        scene.answer(member, &[state]);
+    }
+    assert_eq!(scene.outcome().unwrap(), ["renewed"]);
+    assert!(scene.repairs().is_empty());
+}
+
+#[test]
+fn missing_answers_are_failures() {
+    let mut scene = Scene::new();
+    scene.start(1, &[&held(claim()), &held(claim())]);
+    for member in 0..3 {
+        scene.answer(member, &[STANDS]);
+    }
+    let outcome = scene.outcome().unwrap();
+    assert_eq!(outcome[0], "renewed");
+    assert!(outcome[1].contains("m0: not one answer per lease"));
+}

@@ -1,0 +1,88 @@
+//! Fences that differ between members.
+
+use super::*;
+
+/// Bug 9: otherwise fences come out of order.
+#[test]
+fn greatest_fence_is_confirmed_at_the_others() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.reply(1, granted(9));
+    assert!(fixture.outcome(id).is_none());
+    let [Request::ConfirmFence { fence: asked, .. }] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    assert_eq!(*asked, fence(9));
+    fixture.reply(0, Reply::Confirmed(Seal::Sealed));
+    assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(9));
+}
+
+#[test]
+fn lost_lease_is_not_confirmed() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(2, refused());
+    fixture.reply(0, granted(7));
+    fixture.reply(1, granted(9));
+    fixture.reply(0, Reply::Confirmed(Seal::NotHeld));
+    assert!(!matches!(
+        fixture.outcome(id),
+        Some(Outcome::Acquired(_)) | None
+    ));
+    assert_eq!(fixture.kinds(1), ["release"]);
+}
+
+#[test]
+fn readers_try_another_fence_where_one_is_taken() {
+    let mut fixture = Fixture::new(3);
+    let claim = Arc::new(fixture.claim(false).with_mode(Mode::Shared));
+    let id = fixture.acquire(&claim);
+    fixture.reply(2, refused());
+    fixture.reply(0, granted(8));
+    fixture.reply(1, granted(9));
+    fixture.reply(0, Reply::Confirmed(Seal::Taken(fence(11))));
+    let [Request::ConfirmFence { fence: next, .. }] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    let next = *next;
+    assert!(next > fence(11));
+    fixture.reply(0, Reply::Confirmed(Seal::Sealed));
+    fixture.reply(1, Reply::Confirmed(Seal::Sealed));
+    assert_eq!(fixture.acquired(id).expect("a lease").fence, next);
+}
+
+#[test]
+fn confirmation_without_reply_fails_the_attempt() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(2, refused());
+    fixture.reply(0, granted(7));
+    fixture.reply(1, granted(9));
+    fixture.pass(501);
+    assert!(fixture.outcome(id).is_some());
+    assert_eq!(fixture.kinds(1), ["release"]);
+}
+
+/// A confirmation is for the round that asked for it.
+#[test]
+fn confirmation_of_an_earlier_round_is_void() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    fixture.notify(0, &claim);
+    fixture.notify(1, &claim);
+    fixture.reply(0, granted(7));
+    fixture.reply(1, granted(9));
+    assert_eq!(fixture.kinds(0), ["confirm"]);
+    fixture.pass(60);
+    assert_eq!(fixture.kinds(0), ["confirm", "requeue"]);
+    fixture.reply(1, released(true));
+    fixture.notify(0, &claim);
+    fixture.notify(1, &claim);
+    fixture.reply(0, Reply::Confirmed(Seal::Sealed));
+    fixture.reply(0, released(true));
+    fixture.reply(0, granted(8));
+    fixture.reply(1, granted(9));
+    assert!(fixture.outcome(id).is_none());
+    assert_eq!(fixture.kinds(0), ["confirm"]);
+}

@@ -1,0 +1,110 @@
+//! The plain commands, next to the queue.
+
+use super::*;
+
+#[test]
+fn free_lock_is_taken_by_plain_commands() {
+    let mut fixture = Fixture::new(3);
+    let (claim, _) = fixture.attempt();
+    for member in 0..3 {
+        let [Request::TryAcquire { proposal, .. }] = fixture.sent(member)[..] else {
+            panic!("{:?}", fixture.sent(member));
+        };
+        assert_eq!(*proposal, claim.owner.since().as_micros() + 1);
+    }
+}
+
+#[test]
+fn busy_member_gets_the_script_with_the_next_proposal() {
+    let mut fixture = Fixture::new(3);
+    let claim = Arc::new(fixture.claim(true));
+    fixture.acquire(&claim);
+    assert_eq!(fixture.kinds(0), ["try"]);
+    for member in 0..3 {
+        fixture.reply(member, refused());
+        let [
+            Request::Acquire {
+                proposal, place, ..
+            },
+        ] = fixture.sent(member)[..]
+        else {
+            panic!("{member}: {:?}", fixture.sent(member));
+        };
+        assert_eq!(*proposal, claim.owner.since().as_micros() + 2);
+        assert!(matches!(place, Place::Ticket(_)));
+    }
+}
+
+#[test]
+fn lock_that_was_busy_gets_no_plain_commands() {
+    let mut fixture = Fixture::new(3);
+    fixture.attempt();
+    fixture.reply_all(&[0, 1, 2], &refused());
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+    fixture.reply_all(&[0, 1, 2], &refused());
+    fixture.pass(1_001);
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["try"]);
+}
+
+#[test]
+fn new_client_sends_no_plain_commands() {
+    let mut fixture = Fixture::disconnected(3);
+    (0..3).for_each(|member| fixture.connect(member));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
+#[test]
+fn readers_permits_and_barging_use_the_script() {
+    let mut fixture = Fixture::new(3);
+    let permits = Mode::Permit(Permits::new(2).unwrap());
+    let claims = [
+        fixture.claim(false).with_mode(Mode::Shared),
+        fixture.claim(false).with_mode(permits),
+        fixture.claim(false).with_wait(Wait::Barging),
+    ];
+    for claim in claims {
+        fixture.acquire(&Arc::new(claim));
+        assert_eq!(fixture.kinds(0).pop(), Some("acquire"));
+    }
+}
+
+/// Bug 14: a lease without a fence of its own must draw one. It counts from the first request.
+#[test]
+fn counter_ahead_of_the_proposal_draws_a_fence() {
+    let mut fixture = Fixture::new(1);
+    let (_, id) = fixture.attempt();
+    let sent = fixture.now().instant;
+    fixture.pass(1);
+    fixture.reply(0, Reply::GrantedBehind);
+    assert!(fixture.outcome(id).is_none());
+    assert_eq!(fixture.kinds(0), ["draw"]);
+    fixture.pass(1);
+    fixture.reply(0, granted(12));
+    let acquired = fixture.acquired(id).expect("a lease");
+    assert_eq!((acquired.fence, acquired.since), (fence(12), sent));
+}
+
+#[test]
+fn fence_drawn_from_other_data_does_not_hold() {
+    let mut fixture = Fixture::new(1);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, Reply::GrantedBehind);
+    fixture.runs[0] = 1;
+    fixture.reply(0, granted(12));
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
+}
+
+/// The server drops a waiter whose client is not present.
+#[test]
+fn presence_goes_ahead_of_a_give_back() {
+    let mut fixture = Fixture::new(3);
+    fixture.mute[2] = true;
+    fixture.acquire(&Arc::new(fixture.claim(true)));
+    fixture.reply_all(&[0, 1], &refused());
+    fixture.reply_all(&[0, 1], &busy(1));
+    fixture.pass(10);
+    assert_eq!(fixture.kinds(2), ["try", "heartbeat", "requeue"]);
+}

@@ -1,0 +1,221 @@
+//! Members that break off, fall silent, or are too busy.
+
+use super::*;
+
+/// Rule 2: subscribe (the driver), heartbeat, releases without an answer, all waits.
+#[test]
+fn reconnected_member_gets_heartbeat_releases_waits() {
+    let mut fixture = Fixture::new(3);
+    let (held, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1, 2], &granted(7));
+    fixture.acquired(id).expect("a lease");
+    let (claim, _) = fixture.wait();
+    fixture.release(&held);
+    fixture.mute = vec![true; 3];
+    fixture.disconnect(0);
+    fixture.connect(0);
+    let kinds = fixture.kinds(0);
+    let kinds: Vec<_> = kinds.into_iter().filter(|kind| *kind != "status").collect();
+    assert_eq!(kinds, ["heartbeat", "release", "acquire"]);
+    let Some(Request::Acquire { claim: asked, .. }) = fixture.sent(0).pop() else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    assert_eq!(asked.owner, claim.owner);
+}
+
+/// Bugs 1 and 3: a client that reaches a minority only must not block the lock there.
+#[test]
+fn waiter_without_majority_leaves_the_queues() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    fixture.progress();
+    fixture.disconnect(0);
+    assert!(fixture.kinds(2).is_empty());
+    fixture.disconnect(1);
+    assert_eq!(fixture.kinds(2), ["release"]);
+    fixture.reply(2, released(false));
+    let told = fixture.progress();
+    assert!(matches!(told[..], [Progress::Unavailable(_)]), "{told:?}");
+    // It does not ask the minority again.
+    fixture.notify(2, &claim);
+    fixture.pass(10_000);
+    let kinds = fixture.kinds(2);
+    assert!(!kinds.contains(&"acquire"), "{kinds:?}");
+    assert!(fixture.progress().is_empty());
+    // It asks all when it has a majority.
+    fixture.connect(1);
+    for member in [1, 2] {
+        assert_eq!(fixture.kinds(member).last(), Some(&"acquire"), "{member}");
+    }
+    assert!(fixture.outcome(id).is_none());
+}
+
+/// Bug 1, where members keep silent.
+#[test]
+fn waiter_leaves_the_queues_of_a_silent_majority() {
+    let mut fixture = Fixture::new(3);
+    fixture.wait();
+    fixture.mute[0] = true;
+    fixture.mute[1] = true;
+    fixture.pass(1_000);
+    fixture.reply(2, Reply::Waiting(vec![still_waits()]));
+    assert!(fixture.kinds(2).is_empty());
+    fixture.pass(1_000);
+    assert!(
+        fixture.kinds(2).contains(&"release"),
+        "{:?}",
+        fixture.kinds(2)
+    );
+}
+
+#[test]
+fn waiter_keeps_its_ticket_over_an_outage() {
+    let mut fixture = Fixture::new(3);
+    fixture.wait_unanswered();
+    let ticket = |fixture: &Fixture| match fixture.sent(0).last() {
+        Some(Request::Acquire {
+            place: Place::Ticket(ticket),
+            ..
+        }) => *ticket,
+        other => panic!("{other:?}"),
+    };
+    let before = ticket(&fixture);
+    (0..3).for_each(|member| fixture.disconnect(member));
+    fixture.pass(500);
+    (0..3).for_each(|member| fixture.connect(member));
+    assert_eq!(ticket(&fixture), before);
+}
+
+#[test]
+fn wait_begins_when_a_majority_is_connected() {
+    let mut fixture = Fixture::disconnected(3);
+    let claim = Arc::new(fixture.claim(true));
+    fixture.acquire(&claim);
+    fixture.connect(0);
+    assert!(fixture.kinds(0).is_empty());
+    fixture.connect(1);
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+    assert_eq!(fixture.kinds(1), ["acquire"]);
+}
+
+#[test]
+fn attempt_waits_for_the_first_connection() {
+    let mut fixture = Fixture::disconnected(3);
+    let (_, id) = fixture.attempt();
+    assert!(fixture.outcome(id).is_none());
+    (0..2).for_each(|member| fixture.connect(member));
+    fixture.reply_all(&[0, 1], &granted(7));
+    fixture.acquired(id).expect("a lease");
+}
+
+#[test]
+fn attempt_fails_at_once_without_connections() {
+    let mut fixture = Fixture::disconnected(3);
+    (0..3).for_each(|member| fixture.disconnect(member));
+    let (_, id) = fixture.attempt();
+    let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
+        panic!("no failure");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    assert_eq!(error.effect(), leasehold::Effect::None);
+}
+
+#[test]
+fn wait_ends_when_all_members_refuse_the_client() {
+    let mut fixture = Fixture::disconnected(3);
+    let claim = Arc::new(fixture.claim(true));
+    let id = fixture.acquire(&claim);
+    for member in 0..3 {
+        let error = Error::new(ErrorKind::Refused, "wrong password");
+        let now = fixture.now();
+        fixture.engine.handle_disconnect(now, member, error);
+    }
+    fixture.poll();
+    let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
+        panic!("no failure");
+    };
+    assert_eq!(error.kind(), ErrorKind::Refused);
+}
+
+#[test]
+fn wait_ends_where_permits_differ_on_a_majority() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.wait_unanswered();
+    let error = Error::new(ErrorKind::PermitsDiffer, "3 permits, not 2");
+    fixture.reply_all(&[0, 1], &Reply::Failed(error));
+    let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
+        panic!("no failure");
+    };
+    assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
+    assert_eq!(fixture.kinds(2), ["acquire", "release"]);
+}
+
+#[test]
+fn silent_member_gets_a_status_request_only() {
+    let mut fixture = Fixture::new(3);
+    fixture.mute[2] = true;
+    let (_, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1], &granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.pass(501);
+    assert_eq!(fixture.kinds(2), ["try", "status"]);
+    let (_, id) = fixture.attempt();
+    assert_eq!(fixture.kinds(2), ["try", "status"]);
+    fixture.reply_all(&[0, 1], &granted(8));
+    fixture.acquired(id).expect("a lease of the others");
+    fixture.mute[2] = false;
+    fixture.reply(2, granted(7));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(2), ["try"]);
+}
+
+/// A request with a short limit is overdue on its own, also behind one with a long limit.
+#[test]
+fn limits_of_requests_do_not_depend_on_each_other() {
+    let mut fixture = Fixture::new(3);
+    fixture.mute = vec![true; 3];
+    fixture.wait_unanswered();
+    let mut claim = fixture.claim(false);
+    claim.ttl = Duration::from_secs(1);
+    let id = fixture.acquire(&Arc::new(claim));
+    fixture.pass(51);
+    assert!(fixture.outcome(id).is_some());
+}
+
+#[test]
+fn full_member_gets_no_more_attempts() {
+    let mut fixture = Fixture::new(3);
+    for number in 0..1_200 {
+        let mut claim = fixture.claim(false);
+        claim.key = Key::new(format!("lock {number}")).unwrap();
+        fixture.acquire(&Arc::new(claim));
+        fixture.reply_all(&[0, 1], &granted(7));
+    }
+    assert!(fixture.kinds(2).len() <= 1_000);
+}
+
+/// What is owed to a full member is released once it answers again.
+#[test]
+fn release_at_a_full_member_follows_later() {
+    let mut fixture = Fixture::new(3);
+    let (first, _) = fixture.attempt();
+    fixture.reply_all(&[0, 1, 2], &granted(7));
+    for number in 0..1_200 {
+        let mut claim = fixture.claim(false);
+        claim.key = Key::new(format!("lock {number}")).unwrap();
+        fixture.acquire(&Arc::new(claim));
+        fixture.reply_all(&[0, 1], &granted(7));
+    }
+    fixture.release(&first);
+    let has_release = |fixture: &Fixture| fixture.kinds(2).contains(&"release");
+    assert!(!has_release(&fixture));
+    fixture.reply(2, granted(7));
+    assert!(has_release(&fixture));
+}
+
+fn still_waits() -> Refusal {
+    match busy(1) {
+        Reply::Busy(refusal) => refusal,
+        _ => unreachable!(),
+    }
+}

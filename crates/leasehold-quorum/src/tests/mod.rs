@@ -1,0 +1,340 @@
+//! The engine's decisions. A test feeds replies by hand, under virtual time.
+
+mod confirming;
+mod hot_path;
+mod members;
+mod permits;
+mod releasing;
+mod rounds;
+mod waiting;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leasehold::ambient::Entropy;
+use leasehold::clock::{BootInstant, WallTime};
+use leasehold::{
+    Busy, Claim, ClientId, ClientInfo, Error, ErrorKind, Fence, Incarnation, Key, MemberId,
+    MemberSet, Mode, Owner, Permits, Presence, RunId, Sample, Seal, Slot, Wait,
+};
+
+use crate::*;
+
+pub(super) const TTL: Duration = Duration::from_secs(10);
+
+/// Numbers that a test can foresee: 1, 2, 3 and so on.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Entropy for Counter {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// A client and its members.
+pub(super) struct Fixture {
+    pub(super) engine: Engine,
+    pub(super) events: VecDeque<(OperationId, Result<Outcome, Progress>)>,
+    /// Requests without a reply, by member.
+    sent: Vec<VecDeque<(RequestId, Request)>>,
+    /// Members that do not answer status requests and heartbeats.
+    pub(super) mute: Vec<bool>,
+    /// The data of each member.
+    pub(super) runs: Vec<u64>,
+    now: Duration,
+    entropy: Arc<Counter>,
+    client: Arc<ClientInfo>,
+}
+
+impl Fixture {
+    /// A client that has been connected to all members for two seconds.
+    pub(super) fn new(members: usize) -> Self {
+        let mut fixture = Self::disconnected(members);
+        (0..members).for_each(|member| fixture.connect(member));
+        fixture.pass(2_000);
+        fixture
+    }
+
+    /// A client that is not connected yet.
+    pub(super) fn disconnected(members: usize) -> Self {
+        let ids = (0..members).map(|n| MemberId::new(format!("m{n}")));
+        let entropy = Arc::new(Counter::default());
+        let set = MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250));
+        let config = Config {
+            set,
+            enforced: false,
+            entropy: Arc::<Counter>::clone(&entropy),
+        };
+        let since = WallTime::from_micros(0);
+        let id = ClientId::random(&*entropy);
+        let client = ClientInfo::new(id, "host".into(), 1, "test".into(), since);
+        Self {
+            engine: Engine::new(config),
+            events: VecDeque::new(),
+            sent: vec![VecDeque::new(); members],
+            mute: vec![false; members],
+            runs: vec![0; members],
+            now: Duration::from_secs(1_000),
+            entropy,
+            client: Arc::new(client),
+        }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now {
+            instant: BootInstant::from_nanos(0) + self.now,
+            wall: WallTime::from_micros(self.now.as_micros() as u64),
+        }
+    }
+
+    pub(super) fn micros(&self) -> u64 {
+        self.now.as_micros() as u64
+    }
+
+    /// Takes in what the engine wants, and answers background requests.
+    fn poll(&mut self) {
+        loop {
+            while let Some((member, id, request)) = self.engine.poll_transmit() {
+                self.sent[member].push_back((id, request));
+            }
+            while let Some(event) = self.engine.poll_event() {
+                self.events.push_back(event);
+            }
+            let background = |member: usize, request: &Request| match request {
+                Request::Status => Some(Reply::Status(Box::new(self.presence(member)))),
+                Request::Heartbeat(waits) if waits.is_empty() => Some(Reply::Waiting(Vec::new())),
+                _ => None,
+            };
+            let members = (0..self.sent.len()).filter(|member| !self.mute[*member]);
+            let next = members.flat_map(|member| {
+                let sent = self.sent[member].iter();
+                sent.map(move |(id, request)| (member, *id, request))
+            });
+            let mut next =
+                next.filter_map(|(member, id, it)| Some((member, id, background(member, it)?)));
+            let Some((member, id, reply)) = next.next() else {
+                return;
+            };
+            self.sent[member].retain(|(it, _)| *it != id);
+            self.reply_to(member, id, reply);
+        }
+    }
+
+    fn presence(&self, member: usize) -> Presence {
+        let run = RunId::new(format!("{}", self.runs[member]));
+        Presence::new(run, self.now().wall, Duration::MAX)
+    }
+
+    /// Lets time pass, and timers fire on the way.
+    pub(super) fn pass(&mut self, millis: u64) {
+        let end = self.now + Duration::from_millis(millis);
+        loop {
+            let next = self.engine.next_timeout();
+            let next = next.map(|at| at.since(BootInstant::from_nanos(0)));
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            self.engine.handle_timeout(self.now());
+            self.poll();
+        }
+        self.now = end;
+    }
+
+    /// Lets time pass without a word to the engine.
+    pub(super) fn pass_without_timers(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+    }
+
+    pub(super) fn connect(&mut self, member: usize) {
+        self.engine.handle_connect(self.now(), member);
+        self.poll();
+    }
+
+    pub(super) fn disconnect(&mut self, member: usize) {
+        let error = Error::new(ErrorKind::Unreachable, "the connection broke");
+        self.sent[member].clear();
+        self.engine.handle_disconnect(self.now(), member, error);
+        self.poll();
+    }
+
+    pub(super) fn claim(&self, wait: bool) -> Claim {
+        let owner = Owner::at(self.client.id, self.now().wall, &*self.entropy);
+        let key = Key::new("lock").unwrap();
+        let claim = Claim::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
+        match wait {
+            true => claim.with_wait(Wait::InTurn(owner)),
+            false => claim,
+        }
+    }
+
+    pub(super) fn start(&mut self, operation: Operation) -> OperationId {
+        let id = self.engine.start(self.now(), operation);
+        self.poll();
+        id
+    }
+
+    pub(super) fn acquire(&mut self, claim: &Arc<Claim>) -> OperationId {
+        self.start(Operation::Acquire(Arc::clone(claim)))
+    }
+
+    /// Starts an attempt that does not wait.
+    pub(super) fn attempt(&mut self) -> (Arc<Claim>, OperationId) {
+        let claim = Arc::new(self.claim(false));
+        let id = self.acquire(&claim);
+        (claim, id)
+    }
+
+    /// Starts a wait for a lock that was busy a moment ago, and answers each member's first request.
+    pub(super) fn wait(&mut self) -> (Arc<Claim>, OperationId) {
+        let (claim, id) = self.wait_unanswered();
+        for member in 0..self.sent.len() {
+            self.reply(member, busy(1));
+        }
+        (claim, id)
+    }
+
+    /// Starts a wait of a claim for which there is no hot path.
+    pub(super) fn wait_unanswered(&mut self) -> (Arc<Claim>, OperationId) {
+        let key = Key::new("lock").unwrap();
+        self.engine.waiters.note_busy(&key, self.now().instant);
+        let claim = Arc::new(self.claim(true));
+        let id = self.acquire(&claim);
+        (claim, id)
+    }
+
+    pub(super) fn release(&mut self, claim: &Arc<Claim>) -> OperationId {
+        self.start(Operation::Release(Arc::clone(claim), ReleaseMode::HandOver))
+    }
+
+    pub(super) fn cancel(&mut self, id: OperationId) {
+        self.engine.cancel(self.now(), id);
+        self.poll();
+    }
+
+    pub(super) fn notify(&mut self, member: usize, claim: &Claim) {
+        let notification = Notification {
+            key: claim.key.clone(),
+            waiter: claim.owner,
+            mode: claim.mode,
+        };
+        let now = self.now();
+        self.engine.handle_notification(now, member, notification);
+        self.poll();
+    }
+
+    /// The requests without a reply at a member.
+    pub(super) fn sent(&self, member: usize) -> Vec<&Request> {
+        self.sent[member].iter().map(|(_, it)| it).collect()
+    }
+
+    /// The kinds of the requests without a reply at a member.
+    pub(super) fn kinds(&self, member: usize) -> Vec<&'static str> {
+        self.sent(member).into_iter().map(kind).collect()
+    }
+
+    /// The member answers its oldest request.
+    pub(super) fn reply(&mut self, member: usize, reply: Reply) -> Request {
+        let (id, request) = self.sent[member].pop_front().expect("a request");
+        self.reply_to(member, id, reply);
+        self.poll();
+        request
+    }
+
+    /// Each of these members answers its oldest request.
+    pub(super) fn reply_all(&mut self, members: &[usize], reply: &Reply) {
+        for member in members {
+            self.reply(*member, reply.clone());
+        }
+    }
+
+    fn reply_to(&mut self, member: usize, id: RequestId, reply: Reply) {
+        let run = RunId::new(format!("{}", self.runs[member]));
+        let batch = BatchReply {
+            sample: Sample {
+                clock: self.now().wall,
+                incarnation: Incarnation::new(&run, None),
+            },
+            replies: vec![(id, reply)],
+        };
+        let now = self.now();
+        self.engine.handle_replies(now, member, batch);
+    }
+
+    /// The results of an operation so far, without its progress.
+    pub(super) fn outcome(&mut self, id: OperationId) -> Option<Outcome> {
+        let of =
+            |(it, event): &(OperationId, Result<Outcome, Progress>)| *it == id && event.is_ok();
+        let place = self.events.iter().position(of)?;
+        self.events.remove(place)?.1.ok()
+    }
+
+    pub(super) fn acquired(&mut self, id: OperationId) -> Option<Acquired> {
+        match self.outcome(id)? {
+            Outcome::Acquired(acquired) => Some(acquired),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn progress(&mut self) -> Vec<Progress> {
+        let events = std::mem::take(&mut self.events).into_iter();
+        let (progress, rest): (VecDeque<_>, _) = events.partition(|(_, event)| event.is_err());
+        self.events = rest;
+        progress
+            .into_iter()
+            .filter_map(|(_, it)| it.err())
+            .collect()
+    }
+}
+
+fn kind(request: &Request) -> &'static str {
+    match request {
+        Request::TryAcquire { .. } => "try",
+        Request::DrawFence { .. } => "draw",
+        Request::Acquire { .. } => "acquire",
+        Request::Release { requeue: None, .. } => "release",
+        Request::Release { .. } => "requeue",
+        Request::Renew(_) => "renew",
+        Request::Heartbeat(_) => "heartbeat",
+        Request::ConfirmFence { .. } => "confirm",
+        Request::Repair(_) => "repair",
+        Request::Status => "status",
+        Request::WriteMemberRecord(_) | Request::RecordObservation(_) => "record",
+    }
+}
+
+pub(super) fn fence(value: u64) -> Fence {
+    Fence::new(value).unwrap()
+}
+
+pub(super) fn granted(value: u64) -> Reply {
+    Reply::Granted {
+        fence: fence(value),
+        slot: None,
+    }
+}
+
+/// The waiter is in the queue at this place.
+pub(super) fn busy(place: u64) -> Reply {
+    let mut busy = Busy::default();
+    busy.place = Some(place);
+    Reply::Busy(Refusal {
+        busy,
+        ..Refusal::default()
+    })
+}
+
+/// The lock is held, and the client does not wait.
+pub(super) fn refused() -> Reply {
+    Reply::Busy(Refusal::default())
+}
+
+pub(super) fn released(freed: bool) -> Reply {
+    Reply::Released {
+        freed,
+        successor: None,
+    }
+}

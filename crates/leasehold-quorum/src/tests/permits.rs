@@ -1,0 +1,111 @@
+//! Permits: each is a lock of its own.
+
+use super::*;
+
+fn permits() -> Permits {
+    Permits::new(3).unwrap()
+}
+
+fn slot(number: u32) -> Slot {
+    Slot::new(number, permits()).unwrap()
+}
+
+fn granted_slot(number: u32) -> Reply {
+    Reply::Granted {
+        fence: fence(7),
+        slot: Some(slot(number)),
+    }
+}
+
+fn start(fixture: &mut Fixture, wait: bool) -> (Arc<Claim>, OperationId) {
+    let claim = Arc::new(fixture.claim(wait).with_mode(Mode::Permit(permits())));
+    let id = fixture.acquire(&claim);
+    (claim, id)
+}
+
+fn wish(fixture: &Fixture, member: usize) -> Option<Slot> {
+    match fixture.sent(member).last() {
+        Some(Request::Acquire { wish, .. }) => *wish,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_members_are_asked_for_one_permit() {
+    let mut fixture = Fixture::new(3);
+    start(&mut fixture, true);
+    let wishes: Vec<_> = (0..3).map(|member| wish(&fixture, member)).collect();
+    assert!(wishes[0].is_some());
+    assert!(wishes.iter().all(|it| *it == wishes[0]));
+}
+
+#[test]
+fn only_grants_of_one_permit_add_up() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = start(&mut fixture, false);
+    fixture.reply(0, granted_slot(0));
+    fixture.reply(1, granted_slot(1));
+    assert!(fixture.outcome(id).is_none());
+    fixture.reply(2, granted_slot(1));
+    assert_eq!(fixture.acquired(id).expect("a permit").slot, Some(slot(1)));
+}
+
+/// Bug 17, and never before it is held.
+#[test]
+fn holder_moves_to_its_permit() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = start(&mut fixture, false);
+    fixture.reply(0, granted_slot(0));
+    fixture.reply(1, granted_slot(1));
+    assert!(fixture.kinds(0).is_empty());
+    fixture.reply(2, granted_slot(1));
+    fixture.acquired(id).expect("a permit");
+    let [Request::Renew(leases)] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    assert_eq!(leases[0].slot, Some(slot(1)));
+    assert!(fixture.kinds(1).is_empty());
+}
+
+#[test]
+fn attempt_with_different_permits_is_busy() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = start(&mut fixture, false);
+    (0..3).for_each(|member| drop(fixture.reply(member, granted_slot(member as u32))));
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Busy(_))));
+    assert_eq!(fixture.kinds(1), ["release"]);
+}
+
+/// Bug 19: waiters that hold each other's permits must not meet again at once.
+#[test]
+fn waiter_pauses_after_different_permits() {
+    let mut fixture = Fixture::new(5);
+    let (claim, _) = start(&mut fixture, true);
+    for (member, number) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 2)] {
+        fixture.reply(member, granted_slot(number));
+    }
+    for member in 0..5 {
+        assert_eq!(fixture.kinds(member), ["requeue"]);
+        fixture.reply(member, released(true));
+        fixture.notify(member, &claim);
+        assert!(fixture.kinds(member).is_empty(), "it pauses");
+    }
+    fixture.pass(10);
+    for member in 0..5 {
+        assert_eq!(wish(&fixture, member), Some(slot(0)));
+    }
+}
+
+#[test]
+fn renewal_names_the_permit_of_the_lease() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = start(&mut fixture, false);
+    (0..3).for_each(|member| drop(fixture.reply(member, granted_slot(2))));
+    let fence = fixture.acquired(id).expect("a permit").fence;
+    let held = leasehold::Held { claim, fence };
+    fixture.start(Operation::Renew(vec![held]));
+    let [Request::Renew(leases)] = fixture.sent(1)[..] else {
+        panic!("{:?}", fixture.sent(1));
+    };
+    assert_eq!(leases[0].slot, Some(slot(2)));
+}

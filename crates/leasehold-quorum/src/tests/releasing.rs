@@ -1,0 +1,227 @@
+//! Releases, and what ended attempts leave behind.
+
+use super::*;
+
+/// A lease of the lock on all members.
+fn held(fixture: &mut Fixture) -> Arc<Claim> {
+    let (claim, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1, 2], &granted(7));
+    fixture.acquired(id).expect("a lease");
+    claim
+}
+
+fn successor(fixture: &Fixture, member: usize) -> Option<Owner> {
+    match fixture.sent(member).last() {
+        Some(Request::Release { successor, .. }) => Some(successor.as_ref()?.claim.owner),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn majority_decides_a_release() {
+    let mut fixture = Fixture::new(3);
+    let claim = held(&mut fixture);
+    let id = fixture.release(&claim);
+    fixture.reply(0, released(true));
+    assert!(fixture.outcome(id).is_none());
+    fixture.reply(1, released(true));
+    let outcome = fixture.outcome(id);
+    assert!(matches!(
+        outcome,
+        Some(Outcome::Released(leasehold::Release::Released))
+    ));
+    assert!(!fixture.engine.is_idle());
+    fixture.reply(2, released(true));
+    assert!(fixture.engine.is_idle());
+}
+
+#[test]
+fn lease_that_a_majority_lost_was_lost() {
+    let mut fixture = Fixture::new(3);
+    let claim = held(&mut fixture);
+    let id = fixture.release(&claim);
+    fixture.reply_all(&[0, 1], &released(false));
+    let outcome = fixture.outcome(id);
+    assert!(matches!(
+        outcome,
+        Some(Outcome::Released(leasehold::Release::WasLost))
+    ));
+}
+
+#[test]
+fn release_names_the_oldest_waiter_of_its_client() {
+    let mut fixture = Fixture::new(3);
+    let claim = held(&mut fixture);
+    let (first, id) = fixture.wait();
+    fixture.pass(1);
+    let (second, _) = fixture.wait();
+    // The first has a request in flight at this member.
+    fixture.notify(2, &first);
+    fixture.release(&claim);
+    assert_eq!(successor(&fixture, 0), Some(first.owner));
+    assert_eq!(successor(&fixture, 2), Some(second.owner));
+    let granted_too = Reply::Released {
+        freed: true,
+        successor: Some((fence(8), None)),
+    };
+    fixture.reply(0, granted_too.clone());
+    fixture.reply(1, granted_too);
+    assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(8));
+}
+
+/// The successor's lease counts from the release that named it.
+#[test]
+fn successor_counts_from_the_release() {
+    let mut fixture = Fixture::new(1);
+    let (claim, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    let (_, id) = fixture.wait();
+    fixture.pass(5);
+    let sent = fixture.now().instant;
+    fixture.release(&claim);
+    fixture.pass(5);
+    let reply = Reply::Released {
+        freed: true,
+        successor: Some((fence(8), None)),
+    };
+    fixture.reply(0, reply);
+    assert_eq!(fixture.acquired(id).expect("a lease").since, sent);
+}
+
+#[test]
+fn successor_that_holds_does_not_ask_again() {
+    let mut fixture = Fixture::new(1);
+    let (claim, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.wait_unanswered();
+    let later = Reply::Busy(Refusal {
+        busy: Busy::default(),
+        ask_again: Some(Duration::from_millis(300)),
+        turn: false,
+    });
+    let queued = match (later, busy(1)) {
+        (Reply::Busy(later), Reply::Busy(busy)) => Refusal {
+            busy: busy.busy,
+            ..later
+        },
+        _ => unreachable!(),
+    };
+    fixture.reply(0, Reply::Busy(queued));
+    fixture.release(&claim);
+    let reply = Reply::Released {
+        freed: true,
+        successor: Some((fence(8), None)),
+    };
+    fixture.reply(0, reply);
+    fixture.pass(500);
+    assert!(fixture.kinds(0).is_empty());
+}
+
+/// Bug 2: the lock would pass to a waiter that cannot have a majority.
+#[test]
+fn client_without_majority_names_no_successor() {
+    let mut fixture = Fixture::new(3);
+    let claim = held(&mut fixture);
+    fixture.wait();
+    fixture.disconnect(0);
+    fixture.disconnect(1);
+    fixture.release(&claim);
+    assert_eq!(successor(&fixture, 2), None);
+}
+
+#[test]
+fn late_grant_after_the_release_is_released() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1], &granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.release(&claim);
+    // The release follows the attempt on the same connection.
+    assert_eq!(fixture.kinds(2), ["try", "release"]);
+    fixture.reply(2, granted(7));
+    fixture.reply(2, released(true));
+    assert!(fixture.kinds(2).is_empty());
+}
+
+#[test]
+fn cancelled_attempt_is_released_wherever_it_was_asked() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.reply(1, refused());
+    fixture.cancel(id);
+    assert_eq!(fixture.kinds(0), ["release"]);
+    assert!(fixture.kinds(1).is_empty());
+    assert_eq!(fixture.kinds(2), ["try", "release"]);
+    fixture.reply(2, granted(7));
+    fixture.reply(2, released(true));
+    fixture.reply(0, released(true));
+    assert!(fixture.outcome(id).is_none());
+    assert!(fixture.engine.is_idle());
+}
+
+/// Bug 11: a wait that ends hands over.
+#[test]
+fn cancelled_wait_names_the_next_waiter() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.wait();
+    let (next, _) = fixture.wait();
+    fixture.cancel(id);
+    assert_eq!(fixture.kinds(0), ["release"]);
+    assert_eq!(successor(&fixture, 0), Some(next.owner));
+}
+
+#[test]
+fn cancel_takes_back_a_grant_not_yet_told() {
+    let mut fixture = Fixture::new(1);
+    let claim = Arc::new(fixture.claim(false));
+    let id = fixture.acquire(&claim);
+    let (request, _) = fixture.sent[0].pop_front().unwrap();
+    fixture.reply_to(0, request, granted(7));
+    fixture.cancel(id);
+    assert!(fixture.outcome(id).is_none());
+    assert_eq!(fixture.kinds(0), ["release"]);
+}
+
+/// Rule 9.
+#[test]
+fn unknown_waiter_is_released_where_it_was_called() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    fixture.cancel(id);
+    fixture.reply_all(&[0, 1, 2], &released(false));
+    fixture.notify(1, &claim);
+    assert_eq!(fixture.kinds(1), ["release"]);
+    assert!(fixture.kinds(0).is_empty());
+}
+
+/// A client that got a lease from another process has no connection when it releases it.
+#[test]
+fn release_waits_for_the_first_connection() {
+    let mut fixture = Fixture::disconnected(3);
+    let claim = Arc::new(fixture.claim(false));
+    let id = fixture.release(&claim);
+    assert!(fixture.outcome(id).is_none());
+    (0..3).for_each(|member| fixture.connect(member));
+    fixture.reply_all(&[0, 1], &released(true));
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Released(_))));
+}
+
+#[test]
+fn release_without_connection_fails_in_time() {
+    let mut fixture = Fixture::disconnected(3);
+    let claim = Arc::new(fixture.claim(false));
+    let id = fixture.release(&claim);
+    fixture.pass(2_000);
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
+}
+
+#[test]
+fn detached_lease_is_left_alone() {
+    let mut fixture = Fixture::new(3);
+    let claim = held(&mut fixture);
+    fixture.start(Operation::Release(Arc::clone(&claim), ReleaseMode::Detach));
+    assert!((0..3).all(|member| fixture.kinds(member).is_empty()));
+}

@@ -1,0 +1,149 @@
+//! Rounds: a majority, or everything back.
+
+use super::*;
+
+#[test]
+fn majority_of_grants_holds() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    assert_eq!(fixture.acquired(id), None);
+    fixture.reply(2, granted(7));
+    let acquired = fixture.acquired(id).expect("a lease");
+    assert_eq!(acquired.fence, fence(7));
+}
+
+#[test]
+fn round_proposes_one_fence_to_all() {
+    let mut fixture = Fixture::new(3);
+    let (claim, _) = fixture.wait_unanswered();
+    for member in 0..3 {
+        let [Request::Acquire { proposal, .. }] = fixture.sent(member)[..] else {
+            panic!("{:?}", fixture.sent(member));
+        };
+        assert_eq!(*proposal, claim.owner.since().as_micros() + 1);
+    }
+}
+
+/// The lease is safe as long as a majority has it: it counts from the sending that a majority reaches.
+#[test]
+fn lease_counts_from_majority_of_latest_sendings() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    fixture.notify(0, &claim);
+    let first = fixture.now().instant;
+    fixture.pass(1);
+    fixture.notify(1, &claim);
+    fixture.reply(0, granted(7));
+    fixture.reply(1, granted(7));
+    assert_eq!(fixture.acquired(id).expect("a lease").since, first);
+}
+
+#[test]
+fn failed_round_gives_back_with_the_ticket() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait_unanswered();
+    let [Request::Acquire { place, .. }] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    let place = *place;
+    fixture.reply(0, granted(7));
+    fixture.reply(1, busy(1));
+    fixture.pass(10);
+    // The first granted, the third did not answer, and the second has nothing to give back.
+    assert_eq!(fixture.kinds(0), ["requeue"]);
+    assert!(fixture.kinds(1).is_empty());
+    assert_eq!(fixture.kinds(2), ["acquire", "requeue"]);
+    let [Request::Release { requeue, .. }] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    assert_eq!(Some(place), requeue.map(Place::Ticket));
+    // It is still a waiter.
+    fixture.reply(0, released(true));
+    fixture.notify(0, &claim);
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+    assert!(fixture.outcome(id).is_none());
+}
+
+/// Bug 8: otherwise fences come out of order.
+#[test]
+fn reply_from_before_the_give_back_is_void() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.wait_unanswered();
+    fixture.reply(0, granted(7));
+    fixture.pass(10);
+    fixture.reply(1, granted(7));
+    fixture.reply(2, granted(7));
+    assert!(fixture.outcome(id).is_none());
+}
+
+/// Bug 6: a round follows the round trip, which is 0 here, and doubles with each failure.
+#[test]
+fn round_waits_longer_after_each_failure() {
+    let mut fixture = Fixture::new(3);
+    let (claim, _) = fixture.wait();
+    for longest in [10, 20, 40, 80, 160, 320] {
+        fixture.notify(0, &claim);
+        fixture.reply(0, granted(7));
+        fixture.pass(longest - 1);
+        assert!(fixture.kinds(0).is_empty(), "{longest}");
+        fixture.pass(1);
+        assert_eq!(fixture.kinds(0), ["requeue"], "{longest}");
+        fixture.reply(0, released(true));
+    }
+}
+
+/// Bug 7: an attempt without a ticket does not try again.
+#[test]
+fn failed_attempt_ends_the_call() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.reply(1, refused());
+    fixture.reply(2, refused());
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Busy(_))));
+    assert_eq!(fixture.kinds(0), ["release"]);
+    fixture.reply(0, released(true));
+    fixture.pass(5_000);
+    assert!(fixture.kinds(0).is_empty());
+    assert!(fixture.engine.is_idle());
+}
+
+#[test]
+fn attempt_fails_without_answers_of_a_majority() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.pass(501);
+    let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
+        panic!("no failure");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
+    assert_eq!(error.effect(), leasehold::Effect::Unknown);
+    assert_eq!(error.members().len(), 2);
+    for member in 0..3 {
+        assert_eq!(fixture.kinds(member).last(), Some(&"release"), "{member}");
+    }
+}
+
+#[test]
+fn single_busy_server_is_busy() {
+    let mut fixture = Fixture::new(1);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, refused());
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Busy(_))));
+}
+
+#[test]
+fn grants_after_the_end_of_the_lease_do_not_hold() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    fixture.notify(0, &claim);
+    fixture.notify(1, &claim);
+    fixture.reply(0, granted(7));
+    // The process stands still.
+    fixture.pass_without_timers(11_000);
+    fixture.reply(1, granted(7));
+    assert!(fixture.outcome(id).is_none());
+    assert_eq!(fixture.kinds(1).last(), Some(&"requeue"));
+}

@@ -1,0 +1,210 @@
+//! Waiters: when they ask, and their heartbeats.
+
+use super::*;
+
+#[test]
+fn presence_goes_ahead_of_the_first_wait() {
+    let mut fixture = Fixture::new(3);
+    fixture.mute = vec![true; 3];
+    fixture.wait_unanswered();
+    assert_eq!(fixture.kinds(0), ["heartbeat", "acquire"]);
+    fixture.wait_unanswered();
+    assert_eq!(fixture.kinds(0), ["heartbeat", "acquire", "acquire"]);
+}
+
+#[test]
+fn all_members_get_the_same_ticket() {
+    let mut fixture = Fixture::new(3);
+    fixture.wait_unanswered();
+    let places: Vec<_> = (0..3)
+        .map(|member| match fixture.sent(member)[..] {
+            [
+                Request::Acquire {
+                    place: Place::Ticket(ticket),
+                    ..
+                },
+            ] => *ticket,
+            ref other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(places, [fixture.micros(); 3]);
+}
+
+#[test]
+fn waiter_asks_the_member_that_notifies() {
+    let mut fixture = Fixture::new(3);
+    let (claim, _) = fixture.wait();
+    fixture.notify(1, &claim);
+    assert!(fixture.kinds(0).is_empty());
+    assert_eq!(fixture.kinds(1), ["acquire"]);
+    // Never twice at once.
+    fixture.notify(1, &claim);
+    assert_eq!(fixture.kinds(1), ["acquire"]);
+}
+
+#[test]
+fn waiter_asks_when_the_answer_said_so() {
+    let mut fixture = Fixture::new(3);
+    let (_, _) = fixture.wait_unanswered();
+    let later = Reply::Busy(Refusal {
+        busy: Busy::default(),
+        ask_again: Some(Duration::from_millis(300)),
+        turn: false,
+    });
+    fixture.reply(0, later);
+    fixture.reply_all(&[1, 2], &busy(1));
+    fixture.pass(299);
+    assert!(fixture.kinds(0).is_empty());
+    fixture.pass(1);
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
+#[test]
+fn heartbeat_names_the_oldest_waiter_of_each_lock() {
+    let mut fixture = Fixture::new(3);
+    let (claim, _) = fixture.wait();
+    fixture.pass(100);
+    fixture.wait();
+    fixture.pass(900);
+    let [Request::Heartbeat(waits)] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    let owners: Vec<_> = waits.iter().map(|claim| claim.owner).collect();
+    assert_eq!(owners, [claim.owner]);
+}
+
+#[test]
+fn heartbeats_end_with_the_last_wait() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.wait();
+    fixture.cancel(id);
+    fixture.reply_all(&[0, 1, 2], &released(false));
+    fixture.pass(5_000);
+    assert!(fixture.kinds(0).is_empty());
+    assert_eq!(fixture.engine.next_timeout(), None);
+}
+
+#[test]
+fn heartbeat_for_many_locks_comes_in_parts() {
+    let mut fixture = Fixture::new(1);
+    for number in 0..150 {
+        let mut claim = fixture.claim(true);
+        claim.key = Key::new(format!("lock {number}")).unwrap();
+        fixture
+            .engine
+            .waiters
+            .note_busy(&claim.key, fixture.now().instant);
+        fixture.acquire(&Arc::new(claim));
+        fixture.reply(0, busy(1));
+    }
+    fixture.pass(1_000);
+    let parts = fixture.sent(0).into_iter().map(|request| match request {
+        Request::Heartbeat(waits) => waits.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(parts.collect::<Vec<_>>(), [100, 50]);
+}
+
+/// Bug 12: without this, waits of a stopped client never end.
+#[test]
+fn heartbeat_answers_make_the_waiter_ask() {
+    let turn = Refusal {
+        busy: Busy::default(),
+        ask_again: None,
+        turn: true,
+    };
+    let not_queued = Refusal::default();
+    for answer in [turn, not_queued] {
+        let mut fixture = Fixture::new(3);
+        fixture.wait();
+        fixture.pass(1_000);
+        fixture.reply(0, Reply::Waiting(vec![answer]));
+        assert_eq!(fixture.kinds(0), ["acquire"]);
+    }
+}
+
+#[test]
+fn busy_is_told_once_and_with_each_new_place() {
+    let mut fixture = Fixture::new(3);
+    let (claim, _) = fixture.wait_unanswered();
+    let places = |fixture: &mut Fixture| {
+        let told = fixture.progress().into_iter();
+        let place = told.map(|progress| match progress {
+            Progress::Busy(busy) => busy.place,
+            Progress::Unavailable(error) => panic!("{error}"),
+        });
+        place.collect::<Vec<_>>()
+    };
+    fixture.reply(0, busy(2));
+    assert_eq!(places(&mut fixture), []);
+    fixture.reply(1, busy(2));
+    fixture.reply(2, busy(2));
+    assert_eq!(places(&mut fixture), [Some(2)]);
+    for member in 0..3 {
+        fixture.notify(member, &claim);
+        fixture.reply(member, busy(1));
+    }
+    assert_eq!(places(&mut fixture), [Some(1)]);
+}
+
+#[test]
+fn waiter_that_is_called_by_a_majority_holds() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    for member in [0, 2] {
+        fixture.notify(member, &claim);
+        fixture.reply(member, granted(7));
+    }
+    assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(7));
+}
+
+/// Rule 6: a late server is asked when it calls, and its grant joins the lease.
+#[test]
+fn late_grant_joins_the_lease() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    for member in [0, 2] {
+        fixture.notify(member, &claim);
+        fixture.reply(member, granted(7));
+    }
+    fixture.acquired(id).expect("a lease");
+    fixture.notify(1, &claim);
+    let [Request::Acquire { proposal, .. }] = fixture.sent(1)[..] else {
+        panic!("{:?}", fixture.sent(1));
+    };
+    assert_eq!(*proposal, 7);
+    fixture.reply(1, granted(7));
+    fixture.pass(3_000);
+    assert!(fixture.kinds(1).is_empty(), "it keeps the lease");
+    fixture.release(&claim);
+    assert_eq!(fixture.kinds(1), ["release"]);
+}
+
+#[test]
+fn barging_claim_asks_once_ahead_of_the_queue() {
+    let mut fixture = Fixture::new(3);
+    let claim = Arc::new(fixture.claim(false).with_wait(Wait::Barging));
+    let id = fixture.acquire(&claim);
+    let [Request::Acquire { place, .. }] = fixture.sent(0)[..] else {
+        panic!("{:?}", fixture.sent(0));
+    };
+    assert_eq!(*place, Place::Barging);
+    fixture.reply_all(&[0, 1], &refused());
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Busy(_))));
+}
+
+#[test]
+fn waits_of_one_client_keep_their_order() {
+    let mut fixture = Fixture::new(1);
+    fixture.wait_unanswered();
+    fixture.wait_unanswered();
+    let tickets = fixture.sent(0).into_iter().map(|request| match request {
+        Request::Acquire {
+            place: Place::Ticket(ticket),
+            ..
+        } => *ticket,
+        other => panic!("{other:?}"),
+    });
+    let tickets: Vec<_> = tickets.collect();
+    assert!(tickets[0] < tickets[1], "{tickets:?}");
+}

@@ -1,0 +1,70 @@
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use leasehold::Key;
+use leasehold::clock::BootInstant;
+
+use crate::operation::OperationId;
+
+/// The waiters of this client, and which locks were busy a short time ago.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    /// For each lock the waiters by their tickets.
+    waiting: HashMap<Key, BTreeSet<(u64, OperationId)>>,
+    busy: HashMap<Key, BootInstant>,
+}
+
+/// How many locks are remembered as busy. Beyond that the oldest half is forgotten.
+const BUSY_MAX: usize = 4096;
+
+impl Waiters {
+    pub(crate) fn add(&mut self, key: &Key, ticket: u64, id: OperationId) {
+        let waiting = self.waiting.entry(key.clone()).or_default();
+        waiting.insert((ticket, id));
+    }
+
+    /// Removes a waiter, if it ever drew a ticket.
+    pub(crate) fn remove(&mut self, key: &Key, ticket: Option<u64>, id: OperationId) {
+        let Some(ticket) = ticket else {
+            return;
+        };
+        if let Some(waiting) = self.waiting.get_mut(key) {
+            waiting.remove(&(ticket, id));
+            if waiting.is_empty() {
+                self.waiting.remove(key);
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The waiters of a lock, the oldest first.
+    pub(crate) fn of(&self, key: &Key) -> impl Iterator<Item = OperationId> {
+        let waiting = self.waiting.get(key).into_iter().flatten();
+        waiting.map(|(_, id)| *id)
+    }
+
+    /// The waiters of each lock, the oldest first.
+    pub(crate) fn by_lock(&self) -> impl Iterator<Item = impl Iterator<Item = OperationId>> {
+        let locks = self.waiting.values();
+        locks.map(|waiting| waiting.iter().map(|(_, id)| *id))
+    }
+
+    pub(crate) fn note_busy(&mut self, key: &Key, now: BootInstant) {
+        if self.busy.len() >= BUSY_MAX {
+            let mut instants: Vec<BootInstant> = self.busy.values().copied().collect();
+            instants.sort_unstable();
+            let middle = instants[instants.len() / 2];
+            self.busy.retain(|_, at| *at > middle);
+        }
+        self.busy.insert(key.clone(), now);
+    }
+
+    /// Whether the lock was busy within the last `span`.
+    pub(crate) fn was_busy(&self, key: &Key, now: BootInstant, span: Duration) -> bool {
+        let at = self.busy.get(key);
+        at.is_some_and(|at| now.since(*at) < span)
+    }
+}
