@@ -120,6 +120,8 @@ mod attempt;
 mod breaking;
 mod card;
 mod connection;
+#[doc(hidden)]
+pub mod driver;
 mod examine;
 mod fenced_redis;
 mod foreign;
@@ -135,12 +137,18 @@ mod member;
 mod permit;
 mod plain;
 mod presence;
+#[doc(hidden)]
+pub mod protocol;
 mod queue;
 mod record;
+#[doc(hidden)]
+pub mod resp;
 mod rests;
 mod sample;
 mod scan;
 mod scripts;
+#[doc(hidden)]
+pub mod store;
 mod url;
 mod wire;
 

@@ -1,0 +1,303 @@
+//! The member record: how it is written, and how it is read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use leasehold::clock::WallTime;
+use leasehold::{
+    Card, CardEdit, Error, ErrorKind, Life, Mark, MemberId, MemberSet, RunId, Sighting,
+};
+use leasehold_quorum::Reply;
+
+use super::codec::{Codec, RIGHTS, call_record};
+use super::failure::{garbled, is_wrong_type, refused};
+use super::names::MEMBER_RECORD;
+use super::script::{MEMBER_RECORD_OBSERVE, MEMBER_RECORD_WRITE};
+use crate::resp::{CommandWriter, Value};
+
+/// The field of the mark.
+pub(super) const MARK: &str = "mark";
+
+/// What the field of an observation begins with. The id of the member follows.
+const SEEN: &str = "seen:";
+
+pub(super) fn write(edit: &CardEdit, out: &mut CommandWriter<'_>) -> Result<(), Error> {
+    let ids = lines(&edit.set.ids)?;
+    check_all(&edit.seen)?;
+    call_record(&MEMBER_RECORD_WRITE, out);
+    out.arg(edit.expected.as_ref().map_or("", Mark::as_str));
+    out.arg(Mark::of(edit.life, edit.generation).as_str());
+    out.arg(ids);
+    out.arg(edit.set.max_ttl.as_millis().to_string());
+    out.arg(edit.set.clock_tolerance.as_millis().to_string());
+    out.number(edit.generation).arg(edit.life.to_string());
+    match edit.age {
+        Some(age) => out.arg(age.as_micros().to_string()),
+        None => out.arg(""),
+    };
+    out.arg(edit.run.to_string());
+    out.number(edit.durable.into());
+    write_seen(&edit.seen, out);
+    Ok(())
+}
+
+pub(super) fn write_observation(
+    seen: &[(MemberId, Life)],
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    check_all(seen)?;
+    if !seen.is_empty() {
+        call_record(&MEMBER_RECORD_OBSERVE, out);
+        write_seen(seen, out);
+    }
+    Ok(())
+}
+
+fn write_seen(seen: &[(MemberId, Life)], out: &mut CommandWriter<'_>) {
+    for (id, life) in seen {
+        out.arg(id.as_str()).arg(life.to_string());
+    }
+}
+
+pub(super) fn read_written(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
+    Ok(Reply::Recorded(read_number(codec, answer)? == 1))
+}
+
+pub(super) fn read_observed(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
+    read_number(codec, answer).map(|_noted| Reply::Recorded(true))
+}
+
+fn read_number(codec: &Codec, answer: &Value) -> Result<i64, Error> {
+    match answer {
+        Value::Integer(number) => Ok(*number),
+        Value::Error { code, message } if is_wrong_type(code, message) => Err(not_a_hash()),
+        other => {
+            codec.accepted(other)?;
+            Err(garbled("the writing of the member record"))
+        }
+    }
+}
+
+fn lines(ids: &[MemberId]) -> Result<String, Error> {
+    if ids.is_empty() {
+        let rule = "a quorum without members cannot be recorded";
+        return Err(Error::new(ErrorKind::InvalidInput, rule));
+    }
+    let ids: Result<Vec<_>, _> = ids.iter().map(checked).collect();
+    Ok(ids?.join("\n"))
+}
+
+fn check_all(seen: &[(MemberId, Life)]) -> Result<(), Error> {
+    seen.iter().try_for_each(|(id, _)| checked(id).map(drop))
+}
+
+/// Returns the id if it can be one line among others.
+fn checked(id: &MemberId) -> Result<&str, Error> {
+    let text = id.as_str();
+    if !text.is_empty() && !text.chars().any(char::is_control) {
+        return Ok(text);
+    }
+    let rule = format!("the member id {text:?}: at least one character, and no control characters");
+    Err(Error::new(ErrorKind::InvalidInput, rule))
+}
+
+/// Reads the answer to HGETALL.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`], with the name of the field, if it is not what [`write()`] writes.
+pub(super) fn read(answer: &Value, user: &str) -> Result<Option<Card>, Error> {
+    if let Value::Error { code, message } = answer {
+        return Err(match is_wrong_type(code, message) {
+            true => not_a_hash(),
+            false => refused(code, message, user, RIGHTS),
+        });
+    }
+    let pairs = answer.as_pairs().ok_or_else(|| garbled("HGETALL"))?;
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    // A name that is no text is none of ours; a value that is none shows as missing.
+    let texts = pairs
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_text()?, value.as_text()?)));
+    Fields(texts.collect()).card().map(Some)
+}
+
+fn not_a_hash() -> Error {
+    corrupt("is not a hash")
+}
+
+fn corrupt(what: &str) -> Error {
+    let text = format!(
+        "the member record ({MEMBER_RECORD}) {what}: delete it with DEL {MEMBER_RECORD}; the member \
+         then counts as one that lost its data, until it has a new record and has waited"
+    );
+    Error::new(ErrorKind::Corrupt, text)
+}
+
+/// The fields of a record by their names.
+struct Fields<'a>(HashMap<&'a str, &'a str>);
+
+impl Fields<'_> {
+    fn card(&self) -> Result<Card, Error> {
+        let card = Card {
+            set: self.set()?,
+            generation: self.number("generation")?,
+            changed: WallTime::from_micros(self.number("changed")?),
+            life: self.parsed("life", Life::parse)?,
+            since: WallTime::from_micros(self.number("since")?),
+            run: self.parsed("run", |text| (!text.is_empty()).then(|| RunId::new(text)))?,
+            durable: self.parsed("durable", flag)?,
+            sightings: self.sightings()?,
+        };
+        let mark = card.mark();
+        self.parsed(MARK, |text| (text == mark.as_str()).then_some(()))?;
+        Ok(card)
+    }
+
+    fn set(&self) -> Result<MemberSet, Error> {
+        let ids = |text: &str| {
+            let ids = text.split('\n').map(MemberId::new).collect::<Vec<_>>();
+            ids.iter().all(|id| checked(id).is_ok()).then_some(ids)
+        };
+        let span = |name| self.number(name).map(Duration::from_millis);
+        let (max_ttl, clock_tolerance) = (span("max_ttl_ms")?, span("clock_tolerance_ms")?);
+        Ok(MemberSet::new(
+            self.parsed("ids", ids)?,
+            max_ttl,
+            clock_tolerance,
+        ))
+    }
+
+    fn sightings(&self) -> Result<BTreeMap<MemberId, Sighting>, Error> {
+        let seen = self.0.keys().filter_map(|name| {
+            let id = name.strip_prefix(SEEN)?;
+            Some((MemberId::new(id), name))
+        });
+        seen.map(|(id, name)| Ok((id, self.parsed(name, sighting)?)))
+            .collect()
+    }
+
+    fn number(&self, name: &str) -> Result<u64, Error> {
+        self.parsed(name, |text| text.parse().ok())
+    }
+
+    fn parsed<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Error> {
+        let value = self.0.get(name);
+        value.and_then(|text| parse(text)).ok_or_else(|| {
+            let shown = match value {
+                Some(text) => format!("makes no sense: {text:.80?}"),
+                None => "is missing".to_owned(),
+            };
+            corrupt(&format!("is damaged, its field {name:?} {shown}"))
+        })
+    }
+}
+
+fn flag(text: &str) -> Option<bool> {
+    match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
+fn sighting(text: &str) -> Option<Sighting> {
+    let mut parts = text.split(' ');
+    let sighting = Sighting {
+        life: Life::parse(parts.next()?)?,
+        at: WallTime::from_micros(parts.next()?.parse().ok()?),
+        changed: flag(parts.next()?)?,
+    };
+    parts.next().is_none().then_some(sighting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: [(&str, &str); 10] = [
+        (MARK, "0123456789abcdef.3"),
+        ("ids", "a b\nc,d:6379"),
+        ("max_ttl_ms", "60000"),
+        ("clock_tolerance_ms", "250"),
+        ("generation", "3"),
+        ("changed", "1763637400000007"),
+        ("life", "0123456789abcdef"),
+        ("since", "1763637400000008"),
+        ("run", "abc"),
+        ("durable", "1"),
+    ];
+
+    fn answer(fields: &[(&str, &str)]) -> Value {
+        let text = |text: &str| Value::Bytes(text.as_bytes().to_vec());
+        let pairs = fields.iter().map(|(name, value)| (text(name), text(value)));
+        Value::Map(pairs.collect())
+    }
+
+    fn with(name: &str, value: Option<&str>) -> Result<Option<Card>, Error> {
+        let mut fields = WHOLE.to_vec();
+        fields.retain(|(other, _)| *other != name);
+        fields.extend(value.map(|value| (name, value)));
+        read(&answer(&fields), "ann")
+    }
+
+    #[test]
+    fn member_record_is_read() {
+        let card = with("seen:c,d:6379", Some("fedcba9876543210 12 1"))
+            .unwrap()
+            .unwrap();
+        let ids: Vec<_> = card.set.ids.iter().map(MemberId::as_str).collect();
+        assert_eq!(ids, ["a b", "c,d:6379"]);
+        assert_eq!(card.set.max_ttl, Duration::from_secs(60));
+        assert_eq!(card.changed.as_micros(), 1_763_637_400_000_007);
+        let seen = card.sightings[&MemberId::new("c,d:6379")];
+        assert_eq!((seen.at.as_micros(), seen.changed), (12, true));
+        assert_eq!(read(&answer(&[]), "ann").unwrap(), None);
+    }
+
+    #[test]
+    fn damaged_record_names_the_field() {
+        let missing = WHOLE.iter().map(|(name, _)| (*name, None));
+        let wrong = [
+            (MARK, "0123456789abcdef.4"),
+            ("ids", ""),
+            ("ids", "a\n\nb"),
+            ("max_ttl_ms", "-1"),
+            ("clock_tolerance_ms", "1.5"),
+            ("generation", "4"),
+            ("changed", "99999999999999999999"),
+            ("life", "0123"),
+            ("since", ""),
+            ("run", ""),
+            ("durable", "yes"),
+            ("seen:b", "fedcba9876543210 12"),
+            ("seen:b", "fedcba9876543210 12 1 1"),
+            ("seen:b", "fedcba 12 1"),
+        ];
+        let wrong = wrong.map(|(name, value)| (name, Some(value)));
+        for (name, value) in missing.chain(wrong) {
+            let error = with(name, value).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{name} {value:?}");
+            let text = error.to_string();
+            let named = if name == "generation" && value.is_some() {
+                MARK
+            } else {
+                name
+            };
+            assert!(text.contains(&format!("{named:?}")), "{text}");
+            assert!(text.contains("DEL leasehold:card"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_that_would_be_confused_are_refused() {
+        for id in ["", "a\nb", "a\0"] {
+            let error = lines(&[MemberId::new("a"), MemberId::new(id)]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains(&format!("{id:?}")), "{error}");
+        }
+        assert!(lines(&[]).is_err());
+    }
+}

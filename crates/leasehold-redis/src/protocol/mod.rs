@@ -1,0 +1,35 @@
+//! The wire protocol: how the requests of the engine become commands, and answers become replies.
+//!
+//! `docs/wire.md` specifies it. The Lua scripts hold all rules of the queue; the codec knows their
+//! arguments and answers. Nothing here does I/O.
+//!
+//! A driver uses it as follows, on one RESP3 connection for each member:
+//!
+//! 1. It subscribes to the channel [`inbox`], and then writes [`encode_registration`] each minute.
+//! 2. For a batch it writes each request with [`Codec::encode`], and [`encode_sample`] behind the last.
+//! 3. It takes [`Codec::answers`] values for each request, in order, and hands them to [`Codec::decode`].
+//!    [`Sampler::read`] reads the last [`SAMPLE_COMMANDS`] values of the batch.
+//! 4. On [`Decoded::NoScript`] it sends `SCRIPT LOAD` with the text, and the request again.
+//! 5. It hands each pushed message to [`read_notification`]. The answer to `SUBSCRIBE` is such a message.
+
+mod acquire;
+mod codec;
+mod failure;
+mod lease;
+mod lock_value;
+mod member_record;
+mod names;
+mod notification;
+mod sample;
+mod script;
+mod status;
+
+pub use codec::{Codec, Decoded, script_of};
+pub use lock_value::LockValue;
+pub use names::{Names, PRESENT, encode_registration, inbox};
+pub use notification::read_notification;
+pub use sample::{SAMPLE_COMMANDS, Sampler, encode_sample};
+pub use script::{SCRIPTS, Script};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+use std::sync::LazyLock;
+
+use sha1_smol::Sha1;
+
+/// A Lua script. A server keeps it under the SHA-1 of its text until it restarts.
+#[derive(Debug)]
+pub struct Script {
+    /// The file's name without its ending.
+    pub name: &'static str,
+    /// The text: the helpers that it needs, then its own lines.
+    pub text: &'static str,
+    sha1: LazyLock<String>,
+}
+
+impl Script {
+    /// Returns the name under which a server keeps the script.
+    pub fn sha1(&self) -> &str {
+        &self.sha1
+    }
+}
+
+/// A script that consists of several files, one behind the other.
+macro_rules! scripts {
+    ($($constant:ident = $name:literal [$($file:literal)*];)*) => {
+        $(pub(super) static $constant: Script = Script {
+            name: $name,
+            text: concat!(
+                $(include_str!(concat!("scripts/parts/", $file, ".lua")),)*
+                include_str!(concat!("scripts/", $name, ".lua")),
+            ),
+            sha1: LazyLock::new(|| Sha1::from($constant.text).digest().to_string()),
+        };)*
+
+        /// All scripts. A driver may load them when it connects.
+        pub static SCRIPTS: &[&Script] = &[$(&$constant),*];
+    };
+}
+
+scripts! {
+    ACQUIRE = "acquire" ["state" "fence" "shared" "queue" "refusal" "claim"];
+    RELEASE = "release" ["release_alone" "state" "fence" "shared" "queue" "refusal" "claim"];
+    RENEW = "renew" ["state" "each" "shared" "queue"];
+    HEARTBEAT = "heartbeat" ["state" "each" "queue" "refusal"];
+    DRAW_FENCE = "draw_fence" ["state" "fence"];
+    CONFIRM_FENCE = "confirm_fence" ["state" "fence"];
+    REPAIR = "repair" ["state" "each" "fence" "queue"];
+    BREAK = "break" ["state" "queue"];
+    FORGET = "forget" ["state" "queue"];
+    MEMBER_RECORD_WRITE = "member_record_write" ["member_record"];
+    MEMBER_RECORD_OBSERVE = "member_record_observe" ["member_record"];
+    RECORD_OPEN = "record_open" ["record"];
+    RECORD_READ = "record_read" ["record"];
+    RECORD_WRITE = "record_write" ["record"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::names::{COUNTER, REST_MS};
+
+    #[test]
+    fn scripts_cite_sections_of_the_specification() {
+        let page = include_str!("../../../../docs/wire.md");
+        let headings = page.lines().filter(|line| line.starts_with('#'));
+        let headings: Vec<_> = headings
+            .map(|line| line.trim_start_matches(['#', ' ']))
+            .collect();
+        for script in SCRIPTS {
+            let cited = script
+                .text
+                .lines()
+                .filter(|line| line.starts_with("-- Source"));
+            let cited: Vec<_> = cited.collect();
+            assert!(!cited.is_empty(), "{}", script.name);
+            for line in cited {
+                assert!(line.contains("docs/wire.md"), "{}: {line}", script.name);
+                let sections = line.split('"').skip(1).step_by(2);
+                for section in sections {
+                    assert!(headings.contains(&section), "{}: {section}", script.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_use_the_same_constants() {
+        let text = ACQUIRE.text;
+        assert!(text.contains(&format!("local REST_MS = {REST_MS}\n")));
+        assert!(text.contains(&format!("proposal, '{COUNTER}')")));
+    }
+}

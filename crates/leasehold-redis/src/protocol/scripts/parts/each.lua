@@ -1,0 +1,14 @@
+-- Many locks in one call.
+--
+-- KEYS  1 presence; then five for each lock
+-- Source  docs/wire.md, "Renew"
+
+-- Runs f for each lock. The answer for one of many is its error if it ran into one.
+local function each(f)
+  local answers = {}
+  for number = 1, (#KEYS - 1) / 5 do
+    local done, answer = pcall(f, number)
+    answers[number] = done and answer or type(answer) == 'table' and answer.err or tostring(answer)
+  end
+  return answers
+end

@@ -1,0 +1,37 @@
+-- What the scripts of the member record share: a HASH, one for each database, that never expires.
+--
+-- Source  docs/wire.md, "The member record"
+
+-- Microseconds since 1970 by this server's clock. Exact as a number until 2255.
+local function now_us()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+-- Numbers above 10^14 would get an exponent.
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+local function add(fields, field, value)
+  fields[#fields + 1] = field
+  fields[#fields + 1] = value
+end
+
+-- Adds to fields what is new in the observations from first on: pairs of member and data generation. The
+-- last digit of a generation counts its names: a later name replaces the name only.
+local function observe(fields, record, seen, first, now)
+  for at = first, #seen, 2 do
+    local field, life = 'seen:' .. seen[at], seen[at + 1]
+    local known = redis.call('HGET', record, field)
+    local noted
+    if not known or string.sub(known, 1, 15) ~= string.sub(life, 1, 15) then
+      noted = life .. ' ' .. digits(now) .. ' ' .. (known and 1 or 0)
+    elseif string.sub(known, 1, 16) < life then
+      noted = life .. string.sub(known, 17)
+    end
+    if noted then
+      add(fields, field, noted)
+    end
+  end
+end

@@ -1,0 +1,56 @@
+-- Leases that several owners hold together: shared ones and permits.
+--
+-- Source  docs/wire.md, "Shared leases" and "Permits"
+
+-- Makes the sentinel end with the longest lease. Without a lease the lock is free.
+local function align()
+  local last = call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
+  if not last or tonumber(last) <= now then
+    call('DEL', lock, readers, slots)
+    value = false
+    return
+  end
+  for _, key in ipairs({lock, readers, slots}) do
+    call('PEXPIREAT', key, text(last))
+  end
+end
+
+-- Adds a lease, or extends it. The member is the owner of a shared lease, or the permit.
+local function share(entry, member, ttl)
+  local owner, mark = split(entry)
+  local is_permit = mark ~= '/s'
+  if value ~= sentinel(mark) then
+    -- Leases that are still written here ended with the sentinel before.
+    value = sentinel(mark)
+    call('SET', lock, value, 'PX', ttl)
+    call('DEL', readers, slots)
+    if is_permit then
+      local all = {}
+      for slot = 0, string.sub(mark, 3) - 1 do
+        all[2 * slot + 1], all[2 * slot + 2] = 0, slot
+      end
+      call('ZADD', readers, unpack(all))
+    end
+  end
+  if is_permit then
+    call('HDEL', slots, call('HGET', slots, member) or '')
+    call('HSET', slots, member, owner, owner, member)
+  else
+    call('ZREMRANGEBYSCORE', readers, '-inf', text(now))
+  end
+  -- The clock is rounded down, so 1 ms more. A late message shortens no lease.
+  call('ZADD', readers, 'GT', text(now + ttl + 1), member)
+  align()
+end
+
+-- Ends a lease: that of a reader, or of the owner of a permit, which is free from now on.
+local function leave(entry, member)
+  local owner, mark = split(entry)
+  if mark == '/s' then
+    call('ZREM', readers, owner)
+  else
+    call('ZADD', readers, text(now), member)
+    call('HDEL', slots, owner, member)
+  end
+  align()
+end

@@ -1,0 +1,64 @@
+-- Frees a lease, ends a wait, or gives a failed attempt back; then hands the lock over. A waiter of the
+-- same client that is next is granted the lock in the same step.
+--
+-- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
+-- ARGV  1 entry  2 ticket for its return to the queue, or ''  3 length of a gap for foreign clients in ms,
+--       0 for none  4 to 8 those of acquire.lua for a successor
+-- Answer  {1 freed or 0, untold}, and the grant of acquire.lua if the successor has the lock now
+-- Source  docs/wire.md, "Release" and "Turns for foreign clients"
+
+local GAP_EVERY_MS, GAP_EVERY_ONCE_SEEN_MS, SEEN_MS = 5000, 1000, 3600000
+
+local function free(entry)
+  local owner, mark = split(entry)
+  local member = holds(entry)
+  if value == owner then
+    -- Also that of a lease that was to become shared, and has not.
+    call('DEL', lock)
+    value = false
+  elseif member then
+    leave(entry, member)
+  else
+    return false
+  end
+  return true
+end
+
+-- Begins a gap if one is due: free for all clients, those of other libraries too.
+local function begin_gap(length)
+  -- A lock that was held until now is in no gap.
+  gap = 0
+  if length == 0 or call('EXISTS', queue) == 0 then
+    return
+  end
+  local noted = call('ZMSCORE', fence, 'gap', 'foreign')
+  local is_seen = now - (noted[2] or 0) < SEEN_MS
+  local every = is_seen and GAP_EVERY_ONCE_SEEN_MS or GAP_EVERY_MS
+  local since = now - (noted[1] or 0)
+  if since >= every then
+    -- After a long time without contention the period begins anew, without a gap.
+    gap = since < 4 * every and now + length or now
+    call('ZADD', fence, text(gap), 'gap')
+  end
+end
+
+open(1)
+local entry = ARGV[1]
+local freed = free(entry)
+local was_queued = not freed and call('ZREM', queue, entry, (split(entry))) > 0
+if ARGV[2] ~= '' then
+  enqueue(entry, ARGV[2])
+end
+if freed and not value then
+  begin_gap(tonumber(ARGV[3]))
+end
+local admitted, successor = admits(), nil
+if admitted ~= false and (admitted == nil or freed or was_queued) then
+  local answer = ARGV[4] and acquire(unpack(ARGV, 4, 8))
+  successor = answer and answer[1] == 1 and answer or nil
+  if not successor and not called then
+    hand_over()
+  end
+  keep_for_head()
+end
+return {freed and 1 or 0, untold and 1 or 0, successor}

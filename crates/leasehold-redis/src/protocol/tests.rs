@@ -1,0 +1,308 @@
+//! The codec by value: what goes out, and what each answer amounts to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::SystemEntropy;
+use leasehold::clock::WallTime;
+use leasehold::{
+    CardEdit, Claim, ClientId, ClientInfo, ErrorKind, Fence, Key, Life, MemberId, MemberSet, Mode,
+    Owner, Permits, RunId,
+};
+use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request, Successor};
+
+use super::{Codec, Decoded};
+use crate::resp::Value;
+
+fn codec() -> Codec {
+    Codec {
+        prefix: "app:".into(),
+        user: "ann".into(),
+        client: "0123456789abcdef".parse().unwrap(),
+        foreign_gap: Duration::from_millis(150),
+    }
+}
+
+fn claim(mode: Mode) -> Arc<Claim> {
+    let client: ClientId = codec().client;
+    let began = WallTime::from_micros(1_763_637_400_000_000);
+    let owner = Owner::at(client, began, &SystemEntropy);
+    let info = ClientInfo::new(client, "host".into(), 1, "test".into(), began);
+    let key = Key::new("deploy").unwrap();
+    let claim = Claim::new(key, owner, Duration::from_secs(9), began, Arc::new(info));
+    Arc::new(claim.with_mode(mode))
+}
+
+fn acquire(claim: &Arc<Claim>) -> Request {
+    Request::Acquire {
+        claim: claim.clone(),
+        proposal: 7,
+        place: Place::Ticket(5),
+        wish: None,
+    }
+}
+
+fn lease(claim: &Arc<Claim>) -> Lease {
+    Lease {
+        claim: claim.clone(),
+        fence: Fence::new(7).unwrap(),
+        slot: None,
+    }
+}
+
+/// One request of each kind.
+fn requests() -> Vec<Request> {
+    let claim = claim(Mode::Exclusive);
+    let life = Life::parse("0123456789abcdef").unwrap();
+    let ids = [MemberId::new("a")];
+    let edit = CardEdit {
+        expected: None,
+        set: MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250)),
+        generation: 1,
+        run: RunId::new("run"),
+        durable: false,
+        life,
+        age: None,
+        seen: Vec::new(),
+    };
+    let successor = Successor {
+        claim: claim.clone(),
+        proposal: 8,
+        ticket: 6,
+        wish: None,
+    };
+    vec![
+        Request::TryAcquire {
+            claim: claim.clone(),
+            proposal: 7,
+        },
+        Request::DrawFence {
+            claim: claim.clone(),
+        },
+        acquire(&claim),
+        Request::Release {
+            claim: claim.clone(),
+            requeue: Some(4),
+            successor: Some(successor),
+        },
+        Request::Renew(vec![lease(&claim); 65]),
+        Request::Heartbeat(vec![claim.clone()]),
+        Request::Heartbeat(Vec::new()),
+        Request::ConfirmFence {
+            claim: claim.clone(),
+            fence: Fence::new(7).unwrap(),
+        },
+        Request::Repair(vec![lease(&claim)]),
+        Request::Status,
+        Request::WriteMemberRecord(Box::new(edit)),
+        Request::RecordObservation(vec![(MemberId::new("b"), life)]),
+        Request::RecordObservation(Vec::new()),
+        Request::Renew(Vec::new()),
+    ]
+}
+
+fn decode(request: &Request, answers: &[Value]) -> Reply {
+    match codec().decode(request, answers) {
+        Decoded::Reply(reply) => reply,
+        Decoded::NoScript(script) => panic!("no script {}", script.name),
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Bytes(text.as_bytes().to_vec())
+}
+
+fn encoded(request: &Request) -> String {
+    let mut bytes = Vec::new();
+    codec().encode(request, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Returns the words of all commands.
+fn words(request: &Request) -> Vec<String> {
+    let text = encoded(request);
+    let lines = text
+        .split("\r\n")
+        .filter(|line| !line.starts_with(['*', '$']));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn plain_attempt_is_three_commands() {
+    let claim = claim(Mode::Exclusive);
+    let request = Request::TryAcquire {
+        claim: claim.clone(),
+        proposal: 7,
+    };
+    let expected = format!(
+        "SET app:deploy {} NX GET PX 9000 \
+         ZADD leasehold:fence:0:{{app:deploy}}:app:deploy GT CH 7 f \
+         PEXPIRE leasehold:fence:0:{{app:deploy}}:app:deploy 604800000 ",
+        claim.owner
+    );
+    assert_eq!(words(&request).join(" "), expected);
+}
+
+#[test]
+fn script_call_names_keys_and_arguments() {
+    let two = Mode::Permit(Permits::new(2).unwrap());
+    let claim = claim(two);
+    let words = words(&acquire(&claim));
+    assert_eq!(words[0], "EVALSHA");
+    assert_eq!(words[2..4], ["6", "leasehold:present"]);
+    assert_eq!(words[8], "leasehold:slots:{app:deploy}:app:deploy");
+    let entry = format!("{}/p2", claim.owner);
+    assert_eq!(words[9..14], [&*entry, "9000", "7", "5", ""]);
+}
+
+#[test]
+fn each_request_announces_its_answers() {
+    for request in requests() {
+        let mut bytes = Vec::new();
+        let count = codec().encode(&request, &mut bytes).unwrap();
+        assert_eq!(count, Codec::answers(&request), "{request:?}");
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let is_head = |line: &&[u8]| matches!(line, [b'*', digit, ..] if digit.is_ascii_digit());
+        assert_eq!(lines.filter(is_head).count(), count, "{request:?}");
+    }
+}
+
+#[test]
+fn unexpected_answers_are_errors() {
+    let strange = [
+        Value::Null,
+        Value::Integer(-9),
+        text("strange"),
+        Value::Array(Vec::new()),
+        Value::Array(vec![Value::Null]),
+        Value::Array(vec![Value::Integer(1), Value::Null, Value::Null]),
+        Value::Map(vec![(Value::Null, Value::Null)]),
+        Value::error("ERR", "something"),
+        Value::error("WRONGTYPE", "Operation against a key"),
+    ];
+    for request in requests() {
+        let count = Codec::answers(&request);
+        for value in strange.iter().filter(|_| count > 0) {
+            for answers in [vec![value.clone(); count], Vec::new()] {
+                let reply = decode(&request, &answers);
+                let is_sound = match &reply {
+                    Reply::Failed(_) => true,
+                    Reply::Renewed(states) => {
+                        let failed = |state: &_| matches!(state, LeaseState::Failed(_));
+                        states.len() == 65 && states.iter().all(failed)
+                    }
+                    // A lock of another library.
+                    Reply::Busy(refusal) => {
+                        refusal.busy.silent && matches!(request, Request::TryAcquire { .. })
+                    }
+                    // Such a lock counts as one without a place.
+                    Reply::Waiting(states) => states.iter().all(|state| !state.turn),
+                    // Any number is how many were new, or that another mark was found.
+                    Reply::Recorded(_) => *value == Value::Integer(-9),
+                    _ => false,
+                };
+                let name = words(&request)[0].clone();
+                assert!(is_sound, "{name} {value:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_script_is_named() {
+    for request in requests() {
+        let count = Codec::answers(&request);
+        let answers = vec![Value::error("NOSCRIPT", "No matching script"); count];
+        let is_call = encoded(&request).contains("EVALSHA");
+        let decoded = codec().decode(&request, &answers);
+        let names_script = match decoded {
+            Decoded::NoScript(script) => encoded(&request).contains(script.sha1()),
+            Decoded::Reply(_) => false,
+        };
+        assert_eq!(names_script, is_call, "{request:?}");
+    }
+}
+
+#[test]
+fn error_after_the_grant_may_have_taken_effect() {
+    let claim = claim(Mode::Exclusive);
+    let request = Request::TryAcquire { claim, proposal: 7 };
+    let refused = Value::error("OOM", "command not allowed");
+    let lost = [Value::Null, refused.clone(), refused.clone()];
+    let early = [refused.clone(), refused.clone(), refused];
+    for (answers, effect) in [
+        (lost, leasehold::Effect::Unknown),
+        (early, leasehold::Effect::None),
+    ] {
+        match decode(&request, &answers) {
+            Reply::Failed(error) => assert_eq!(error.effect(), effect),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn fences_are_exact_in_every_notation() {
+    let request = Request::DrawFence {
+        claim: claim(Mode::Exclusive),
+    };
+    let read = |score: &str| match decode(&request, &[text(score)]) {
+        Reply::Granted { fence, .. } => Ok(fence.get()),
+        Reply::Failed(error) => Err(error.kind()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read("1763637400000001"), Ok(1_763_637_400_000_001));
+    assert_eq!(read("1.7636374e+15"), Ok(1_763_637_400_000_000));
+    assert_eq!(read("9007199254740991"), Ok(Fence::MAX.get()));
+    for damaged in ["9007199254740992", "0", "-5", "1.5", "inf", "nan"] {
+        assert_eq!(read(damaged), Err(ErrorKind::Corrupt), "{damaged}");
+    }
+    assert_eq!(read("many"), Err(ErrorKind::Garbled));
+}
+
+#[test]
+fn proposal_that_is_no_fence_is_not_sent() {
+    let claim = claim(Mode::Exclusive);
+    let proposal = Fence::MAX.get() + 1;
+    let mut bytes = b"before".to_vec();
+    let request = Request::TryAcquire { claim, proposal };
+    let error = codec().encode(&request, &mut bytes).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(bytes, b"before");
+}
+
+#[test]
+fn permit_beyond_the_number_is_garbled() {
+    let two = Mode::Permit(Permits::new(2).unwrap());
+    let answer = |slot| {
+        let parts = [
+            Value::Integer(1),
+            text("7"),
+            Value::Integer(slot),
+            Value::Integer(0),
+        ];
+        decode(&acquire(&claim(two)), &[Value::Array(parts.to_vec())])
+    };
+    assert!(matches!(answer(1), Reply::Granted { slot: Some(slot), .. } if slot.get() == 1));
+    for wrong in [-1, 2] {
+        let reply = answer(wrong);
+        assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::Garbled));
+    }
+}
+
+#[test]
+fn error_of_one_lease_is_its_own() {
+    let leases = [(); 2].map(|()| lease(&claim(Mode::Exclusive)));
+    let request = Request::Renew(leases.to_vec());
+    let answers = [Value::Integer(1), text("OOM command not allowed")];
+    let reply = decode(&request, &[Value::Array(answers.to_vec())]);
+    let Reply::Renewed(states) = reply else {
+        panic!("{reply:?}")
+    };
+    assert!(matches!(states[0], LeaseState::Renewed));
+    let LeaseState::Failed(error) = &states[1] else {
+        panic!("{states:?}")
+    };
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.effect(), leasehold::Effect::Unknown);
+}

@@ -1,0 +1,164 @@
+use std::ops::Range;
+
+/// Writes commands behind each other into a buffer, as arrays of bulk strings.
+///
+/// The number of words of a command is written when the command ends, so the caller need not count them.
+#[derive(Debug)]
+pub struct CommandWriter<'a> {
+    out: &'a mut Vec<u8>,
+    commands: usize,
+    /// The place at which the last command begins.
+    head: usize,
+    /// How many words the last command has.
+    words: usize,
+}
+
+/// Stands for the number of words until it is known.
+const PLACEHOLDER: &[u8] = b"*0\r\n";
+
+/// The number of digits of the greatest number.
+const DIGITS_MAX: usize = 20;
+
+impl<'a> CommandWriter<'a> {
+    /// Returns a writer that appends to `out`.
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        let head = out.len();
+        Self {
+            out,
+            commands: 0,
+            head,
+            words: 0,
+        }
+    }
+
+    /// Begins a command. Its arguments follow.
+    #[inline]
+    pub fn command(&mut self, name: &str) -> &mut Self {
+        self.end_command();
+        self.head = self.out.len();
+        self.out.extend_from_slice(PLACEHOLDER);
+        self.commands += 1;
+        self.arg(name)
+    }
+
+    /// Adds an argument.
+    #[inline]
+    pub fn arg(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
+        let value = value.as_ref();
+        self.length(b'$', value.len());
+        self.out.extend_from_slice(value);
+        self.end_word()
+    }
+
+    /// Adds one argument that consists of several parts.
+    #[inline]
+    pub fn joined(&mut self, parts: &[&[u8]]) -> &mut Self {
+        self.length(b'$', parts.iter().map(|part| part.len()).sum());
+        for part in parts {
+            self.out.extend_from_slice(part);
+        }
+        self.end_word()
+    }
+
+    /// Adds a number in decimal.
+    #[inline]
+    pub fn number(&mut self, value: u64) -> &mut Self {
+        let (digits, place) = digits(value);
+        self.arg(&digits[place])
+    }
+
+    /// Ends the last command. Returns how many commands were written.
+    pub fn finish(mut self) -> usize {
+        self.end_command();
+        self.commands
+    }
+
+    fn end_word(&mut self) -> &mut Self {
+        self.out.extend_from_slice(b"\r\n");
+        self.words += 1;
+        self
+    }
+
+    fn end_command(&mut self) {
+        match std::mem::take(&mut self.words) {
+            0 => {}
+            words @ 1..10 => self.out[self.head + 1] = b'0' + words as u8,
+            words => {
+                let (digits, place) = digits(words as u64);
+                let head = self.head + 1..self.head + 2;
+                drop(self.out.splice(head, digits[place].iter().copied()));
+            }
+        }
+    }
+
+    #[inline]
+    fn length(&mut self, kind: u8, length: usize) {
+        // Nearly all lengths are below 100.
+        let digit = |value: usize| b'0' + (value % 10) as u8;
+        match length {
+            0..10 => self
+                .out
+                .extend_from_slice(&[kind, digit(length), b'\r', b'\n']),
+            10..100 => {
+                let head = [kind, digit(length / 10), digit(length), b'\r', b'\n'];
+                self.out.extend_from_slice(&head);
+            }
+            _ => {
+                let (digits, place) = digits(length as u64);
+                self.out.push(kind);
+                self.out.extend_from_slice(&digits[place]);
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+}
+
+/// Returns `value` in decimal, and where in the array it is.
+fn digits(mut value: u64) -> ([u8; DIGITS_MAX], Range<usize>) {
+    let mut digits = [0; DIGITS_MAX];
+    let mut start = DIGITS_MAX;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            return (digits, start..DIGITS_MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_arrays_of_bulk_strings() {
+        let mut out = b"before".to_vec();
+        let mut writer = CommandWriter::new(&mut out);
+        writer.command("TIME");
+        writer.command("GET").joined(&[b"a", b"", b"bc"]);
+        writer.command("SET").arg("k").number(u64::MAX).number(0);
+        assert_eq!(writer.finish(), 3);
+        let expected = "before*1\r\n$4\r\nTIME\r\n*2\r\n$3\r\nGET\r\n$3\r\nabc\r\n\
+                        *4\r\n$3\r\nSET\r\n$1\r\nk\r\n$20\r\n18446744073709551615\r\n$1\r\n0\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn long_commands_and_words_have_long_heads() {
+        for words in [9, 10, 11, 123, 1000] {
+            let mut out = Vec::new();
+            let mut writer = CommandWriter::new(&mut out);
+            writer.command("LONG");
+            for _ in 1..words {
+                writer.arg("x");
+            }
+            writer.command("GET").arg("y".repeat(words));
+            assert_eq!(writer.finish(), 2);
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.starts_with(&format!("*{words}\r\n$4\r\nLONG\r\n$1\r\nx\r\n")));
+            let last = format!("*2\r\n$3\r\nGET\r\n${words}\r\n{}\r\n", "y".repeat(words));
+            assert!(text.ends_with(&last), "{words}");
+        }
+    }
+}

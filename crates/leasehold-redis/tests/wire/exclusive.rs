@@ -1,0 +1,273 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Claim, ErrorKind, LostReason, Mode, Seal};
+use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
+
+use crate::fixture::{TTL, TestClient, server};
+
+const FENCE: &str = "leasehold:fence:0:{deploy}:deploy";
+
+fn lease(claim: &Arc<Claim>, fence: u64) -> Lease {
+    Lease {
+        claim: claim.clone(),
+        fence: leasehold::Fence::new(fence).unwrap(),
+        slot: None,
+    }
+}
+
+fn renew(client: &mut TestClient, claim: &Arc<Claim>) -> LeaseState {
+    match client.ask(&Request::Renew(vec![lease(claim, 1)])) {
+        Reply::Renewed(mut states) => states.remove(0),
+        other => panic!("a renewal is answered {other:?}"),
+    }
+}
+
+fn confirm(client: &mut TestClient, claim: &Arc<Claim>, fence: u64) -> Seal {
+    let fence = leasehold::Fence::new(fence).unwrap();
+    let claim = claim.clone();
+    match client.ask(&Request::ConfirmFence { claim, fence }) {
+        Reply::Confirmed(seal) => seal,
+        other => panic!("a confirmation is answered {other:?}"),
+    }
+}
+
+#[test]
+fn free_lock_is_granted_with_the_proposal() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(Mode::Exclusive);
+    let (fence, slot) = client.acquire(&claim, Place::None).granted();
+    assert_eq!(fence, claim.owner.since().as_micros() + 1);
+    assert_eq!(slot, None);
+    assert_eq!(client.value(), Some(claim.owner.to_string()));
+    assert!(client.release(&claim));
+    assert_eq!(client.value(), None);
+    assert!(!client.release(&claim));
+}
+
+#[test]
+fn fence_is_above_counter_and_proposal() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let ahead = 9_000_000_000_000_000_u64;
+    client.command(&["ZADD", FENCE, &ahead.to_string(), "f"]);
+    let claim = client.claim(Mode::Exclusive);
+    let (fence, _) = client.acquire(&claim, Place::None).granted();
+    assert_eq!(fence, ahead + 1);
+    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    assert_eq!(noted.as_number(), Some(fence as f64));
+    client.release(&claim);
+    // The note goes with the next one.
+    let next = client.claim(Mode::Exclusive);
+    client.acquire(&next, Place::None).granted();
+    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    assert_eq!(noted, leasehold_redis::resp::Value::Null);
+}
+
+#[test]
+fn holder_that_asks_again_gets_a_new_fence() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(Mode::Exclusive);
+    let (first, _) = client.acquire(&claim, Place::None).granted();
+    client.command(&["PEXPIRE", "deploy", "1000"]);
+    let (second, _) = client.acquire(&claim, Place::Ticket(1)).granted();
+    assert!(second > first);
+    // The lease counts from now.
+    let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
+    assert!(left > 1000, "{left}");
+}
+
+#[test]
+fn plain_commands_take_a_free_lock() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(Mode::Exclusive);
+    let proposal = claim.owner.since().as_micros() + 1;
+    let attempt = |claim: &Arc<Claim>, proposal| Request::TryAcquire {
+        claim: Arc::clone(claim),
+        proposal,
+    };
+    let reply = client.ask(&attempt(&claim, proposal));
+    assert!(matches!(reply, Reply::Granted { fence, .. } if fence.get() == proposal));
+    let late = client.ask(&attempt(&claim, proposal));
+    assert!(matches!(late, Reply::GrantedBehind), "{late:?}");
+    let drawn = client.ask(&Request::DrawFence {
+        claim: claim.clone(),
+    });
+    assert!(matches!(drawn, Reply::Granted { fence, .. } if fence.get() == proposal + 1));
+    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    assert_eq!(noted.as_number(), Some((proposal + 1) as f64));
+    let other = client.claim(Mode::Exclusive);
+    match client.ask(&attempt(&other, proposal)) {
+        Reply::Busy(refusal) => {
+            assert_eq!(refusal.busy.holder, Some(claim.owner));
+            assert_eq!(refusal.busy.place, None);
+        }
+        reply => panic!("{reply:?}"),
+    }
+    let rest = client.command(&["PTTL", FENCE]).as_integer().unwrap();
+    assert!(rest > 604_000_000);
+}
+
+#[test]
+fn lock_of_another_type_is_an_error() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.command(&["HSET", "deploy", "uuid:1", "1"]);
+    let claim = client.claim(Mode::Exclusive);
+    let error = client.acquire(&claim, Place::Ticket(1)).failed();
+    assert_eq!(error.kind(), ErrorKind::ForeignLock);
+    assert!(error.to_string().contains("hash"), "{error}");
+    let proposal = 7;
+    let reply = client.ask(&Request::TryAcquire {
+        claim: claim.clone(),
+        proposal,
+    });
+    assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::ForeignLock));
+    assert!(!client.release(&claim));
+    assert!(matches!(
+        renew(&mut client, &claim),
+        LeaseState::Lost(LostReason::Taken)
+    ));
+    let kept = client.command(&["HGET", "deploy", "uuid:1"]);
+    assert_eq!(kept.as_text(), Some("1"));
+    let queue = client.command(&["EXISTS", "leasehold:queue:{deploy}:deploy"]);
+    assert_eq!(queue.as_integer(), Some(0));
+}
+
+#[test]
+fn damaged_record_is_corrupt() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.command(&["SET", FENCE, "text"]);
+    let claim = client.claim(Mode::Exclusive);
+    let error = client.acquire(&claim, Place::None).failed();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn value_of_another_library_is_respected() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.command(&["SET", "deploy", "token", "NX", "PX", "60000"]);
+    let claim = client.claim(Mode::Exclusive);
+    let refusal = client.acquire(&claim, Place::Ticket(1)).refused();
+    assert!(refusal.busy.silent);
+    assert_eq!(refusal.busy.place, Some(1));
+    assert_eq!(refusal.ask_again, Some(Duration::from_millis(25)));
+    assert!(refusal.busy.remaining.unwrap() > Duration::from_secs(50));
+    assert!(!client.release(&claim));
+    assert_eq!(client.value().as_deref(), Some("token"));
+}
+
+#[test]
+fn leases_are_renewed_each_on_its_own() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let keys = ["held", "free", "taken", "damaged", "foreign"];
+    let claims = keys.map(|key| client.claim_on(key, Mode::Exclusive));
+    for claim in [&claims[0], &claims[3]] {
+        client.acquire(claim, Place::None).granted();
+    }
+    let other = client.claim_on("taken", Mode::Exclusive);
+    client.acquire(&other, Place::None).granted();
+    client.command(&["DEL", "leasehold:fence:0:{damaged}:damaged"]);
+    client.command(&["SET", "leasehold:fence:0:{damaged}:damaged", "x"]);
+    client.command(&["SADD", "foreign", "x"]);
+    client.command(&["PEXPIRE", "held", "1000"]);
+    let leases = claims.iter().map(|claim| lease(claim, 1)).collect();
+    let Reply::Renewed(states) = client.ask(&Request::Renew(leases)) else {
+        panic!("not renewed");
+    };
+    assert!(matches!(states[0], LeaseState::Renewed));
+    assert!(matches!(states[1], LeaseState::Lost(LostReason::Gone)));
+    assert!(matches!(states[2], LeaseState::Lost(LostReason::Taken)));
+    let LeaseState::Failed(error) = &states[3] else {
+        panic!("{states:?}")
+    };
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(matches!(states[4], LeaseState::Lost(LostReason::Taken)));
+    let left = client.command(&["PTTL", "held"]).as_integer().unwrap();
+    assert!(left > 1000 && left <= TTL.as_millis() as i64);
+}
+
+#[test]
+fn renewal_shortens_no_lease() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    client.command(&["PEXPIRE", "deploy", "100000"]);
+    assert!(matches!(renew(&mut client, &held), LeaseState::Renewed));
+    let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
+    for claim in [&held, &shared, &shared] {
+        assert!(matches!(renew(&mut client, claim), LeaseState::Renewed));
+        let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
+        assert!(left > 90_000, "{left}");
+    }
+}
+
+#[test]
+fn many_leases_are_renewed_in_parts() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claims: Vec<_> = (0..130)
+        .map(|number| client.claim_on(&format!("k{number}"), Mode::Exclusive))
+        .collect();
+    for claim in claims.iter().filter(|claim| claim.key.as_str() != "k128") {
+        client.acquire(claim, Place::None).granted();
+    }
+    let leases = claims.iter().map(|claim| lease(claim, 1)).collect();
+    let Reply::Renewed(states) = client.ask(&Request::Renew(leases)) else {
+        panic!("not renewed");
+    };
+    assert_eq!(states.len(), 130);
+    for (number, state) in states.iter().enumerate() {
+        let stands = matches!(state, LeaseState::Renewed);
+        assert_eq!(stands, number != 128, "{number}: {state:?}");
+    }
+    let waiters: Vec<_> = claims.iter().collect();
+    assert_eq!(client.heartbeat(&waiters).len(), 130);
+}
+
+#[test]
+fn fence_is_confirmed_while_the_lease_stands() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(Mode::Exclusive);
+    let (fence, _) = client.acquire(&claim, Place::None).granted();
+    assert_eq!(confirm(&mut client, &claim, fence + 100), Seal::Sealed);
+    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    assert_eq!(noted.as_number(), Some((fence + 100) as f64));
+    client.release(&claim);
+    assert_eq!(confirm(&mut client, &claim, fence + 200), Seal::NotHeld);
+    let next = client.claim(Mode::Exclusive);
+    let (later, _) = client.acquire(&next, Place::None).granted();
+    assert_eq!(later, fence + 101);
+}
+
+#[test]
+fn lost_lease_is_restored_where_the_lock_is_free() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(Mode::Exclusive);
+    let repair = Request::Repair(vec![lease(&claim, 5_000_000_000_000_000)]);
+    let restored = |reply| match reply {
+        Reply::Repaired(restored) => restored,
+        other => panic!("a repair is answered {other:?}"),
+    };
+    client.command(&["ZADD", FENCE, "9000000000000", "gap"]);
+    assert_eq!(restored(client.ask(&repair)), [false], "in a gap");
+    client.command(&["ZREM", FENCE, "gap"]);
+    assert_eq!(restored(client.ask(&repair)), [true]);
+    assert_eq!(client.value(), Some(claim.owner.to_string()));
+    assert_eq!(restored(client.ask(&repair)), [false]);
+    client.release(&claim);
+    let next = client.claim(Mode::Exclusive);
+    let (fence, _) = client.acquire(&next, Place::None).granted();
+    assert_eq!(fence, 5_000_000_000_000_001);
+    let shared = client.claim(Mode::Shared);
+    let repair = Request::Repair(vec![lease(&shared, 7), lease(&claim, 8)]);
+    assert_eq!(restored(client.ask(&repair)), [false, false]);
+}

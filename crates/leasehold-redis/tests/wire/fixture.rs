@@ -1,0 +1,318 @@
+//! Clients that send the requests of the engine to a real server, each over one RESP3 connection.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::SystemEntropy;
+use leasehold::clock::WallTime;
+use leasehold::{Busy, Claim, ClientId, ClientInfo, Fence, Key, Mode, Owner, Permits, Slot};
+use leasehold_quorum::{Notification, Place, Refusal, Reply, Request, Successor};
+use leasehold_redis::protocol::{Codec, Decoded, inbox, read_notification};
+use leasehold_redis::resp::{CommandWriter, Value};
+use leasehold_testkit::servers::RedisServer;
+
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+
+/// The instant at which all waits of these tests began, in microseconds.
+const BEGAN: u64 = 1_763_637_400_000_000;
+
+/// A server with a clock that the test moves.
+pub(crate) fn server() -> RedisServer {
+    RedisServer::builder().steppable_clock().start()
+}
+
+pub(crate) fn permits(count: u32) -> Mode {
+    Mode::Permit(Permits::new(count).unwrap())
+}
+
+pub(crate) fn slot(number: u32) -> Option<Slot> {
+    Some(Slot::new(number, Permits::new(Permits::MAX).unwrap()).unwrap())
+}
+
+/// One client with one connection.
+pub(crate) struct TestClient {
+    pub(crate) codec: Codec,
+    stream: BufReader<TcpStream>,
+    pushed: VecDeque<Vec<Value>>,
+    waits: u64,
+}
+
+impl TestClient {
+    /// Connects, subscribes to the client's channel, and says that the client is alive.
+    pub(crate) fn connect(server: &RedisServer) -> Self {
+        let mut client = Self::silent(server);
+        let channel = inbox(client.codec.client);
+        client.command(&["SUBSCRIBE", &channel]);
+        client.heartbeat(&[]);
+        client
+    }
+
+    /// Connects as a user of the server.
+    pub(crate) fn connect_as(server: &RedisServer, user: &str, password: &str) -> Self {
+        let mut client = Self::silent(server);
+        client.command(&["HELLO", "3", "AUTH", user, password]);
+        client.codec.user = user.into();
+        let channel = inbox(client.codec.client);
+        client.command(&["SUBSCRIBE", &channel]);
+        client.heartbeat(&[]);
+        client
+    }
+
+    /// Connects, and neither listens nor is present.
+    pub(crate) fn silent(server: &RedisServer) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut client = Self {
+            codec: Codec {
+                prefix: String::new(),
+                user: "default".into(),
+                client: ClientId::random(&SystemEntropy),
+                foreign_gap: Duration::ZERO,
+            },
+            stream: BufReader::new(stream),
+            pushed: VecDeque::new(),
+            waits: 0,
+        };
+        client.command(&["HELLO", "3"]);
+        client
+    }
+
+    /// Returns a claim of a new wait on `deploy`. Each is a microsecond younger than the one before.
+    pub(crate) fn claim(&mut self, mode: Mode) -> Arc<Claim> {
+        self.claim_on("deploy", mode)
+    }
+
+    pub(crate) fn claim_on(&mut self, key: &str, mode: Mode) -> Arc<Claim> {
+        self.waits += 1;
+        let began = WallTime::from_micros(BEGAN + self.waits);
+        let id = self.codec.client;
+        let owner = Owner::at(id, began, &SystemEntropy);
+        let info = Arc::new(ClientInfo::new(id, "host".into(), 1, "test".into(), began));
+        let claim = Claim::new(Key::new(key).unwrap(), owner, TTL, began, info);
+        Arc::new(claim.with_mode(mode))
+    }
+
+    /// Takes the lock for a new claim, which must be granted.
+    pub(crate) fn hold(&mut self, mode: Mode) -> Arc<Claim> {
+        let claim = self.claim(mode);
+        self.acquire(&claim, Place::None).granted();
+        claim
+    }
+
+    /// Enters the queue with a new claim.
+    pub(crate) fn wait(&mut self, mode: Mode, ticket: u64) -> Arc<Claim> {
+        let claim = self.claim(mode);
+        self.acquire(&claim, Place::Ticket(ticket)).refused();
+        claim
+    }
+
+    pub(crate) fn acquire(&mut self, claim: &Arc<Claim>, place: Place) -> Answered {
+        self.acquire_wishing(claim, place, None)
+    }
+
+    pub(crate) fn acquire_wishing(
+        &mut self,
+        claim: &Arc<Claim>,
+        place: Place,
+        wish: Option<Slot>,
+    ) -> Answered {
+        Answered(self.ask(&Request::Acquire {
+            claim: claim.clone(),
+            proposal: first_proposal(claim),
+            place,
+            wish,
+        }))
+    }
+
+    pub(crate) fn release(&mut self, claim: &Arc<Claim>) -> bool {
+        self.release_to(claim, None, None).0
+    }
+
+    /// Returns whether the lease was freed, and what the successor was granted.
+    pub(crate) fn release_to(
+        &mut self,
+        claim: &Arc<Claim>,
+        requeue: Option<u64>,
+        successor: Option<(&Arc<Claim>, u64)>,
+    ) -> (bool, Option<(Fence, Option<Slot>)>) {
+        let successor = successor.map(|(claim, ticket)| Successor {
+            claim: claim.clone(),
+            proposal: first_proposal(claim),
+            ticket,
+            wish: None,
+        });
+        let request = Request::Release {
+            claim: claim.clone(),
+            requeue,
+            successor,
+        };
+        match self.ask(&request) {
+            Reply::Released { freed, successor } => (freed, successor),
+            other => panic!("a release is answered {other:?}"),
+        }
+    }
+
+    pub(crate) fn heartbeat(&mut self, waiters: &[&Arc<Claim>]) -> Vec<Refusal> {
+        let waiters = waiters.iter().map(|claim| Arc::clone(claim));
+        match self.ask(&Request::Heartbeat(waiters.collect())) {
+            Reply::Waiting(answers) => answers,
+            other => panic!("a heartbeat is answered {other:?}"),
+        }
+    }
+
+    /// Sends a request; a script that the server lacks is loaded first.
+    pub(crate) fn ask(&mut self, request: &Request) -> Reply {
+        for _ in 0..2 {
+            let mut bytes = Vec::new();
+            let count = self.codec.encode(request, &mut bytes).unwrap();
+            assert_eq!(count, Codec::answers(request), "{request:?}");
+            self.stream.get_mut().write_all(&bytes).unwrap();
+            let answers: Vec<Value> = (0..count).map(|_| self.receive()).collect();
+            match self.codec.decode(request, &answers) {
+                Decoded::Reply(reply) => return reply,
+                Decoded::NoScript(script) => {
+                    let loaded = self.command(&["SCRIPT", "LOAD", script.text]);
+                    assert_eq!(loaded.as_text(), Some(script.sha1()), "{}", script.name);
+                }
+            }
+        }
+        panic!("the server forgot a script at once");
+    }
+
+    /// Sends any command.
+    pub(crate) fn command(&mut self, words: &[&str]) -> Value {
+        let mut bytes = Vec::new();
+        let mut writer = CommandWriter::new(&mut bytes);
+        writer.command(words[0]);
+        for word in &words[1..] {
+            writer.arg(word);
+        }
+        writer.finish();
+        self.stream.get_mut().write_all(&bytes).unwrap();
+        if words[0] == "SUBSCRIBE" {
+            return Value::Push(self.next_pushed());
+        }
+        self.receive()
+    }
+
+    /// Returns the notifications that came before the answer to this.
+    pub(crate) fn notifications(&mut self) -> Vec<Notification> {
+        self.command(&["PING"]);
+        let pushed = self.pushed.drain(..);
+        pushed
+            .filter_map(|message| read_notification(&self.codec.prefix, &message))
+            .collect()
+    }
+
+    /// Returns the waiters that were notified.
+    pub(crate) fn notified(&mut self) -> Vec<Owner> {
+        let notifications = self.notifications().into_iter();
+        notifications
+            .map(|notification| notification.waiter)
+            .collect()
+    }
+
+    /// Returns what the lock key of `deploy` holds.
+    pub(crate) fn value(&mut self) -> Option<String> {
+        let value = self.command(&["GET", "deploy"]);
+        value.as_text().map(str::to_owned)
+    }
+
+    fn receive(&mut self) -> Value {
+        loop {
+            match self.read() {
+                Value::Push(message) => self.pushed.push_back(message),
+                value => return value,
+            }
+        }
+    }
+
+    fn next_pushed(&mut self) -> Vec<Value> {
+        match self.read() {
+            Value::Push(message) => message,
+            value => panic!("no message, but {value:?}"),
+        }
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).unwrap();
+        let (kind, rest) = line.trim_end().split_at(1);
+        match kind {
+            "+" => Value::Simple(rest.into()),
+            "-" => {
+                let (code, message) = rest.split_once(' ').unwrap_or((rest, ""));
+                Value::error(code, message)
+            }
+            ":" => Value::Integer(rest.parse().unwrap()),
+            "," => Value::Double(rest.parse().unwrap()),
+            "_" => Value::Null,
+            "$" => {
+                let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
+                self.stream.read_exact(&mut bytes).unwrap();
+                bytes.truncate(bytes.len() - 2);
+                Value::Bytes(bytes)
+            }
+            "*" => Value::Array(self.read_many(rest)),
+            ">" => Value::Push(self.read_many(rest)),
+            "%" => {
+                let count: usize = rest.parse().unwrap();
+                Value::Map((0..count).map(|_| (self.read(), self.read())).collect())
+            }
+            "=" => {
+                let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
+                self.stream.read_exact(&mut bytes).unwrap();
+                bytes.truncate(bytes.len() - 2);
+                // Behind the format of the text and a colon.
+                Value::Bytes(bytes.split_off("txt:".len()))
+            }
+            _ => panic!("not RESP3: {line:?}"),
+        }
+    }
+
+    fn read_many(&mut self, count: &str) -> Vec<Value> {
+        let count: usize = count.parse().unwrap();
+        (0..count).map(|_| self.read()).collect()
+    }
+}
+
+fn first_proposal(claim: &Claim) -> u64 {
+    claim.owner.since().as_micros() + 1
+}
+
+/// What a claim was answered.
+#[derive(Debug)]
+pub(crate) struct Answered(pub(crate) Reply);
+
+impl Answered {
+    pub(crate) fn granted(self) -> (u64, Option<Slot>) {
+        match self.0 {
+            Reply::Granted { fence, slot } => (fence.get(), slot),
+            other => panic!("not granted, but {other:?}"),
+        }
+    }
+
+    pub(crate) fn refused(self) -> Refusal {
+        match self.0 {
+            Reply::Busy(refusal) => refusal,
+            other => panic!("not refused, but {other:?}"),
+        }
+    }
+
+    pub(crate) fn busy(self) -> Busy {
+        self.refused().busy
+    }
+
+    pub(crate) fn failed(self) -> leasehold::Error {
+        match self.0 {
+            Reply::Failed(error) => error,
+            other => panic!("no error, but {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The wire protocol at a real server: what the scripts do, and how the codec reads it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test's helpers a failure is the test's failure"
+)]
+
+mod administration;
+mod crowd;
+mod exclusive;
+mod fixture;
+mod foreign;
+mod mixed;
+mod permits;
+mod queue;
+mod rights;
+mod shared;

@@ -1,0 +1,98 @@
+//! Claims of all modes in one queue.
+
+use leasehold::Mode;
+use leasehold_quorum::Place;
+
+use crate::fixture::{TestClient, permits, server};
+
+#[test]
+fn modes_exclude_each_other() {
+    let modes = [Mode::Exclusive, Mode::Shared, permits(2)];
+    for held in modes {
+        let server = server();
+        let mut client = TestClient::connect(&server);
+        let holder = client.hold(held);
+        for other in modes.into_iter().filter(|other| *other != held) {
+            let claim = client.claim(other);
+            let busy = client.acquire(&claim, Place::Ticket(1)).busy();
+            assert_eq!(busy.place, Some(1), "{held} {other}");
+            client.release(&claim);
+        }
+        assert!(client.release(&holder));
+        assert_eq!(client.value(), None, "{held}");
+    }
+}
+
+#[test]
+fn each_mode_has_its_turn_in_order() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let reader = client.wait(Mode::Shared, 10);
+    let holders: Vec<_> = (11..13)
+        .map(|ticket| client.wait(permits(2), ticket))
+        .collect();
+    let writer = client.wait(Mode::Exclusive, 13);
+    let last = client.wait(permits(2), 14);
+    client.release(&held);
+    assert_eq!(client.notified(), [reader.owner]);
+    client.acquire(&reader, Place::Ticket(10)).granted();
+    client.acquire(&holders[0], Place::Ticket(11)).refused();
+    client.release(&reader);
+    assert_eq!(client.notified(), [holders[0].owner, holders[1].owner]);
+    client.acquire(&holders[0], Place::Ticket(11)).granted();
+    // One permit is free, and the second waiter takes it. No claim passes the writer.
+    client.acquire(&last, Place::Ticket(14)).refused();
+    client.acquire(&holders[1], Place::Ticket(12)).granted();
+    client.release(&holders[0]);
+    client.acquire(&last, Place::Ticket(14)).refused();
+    client.notifications();
+    client.release(&holders[1]);
+    assert_eq!(client.notified(), [writer.owner]);
+    client.acquire(&writer, Place::Ticket(13)).granted();
+    client.release(&writer);
+    assert_eq!(client.notified(), [last.owner]);
+}
+
+#[test]
+fn writer_that_leaves_lets_permits_be_taken() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.hold(permits(2));
+    let writer = client.wait(Mode::Exclusive, 10);
+    let waiting = client.wait(permits(2), 11);
+    assert_eq!(client.notified(), []);
+    client.release(&writer);
+    assert_eq!(client.notified(), [waiting.owner]);
+    client.acquire(&waiting, Place::Ticket(11)).granted();
+}
+
+#[test]
+fn successor_of_another_mode_does_not_hide_waiters() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let readers = [(); 2].map(|()| client.hold(Mode::Shared));
+    let writer = client.wait(Mode::Exclusive, 10);
+    let waiting = client.wait(Mode::Shared, 11);
+    let own = client.wait(Mode::Exclusive, 12);
+    // The writer gives up; the client's other writer is named, and cannot come yet.
+    let (freed, successor) = client.release_to(&writer, None, Some((&own, 12)));
+    assert!(!freed);
+    assert_eq!(successor, None);
+    assert_eq!(client.notified(), [waiting.owner]);
+    for reader in &readers {
+        client.release(reader);
+    }
+}
+
+#[test]
+fn dead_head_of_another_mode_does_not_decide() {
+    let server = server();
+    let (mut client, mut dead) = (TestClient::connect(&server), TestClient::silent(&server));
+    let held = client.hold(Mode::Exclusive);
+    dead.wait(Mode::Shared, 1);
+    let writer = client.wait(Mode::Exclusive, 2);
+    client.wait(Mode::Shared, 3);
+    client.release(&held);
+    assert_eq!(client.notified(), [writer.owner]);
+}

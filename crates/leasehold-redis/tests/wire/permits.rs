@@ -1,0 +1,280 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Claim, ErrorKind, LostReason, Slot};
+use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
+
+use crate::fixture::{TestClient, permits, server, slot};
+
+const READERS: &str = "leasehold:readers:{deploy}:deploy";
+const SLOTS: &str = "leasehold:slots:{deploy}:deploy";
+
+fn renew(client: &mut TestClient, claim: &Arc<Claim>, slot: Option<Slot>) -> LeaseState {
+    let lease = Lease {
+        claim: claim.clone(),
+        fence: leasehold::Fence::new(1).unwrap(),
+        slot,
+    };
+    match client.ask(&Request::Renew(vec![lease])) {
+        Reply::Renewed(mut states) => states.remove(0),
+        other => panic!("a renewal is answered {other:?}"),
+    }
+}
+
+/// Takes a permit, and returns its number with the claim.
+fn take(client: &mut TestClient, count: u32) -> (Arc<Claim>, u32) {
+    let claim = client.claim(permits(count));
+    let (_, slot) = client.acquire(&claim, Place::None).granted();
+    (claim, slot.unwrap().get())
+}
+
+#[test]
+fn each_holder_has_a_permit_of_its_own() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
+    let mut slots: Vec<_> = held.iter().map(|(_, slot)| *slot).collect();
+    slots.sort_unstable();
+    assert_eq!(slots, [0, 1, 2]);
+    assert_eq!(client.value().as_deref(), Some("leasehold:permits:3"));
+    let fourth = client.claim(permits(3));
+    let busy = client.acquire(&fourth, Place::None).busy();
+    assert!(busy.remaining.unwrap() > Duration::from_secs(50));
+    for (claim, _) in &held {
+        assert!(client.release(claim));
+        assert!(!client.release(claim));
+    }
+    assert_eq!(client.value(), None);
+    let left = client.command(&["EXISTS", READERS, SLOTS]);
+    assert_eq!(left.as_integer(), Some(0));
+}
+
+#[test]
+fn fences_rise_over_all_permits() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let mut last = 0;
+    for _ in 0..4 {
+        let claim = client.claim(permits(2));
+        let (fence, _) = client.acquire(&claim, Place::None).granted();
+        assert!(fence > last);
+        last = fence;
+        client.release(&claim);
+    }
+}
+
+#[test]
+fn preferred_permit_is_granted_if_it_is_free() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    for (wish, granted) in [(2, 2), (2, 0), (1, 1)] {
+        let claim = client.claim(permits(3));
+        let answer = client.acquire_wishing(&claim, Place::None, slot(wish));
+        assert_eq!(answer.granted().1, slot(granted));
+    }
+}
+
+#[test]
+fn permit_that_is_free_for_longest_comes_first() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
+    client.release(&held[1].0);
+    server.clock().forward(Duration::from_millis(5));
+    client.release(&held[0].0);
+    assert_eq!(take(&mut client, 3).1, held[1].1);
+    assert_eq!(take(&mut client, 3).1, held[0].1);
+}
+
+#[test]
+fn second_waiter_leaves_the_first_permit_to_the_first() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
+    let waiting: Vec<_> = (0..2).map(|n| client.wait(permits(3), 10 + n)).collect();
+    client.release(&held[2].0);
+    server.clock().forward(Duration::from_millis(5));
+    client.release(&held[0].0);
+    for (waiter, freed) in [(1, 0), (0, 2)] {
+        let place = Place::Ticket(10 + waiter as u64);
+        let (_, granted) = client.acquire(&waiting[waiter], place).granted();
+        assert_eq!(granted, slot(held[freed].1));
+    }
+}
+
+#[test]
+fn another_number_of_permits_is_refused_without_a_place() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    take(&mut client, 3);
+    let claim = client.claim(permits(4));
+    let error = client.acquire(&claim, Place::Ticket(5)).failed();
+    assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
+    assert!(error.to_string().contains("3 permits, not 4"), "{error}");
+    let queued = client.command(&["EXISTS", "leasehold:queue:{deploy}:deploy"]);
+    assert_eq!(queued.as_integer(), Some(0));
+}
+
+#[test]
+fn waiter_for_another_number_stands_in_no_ones_way() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(leasehold::Mode::Exclusive);
+    let three = client.wait(permits(3), 10);
+    let four = client.wait(permits(4), 11);
+    let other_three = client.wait(permits(3), 12);
+    client.release(&held);
+    assert_eq!(client.notified(), [three.owner]);
+    client.acquire(&three, Place::Ticket(10)).granted();
+    // It learns that it can have none, and the one behind it has its turn.
+    let heartbeat = client.heartbeat(&[&other_three]);
+    assert!(heartbeat[0].turn);
+    assert_eq!(client.notified(), [four.owner]);
+    let error = client.acquire(&four, Place::Ticket(11)).failed();
+    assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
+    client.acquire(&other_three, Place::Ticket(12)).granted();
+}
+
+#[test]
+fn holder_that_asks_again_keeps_its_permit() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let (first, number) = take(&mut client, 3);
+    let (_, again) = client.acquire(&first, Place::None).granted();
+    assert_eq!(again, slot(number));
+    let free = client.command(&["ZCOUNT", READERS, "0", "0"]);
+    assert_eq!(free.as_integer(), Some(2));
+}
+
+#[test]
+fn release_calls_as_many_waiters_as_permits_are_free() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
+    let waiting: Vec<_> = (0..3).map(|n| client.wait(permits(2), 10 + n)).collect();
+    client.release(&held[0].0);
+    assert_eq!(client.notified(), [waiting[0].owner]);
+    client.release(&held[1].0);
+    // The lock is free, and both permits are for the two oldest.
+    assert_eq!(client.notified(), [waiting[0].owner, waiting[1].owner]);
+    assert_eq!(client.value().as_deref(), Some("leasehold:next"));
+    client.acquire(&waiting[2], Place::Ticket(12)).refused();
+    client.acquire(&waiting[1], Place::Ticket(11)).granted();
+    client.acquire(&waiting[2], Place::Ticket(12)).refused();
+    client.acquire(&waiting[0], Place::Ticket(10)).granted();
+}
+
+#[test]
+fn waiter_asks_when_the_permit_of_its_place_ends() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
+    server.clock().forward(Duration::from_secs(10));
+    client.heartbeat(&[]);
+    renew(&mut client, &held[0].0, slot(held[0].1));
+    for (ticket, least, most) in [(10, 40, 50), (11, 50, 60)] {
+        let claim = client.claim(permits(2));
+        let refusal = client.acquire(&claim, Place::Ticket(ticket)).refused();
+        let after = refusal.ask_again.unwrap().as_secs();
+        assert!((least..=most).contains(&after), "{ticket}: {after}");
+    }
+    let third = client.claim(permits(2));
+    let refusal = client.acquire(&third, Place::Ticket(12)).refused();
+    assert_eq!(refusal.busy.place, Some(3));
+}
+
+#[test]
+fn permit_passes_to_the_successor_in_one_step() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
+    let next = client.wait(permits(2), 10);
+    let (freed, successor) = client.release_to(&held[1].0, None, Some((&next, 10)));
+    assert!(freed);
+    assert_eq!(successor.unwrap().1, slot(held[1].1));
+    assert_eq!(client.notified(), []);
+}
+
+#[test]
+fn expired_permit_is_free() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let (old, number) = take(&mut client, 2);
+    server.clock().forward(Duration::from_secs(50));
+    client.heartbeat(&[]);
+    let (_young, _) = take(&mut client, 2);
+    server.clock().forward(Duration::from_secs(20));
+    client.heartbeat(&[]);
+    let lost = renew(&mut client, &old, slot(number));
+    assert!(matches!(lost, LeaseState::Lost(LostReason::Taken)));
+    assert!(!client.release(&old));
+    let (_, again) = take(&mut client, 2);
+    assert_eq!(again, number);
+    // The entry of the earlier owner is gone.
+    let entries = client.command(&["HLEN", SLOTS]);
+    assert_eq!(entries.as_integer(), Some(4));
+}
+
+#[test]
+fn renewal_moves_to_the_named_permit() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(permits(3));
+    let wish = client.acquire_wishing(&claim, Place::None, slot(0));
+    assert_eq!(wish.granted().1, slot(0));
+    let other = client.claim(permits(3));
+    client
+        .acquire_wishing(&other, Place::None, slot(1))
+        .granted();
+    // Another owner has it. The lease stays valid, and does not count for that permit.
+    let taken = renew(&mut client, &claim, slot(1));
+    assert!(
+        matches!(taken, LeaseState::Lost(LostReason::Taken)),
+        "{taken:?}"
+    );
+    let moved = renew(&mut client, &claim, slot(2));
+    assert!(matches!(moved, LeaseState::Renewed), "{moved:?}");
+    let third = client.claim(permits(3));
+    let freed = client.acquire_wishing(&third, Place::None, slot(0));
+    assert_eq!(freed.granted().1, slot(0));
+    assert!(client.release(&claim));
+    let stays = renew(&mut client, &other, slot(1));
+    assert!(matches!(stays, LeaseState::Renewed));
+}
+
+#[test]
+fn only_holder_can_move() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(permits(3));
+    client
+        .acquire_wishing(&claim, Place::None, slot(0))
+        .granted();
+    let moved = renew(&mut client, &claim, slot(2));
+    assert!(matches!(moved, LeaseState::Renewed), "{moved:?}");
+    let again = client.acquire(&claim, Place::None).granted();
+    assert_eq!(again.1, slot(2));
+}
+
+#[test]
+fn lost_records_of_permits_free_none() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    take(&mut client, 2);
+    client.command(&["DEL", READERS, SLOTS]);
+    let claim = client.claim(permits(2));
+    client.acquire(&claim, Place::None).refused();
+}
+
+#[test]
+fn largest_number_of_permits_fits() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held: Vec<_> = (0..128).map(|_| take(&mut client, 128)).collect();
+    let more = client.claim(permits(128));
+    client.acquire(&more, Place::None).refused();
+    for (claim, _) in &held {
+        assert!(client.release(claim));
+    }
+    assert_eq!(client.value(), None);
+}

@@ -1,0 +1,252 @@
+use std::time::Duration;
+
+use leasehold::Mode;
+use leasehold_quorum::Place;
+
+use crate::fixture::{TestClient, server};
+
+const QUEUE: &str = "leasehold:queue:{deploy}:deploy";
+const NEXT: &str = "leasehold:next";
+
+#[test]
+fn waiter_learns_its_place_and_when_to_ask() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let claim = client.claim(Mode::Exclusive);
+    let head = client.acquire(&claim, Place::Ticket(5)).refused();
+    assert_eq!(head.busy.holder, Some(held.owner));
+    assert_eq!(head.busy.place, Some(1));
+    // Only the head asks when the lease ends.
+    assert_eq!(head.ask_again, head.busy.remaining);
+    let claim = client.claim(Mode::Exclusive);
+    let second = client.acquire(&claim, Place::Ticket(6)).refused();
+    assert_eq!((second.busy.place, second.ask_again), (Some(2), None));
+    let claim = client.claim(Mode::Exclusive);
+    let none = client.acquire(&claim, Place::None).refused();
+    assert_eq!((none.busy.place, none.ask_again), (None, None));
+}
+
+#[test]
+fn release_calls_the_oldest_waiter() {
+    let server = server();
+    let (mut holder, mut first) = (TestClient::connect(&server), TestClient::connect(&server));
+    let mut second = TestClient::connect(&server);
+    let held = holder.hold(Mode::Exclusive);
+    let late = second.wait(Mode::Exclusive, 20);
+    let early = first.wait(Mode::Exclusive, 10);
+    holder.release(&held);
+    assert_eq!(first.notified(), [early.owner]);
+    assert_eq!(second.notified(), []);
+    assert_eq!(holder.value().as_deref(), Some(NEXT));
+    // No other waiter and no newcomer gets it, nor a plain client.
+    let refused = second.acquire(&late, Place::Ticket(20)).refused();
+    assert!(
+        refused.ask_again.unwrap() > Duration::from_secs(1),
+        "presence of the head"
+    );
+    let newcomer = holder.claim(Mode::Exclusive);
+    holder.acquire(&newcomer, Place::None).refused();
+    first.acquire(&early, Place::Ticket(10)).granted();
+    let left = first.command(&["ZRANGE", QUEUE, "0", "-1"]);
+    assert_eq!(left.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn dead_waiters_are_dropped() {
+    let server = server();
+    let mut holder = TestClient::connect(&server);
+    // Present but deaf; and with ears but no longer present.
+    let (mut deaf, mut absent) = (TestClient::silent(&server), TestClient::connect(&server));
+    let mut alive = TestClient::connect(&server);
+    let held = holder.hold(Mode::Exclusive);
+    absent.wait(Mode::Exclusive, 1);
+    server.clock().forward(Duration::from_millis(2600));
+    deaf.heartbeat(&[]);
+    deaf.wait(Mode::Exclusive, 2);
+    alive.heartbeat(&[]);
+    let waiter = alive.wait(Mode::Exclusive, 3);
+    holder.release(&held);
+    assert_eq!(alive.notified(), [waiter.owner]);
+    assert_eq!(absent.notified(), []);
+    let left = alive.command(&["ZCARD", QUEUE]);
+    assert_eq!(left.as_integer(), Some(1));
+}
+
+#[test]
+fn release_grants_the_successor_in_one_step() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let next = client.wait(Mode::Exclusive, 10);
+    let (freed, successor) = client.release_to(&held, None, Some((&next, 10)));
+    assert!(freed && successor.is_some());
+    assert_eq!(client.value(), Some(next.owner.to_string()));
+    assert_eq!(client.notified(), []);
+    assert_eq!(client.command(&["EXISTS", QUEUE]).as_integer(), Some(0));
+}
+
+#[test]
+fn older_waiter_comes_before_the_successor() {
+    let server = server();
+    let (mut holder, mut other) = (TestClient::connect(&server), TestClient::connect(&server));
+    let held = holder.hold(Mode::Exclusive);
+    let older = other.wait(Mode::Exclusive, 5);
+    let own = holder.wait(Mode::Exclusive, 10);
+    let (freed, successor) = holder.release_to(&held, None, Some((&own, 10)));
+    assert!(freed);
+    assert_eq!(successor, None);
+    assert_eq!(other.notified(), [older.owner]);
+    assert_eq!(holder.value().as_deref(), Some(NEXT));
+}
+
+#[test]
+fn successor_that_is_not_queued_here_is_granted() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let next = client.claim(Mode::Exclusive);
+    let (_, successor) = client.release_to(&held, None, Some((&next, 10)));
+    assert!(successor.is_some());
+}
+
+#[test]
+fn failed_round_returns_with_its_ticket() {
+    let server = server();
+    let (mut first, mut second) = (TestClient::connect(&server), TestClient::connect(&server));
+    let held = first.hold(Mode::Exclusive);
+    let younger = second.wait(Mode::Exclusive, 20);
+    let (freed, _) = first.release_to(&held, Some(10), None);
+    assert!(freed);
+    // It is the oldest, and is called itself.
+    assert_eq!(first.notified(), [held.owner]);
+    assert_eq!(second.notified(), []);
+    let refused = second.acquire(&younger, Place::Ticket(20)).refused();
+    assert_eq!(refused.busy.place, Some(2));
+    first.acquire(&held, Place::Ticket(10)).granted();
+}
+
+#[test]
+fn only_waiter_returns_to_an_empty_queue() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    client.release_to(&held, Some(10), None);
+    assert_eq!(client.notified(), [held.owner]);
+    assert_eq!(client.value().as_deref(), Some(NEXT));
+}
+
+#[test]
+fn wait_that_ends_hands_over() {
+    let server = server();
+    let (mut holder, mut head) = (TestClient::connect(&server), TestClient::connect(&server));
+    let mut second = TestClient::connect(&server);
+    let held = holder.hold(Mode::Exclusive);
+    let first = head.wait(Mode::Exclusive, 10);
+    let next = second.wait(Mode::Exclusive, 20);
+    holder.release(&held);
+    assert!(!head.release(&first));
+    assert_eq!(second.notified(), [next.owner]);
+    // Without a waiter nothing is kept.
+    assert!(!second.release(&next));
+    assert_eq!(second.value(), None);
+}
+
+#[test]
+fn waiters_of_one_instant_are_ordered_by_owner() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let mut waiters = [0; 3].map(|_| client.wait(Mode::Exclusive, 10).owner);
+    waiters.sort();
+    client.release(&held);
+    assert_eq!(client.notified(), waiters[..1]);
+}
+
+#[test]
+fn expired_lease_goes_to_the_head() {
+    let server = server();
+    let (mut holder, mut waiter) = (TestClient::connect(&server), TestClient::connect(&server));
+    holder.hold(Mode::Exclusive);
+    let older = waiter.wait(Mode::Exclusive, 10);
+    let younger = waiter.wait(Mode::Exclusive, 20);
+    holder.command(&["DEL", "deploy"]);
+    // A newcomer and a younger waiter call the head instead.
+    let newcomer = holder.claim(Mode::Exclusive);
+    holder.acquire(&newcomer, Place::None).refused();
+    assert_eq!(waiter.notified(), [older.owner]);
+    let refused = waiter.acquire(&younger, Place::Ticket(20)).refused();
+    assert!(refused.ask_again.is_some());
+    assert_eq!(waiter.notified(), [older.owner]);
+    waiter.acquire(&older, Place::Ticket(10)).granted();
+}
+
+#[test]
+fn barging_claim_goes_ahead_of_the_queue() {
+    let server = server();
+    let (mut holder, mut waiter) = (TestClient::connect(&server), TestClient::connect(&server));
+    let held = holder.hold(Mode::Exclusive);
+    let claim = waiter.wait(Mode::Exclusive, 10);
+    let barging = holder.claim(Mode::Exclusive);
+    let refused = holder.acquire(&barging, Place::Barging).refused();
+    assert_eq!(refused.busy.place, None);
+    holder.release(&held);
+    holder.acquire(&barging, Place::Barging).granted();
+    let place = waiter
+        .acquire(&claim, Place::Ticket(10))
+        .refused()
+        .busy
+        .place;
+    assert_eq!(place, Some(1));
+}
+
+#[test]
+fn heartbeat_repairs_a_lost_call() {
+    let server = server();
+    let (mut holder, mut waiter) = (TestClient::connect(&server), TestClient::connect(&server));
+    let held = holder.hold(Mode::Exclusive);
+    let (first, second) = (
+        waiter.wait(Mode::Exclusive, 10),
+        holder.wait(Mode::Exclusive, 20),
+    );
+    let states = waiter.heartbeat(&[&first]);
+    assert!(!states[0].turn);
+    assert_eq!(states[0].busy.place, Some(1));
+    holder.release(&held);
+    waiter.notifications();
+    assert!(waiter.heartbeat(&[&first])[0].turn);
+    let behind = &holder.heartbeat(&[&second])[0];
+    assert!(!behind.turn && behind.ask_again.is_some());
+    assert_eq!(waiter.notified(), [first.owner]);
+    // An entry that is gone shows so.
+    waiter.command(&["DEL", QUEUE]);
+    let gone = &waiter.heartbeat(&[&first])[0];
+    assert!(!gone.turn);
+    assert_eq!(gone.busy.place, None);
+}
+
+#[test]
+fn client_that_does_not_listen_learns_so() {
+    let server = server();
+    let (mut holder, mut deaf) = (TestClient::connect(&server), TestClient::silent(&server));
+    holder.hold(Mode::Exclusive);
+    deaf.heartbeat(&[]);
+    let waiter = deaf.wait(Mode::Exclusive, 10);
+    assert!(deaf.heartbeat(&[&waiter])[0].busy.untold);
+    let waiter = holder.wait(Mode::Exclusive, 20);
+    assert!(!holder.heartbeat(&[&waiter])[0].busy.untold);
+}
+
+#[test]
+fn queue_vanishes_without_heartbeats() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.hold(Mode::Exclusive);
+    let waiter = client.wait(Mode::Exclusive, 10);
+    let left = client.command(&["PTTL", QUEUE]).as_integer().unwrap();
+    assert!((5_000..=10_000).contains(&left), "{left}");
+    client.command(&["PEXPIRE", QUEUE, "50000"]);
+    client.heartbeat(&[&waiter]);
+    let left = client.command(&["PTTL", QUEUE]).as_integer().unwrap();
+    assert!(left <= 10_000, "{left}");
+}

@@ -1,0 +1,208 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Claim, Mode, Seal};
+use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
+use leasehold_redis::resp::Value;
+
+use crate::fixture::{TestClient, server};
+
+const READERS: &str = "leasehold:readers:{deploy}:deploy";
+
+#[test]
+fn readers_share_and_keep_writers_out() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let (first, second) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
+    assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
+    let writer = client.claim(Mode::Exclusive);
+    client.acquire(&writer, Place::None).refused();
+    assert!(client.release(&first));
+    assert!(!client.release(&first));
+    assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
+    assert!(client.release(&second));
+    assert_eq!(client.value(), None);
+    assert_eq!(client.command(&["EXISTS", READERS]).as_integer(), Some(0));
+    client.acquire(&writer, Place::None).granted();
+}
+
+#[test]
+fn waiting_writer_keeps_later_readers_out() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Shared);
+    let writer = client.wait(Mode::Exclusive, 10);
+    let newcomer = client.claim(Mode::Shared);
+    client.acquire(&newcomer, Place::None).refused();
+    let reader = client.wait(Mode::Shared, 20);
+    // A writer that leaves lets the readers behind it in.
+    client.release(&writer);
+    assert_eq!(client.notified(), [reader.owner]);
+    client.acquire(&reader, Place::Ticket(20)).granted();
+    client.release(&held);
+    client.release(&reader);
+    assert_eq!(client.value(), None);
+}
+
+#[test]
+fn dead_writer_does_not_keep_readers_out() {
+    let server = server();
+    let (mut client, mut dead) = (TestClient::connect(&server), TestClient::silent(&server));
+    client.hold(Mode::Shared);
+    dead.wait(Mode::Exclusive, 10);
+    let reader = client.claim(Mode::Shared);
+    client.acquire(&reader, Place::Ticket(20)).granted();
+}
+
+#[test]
+fn release_calls_adjacent_readers_together() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
+    client.wait(Mode::Exclusive, 12);
+    let last = client.wait(Mode::Shared, 13);
+    client.release(&held);
+    assert_eq!(client.notified(), [readers[0].owner, readers[1].owner]);
+    // Either comes first.
+    client.acquire(&readers[1], Place::Ticket(11)).granted();
+    client.acquire(&readers[0], Place::Ticket(10)).granted();
+    client.acquire(&last, Place::Ticket(13)).refused();
+}
+
+#[test]
+fn first_reader_after_an_expiry_calls_the_others() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.hold(Mode::Exclusive);
+    let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
+    client.command(&["DEL", "deploy"]);
+    client.acquire(&readers[0], Place::Ticket(10)).granted();
+    assert_eq!(client.notified(), [readers[1].owner]);
+}
+
+#[test]
+fn successor_that_reads_calls_adjacent_readers() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
+    let (_, successor) = client.release_to(&held, None, Some((&readers[0], 10)));
+    assert!(successor.is_some());
+    assert_eq!(client.notified(), [readers[1].owner]);
+}
+
+#[test]
+fn lock_stays_shared_until_the_longest_lease_ends() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let (short, long) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
+    client.command(&["ZADD", READERS, "1", &short.owner.to_string()]);
+    let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
+    assert!(left > 50_000);
+    // The lease that ended does not count, so the lock is free after the other one.
+    assert!(client.release(&long));
+    assert_eq!(client.value(), None);
+    assert!(!client.release(&short));
+}
+
+#[test]
+fn readers_lease_ends_no_millisecond_early() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let micros = |time: &Value| {
+        let parts = time.as_array().unwrap();
+        parts[0].as_number().unwrap() * 1_000_000.0 + parts[1].as_number().unwrap()
+    };
+    // In most rounds all three see the same millisecond.
+    for _ in 0..20 {
+        let before = client.command(&["TIME"]);
+        let held = client.hold(Mode::Shared);
+        let after = client.command(&["TIME"]);
+        let ends = client.command(&["ZSCORE", READERS, &held.owner.to_string()]);
+        let ends = ends.as_number().unwrap() * 1000.0;
+        assert!(ends >= micros(&before) + 60_000_000.0);
+        assert!(ends <= micros(&after) + 60_001_000.0);
+    }
+}
+
+#[test]
+fn expired_readers_do_not_come_back() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let old = client.hold(Mode::Shared);
+    client.command(&["DEL", "deploy"]);
+    client.hold(Mode::Shared);
+    assert!(!client.release(&old));
+    let owners = client.command(&["ZCARD", READERS]);
+    assert_eq!(owners.as_integer(), Some(1));
+}
+
+#[test]
+fn exclusive_lease_becomes_shared_by_renewal() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let reader = client.wait(Mode::Shared, 10);
+    client.wait(Mode::Exclusive, 20);
+    let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
+    let lease = Lease {
+        claim: shared.clone(),
+        fence: leasehold::Fence::new(1).unwrap(),
+        slot: None,
+    };
+    for _ in 0..2 {
+        match client.ask(&Request::Renew(vec![lease.clone()])) {
+            Reply::Renewed(states) => assert!(matches!(states[..], [LeaseState::Renewed])),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
+    }
+    assert_eq!(client.notified(), [reader.owner]);
+    client.acquire(&reader, Place::Ticket(10)).granted();
+    assert!(client.release(&shared));
+    assert!(client.release(&reader));
+}
+
+#[test]
+fn shared_release_frees_an_exclusive_lease() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let held = client.hold(Mode::Exclusive);
+    let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
+    assert!(client.release(&shared));
+    assert_eq!(client.value(), None);
+}
+
+#[test]
+fn one_reader_alone_confirms_a_fence() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let (first, second) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
+    let fence = leasehold::Fence::new(6_000_000_000_000_000).unwrap();
+    let confirm = |claim: &Arc<Claim>| Request::ConfirmFence {
+        claim: claim.clone(),
+        fence,
+    };
+    let first = client.ask(&confirm(&first));
+    assert!(matches!(first, Reply::Confirmed(Seal::Sealed)));
+    let second = client.ask(&confirm(&second));
+    assert!(matches!(second, Reply::Confirmed(Seal::Taken(taken)) if taken == fence));
+}
+
+#[test]
+fn reader_behind_a_writer_waits_without_a_call() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    client.hold(Mode::Shared);
+    let writer = client.wait(Mode::Exclusive, 10);
+    let reader = client.wait(Mode::Shared, 20);
+    let states = client.heartbeat(&[&writer, &reader]);
+    assert_eq!(
+        states.iter().map(|state| state.turn).collect::<Vec<_>>(),
+        [false, false]
+    );
+    assert_eq!(states[1].ask_again, None);
+    assert_eq!(client.notified(), []);
+    assert!(states[0].ask_again.unwrap() > Duration::from_secs(50));
+}
