@@ -27,7 +27,7 @@ impl Tls {
     }
 
     /// Encrypts `stream`, to the server that calls itself `host`.
-    pub(super) async fn wrap(
+    pub(crate) async fn wrap(
         &self,
         stream: TcpStream,
         host: &str,

@@ -1,0 +1,249 @@
+//! Compares uncontended cycles of the driver with the bare `redis` crate, in turns on the same servers.
+//!
+//! `cargo run --release -p leasehold-bench --example driver_cycles -- [current] [ROUNDS] [5x64 …]`
+//!
+//! `current` runs the callers on a single thread. `5x64` measures five servers with 64 cycles in flight
+//! only. It prints the median rate of both, and the median, least and greatest ratio within a round.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a measurement reads the real clock"
+)]
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use leasehold::ambient::Ambient;
+use leasehold::{Claim, ClientInfo, Key, Owner};
+use leasehold_quorum::{Outcome, ReleaseMode};
+use leasehold_redis::driver::{Driver, DriverConfig};
+use leasehold_testkit::servers::RedisSet;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
+
+const SPAN: Duration = Duration::from_millis(700);
+
+const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
+                    return redis.call('DEL', KEYS[1]) end return 0";
+
+#[expect(clippy::print_stdout, reason = "it prints its results")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let current = arguments.iter().any(|word| word == "current");
+    let rounds = arguments.iter().find_map(|word| word.parse().ok());
+    let mut builder = if current {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    let runtime = builder.worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let wanted: Vec<_> = arguments.iter().filter(|word| word.contains('x')).collect();
+    for servers in [1, 5] {
+        let set = RedisSet::start(servers);
+        let urls = set.urls();
+        let bare = Arc::new(runtime.block_on(Bare::open(&urls)));
+        let ours = Arc::new(Ours::open(urls));
+        runtime.block_on(ours.wait_until_connected());
+        for in_flight in [1, 64, 512] {
+            let name = format!("{servers}x{in_flight}");
+            if !wanted.is_empty() && !wanted.contains(&&name) {
+                continue;
+            }
+            let mut rates = Vec::new();
+            for _ in 0..rounds.unwrap_or(5) {
+                let of_bare = rate(&runtime, &bare, in_flight, |bare, key| async move {
+                    bare.cycle(&key).await;
+                });
+                let of_ours = rate(&runtime, &ours, in_flight, |ours, key| async move {
+                    ours.cycle(&key).await;
+                });
+                rates.push((of_bare, of_ours));
+            }
+            let median = |mut all: Vec<f64>| {
+                all.sort_by(f64::total_cmp);
+                (all[all.len() / 2], all[0], all[all.len() - 1])
+            };
+            let ratios = rates.iter().map(|(bare, ours)| ours / bare).collect();
+            let (ratio, least, greatest) = median(ratios);
+            let (bare, ..) = median(rates.iter().map(|rate| rate.0).collect());
+            let (ours, ..) = median(rates.iter().map(|rate| rate.1).collect());
+            println!(
+                "{name}: {ratio:.2} ({least:.2}-{greatest:.2}); \
+                 bare {bare:.0}/s, driver {ours:.0}/s"
+            );
+        }
+        runtime.block_on(ours.driver.close());
+    }
+}
+
+/// Cycles per second.
+fn rate<S, F>(
+    runtime: &tokio::runtime::Runtime,
+    subject: &Arc<S>,
+    in_flight: usize,
+    cycle: impl Fn(Arc<S>, Key) -> F + Copy + Send + 'static,
+) -> f64
+where
+    S: Send + Sync + 'static,
+    F: Future<Output = ()> + Send,
+{
+    let began = Instant::now();
+    let tasks = (0..in_flight).map(|task| {
+        let subject = Arc::clone(subject);
+        let key = Key::new(format!("cycle-{task}")).expect("a key");
+        runtime.spawn(async move {
+            let mut cycles = 0;
+            while began.elapsed() < SPAN {
+                cycle(Arc::clone(&subject), key.clone()).await;
+                cycles += 1;
+            }
+            cycles
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    let cycles: u32 = runtime.block_on(async {
+        let mut cycles = 0;
+        for task in tasks {
+            cycles += task.await.expect("a task");
+        }
+        cycles
+    });
+    f64::from(cycles) / began.elapsed().as_secs_f64()
+}
+
+struct Ours {
+    driver: Driver,
+    ambient: Ambient,
+    client: Arc<ClientInfo>,
+}
+
+impl Ours {
+    fn open(urls: Vec<String>) -> Self {
+        let ambient = Ambient::default();
+        let client = Arc::new(ClientInfo::of_this_process(&ambient, None));
+        let config = DriverConfig {
+            urls,
+            max_ttl: Duration::from_secs(60),
+            clock_tolerance: Duration::from_secs(1),
+            // Fresh servers have no vote at first where it is enforced.
+            enforced: false,
+            foreign_gap: Duration::ZERO,
+            client: Arc::clone(&client),
+            ambient: ambient.clone(),
+        };
+        Self {
+            driver: Driver::open(config).expect("a driver"),
+            ambient,
+            client,
+        }
+    }
+
+    fn claim(&self, key: &Key) -> Arc<Claim> {
+        let now = self.ambient.clock.wall();
+        let owner = Owner::at(self.client.id, now, &*self.ambient.entropy);
+        let ttl = Duration::from_secs(30);
+        Arc::new(Claim::new(
+            key.clone(),
+            owner,
+            ttl,
+            now,
+            Arc::clone(&self.client),
+        ))
+    }
+
+    async fn cycle(&self, key: &Key) {
+        let claim = self.claim(key);
+        match self.driver.acquire(Arc::clone(&claim)).await {
+            Outcome::Acquired(_) => {}
+            other => panic!("{other:?}"),
+        }
+        match self.driver.release(claim, ReleaseMode::HandOver).await {
+            Outcome::Released(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until the members have a vote, and until the hot path is used: a client's first second is
+    /// over.
+    async fn wait_until_connected(&self) {
+        let began = Instant::now();
+        let key = Key::new("first").expect("a key");
+        loop {
+            let claim = self.claim(&key);
+            let taken = self.driver.acquire(Arc::clone(&claim)).await;
+            self.driver.release(claim, ReleaseMode::HandOver).await;
+            let is_taken = matches!(taken, Outcome::Acquired(_));
+            if is_taken && began.elapsed() > Duration::from_secs(2) {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "{taken:?}");
+        }
+    }
+}
+
+/// A bare key: no fence, no clock, no queue, no renewal.
+struct Bare {
+    nodes: Vec<MultiplexedConnection>,
+    sha: String,
+}
+
+impl Bare {
+    async fn open(urls: &[String]) -> Self {
+        let (mut nodes, mut sha) = (Vec::new(), String::new());
+        for url in urls {
+            let client = Client::open(url.as_str()).expect("a URL");
+            let patient = AsyncConnectionConfig::new().set_response_timeout(None);
+            let node = client.get_multiplexed_async_connection_with_config(&patient);
+            let mut node = node.await.expect("a connection");
+            sha = query(redis::cmd("SCRIPT").arg("LOAD").arg(FREE), &mut node).await;
+            nodes.push(node);
+        }
+        Self { nodes, sha }
+    }
+
+    async fn cycle(&self, key: &Key) {
+        static TOKENS: AtomicU64 = AtomicU64::new(1);
+        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        let key = format!("bare-{key}");
+        let mut set = redis::cmd("SET");
+        set.arg(&key).arg(token).arg("NX").arg("PX").arg(30_000);
+        self.everywhere(set).await;
+        let mut free = redis::cmd("EVALSHA");
+        free.arg(&self.sha).arg(1).arg(&key).arg(token);
+        self.everywhere(free).await;
+    }
+
+    async fn everywhere(&self, command: Cmd) {
+        if let [node] = self.nodes.as_slice() {
+            assert!(query::<bool>(&command, &mut node.clone()).await, "refused");
+            return;
+        }
+        let asks = self.nodes.iter().map(|node| {
+            let (command, mut node) = (command.clone(), node.clone());
+            async move { query::<bool>(&command, &mut node).await }
+        });
+        let mut asks: FuturesUnordered<_> = asks.collect();
+        let mut done = 0;
+        while done <= self.nodes.len() / 2 {
+            match asks.next().await {
+                Some(answer) => done += usize::from(answer),
+                None => panic!("no majority"),
+            }
+        }
+        if !asks.is_empty() {
+            // Dropped requests that wait to be sent would never be.
+            #[expect(clippy::disallowed_methods, reason = "the rest of the replies")]
+            drop(tokio::spawn(
+                async move { while asks.next().await.is_some() {} },
+            ));
+        }
+    }
+}
+
+async fn query<T: FromRedisValue>(command: &Cmd, node: &mut MultiplexedConnection) -> T {
+    command.query_async(node).await.expect("a reply")
+}

@@ -1,0 +1,147 @@
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use leasehold::{Error, ErrorKind};
+use leasehold_quorum::{Operation, OperationId, Outcome, Progress};
+
+use super::shared::{Duty, Shared, Side};
+
+/// An operation that is under way.
+///
+/// Dropping it undoes an acquisition in the background. A renewal or a release goes on. It needs no
+/// runtime.
+#[derive(Debug)]
+pub struct Call {
+    shared: Arc<Shared>,
+    state: CallState,
+}
+
+#[derive(Debug)]
+enum CallState {
+    /// The operation could not begin.
+    Failed(Option<Error>),
+    /// `duty` says whether this future has to write for the whole batch.
+    Open {
+        id: OperationId,
+        duty: Duty,
+    },
+    Ended,
+}
+
+impl Call {
+    /// Begins an operation.
+    pub(super) fn start(shared: Arc<Shared>, operation: Operation) -> Self {
+        if shared.is_forked() {
+            let state = CallState::Failed(Some(forked()));
+            return Self { shared, state };
+        }
+        let (id, duty) = shared.update(Side::Caller, |state, now| {
+            let is_open = !state.closing && !state.ended;
+            is_open.then(|| state.start(now, operation))
+        });
+        let state = match id {
+            Some(id) => CallState::Open { id, duty },
+            None => CallState::Failed(Some(closed())),
+        };
+        let mut call = Self { shared, state };
+        call.write_if(Duty::Now);
+        call
+    }
+
+    /// Returns the next event: the outcome, or an intermediate result.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no event.
+    pub async fn event(&mut self) -> Result<Outcome, Progress> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, Progress>> {
+        let (id, duty) = match &mut self.state {
+            CallState::Failed(error) => {
+                let error = error.take().unwrap_or_else(closed);
+                return Poll::Ready(Ok(Outcome::Failed(error)));
+            }
+            CallState::Open { id, duty } => (*id, duty),
+            CallState::Ended => return Poll::Ready(Ok(Outcome::Failed(closed()))),
+        };
+        match duty {
+            // The other tasks that are ready now append first.
+            Duty::AfterYield => {
+                *duty = Duty::Now;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Duty::Now => self.write_if(Duty::Now),
+            Duty::None => {}
+        }
+        let mut state = self.shared.lock();
+        if let Some(event) = state.poll_event(id, context.waker()) {
+            drop(state);
+            if event.is_ok() {
+                self.state = CallState::Ended;
+            }
+            return Poll::Ready(event);
+        }
+        if state.ended {
+            drop(state);
+            self.state = CallState::Ended;
+            return Poll::Ready(Ok(Outcome::Failed(closed())));
+        }
+        Poll::Pending
+    }
+
+    fn write_if(&mut self, wanted: Duty) {
+        if let CallState::Open { duty, .. } = &mut self.state
+            && *duty == wanted
+        {
+            *duty = Duty::None;
+            self.shared.write(Side::Caller);
+        }
+    }
+}
+
+impl Future for Call {
+    type Output = Outcome;
+
+    /// Waits for the outcome, and passes over intermediate results.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            match self.poll_event(context) {
+                Poll::Ready(Ok(outcome)) => return Poll::Ready(outcome),
+                Poll::Ready(Err(_)) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let CallState::Open { id, duty } = self.state else {
+            return;
+        };
+        if self.shared.is_forked() {
+            return;
+        }
+        self.shared
+            .update(Side::Thread, |state, now| state.abandon(now, id));
+        if duty != Duty::None {
+            // The duty must not be lost with the future.
+            self.shared.notify_thread();
+        }
+    }
+}
+
+pub(super) fn forked() -> Error {
+    let text = "the process was forked: a client belongs to the process that made it; make a new one \
+                in the child";
+    Error::new(ErrorKind::Forked, text)
+}
+
+pub(super) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the client is closed")
+}

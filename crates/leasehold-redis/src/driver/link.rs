@@ -1,0 +1,212 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{ClientInfo, Error, ErrorKind, RunId};
+use leasehold_quorum::Request;
+
+use super::open::{Asker, Event, Open};
+use super::opening::write_client_record;
+use super::socket::WriteHalf;
+use crate::protocol::Codec;
+use crate::resp::Value;
+
+/// The connection to one member, without its I/O: the requests to write, and the replies that have yet to
+/// arrive.
+#[derive(Debug)]
+pub(super) struct Link {
+    codec: Codec,
+    client: Arc<ClientInfo>,
+    open: Option<Open>,
+    /// A thread is writing, perhaps on the connection before this one.
+    writing: bool,
+    /// A batch that the I/O thread has to write on.
+    rest: Option<Batch>,
+    /// How many connections there were. A batch of an earlier one is thrown away.
+    connections: u64,
+    /// An empty buffer, for the next batch.
+    spare: Vec<u8>,
+}
+
+/// Bytes for a member.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) member: usize,
+    connection: u64,
+    /// `None` if only the I/O thread can write.
+    pub(super) half: Option<Arc<WriteHalf>>,
+    pub(super) bytes: Vec<u8>,
+    /// How many of the bytes are written.
+    pub(super) written: usize,
+}
+
+/// How often a client that uses locks says who it is. The server keeps that for four times as long.
+const REGISTERED_EVERY: Duration = Duration::from_secs(60);
+
+/// The most memory that is kept for the next batch.
+const KEPT_ROOM: usize = 64 * 1024;
+
+impl Link {
+    pub(super) fn new(codec: Codec, client: Arc<ClientInfo>) -> Self {
+        Self {
+            codec,
+            client,
+            open: None,
+            writing: false,
+            rest: None,
+            connections: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Begins a connection to this run of the server.
+    pub(super) fn connect(&mut self, now: BootInstant, run: RunId, half: Option<WriteHalf>) {
+        self.connections += 1;
+        self.open = Some(Open::new(now, run, &self.codec.user, half));
+    }
+
+    /// Ends the connection. Callers that asked something get `error`.
+    pub(super) fn disconnect(&mut self, error: &Error) {
+        if self.rest.take().is_some() {
+            self.writing = false;
+        }
+        if let Some(open) = self.open.take() {
+            open.fail(error);
+        }
+    }
+
+    /// Adds a request to the next batch. Returns whether there is a connection for it.
+    pub(super) fn push(&mut self, asker: Asker, request: Request) -> bool {
+        let Some(open) = &mut self.open else {
+            if let Asker::Caller(caller) = asker {
+                let error = Error::new(ErrorKind::Unreachable, "not connected to the server");
+                let _ = caller.send(Err(error));
+            }
+            return false;
+        };
+        open.push(&self.codec, asker, request);
+        true
+    }
+
+    /// Says again who the client is, within the next batch, if it did not lately.
+    fn register(&mut self, now: BootInstant) {
+        let Some(open) = &mut self.open else { return };
+        if now.since(open.registered) < REGISTERED_EVERY {
+            return;
+        }
+        open.registered = now;
+        open.push_commands(|writer| write_client_record(&self.client, writer));
+    }
+
+    /// Returns whether the server has yet to reply.
+    pub(super) fn is_busy(&self) -> bool {
+        self.open.as_ref().is_some_and(Open::is_busy)
+    }
+
+    /// Returns whether a thread is writing.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing
+    }
+
+    /// Returns whether there is something to write that no thread is writing.
+    pub(super) fn has_output(&self) -> bool {
+        let waits = |open: &Open| !open.output.is_empty();
+        !self.writing && self.open.as_ref().is_some_and(waits)
+    }
+
+    /// Returns whether the task of the connection has to write.
+    pub(super) fn needs_task(&self) -> bool {
+        let is_encrypted = |open: &Open| open.half.is_none();
+        self.rest.is_some() || (self.has_output() && self.open.as_ref().is_some_and(is_encrypted))
+    }
+
+    /// Takes the next batch, if no other is being written and any thread can write it. The caller must
+    /// write it and then call [`Link::finish`].
+    pub(super) fn take(&mut self, member: usize) -> Option<Batch> {
+        if self.has_output() && !self.needs_task() {
+            return self.next_batch(member);
+        }
+        None
+    }
+
+    /// Takes what the task of the connection has to write.
+    pub(super) fn take_for_task(&mut self, member: usize) -> Option<Batch> {
+        if self.needs_task() {
+            return self.rest.take().or_else(|| self.next_batch(member));
+        }
+        None
+    }
+
+    fn next_batch(&mut self, member: usize) -> Option<Batch> {
+        let open = self.open.as_mut()?;
+        self.writing = true;
+        let spare = std::mem::take(&mut self.spare);
+        Some(Batch {
+            member,
+            connection: self.connections,
+            half: open.half.clone(),
+            bytes: open.take_batch(spare),
+            written: 0,
+        })
+    }
+
+    /// Gives up a batch of a connection that broke.
+    pub(super) fn abort(&mut self, batch: Batch) {
+        drop(batch);
+        self.writing = false;
+    }
+
+    /// Takes back a batch. If it is not written to the end, the task of the connection goes on.
+    pub(super) fn finish(&mut self, batch: Batch) {
+        let is_current = self.open.is_some() && batch.connection == self.connections;
+        if is_current && batch.written < batch.bytes.len() {
+            self.rest = Some(batch);
+            return;
+        }
+        self.writing = false;
+        let mut bytes = batch.bytes;
+        if bytes.capacity() <= KEPT_ROOM {
+            bytes.clear();
+            self.spare = bytes;
+        }
+    }
+
+    /// Takes in values that the server sent, and passes on what they mean.
+    ///
+    /// # Errors
+    ///
+    /// If they are no replies to the requests. The connection cannot be used after that.
+    pub(super) fn receive(
+        &mut self,
+        now: BootInstant,
+        values: &mut Vec<Value>,
+        handle: impl FnMut(Event),
+    ) -> Result<(), Error> {
+        self.register(now);
+        match &mut self.open {
+            Some(open) => open.receive(&self.codec, values, handle),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Batch {
+    /// Writes as much as the kernel takes at once. The task of the connection finds out what is wrong if
+    /// that fails.
+    pub(super) fn write(&mut self) {
+        if let Some(half) = &self.half
+            && let Ok(count) = half.try_write(&self.bytes[self.written..])
+        {
+            self.written += count;
+        }
+    }
+
+    /// The bytes that are not written yet.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.written..]
+    }
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use leasehold::background;
+use leasehold_quorum::{Outcome, ReleaseMode};
+use leasehold_testkit::servers::{RedisSet, until};
+
+use super::fixture::{Client, draw, locks};
+
+const KEYS: usize = 16;
+const TASKS: usize = 64;
+const ROUNDS: usize = 40;
+
+/// Polls a future a few times, and then drops it unless it is ready.
+async fn poll_times<F: Future>(times: u64, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..times {
+        let polled = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+        if let Poll::Ready(output) = polled {
+            return Some(output);
+        }
+        tokio::task::yield_now().await;
+    }
+    None
+}
+
+async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
+    let mut held = 0;
+    for _ in 0..ROUNDS {
+        let key = draw(KEYS as u64) as usize;
+        let claim = client.claim(&format!("lock-{key}"));
+        let call = client.driver.acquire(Arc::clone(&claim));
+        let outcome = match draw(3) {
+            0 => Some(call.await),
+            _ => poll_times(draw(200), call).await,
+        };
+        let Some(outcome) = outcome else { continue };
+        assert!(matches!(outcome, Outcome::Acquired(_)), "{outcome:?}");
+        assert_eq!(
+            holders[key].fetch_add(1, Ordering::SeqCst),
+            0,
+            "two holders"
+        );
+        held += 1;
+        tokio::task::yield_now().await;
+        assert_eq!(holders[key].fetch_sub(1, Ordering::SeqCst), 1);
+        let release = client.driver.release(claim, ReleaseMode::HandOver);
+        if draw(2) == 0 {
+            release.await;
+        }
+    }
+    held
+}
+
+async fn run(servers: usize) {
+    let set = RedisSet::start(servers);
+    let client = Arc::new(Client::of(&set));
+    let holders = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
+    let tasks = (0..TASKS).map(|_| {
+        let soak = soak(Arc::clone(&client), Arc::clone(&holders));
+        background::spawn(soak)
+    });
+    let mut held = 0;
+    for task in tasks.collect::<Vec<_>>() {
+        held += task.await.expect("a task");
+    }
+    assert!(held > TASKS, "held {held} times");
+    until("nothing is left", || locks(&set).is_empty());
+    client.driver.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_calls_leave_nothing_on_one_server() {
+    run(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_calls_leave_nothing_on_three_servers() {
+    run(3).await;
+}
+
+#[tokio::test]
+async fn cancelled_calls_leave_nothing_on_one_thread() {
+    run(3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_writer_passes_its_duty_on() {
+    let set = RedisSet::start(1);
+    let client = Client::of(&set);
+    let (claim, _) = client.acquire("lock-0").await;
+    // This call begins the batch, and is never polled.
+    let writer = client.driver.release(claim, ReleaseMode::HandOver);
+    let follower = client.driver.acquire(client.claim("lock-1"));
+    drop(writer);
+    assert!(matches!(follower.await, Outcome::Acquired(_)));
+    client.acquire("lock-0").await;
+}

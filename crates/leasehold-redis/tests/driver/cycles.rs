@@ -1,0 +1,124 @@
+use std::sync::Arc;
+
+use leasehold::ErrorKind;
+use leasehold_quorum::{Outcome, ReleaseMode, Reply, Request};
+use leasehold_testkit::servers::{RedisSet, until};
+
+use super::fixture::{Client, locks};
+
+async fn cycles(client: &Client, key: &str) {
+    let mut last = None;
+    for _ in 0..20 {
+        let (claim, acquired) = client.acquire(key).await;
+        assert!(last < Some(acquired.fence), "fences rise");
+        last = Some(acquired.fence);
+        client.release(claim).await;
+    }
+}
+
+#[test]
+fn blocking_caller_needs_no_runtime() {
+    for servers in [1, 3] {
+        let set = RedisSet::start(servers);
+        let client = Client::of(&set);
+        pollster::block_on(cycles(&client, "lock"));
+        until("the locks are free", || locks(&set).is_empty());
+        pollster::block_on(client.driver.close());
+    }
+}
+
+#[tokio::test]
+async fn current_thread_runtime_takes_many_locks() {
+    let set = RedisSet::start(3);
+    let client = Client::of(&set);
+    let keys: Vec<_> = (0..20).map(|n| format!("lock-{n}")).collect();
+    let all = keys.iter().map(|key| cycles(&client, key));
+    futures_util::future::join_all(all).await;
+    client.driver.close().await;
+    assert_eq!(locks(&set), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_threads_take_many_locks() {
+    let set = RedisSet::start(3);
+    let client = Arc::new(Client::of(&set));
+    let tasks = (0..64).map(|n| {
+        let client = Arc::clone(&client);
+        leasehold::background::spawn(async move { cycles(&client, &format!("lock-{n}")).await })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    client.driver.close().await;
+    assert_eq!(locks(&set), []);
+}
+
+#[tokio::test]
+async fn waiter_gets_lock_of_another_client() {
+    let set = RedisSet::start(3);
+    let (one, other) = (Client::of(&set), Client::of(&set));
+    let (claim, first) = one.acquire("lock").await;
+    let mut waiting = one.driver.acquire(one.claim("other-lock"));
+    assert!(matches!(waiting.event().await, Ok(Outcome::Acquired(_))));
+    let waiter = other.claim("lock");
+    let mut waiting = other.driver.acquire(Arc::clone(&waiter));
+    // The holder's name comes with the first answer.
+    let busy = waiting.event().await;
+    assert!(busy.is_err(), "{busy:?}");
+    one.release(claim).await;
+    let Outcome::Acquired(second) = waiting.await else {
+        panic!("not acquired");
+    };
+    assert!(first.fence < second.fence);
+    other.release(waiter).await;
+}
+
+#[tokio::test]
+async fn dropped_driver_finishes_releases() {
+    let set = RedisSet::start(3);
+    let client = Client::of(&set);
+    let (claim, _) = client.acquire("lock").await;
+    let released = client.driver.release(claim, ReleaseMode::HandOver);
+    drop(client);
+    drop(released);
+    until("the lock is free", || locks(&set).is_empty());
+}
+
+#[test]
+fn driver_is_dropped_without_a_runtime() {
+    let set = RedisSet::start(1);
+    let client = Client::of(&set);
+    let (claim, _) = pollster::block_on(client.acquire("lock"));
+    drop(client.driver.release(claim, ReleaseMode::HandOver));
+    drop(client);
+    until("the lock is free", || locks(&set).is_empty());
+    let server = set.iter().next().unwrap();
+    until("the connection is closed", || {
+        let clients = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+        !format!("{clients:?}").contains("leasehold")
+    });
+}
+
+#[tokio::test]
+async fn closed_driver_begins_nothing() {
+    let set = RedisSet::start(1);
+    let client = Client::of(&set);
+    client.driver.close().await;
+    let outcome = client.driver.acquire(client.claim("lock")).await;
+    let Outcome::Failed(error) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
+
+#[tokio::test]
+async fn member_answers_administration() {
+    let set = RedisSet::start(2);
+    let client = Client::of(&set);
+    client.acquire("lock").await;
+    for member in 0..2 {
+        let reply = client.driver.ask(member, Request::Status).await.unwrap();
+        assert!(matches!(reply, Reply::Status(_)), "{reply:?}");
+    }
+    client.driver.ask(7, Request::Status).await.unwrap_err();
+}

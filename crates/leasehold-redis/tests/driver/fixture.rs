@@ -1,0 +1,83 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Claim, ClientInfo, Key, Owner, Wait};
+use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
+use leasehold_redis::driver::{Driver, DriverConfig};
+use leasehold_testkit::servers::{RedisSet, Reply};
+
+/// A client of some servers.
+pub(crate) struct Client {
+    pub(crate) driver: Driver,
+    info: Arc<ClientInfo>,
+}
+
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+
+impl Client {
+    pub(crate) fn of(set: &RedisSet) -> Self {
+        Self::at(set.urls())
+    }
+
+    pub(crate) fn at(urls: Vec<String>) -> Self {
+        let ambient = Ambient::default();
+        let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+        let config = DriverConfig {
+            urls,
+            max_ttl: TTL,
+            clock_tolerance: Duration::from_secs(1),
+            enforced: false,
+            foreign_gap: Duration::ZERO,
+            client: Arc::clone(&info),
+            ambient,
+        };
+        let driver = Driver::open(config).expect("a driver");
+        Self { driver, info }
+    }
+
+    /// A claim that waits in the queue.
+    pub(crate) fn claim(&self, key: &str) -> Arc<Claim> {
+        let now = SystemClock.wall();
+        let owner = Owner::at(self.info.id, now, &SystemEntropy);
+        let key = Key::new(key).expect("a key");
+        let claim = Claim::new(key, owner, TTL, now, Arc::clone(&self.info));
+        Arc::new(claim.with_wait(Wait::InTurn(owner)))
+    }
+
+    pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {
+        let claim = self.claim(key);
+        match self.driver.acquire(Arc::clone(&claim)).await {
+            Outcome::Acquired(acquired) => (claim, acquired),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) async fn release(&self, claim: Arc<Claim>) {
+        let released = self.driver.release(claim, ReleaseMode::HandOver).await;
+        assert!(matches!(released, Outcome::Released(_)), "{released:?}");
+    }
+}
+
+/// The locks and queues that the servers have now.
+pub(crate) fn locks(set: &RedisSet) -> Vec<Reply> {
+    let mut found = Vec::new();
+    for server in set.iter() {
+        for pattern in ["lock*", "leasehold:queue:*"] {
+            if let Reply::Array(keys) = server.command(&["KEYS", pattern]) {
+                found.extend(keys);
+            }
+        }
+    }
+    found
+}
+
+/// Random numbers of a test that only spread things out.
+pub(crate) fn draw(below: u64) -> u64 {
+    static STATE: AtomicU64 = AtomicU64::new(1);
+    let state = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed >> 33) % below
+}

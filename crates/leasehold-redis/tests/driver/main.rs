@@ -1,0 +1,6 @@
+//! The driver against real servers.
+
+mod cancelling;
+mod cycles;
+mod fixture;
+mod outages;

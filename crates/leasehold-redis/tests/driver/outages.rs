@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use leasehold_quorum::{Outcome, ReleaseMode, Request};
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
+
+use super::fixture::{Client, locks};
+
+#[tokio::test]
+async fn restarted_server_is_used_again() {
+    let mut set = RedisSet::start(1);
+    let client = Client::of(&set);
+    let (claim, _) = client.acquire("lock").await;
+    client.release(claim).await;
+    set.iter_mut().for_each(RedisServer::restart);
+    // The restarted server has no scripts.
+    let (claim, _) = client.acquire("lock").await;
+    client.release(claim).await;
+    client.driver.close().await;
+    assert_eq!(locks(&set), []);
+}
+
+#[tokio::test]
+async fn two_of_three_servers_suffice() {
+    let mut set = RedisSet::start(3);
+    let client = Client::of(&set);
+    let (claim, _) = client.acquire("lock").await;
+    client.release(claim).await;
+    set.iter_mut().next().unwrap().kill();
+    for _ in 0..10 {
+        let (claim, _) = client.acquire("lock").await;
+        client.release(claim).await;
+    }
+}
+
+#[tokio::test]
+async fn cut_connections_are_opened_again() {
+    let set = RedisSet::start(3);
+    let client = Client::of(&set);
+    for round in 0..20 {
+        let claim = client.claim("lock");
+        let call = client.driver.acquire(Arc::clone(&claim));
+        for server in set.iter().skip(round % 3) {
+            server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        }
+        let outcome = call.await;
+        assert!(matches!(outcome, Outcome::Acquired(_)), "{outcome:?}");
+        // It fails if a majority is not connected again. The engine releases when they are.
+        client.driver.release(claim, ReleaseMode::HandOver).await;
+    }
+    until("the lock is free", || locks(&set).is_empty());
+}
+
+#[tokio::test]
+async fn forgotten_scripts_are_loaded_again() {
+    let set = RedisSet::start(1);
+    let client = Client::of(&set);
+    let server = set.iter().next().unwrap();
+    for _ in 0..3 {
+        let (claim, _) = client.acquire("lock").await;
+        server.command(&["SCRIPT", "FLUSH"]);
+        // It fails, since the driver connects again. The engine then releases.
+        client.driver.release(claim, ReleaseMode::HandOver).await;
+    }
+    until("the lock is free", || locks(&set).is_empty());
+}
+
+#[tokio::test]
+async fn caller_learns_of_a_broken_connection() {
+    let mut set = RedisSet::start(1);
+    let client = Client::of(&set);
+    client.acquire("lock").await;
+    let server = set.iter_mut().next().unwrap();
+    server.freeze();
+    let asked = client.driver.ask(0, Request::Status);
+    let killed = async {
+        // Polled behind the request.
+        server.thaw();
+        server.kill();
+    };
+    let (reply, ()) = futures_util::future::join(asked, killed).await;
+    reply.unwrap_err();
+    client.driver.ask(0, Request::Status).await.unwrap_err();
+}
