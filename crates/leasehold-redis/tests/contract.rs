@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::{Key, Member, Quorum, Store};
 use leasehold_redis::RedisMember;
+use leasehold_redis::store::RedisStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::harness::{Harness, OpenAt, Suite};
+use leasehold_testkit::harness::{Harness, OpenAt, Optional, Suite};
 use leasehold_testkit::servers::{RedisServer, RedisSet};
 
 const SUITES: &[Suite] = &[
@@ -16,18 +17,35 @@ const SUITES: &[Suite] = &[
         start: || Servers::start(1, open_member),
         open_at: Some(open_member),
         is_member: true,
+        without: &[Optional::Health],
     },
     Suite {
         name: "redis",
         start: || Servers::start(1, open_store),
         open_at: Some(open_store),
         is_member: true,
+        without: &[],
     },
     Suite {
         name: "redis_quorum",
         start: || Servers::start(5, open_quorum),
         open_at: Some(open_quorum),
         is_member: false,
+        without: &[],
+    },
+    Suite {
+        name: "engine",
+        start: || Servers::start(1, open_engine),
+        open_at: Some(open_engine),
+        is_member: false,
+        without: &[],
+    },
+    Suite {
+        name: "engine_quorum",
+        start: || Servers::start(5, open_engine),
+        open_at: Some(open_engine),
+        is_member: false,
+        without: &[],
     },
 ];
 
@@ -82,6 +100,11 @@ fn open_quorum(address: &str) -> Arc<dyn Store> {
     quorum(address).into()
 }
 
+fn open_engine(address: &str) -> Arc<dyn Store> {
+    let store = RedisStore::new(address.split(','));
+    Arc::new(store.unwrap_or_else(|error| panic!("{error}")))
+}
+
 /// Writes the members' cards: as servers that were just started they would not count yet.
 fn form(set: &RedisSet) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -116,7 +139,9 @@ impl Harness for Servers {
 
     fn forget(&self, key: &Key) {
         for server in self.set().iter() {
-            let records = ["fence:0", "readers", "slots", "queue", "offered", "broken"];
+            let records = [
+                "fence:0", "readers", "slots", "queue", "offered", "broken", "owners",
+            ];
             let records = records.map(|record| format!("leasehold:{record}:{{{key}}}:{key}"));
             let mut command = vec!["DEL", key.as_str()];
             command.extend(records.iter().map(String::as_str));

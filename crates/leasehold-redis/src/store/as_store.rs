@@ -1,0 +1,127 @@
+use std::future::ready;
+use std::sync::Arc;
+
+use leasehold::{
+    Admin, Attempt, BoxFuture, Claim, Error, Guarantees, Health, Held, Inspection, LeaseTerms,
+    Records, Release, Renewal, Store, Wait,
+};
+use leasehold_quorum::{Outcome, ReleaseMode};
+
+use super::waits::attempt;
+use super::{RedisStore, unexpected};
+
+impl Store for RedisStore {
+    fn describe(&self) -> String {
+        self.members.describe()
+    }
+
+    fn places(&self) -> Vec<String> {
+        self.members.places()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        self.members.guarantees()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        self.members.terms()
+    }
+
+    fn keeps_owner(&self) -> bool {
+        true
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            let session = self.session(&claim.client)?;
+            let begin = || session.driver.acquire(Arc::new(claim.clone()));
+            if !matches!(claim.wait, Wait::InTurn(_)) {
+                return attempt(begin().await);
+            }
+            let wait = session.waits.of(claim.owner, begin);
+            let (answer, is_over) = wait.attempt().await;
+            if is_over {
+                session.waits.end(claim.owner);
+            }
+            answer
+        })
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        Box::pin(async move {
+            let Some(first) = leases.first() else {
+                return Vec::new();
+            };
+            let failed = |error: Error| vec![Renewal::Unknown(error); leases.len()];
+            match self.session(&first.claim.client) {
+                Err(error) => failed(error),
+                Ok(session) => match session.driver.renew(leases.to_vec()).await {
+                    Outcome::Renewed(renewals) => renewals,
+                    Outcome::Failed(error) => failed(error),
+                    _ => failed(unexpected()),
+                },
+            }
+        })
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        Box::pin(async move {
+            let session = self.session(&claim.client)?;
+            session.waits.end(claim.owner);
+            let release = session
+                .driver
+                .release(Arc::new(claim.clone()), ReleaseMode::HandOver);
+            match release.await {
+                Outcome::Released(release) => Ok(release),
+                Outcome::Failed(error) => Err(error),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn abandon(&self, claim: &Claim) {
+        if let Ok(session) = self.session(&claim.client) {
+            let claim = Arc::new(claim.clone());
+            drop(session.driver.release(claim, ReleaseMode::Detach));
+        }
+    }
+
+    fn settle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            for session in self.sessions() {
+                session.driver.flush().await;
+            }
+        })
+    }
+
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        let session = self.session(&claim.client).ok();
+        match session.and_then(|session| session.waits.get(claim.owner)) {
+            Some(wait) => Box::pin(async move { wait.changed().await }),
+            None if matches!(claim.wait, Wait::InTurn(_)) => Box::pin(ready(())),
+            None => Box::pin(self.ambient.poll_pause()),
+        }
+    }
+
+    fn leave(&self, claim: &Claim) {
+        if let Ok(session) = self.session(&claim.client) {
+            session.waits.end(claim.owner);
+        }
+    }
+
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        self.members.inspection()
+    }
+
+    fn admin(&self) -> Option<&dyn Admin> {
+        self.members.admin()
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        self.members.records()
+    }
+
+    fn health(&self) -> Option<&dyn Health> {
+        self.members.health()
+    }
+}

@@ -1,0 +1,108 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leasehold::{Attempt, Effect, Error, Grant, Owner};
+use leasehold_quorum::{Outcome, Progress};
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::driver::Call;
+
+/// The waits of one client, by their owners.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    open: Mutex<HashMap<Owner, Arc<Wait>>>,
+}
+
+/// A wait in the queue. It goes on between the attempts of its caller.
+#[derive(Debug)]
+pub(super) struct Wait(AsyncMutex<State>);
+
+#[derive(Debug)]
+struct State {
+    call: Call,
+    /// An event that no attempt took yet.
+    next: Option<Result<Outcome, Progress>>,
+    /// The answer to the last attempt.
+    last: Option<Progress>,
+}
+
+impl Waits {
+    /// Returns the wait of `owner`, which begins with `call` if there is none.
+    pub(super) fn of(&self, owner: Owner, call: impl FnOnce() -> Call) -> Arc<Wait> {
+        let mut open = self.open();
+        let wait = open.entry(owner).or_insert_with(|| {
+            Arc::new(Wait(AsyncMutex::new(State {
+                call: call(),
+                next: None,
+                last: None,
+            })))
+        });
+        Arc::clone(wait)
+    }
+
+    pub(super) fn get(&self, owner: Owner) -> Option<Arc<Wait>> {
+        self.open().get(&owner).cloned()
+    }
+
+    /// Ends the wait. The engine gives back a grant that no attempt took.
+    pub(super) fn end(&self, owner: Owner) {
+        // The call is dropped outside of the mutex.
+        let ended = self.open().remove(&owner);
+        drop(ended);
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Owner, Arc<Wait>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wait {
+    /// Returns the state of the wait, and whether the wait is over. The first attempt waits for an answer of
+    /// the members. A later one returns at once, with an event that came since or with the last answer.
+    pub(super) async fn attempt(&self) -> (Result<Attempt, Error>, bool) {
+        let mut state = self.0.lock().await;
+        let event = match (state.next.take(), state.last.clone()) {
+            (Some(event), _) => event,
+            (None, Some(last)) => Err(last),
+            (None, None) => state.call.event().await,
+        };
+        match event {
+            Ok(outcome) => (attempt(outcome), true),
+            Err(progress) => {
+                state.last = Some(progress.clone());
+                (told(progress), false)
+            }
+        }
+    }
+
+    /// Resolves at the next event.
+    pub(super) async fn changed(&self) {
+        let mut state = self.0.lock().await;
+        if state.next.is_none() {
+            state.next = Some(state.call.event().await);
+        }
+    }
+}
+
+/// What an attempt came to.
+pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
+    match outcome {
+        Outcome::Acquired(acquired) => Ok(Attempt::Granted(
+            Grant::new(acquired.fence).counted_from(acquired.since),
+        )),
+        Outcome::Busy(busy) => Ok(Attempt::Busy(busy)),
+        Outcome::Failed(error) => Err(error),
+        Outcome::Renewed(_) | Outcome::Released(_) => Err(super::unexpected()),
+    }
+}
+
+fn told(progress: Progress) -> Result<Attempt, Error> {
+    match progress {
+        Progress::Busy(busy) => Ok(Attempt::Busy(busy)),
+        // The engine goes on, and gives back what it gets too late.
+        Progress::Unavailable(error) => {
+            debug_assert_ne!(error.effect(), Effect::Unknown);
+            Err(error.without_effect())
+        }
+    }
+}
