@@ -1,0 +1,92 @@
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::injector::Repair;
+use crate::time::Time;
+
+/// What is due at some instant.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// A packet arrives at the server's end of a connection.
+    ToServer(usize),
+    /// A packet arrives at the client's end of a connection.
+    ToClient(usize),
+    /// The client looks whether a connection is dead.
+    CheckConnection(usize),
+    /// The server's end of a connection ends.
+    CloseAtServer(usize),
+    /// The client connects to a member.
+    Connect {
+        client: usize,
+        member: usize,
+    },
+    /// A timer of the engine, or of a guard, is due. Older tokens are void.
+    Wake {
+        client: usize,
+        token: u64,
+    },
+    /// The client writes what its engine wants to send.
+    Flush {
+        client: usize,
+    },
+    /// A program goes on. Older tokens are void.
+    Program {
+        client: usize,
+        program: usize,
+        token: u64,
+    },
+    Poller(usize),
+    Fault,
+    Repair(Repair),
+    Phase,
+    /// Nothing disturbs the clients from now on.
+    Calm,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Time,
+    /// Entries of one instant keep their order.
+    number: u64,
+    action: Action,
+}
+
+/// What is due, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    entries: BinaryHeap<Entry>,
+    added: u64,
+}
+
+impl Agenda {
+    pub(crate) fn add(&mut self, at: Time, action: Action) {
+        self.added += 1;
+        let number = self.added;
+        self.entries.push(Entry { at, number, action });
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(Time, Action)> {
+        let Entry { at, action, .. } = self.entries.pop()?;
+        Some((at, action))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Entry {}

@@ -1,0 +1,137 @@
+//! Runs simulations and prints what they broke.
+#![expect(clippy::print_stdout, reason = "this is a command")]
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::process::ExitCode;
+
+use leasehold_simulation::{Faults, Outcome, run};
+
+fn main() -> ExitCode {
+    match Arguments::read(std::env::args().skip(1)) {
+        Ok(arguments) if arguments.trace => trace(&arguments),
+        Ok(arguments) => campaign(&arguments),
+        Err(text) => {
+            println!("{text}\nusage: sim [--seeds A..B | --trace SEED] [--faults none|all|NAMES]");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Arguments {
+    seeds: Range<u64>,
+    faults: Faults,
+    trace: bool,
+}
+
+impl Arguments {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut read = Self {
+            seeds: 0..1_000,
+            faults: Faults::all(),
+            trace: false,
+        };
+        while let Some(word) = words.next() {
+            let value = words
+                .next()
+                .ok_or_else(|| format!("{word} takes a value"))?;
+            let number = |text: &str| {
+                text.parse::<u64>()
+                    .map_err(|_| format!("no number: {text}"))
+            };
+            match word.as_str() {
+                "--seeds" => {
+                    let (first, last) = value.split_once("..").ok_or("seeds are A..B")?;
+                    read.seeds = number(first)?..number(last)?;
+                }
+                "--trace" => {
+                    let seed = number(&value)?;
+                    (read.seeds, read.trace) = (seed..seed + 1, true);
+                }
+                "--faults" => read.faults = value.parse()?,
+                _ => return Err(format!("unknown option {word}")),
+            }
+        }
+        Ok(read)
+    }
+}
+
+fn trace(arguments: &Arguments) -> ExitCode {
+    let outcome = run(arguments.seeds.start, arguments.faults);
+    outcome.trace().for_each(|line| println!("{line}"));
+    println!("{outcome}");
+    ExitCode::from(u8::from(!outcome.violations.is_empty()))
+}
+
+#[derive(Default)]
+struct Sums {
+    runs: u64,
+    grants: u64,
+    foreign: u64,
+    requests: u64,
+    idle: Vec<u64>,
+    /// Seeds by check, and the first text.
+    broken: BTreeMap<&'static str, (Vec<u64>, String)>,
+}
+
+impl Sums {
+    fn add(&mut self, outcome: &Outcome) {
+        self.runs += 1;
+        self.grants += outcome.grants.0;
+        self.foreign += outcome.grants.1;
+        self.requests += outcome.requests;
+        self.idle.extend(&outcome.idle);
+        for violation in &outcome.violations {
+            let (seeds, _) = self
+                .broken
+                .entry(violation.check)
+                .or_insert_with(|| (Vec::new(), violation.to_string()));
+            if seeds.last() != Some(&outcome.seed) {
+                seeds.push(outcome.seed);
+            }
+        }
+    }
+
+    fn idle_at(&self, part: f64) -> f64 {
+        let last = self.idle.len().saturating_sub(1);
+        let found = self.idle.get((last as f64 * part) as usize);
+        found.map_or(0.0, |micros| *micros as f64 / 1_000.0)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it measures the speed of the simulation"
+)]
+fn campaign(arguments: &Arguments) -> ExitCode {
+    let began = std::time::Instant::now();
+    let mut sums = Sums::default();
+    for seed in arguments.seeds.clone() {
+        sums.add(&run(seed, arguments.faults));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    sums.idle.sort_unstable();
+    for (check, (seeds, text)) in &sums.broken {
+        let some: Vec<_> = seeds.iter().take(12).map(u64::to_string).collect();
+        println!(
+            "{check}: {} runs, seeds {}\n    {text}",
+            seeds.len(),
+            some.join(" ")
+        );
+    }
+    println!(
+        "{} runs, {:.0} a second; {} grants, {} to foreign clients; {:.1} requests per grant",
+        sums.runs,
+        sums.runs as f64 / seconds,
+        sums.grants,
+        sums.foreign,
+        sums.requests as f64 / sums.grants.max(1) as f64,
+    );
+    println!(
+        "idle time of a free lock: p50 {:.1} ms, p99.9 {:.1} ms, max {:.1} ms",
+        sums.idle_at(0.5),
+        sums.idle_at(0.999),
+        sums.idle_at(1.0),
+    );
+    ExitCode::from(u8::from(!sums.broken.is_empty()))
+}

@@ -1,0 +1,338 @@
+use std::collections::BTreeMap;
+
+use leasehold::Mode;
+
+use super::Violation;
+use super::facts::{End, Facts, WaitFacts, are_compatible, is_queued};
+use super::servers::Servers;
+use crate::history::{Execution, Kind, Manner, Wait, What};
+use crate::time::{MILLIS, SECOND, Time};
+
+/// I9: a wait that is queued on a majority of the servers before another client asks is granted before
+/// it, unless the other client goes ahead of the queue or the lock was not handed over.
+pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
+    if facts.plan.spikes > 0 || facts.plan.pollers > 0 {
+        return Vec::new();
+    }
+    let known = known_since(facts);
+    let openings = openings(facts);
+    let slack = CLOCKS_DIFFER + 10 * facts.plan.delay.1;
+    let mut violations = Vec::new();
+    for later in facts.waits.values() {
+        let may_pass = matches!(later.asked.manner, Manner::Barging | Manner::Foreign);
+        if later.end != Some(End::Granted) || may_pass {
+            continue;
+        }
+        let mut passed = facts.waits.values().filter(|earlier| {
+            let is_exclusive = !are_compatible(&[earlier.asked.mode, later.asked.mode]);
+            let are_permits = [earlier, &later]
+                .iter()
+                .any(|it| it.asked.mode.permits().is_some());
+            let since = known.get(&earlier.asked.wait);
+            earlier.asked.lock == later.asked.lock
+                && later.over < earlier.over
+                && is_exclusive
+                && !are_permits
+                && since.is_some_and(|since| since + slack <= later.at)
+        });
+        let Some(earlier) = passed.next() else {
+            continue;
+        };
+        let is_opening = openings.iter().any(|(lock, from, to)| {
+            *lock == later.asked.lock && *from < later.over && later.at < *to
+        });
+        if !is_opening {
+            violations.push(Violation {
+                invariant: "I9",
+                check: "turn order",
+                at: later.over,
+                text: format!(
+                    "lock {}: w{} was granted before w{}, which was queued at {}",
+                    later.asked.lock,
+                    later.asked.wait,
+                    earlier.asked.wait,
+                    known[&earlier.asked.wait]
+                ),
+            });
+        }
+    }
+    violations
+}
+
+/// Since when each wait was queued on a majority while nothing disturbed it.
+fn known_since(facts: &Facts<'_>) -> BTreeMap<Wait, Time> {
+    let mut known = BTreeMap::new();
+    let mut servers = Servers::default();
+    for event in facts.events {
+        servers.see(event);
+        if let What::Queue { waits, .. } = &event.what
+            && facts.is_calm(event.at)
+        {
+            for wait in waits {
+                let is_open = facts.waits[wait].is_open(event.at);
+                if is_open && servers.places(*wait).count() >= facts.plan.majority() {
+                    known.entry(*wait).or_insert(event.at);
+                }
+            }
+        }
+    }
+    known
+}
+
+/// When a lock may pass to a newcomer: after a lease expired, or after its head did not come.
+fn openings(facts: &Facts<'_>) -> Vec<(usize, Time, Time)> {
+    let mut openings = Vec::new();
+    let mut after = |wait: &WaitFacts, at: Time, span: Time| {
+        openings.push((wait.asked.lock, at, at + span));
+    };
+    for wait in facts.waits.values() {
+        if let Some(span) = &wait.span
+            && !span.is_clean
+        {
+            after(wait, span.end(), LEASE_MAX);
+        }
+        if let Some(End::Cancelled | End::Died) = wait.end {
+            after(wait, wait.over, LEASE_MAX);
+        }
+        if let Some(at) = wait.died.into_iter().chain(wait.detached).min() {
+            after(wait, at, LEASE_MAX);
+        }
+    }
+    for event in facts.events {
+        if let What::Available { .. } = event.what {
+            openings.extend(
+                (0..facts.plan.locks.len()).map(|lock| (lock, event.at, event.at + LEASE_MAX)),
+            );
+        }
+    }
+    openings
+}
+
+/// I9: a waiter keeps its place at each server that refused it, or took its failed attempt back.
+pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if facts.plan.lazy_scripts {
+        // A call of a script that the server does not know does nothing.
+        return violations;
+    }
+    let mut servers = Servers::default();
+    // When each server last lost the presence of the clients.
+    let mut forgot = BTreeMap::<usize, Time>::new();
+    let mut due: Option<(Time, &Execution)> = None;
+    for event in facts.events {
+        let is_told = due.is_some_and(|(_, it)| {
+            matches!(&event.what, What::Queue { server, lock, .. } if (*server, *lock) == (it.server, it.lock))
+        });
+        if is_told {
+            servers.see(event);
+        }
+        if let Some((at, it)) = due.take()
+            && !is_queued_at(&servers, it)
+        {
+            violations.push(Violation {
+                invariant: "I9",
+                check: "kept places",
+                at,
+                text: format!(
+                    "w{} lost its place at server {} by {:?}",
+                    it.wait, it.server, it.kind
+                ),
+            });
+        }
+        servers.see(event);
+        if let What::Forgot { server } | What::Stepped { server, .. } = event.what {
+            forgot.insert(server, event.at);
+        }
+        if let What::Executed(it) = &event.what
+            && forgot
+                .get(&it.server)
+                .is_none_or(|at| at + PRESENCE_MAX < event.at)
+            && must_be_queued(it, &facts.waits[&it.wait])
+        {
+            due = Some((event.at, it));
+        }
+    }
+    violations
+}
+
+fn must_be_queued(it: &Execution, wait: &WaitFacts) -> bool {
+    let other_permits = it.before.iter().any(|lease| {
+        matches!((lease.mode, wait.asked.mode), (Mode::Permit(held), Mode::Permit(wanted)) if held != wanted)
+    });
+    let asks = matches!(it.kind, Kind::Acquire | Kind::Requeue);
+    asks && it.own_after().is_none() && is_queued(wait) && !other_permits
+}
+
+fn is_queued_at(servers: &Servers, it: &Execution) -> bool {
+    let mut queues = servers.queues();
+    queues.any(|(server, lock, queue)| {
+        (server, lock) == (it.server, it.lock) && queue.contains(&it.wait)
+    })
+}
+
+/// I10: a waiter that is not near its turn asks a server at most once a second, unless it is notified.
+pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut servers = Servers::default();
+    let mut asked = BTreeMap::<(Wait, usize), (Time, bool)>::new();
+    let mut violations = Vec::new();
+    if facts.plan.spikes > 0 {
+        // A request without a reply in time is sent again.
+        return violations;
+    }
+    for event in facts.events {
+        servers.see(event);
+        match &event.what {
+            What::Notified { server, wait } => {
+                asked.remove(&(*wait, *server));
+            }
+            // A waiter near its turn asks at the end of the lease.
+            What::Queue { waits, .. } => {
+                let near = &waits[..waits.len().min(2)];
+                asked.retain(|(wait, _), _| !near.contains(wait));
+            }
+            // A connection that is new begins with a question.
+            What::Cancelled { .. } | What::Crashed { .. } | What::Available { .. } => asked.clear(),
+            What::Executed(it) if it.kind == Kind::Acquire => {
+                let places = servers.places(it.wait).collect::<Vec<_>>();
+                let is_behind = !places.is_empty() && places.iter().all(|place| *place > 2);
+                let before = asked.insert((it.wait, it.server), (event.at, is_behind));
+                if let Some((last, was_behind)) = before
+                    && event.at - last < PAUSE_MIN
+                    && (was_behind && is_behind && facts.is_calm(last))
+                {
+                    violations.push(Violation {
+                        invariant: "I10",
+                        check: "polite",
+                        at: event.at,
+                        text: format!(
+                            "w{} asked server {} again after {} ms, far from its turn",
+                            it.wait,
+                            it.server,
+                            (event.at - last) / MILLIS
+                        ),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    violations
+}
+
+/// I10: no client asks a server for its status more often than necessary.
+pub(super) fn bounded(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut looks = BTreeMap::<(usize, usize), Vec<Time>>::new();
+    let mut violations = Vec::new();
+    for event in facts.events {
+        let What::Looked { server, client } = event.what else {
+            continue;
+        };
+        let looks = looks.entry((client, server)).or_default();
+        looks.retain(|at| at + SECOND >= event.at);
+        looks.push(event.at);
+        if looks.len() == LOOKS_MAX + 1 {
+            violations.push(Violation {
+                invariant: "I10",
+                check: "bounded",
+                at: event.at,
+                text: format!(
+                    "client {client} asked server {server} for its status {LOOKS_MAX} times in 1 s"
+                ),
+            });
+        }
+    }
+    violations
+}
+
+/// Two clients may take the servers' clocks differently by this much.
+const CLOCKS_DIFFER: Time = 100 * MILLIS;
+
+/// The longest lease, its delay, and a reservation for a head that does not come.
+const LEASE_MAX: Time = 3_500 * MILLIS;
+
+/// Clients tell a server every second that they are present.
+const PRESENCE_MAX: Time = 1_500 * MILLIS;
+
+/// A second, less what messages take longer at one time than at another.
+const PAUSE_MIN: Time = 800 * MILLIS;
+
+/// Each time anything changes on one of five servers, the others may have to learn of it.
+const LOOKS_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::invented::*;
+
+    #[test]
+    fn newcomer_does_not_pass_the_queue() {
+        let passes = |asked_at| {
+            let events = vec![
+                event(0, What::Calm),
+                asked(1_000, 1, 0),
+                queue(1_001, 0, &[1]),
+                queue(1_001, 1, &[1]),
+                asked(asked_at, 2, 1),
+                granted(2_000, 2, 3_000),
+                event(2_100, What::Ended { wait: 2 }),
+                granted(2_200, 1, 3_000),
+                event(2_300, What::Ended { wait: 1 }),
+            ];
+            judge(turn_order, events)
+        };
+        assert_eq!((passes(1_200), passes(1_050)), (1, 0));
+    }
+
+    #[test]
+    fn refused_waiter_is_queued() {
+        let refused = |waits: &[Wait]| {
+            let events = vec![
+                asked(1_000, 1, 0),
+                ran(1_100, 0, Kind::Acquire, 1, &[(2, 9_000)], &[(2, 9_000)]),
+                queue(1_100, 0, waits),
+                event(1_200, What::Quiet),
+            ];
+            judge(kept_places, events)
+        };
+        assert_eq!((refused(&[1]), refused(&[2])), (0, 1));
+    }
+
+    #[test]
+    fn waiter_far_from_its_turn_asks_rarely() {
+        let again = |millis, told: bool| {
+            let asks = |millis| ran(millis, 0, Kind::Acquire, 1, &[(9, 9_000)], &[(9, 9_000)]);
+            let mut events = vec![
+                event(0, What::Calm),
+                asked(500, 1, 0),
+                queue(900, 0, &[7, 8, 1]),
+                asks(1_000),
+                asks(millis),
+            ];
+            if told {
+                events.insert(4, event(1_010, What::Notified { server: 0, wait: 1 }));
+            }
+            judge(polite, events)
+        };
+        assert_eq!(
+            (again(1_500, false), again(1_900, false), again(1_500, true)),
+            (1, 0, 0)
+        );
+    }
+
+    #[test]
+    fn status_is_rarely_asked() {
+        let looks = |count: u64| {
+            let look = |n| {
+                event(
+                    1_000 + n,
+                    What::Looked {
+                        server: 0,
+                        client: 0,
+                    },
+                )
+            };
+            judge(bounded, (0..count).map(look).collect())
+        };
+        assert_eq!((looks(60), looks(61)), (0, 1));
+    }
+}

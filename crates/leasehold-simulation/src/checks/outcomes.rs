@@ -1,0 +1,205 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use leasehold::ErrorKind;
+
+use super::Violation;
+use super::facts::Facts;
+use super::servers::Servers;
+use crate::history::{Denial, Event, Freed, Kind, Wait, What};
+use crate::time::Time;
+
+/// I7: what is reported to be without effect has none, and a release is reported as what a majority
+/// of the servers did.
+pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut servers = Servers::default();
+    let mut refused = BTreeSet::new();
+    let mut freed = BTreeMap::<Wait, BTreeSet<usize>>::new();
+    let mut violations = Vec::new();
+    let majority = facts.plan.majority();
+    for event in facts.events {
+        servers.see(event);
+        match &event.what {
+            What::Denied {
+                wait,
+                reason:
+                    Denial::Failed {
+                        without_effect: true,
+                        ..
+                    },
+            } => {
+                refused.insert(*wait);
+                if servers.holding(*wait, event.at) >= majority {
+                    violations.push(reject(event.at, *wait, "was refused and holds a majority"));
+                }
+            }
+            What::Executed(it) => {
+                if matches!(it.kind, Kind::Acquire | Kind::Try)
+                    && refused.contains(&it.wait)
+                    && servers.holding(it.wait, event.at) >= majority
+                {
+                    violations.push(reject(
+                        event.at,
+                        it.wait,
+                        "was refused and holds a majority",
+                    ));
+                }
+                if it.kind == Kind::Release && it.own_before().is_some() && it.own_after().is_none()
+                {
+                    freed.entry(it.wait).or_default().insert(it.server);
+                }
+            }
+            What::Released { wait, outcome } => {
+                let count = freed.get(wait).map_or(0, BTreeSet::len);
+                let is_wrong = match outcome {
+                    Freed::Released => count < majority,
+                    Freed::WasLost => count >= majority,
+                    Freed::Unknown => false,
+                };
+                if is_wrong && facts.waits[wait].detached.is_none() {
+                    let text = format!("is reported as {outcome:?}, and {count} servers freed it");
+                    violations.push(reject(event.at, *wait, &text));
+                }
+            }
+            _ => {}
+        }
+    }
+    violations
+}
+
+/// I7: a claim is refused for its number of permits only if no majority of the servers is free of
+/// other permits.
+pub(super) fn differing(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut refused_by = BTreeMap::<Wait, BTreeSet<usize>>::new();
+    let mut violations = Vec::new();
+    for event in facts.events {
+        match &event.what {
+            What::Executed(it) if matches!(it.kind, Kind::Acquire | Kind::Try) => {
+                let wanted = facts.waits[&it.wait].asked.mode.permits();
+                let held = it.before.iter().filter_map(|lease| lease.mode.permits());
+                if wanted.is_some_and(|wanted| held.into_iter().any(|it| it != wanted)) {
+                    refused_by.entry(it.wait).or_default().insert(it.server);
+                }
+            }
+            What::Denied {
+                wait,
+                reason:
+                    Denial::Failed {
+                        kind: ErrorKind::PermitsDiffer,
+                        ..
+                    },
+            } => {
+                let count = refused_by.get(wait).map_or(0, BTreeSet::len);
+                if facts.plan.servers - count >= facts.plan.majority() {
+                    let text = format!("learned of other permits, which {count} servers held");
+                    violations.push(reject(event.at, *wait, &text));
+                }
+            }
+            _ => {}
+        }
+    }
+    violations
+}
+
+/// I8: every wait and every release ends. A wait in the queue ends without the lock only for a reason
+/// that asking again cannot change.
+pub(super) fn stuck(facts: &Facts<'_>) -> Vec<Violation> {
+    let broken = |event: &Event| match event.what {
+        What::Stuck { wait } => Some(reject_as("I8", "stuck", event.at, wait, "does not end")),
+        What::Denied { wait, reason } if super::facts::is_queued(&facts.waits[&wait]) => {
+            let final_reason = Denial::Failed {
+                kind: ErrorKind::PermitsDiffer,
+                without_effect: true,
+            };
+            let text = format!("waits, and ended with {reason:?}");
+            (reason != final_reason).then(|| reject_as("I8", "stuck", event.at, wait, &text))
+        }
+        _ => None,
+    };
+    facts.events.iter().filter_map(broken).collect()
+}
+
+fn reject(at: Time, wait: Wait, text: &str) -> Violation {
+    reject_as("I7", "reported", at, wait, text)
+}
+
+fn reject_as(
+    invariant: &'static str,
+    check: &'static str,
+    at: Time,
+    wait: Wait,
+    text: &str,
+) -> Violation {
+    Violation {
+        invariant,
+        check,
+        at,
+        text: format!("w{wait} {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::invented::*;
+
+    #[test]
+    fn release_is_reported_as_the_majority_did() {
+        let released = |servers: usize, outcome| {
+            let freed = (0..servers).map(|it| ran(2_000, it, Kind::Release, 1, &[(1, 9_000)], &[]));
+            let released = event(3_000, What::Released { wait: 1, outcome });
+            let events = [grant(1, 0, 1_000, 9_000), freed.collect(), vec![released]];
+            judge(reported, events.concat())
+        };
+        assert_eq!(
+            (released(1, Freed::Released), released(2, Freed::Released)),
+            (1, 0)
+        );
+        assert_eq!(
+            (released(1, Freed::WasLost), released(2, Freed::WasLost)),
+            (0, 1)
+        );
+        assert_eq!(released(0, Freed::Unknown), 0);
+    }
+
+    #[test]
+    fn refused_wait_holds_no_majority() {
+        let reason = Denial::Failed {
+            kind: ErrorKind::NoQuorum,
+            without_effect: true,
+        };
+        let late = |servers: usize| {
+            let late = (0..servers).map(|it| ran(2_000, it, Kind::Acquire, 1, &[], &[(1, 9_000)]));
+            let denied = event(1_500, What::Denied { wait: 1, reason });
+            judge(
+                reported,
+                [vec![asked(1_000, 1, 0), denied], late.collect()].concat(),
+            )
+        };
+        assert_eq!((late(1), late(2)), (0, 1));
+    }
+
+    #[test]
+    fn queued_wait_does_not_end_by_itself() {
+        let denied = |kind| {
+            let reason = Denial::Failed {
+                kind,
+                without_effect: true,
+            };
+            judge(
+                stuck,
+                vec![
+                    asked(1_000, 1, 0),
+                    event(1_500, What::Denied { wait: 1, reason }),
+                ],
+            )
+        };
+        assert_eq!(
+            (
+                denied(ErrorKind::NoQuorum),
+                denied(ErrorKind::PermitsDiffer)
+            ),
+            (1, 0)
+        );
+        assert_eq!(judge(stuck, vec![event(1_000, What::Stuck { wait: 1 })]), 1);
+    }
+}

@@ -1,0 +1,116 @@
+//! Keeps the leases of programs: renews them, and ends them at their deadlines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Claim, Held, Renewal};
+use leasehold_quorum::{Operation, ReleaseMode};
+
+use crate::history::{Wait, What};
+use crate::simulation::Simulation;
+use crate::workload::Purpose;
+
+impl Simulation {
+    pub(crate) fn renew(&mut self, client: usize, waits: Vec<Wait>) {
+        let now = self.clients[client].now(self.now);
+        let it = &mut self.clients[client];
+        let mut held = Vec::new();
+        for wait in &waits {
+            let Some(guard) = it.guards.get_mut(wait) else {
+                continue;
+            };
+            guard.renewing = true;
+            held.push(Held {
+                claim: Arc::clone(&guard.claim),
+                fence: guard.fence,
+            });
+        }
+        let operation = it.engine.start(now, Operation::Renew(held));
+        let purpose = Purpose::Renew {
+            waits,
+            sent: now.instant,
+        };
+        it.operations.insert(operation, purpose);
+    }
+
+    pub(crate) fn renewed(
+        &mut self,
+        client: usize,
+        wait: Wait,
+        sent: BootInstant,
+        renewal: &Renewal,
+    ) {
+        let now = self.clients[client].now(self.now).instant;
+        let margin = |claim: &Claim| self.plan.terms().margin(claim.term());
+        let it = &mut self.clients[client];
+        let Some(guard) = it.guards.get_mut(&wait) else {
+            return;
+        };
+        guard.renewing = false;
+        let term = guard.claim.term();
+        match renewal {
+            _ if guard.deadline <= now => self.lose(client, wait),
+            Renewal::Renewed => {
+                let earned = sent + term.saturating_sub(margin(&guard.claim));
+                guard.deadline = guard.deadline.max(earned);
+                guard.renew_at = sent + term / 3;
+                let until = it.clock.when(guard.deadline);
+                self.add(What::Extended { wait, until });
+            }
+            Renewal::Unknown(_) => guard.renew_at = now + term / 30,
+            Renewal::Lost(_) => self.lose(client, wait),
+        }
+    }
+
+    fn lose(&mut self, client: usize, wait: Wait) {
+        let Some(guard) = self.clients[client].guards.get(&wait) else {
+            return;
+        };
+        let program = guard.program;
+        let has_delay = !guard.claim.delay.is_zero();
+        self.add(What::Lost { wait });
+        // A lost guard leaves the lock delay in place.
+        let mode = match has_delay {
+            true => ReleaseMode::Detach,
+            false => ReleaseMode::HandOver,
+        };
+        self.release(client, wait, mode, None);
+        self.rest(client, program);
+    }
+
+    /// Renews guards whose renewal is due, and loses those whose deadline passed.
+    pub(crate) fn tend_guards(&mut self, client: usize) {
+        let now = self.clients[client].now(self.now).instant;
+        let guards = self.clients[client].guards.iter();
+        let lost: Vec<Wait> = guards
+            .filter(|(_, guard)| guard.deadline <= now)
+            .map(|(wait, _)| *wait)
+            .collect();
+        for wait in lost {
+            self.lose(client, wait);
+        }
+        let soon = now + TOGETHER;
+        let guards = self.clients[client].guards.iter();
+        let due = guards.filter(|(_, guard)| !guard.renewing && guard.renew_at <= soon);
+        let (is_due, due): (Vec<bool>, Vec<Wait>) = due
+            .map(|(wait, guard)| (guard.renew_at <= now, *wait))
+            .unzip();
+        if is_due.contains(&true) {
+            self.renew(client, due);
+        }
+    }
+
+    /// When a guard of the client is next to be renewed or lost.
+    pub(crate) fn next_guard(&self, client: usize) -> Option<BootInstant> {
+        let guards = self.clients[client].guards.values();
+        let next = guards.map(|guard| match guard.renewing {
+            true => guard.deadline,
+            false => guard.deadline.min(guard.renew_at),
+        });
+        next.min()
+    }
+}
+
+/// Renewals that are due so close together travel together.
+const TOGETHER: Duration = Duration::from_millis(20);

@@ -1,0 +1,287 @@
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use leasehold::{ErrorKind, Mode};
+
+use crate::time::{SECOND, Time};
+
+/// Names one `acquire`, from the call to its outcome, and the guard that comes of it.
+pub(crate) type Wait = usize;
+
+/// Something that happened.
+#[derive(Clone, Debug, Hash)]
+pub(crate) struct Event {
+    pub(crate) at: Time,
+    pub(crate) what: What,
+}
+
+/// What happened. Clients, servers and locks are named by their numbers.
+#[derive(Clone, Debug, Hash)]
+pub(crate) enum What {
+    /// A client starts. It knows this many members.
+    Joined {
+        client: usize,
+        members: usize,
+    },
+    Asked(Asked),
+    /// The wait ended with a guard, which is valid before `until`.
+    Granted {
+        wait: Wait,
+        fence: u64,
+        until: Time,
+    },
+    /// The wait ended without a guard.
+    Denied {
+        wait: Wait,
+        reason: Denial,
+    },
+    /// The caller gave up its wait.
+    Cancelled {
+        wait: Wait,
+    },
+    /// A renewal moved the guard's deadline.
+    Extended {
+        wait: Wait,
+        until: Time,
+    },
+    /// The guard is lost.
+    Lost {
+        wait: Wait,
+    },
+    /// The caller makes the guard shared: it counts on no more from now on.
+    Downgraded {
+        wait: Wait,
+    },
+    /// The caller gives the guard away.
+    Ended {
+        wait: Wait,
+    },
+    /// The lease of a guard that was given away stays until it expires.
+    Detached {
+        wait: Wait,
+    },
+    /// The store answered to the release.
+    Released {
+        wait: Wait,
+        outcome: Freed,
+    },
+
+    /// A client stops; its clocks stop as well if `frozen`.
+    Paused {
+        client: usize,
+        frozen: bool,
+    },
+    Woke {
+        client: usize,
+    },
+    /// A client ended, with its connections (`killed`) or without (power loss).
+    Crashed {
+        client: usize,
+        killed: bool,
+    },
+
+    /// A server ran a request.
+    Executed(Execution),
+    /// What a server holds of a lock, after something other than a request changed it.
+    Holds {
+        server: usize,
+        lock: usize,
+        leases: Rc<[Lease]>,
+    },
+    /// The queue of a lock at a server changed. Dead entries are listed as well.
+    Queue {
+        server: usize,
+        lock: usize,
+        waits: Vec<Wait>,
+    },
+    /// A client asked a server for its status.
+    Looked {
+        server: usize,
+        client: usize,
+    },
+    /// A notification reached the waiter's client.
+    Notified {
+        server: usize,
+        wait: Wait,
+    },
+    /// A server stops to answer, or answers again.
+    Available {
+        server: usize,
+        is_up: bool,
+    },
+    /// A server lost its data.
+    Forgot {
+        server: usize,
+    },
+    /// A server restarted.
+    Restarted {
+        server: usize,
+    },
+    /// A server's clock was stepped.
+    Stepped {
+        server: usize,
+        micros: i64,
+    },
+    /// For readers of the trace only.
+    Note(String),
+
+    /// The last fault is over.
+    Cleared,
+    /// All servers have a vote again, and no fault disturbs any lock until [`Quiet`](What::Quiet).
+    Calm,
+    /// No program asks for a lock from now on.
+    Quiet,
+    /// A wait or a release that did not end.
+    Stuck {
+        wait: Wait,
+    },
+    /// All leases must have ended.
+    Settled,
+    /// All queues must have ended.
+    Rested,
+}
+
+/// A call of `acquire`.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Asked {
+    pub(crate) wait: Wait,
+    pub(crate) client: usize,
+    pub(crate) lock: usize,
+    pub(crate) mode: Mode,
+    pub(crate) ttl: Time,
+    /// The part of `ttl` for which the lock stays shut after an unclean end.
+    pub(crate) delay: Time,
+    pub(crate) manner: Manner,
+}
+
+/// How a lock is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Manner {
+    /// Once, without waiting.
+    Try,
+    /// In the queue.
+    Queued,
+    /// Waiting, ahead of the queue.
+    Barging,
+    /// By polling with the commands of another library.
+    Foreign,
+}
+
+/// Why a wait ended without a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Denial {
+    Busy,
+    /// An error, and whether it excludes an effect.
+    Failed {
+        kind: ErrorKind,
+        without_effect: bool,
+    },
+}
+
+/// What the store said of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Freed {
+    Released,
+    WasLost,
+    Unknown,
+}
+
+/// A request as a server ran it, one for each lease or wait that it names.
+#[derive(Clone, Debug, Hash)]
+pub(crate) struct Execution {
+    pub(crate) server: usize,
+    pub(crate) client: usize,
+    pub(crate) kind: Kind,
+    pub(crate) lock: usize,
+    pub(crate) wait: Wait,
+    /// The client gave up the connection before.
+    pub(crate) stray: bool,
+    pub(crate) before: Rc<[Lease]>,
+    pub(crate) after: Rc<[Lease]>,
+}
+
+impl Execution {
+    pub(crate) fn own_before(&self) -> Option<&Lease> {
+        self.before.iter().find(|lease| lease.wait == self.wait)
+    }
+
+    pub(crate) fn own_after(&self) -> Option<&Lease> {
+        self.after.iter().find(|lease| lease.wait == self.wait)
+    }
+}
+
+/// A lease at a server, which ends there at `until` unless something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Lease {
+    pub(crate) wait: Wait,
+    pub(crate) mode: Mode,
+    pub(crate) slot: Option<u32>,
+    pub(crate) until: Time,
+}
+
+/// The kind of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// A claim with a place in the queue.
+    Acquire,
+    /// A claim without.
+    Try,
+    DrawFence,
+    Renew,
+    Release,
+    /// A release that returns the waiter to the queue.
+    Requeue,
+    ConfirmFence,
+    Repair,
+    Heartbeat,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10.6}  ", self.at as f64 / SECOND as f64)?;
+        match &self.what {
+            What::Executed(it) => {
+                let leases = |all: &[Lease]| {
+                    let all = all.iter().map(|lease| {
+                        let until = lease.until as f64 / SECOND as f64;
+                        let slot = lease.slot.map(|slot| format!("#{slot}"));
+                        format!(
+                            "w{}{} until {until:.3}",
+                            lease.wait,
+                            slot.unwrap_or_default()
+                        )
+                    });
+                    all.collect::<Vec<_>>().join(", ")
+                };
+                let Execution {
+                    server,
+                    client,
+                    kind,
+                    lock,
+                    wait,
+                    ..
+                } = it;
+                let stray = if it.stray { "stray " } else { "" };
+                write!(
+                    f,
+                    "s{server} ran {stray}{kind:?} of c{client} for w{wait} lock {lock}"
+                )?;
+                write!(f, ": [{}]", leases(&it.before))?;
+                if it.before != it.after {
+                    write!(f, " -> [{}]", leases(&it.after))?;
+                }
+                Ok(())
+            }
+            What::Note(text) => f.write_str(text),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+/// Returns a number that is equal for equal histories.
+pub(crate) fn fingerprint(events: &[Event]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    events.hash(&mut hasher);
+    hasher.finish()
+}

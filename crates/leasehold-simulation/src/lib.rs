@@ -1,0 +1,33 @@
+//! Simulated runs of the real engine, codec and scripts.
+//!
+//! A run has servers ([`leasehold_fakeredis`]), clients that drive a
+//! [`leasehold_quorum::Engine`], a network between them, and one virtual clock. It follows from its
+//! seed. The history of a run is checked afterwards; each check reads the history alone.
+
+mod agenda;
+mod checks;
+mod client;
+mod driver;
+mod faults;
+mod guards;
+mod history;
+mod injector;
+mod mutation;
+mod network;
+mod phases;
+mod plan;
+mod poller;
+mod rng;
+mod run;
+mod server;
+mod server_faults;
+mod simulation;
+mod time;
+mod workload;
+
+#[cfg(test)]
+mod tests;
+
+pub use checks::Violation;
+pub use faults::{FaultKind, Faults};
+pub use run::{Outcome, run};

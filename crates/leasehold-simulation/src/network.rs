@@ -1,0 +1,317 @@
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use leasehold_fakeredis::ConnectionId;
+use leasehold_quorum::Request;
+
+use crate::agenda::Action;
+use crate::simulation::Simulation;
+use crate::time::{MILLIS, SECOND, Time};
+
+/// What a client sends at once: the bytes of each request.
+pub(crate) type Upload = Vec<(Option<Rc<Request>>, Vec<u8>)>;
+
+/// A connection of a client to a server.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) client: usize,
+    /// Which of the client's members.
+    pub(crate) member: usize,
+    pub(crate) server: usize,
+    /// The server's end, while it is open there.
+    pub(crate) redis: Option<ConnectionId>,
+    /// The client uses it.
+    pub(crate) is_open: bool,
+    /// The server accepted it once. It accepts no packet after its end is closed.
+    pub(crate) was_accepted: bool,
+    /// It no longer delivers anything.
+    is_dead: bool,
+    /// What a message takes longer, because the connection is slow.
+    extra: Time,
+    to_server: Pipe<Packet>,
+    to_client: Pipe<Vec<u8>>,
+}
+
+#[derive(Debug)]
+enum Packet {
+    Data(Upload),
+    /// The client closed the connection.
+    Close,
+}
+
+/// One direction of a connection. It keeps the order of packets.
+#[derive(Debug)]
+struct Pipe<T> {
+    /// Each with the instants of sending and arrival.
+    packets: VecDeque<(Time, Time, T)>,
+    last: Time,
+}
+
+impl<T> Default for Pipe<T> {
+    fn default() -> Self {
+        Self {
+            packets: VecDeque::new(),
+            last: 0,
+        }
+    }
+}
+
+impl<T> Pipe<T> {
+    fn push(&mut self, sent: Time, arrival: Time, packet: T) -> Time {
+        self.last = self.last.max(arrival);
+        self.packets.push_back((sent, self.last, packet));
+        self.last
+    }
+
+    fn pop(&mut self, now: Time) -> Option<T> {
+        let is_due = self.packets.front().is_some_and(|(_, at, _)| *at <= now);
+        let (.., packet) = self.packets.pop_front().filter(|_| is_due)?;
+        Some(packet)
+    }
+
+    /// Since when the oldest packet is under way.
+    fn oldest(&self) -> Option<Time> {
+        self.packets.front().map(|(sent, ..)| *sent)
+    }
+}
+
+/// The path between a client and a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Link {
+    pub(crate) to_server_blocked_until: Time,
+    pub(crate) to_client_blocked_until: Time,
+}
+
+impl Simulation {
+    /// What a message takes.
+    fn delay(&self) -> Time {
+        let (least, most) = self.plan.delay;
+        let usual = self.rng.network.between(least, most);
+        let is_spike = self.plan.spikes > 0 && self.rng.network.below(1000) < self.plan.spikes;
+        if is_spike {
+            usual + self.rng.network.below(300 * MILLIS)
+        } else {
+            usual
+        }
+    }
+
+    /// When a message arrives that passes a path which is blocked until then.
+    fn arrival(&self, blocked_until: Time, extra: Time) -> Time {
+        let start = if blocked_until > self.now {
+            blocked_until + self.rng.network.below(50 * MILLIS)
+        } else {
+            self.now
+        };
+        start + self.delay() + extra
+    }
+
+    pub(crate) fn link(&mut self, client: usize, server: usize) -> &mut Link {
+        let width = self.servers.len();
+        let index = client * width + server;
+        if self.links.len() <= index {
+            self.links.resize(index + width, Link::default());
+        }
+        &mut self.links[index]
+    }
+
+    /// Opens a connection. The server accepts it as its first packet arrives.
+    pub(crate) fn open_connection(&mut self, client: usize, member: usize) -> usize {
+        let server = self.clients[client].members[member];
+        self.connections.push(Connection {
+            client,
+            member,
+            server,
+            redis: None,
+            is_open: true,
+            was_accepted: false,
+            is_dead: false,
+            extra: 0,
+            to_server: Pipe::default(),
+            to_client: Pipe::default(),
+        });
+        self.connections.len() - 1
+    }
+
+    pub(crate) fn upload(&mut self, number: usize, upload: Upload) {
+        self.send_up(number, Packet::Data(upload));
+    }
+
+    fn send_up(&mut self, number: usize, packet: Packet) {
+        let now = self.now;
+        let (client, server) = (
+            self.connections[number].client,
+            self.connections[number].server,
+        );
+        let link = *self.link(client, server);
+        let connection = &self.connections[number];
+        let at = if connection.is_dead {
+            Time::MAX
+        } else {
+            self.arrival(link.to_server_blocked_until, connection.extra)
+        };
+        let at = self.connections[number].to_server.push(now, at, packet);
+        self.agenda.add(at, Action::ToServer(number));
+        // What is not acknowledged in time breaks the connection.
+        let answered = at.max(link.to_client_blocked_until);
+        if answered > now + UNACKNOWLEDGED_MAX {
+            self.agenda
+                .add(now + UNACKNOWLEDGED_MAX, Action::CheckConnection(number));
+        }
+    }
+
+    /// Sends what a server has for a connection.
+    pub(crate) fn send_down(&mut self, number: usize, bytes: Vec<u8>) {
+        let now = self.now;
+        let (client, server) = (
+            self.connections[number].client,
+            self.connections[number].server,
+        );
+        let link = *self.link(client, server);
+        let connection = &self.connections[number];
+        if connection.is_dead || !connection.is_open {
+            return;
+        }
+        let at = self.arrival(link.to_client_blocked_until, connection.extra);
+        let at = self.connections[number].to_client.push(now, at, bytes);
+        self.agenda.add(at, Action::ToClient(number));
+    }
+
+    pub(crate) fn arrive_at_server(&mut self, number: usize) {
+        let now = self.now;
+        if let Some(packet) = self.connections[number].to_server.pop(now) {
+            let server = self.connections[number].server;
+            match packet {
+                Packet::Data(upload) => self.receive(server, number, upload),
+                Packet::Close => self.close_at_server(number),
+            }
+        }
+    }
+
+    pub(crate) fn arrive_at_client(&mut self, number: usize) {
+        let now = self.now;
+        if let Some(bytes) = self.connections[number].to_client.pop(now)
+            && self.connections[number].is_open
+        {
+            let client = self.connections[number].client;
+            self.clients[client].inbox.push_back((number, bytes));
+            self.process_inbox(client);
+        }
+    }
+
+    /// Breaks a connection if what was sent is not acknowledged for too long.
+    pub(crate) fn check_connection(&mut self, number: usize) {
+        let now = self.now;
+        let (client, server) = (
+            self.connections[number].client,
+            self.connections[number].server,
+        );
+        let is_blocked = self.link(client, server).to_client_blocked_until > now;
+        let connection = &self.connections[number];
+        let oldest = connection.to_server.oldest();
+        let is_late = oldest.is_some_and(|sent| sent + UNACKNOWLEDGED_MAX <= now);
+        if connection.is_dead || is_late || is_blocked {
+            self.break_connection(number, 0);
+        }
+    }
+
+    /// The client closes the connection. The server learns so when the close arrives.
+    pub(crate) fn close_at_client(&mut self, number: usize) {
+        if std::mem::take(&mut self.connections[number].is_open) {
+            self.connections[number].to_client.packets.clear();
+            self.send_up(number, Packet::Close);
+        }
+    }
+
+    pub(crate) fn close_at_server(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        if let Some(redis) = connection.redis.take() {
+            let server = connection.server;
+            self.servers[server].redis.disconnect(redis);
+        }
+    }
+
+    /// Breaks a connection: the client learns of it now, the server after `noticed`. The server still
+    /// runs what arrives until then.
+    pub(crate) fn break_connection(&mut self, number: usize, noticed: Time) {
+        let connection = &mut self.connections[number];
+        if !std::mem::take(&mut connection.is_open) {
+            return;
+        }
+        connection.to_client.packets.clear();
+        if noticed == 0 {
+            connection.to_server.packets.clear();
+        }
+        self.agenda
+            .add(self.now + noticed, Action::CloseAtServer(number));
+        let client = self.connections[number].client;
+        self.clients[client].broken.push_back(number);
+        self.process_inbox(client);
+    }
+
+    /// Breaks a connection. A part of what was sent still arrives, perhaps late.
+    pub(crate) fn cut(&mut self, number: usize) {
+        let rng = self.rng.faults.clone();
+        let lateness = if rng.percent(50) {
+            rng.below(800 * MILLIS)
+        } else {
+            0
+        };
+        let now = self.now;
+        let pipe = &mut self.connections[number].to_server;
+        let kept = rng.index(pipe.packets.len() + 1);
+        pipe.packets.truncate(kept);
+        let mut last = now;
+        for (_, at, packet) in &mut pipe.packets {
+            if let Packet::Data(upload) = packet
+                && rng.percent(30)
+            {
+                upload.truncate(rng.index(upload.len() + 1));
+            }
+            last = (*at).saturating_add(lateness);
+            *at = last;
+        }
+        let arrivals: Vec<Time> = pipe.packets.iter().map(|(_, at, _)| *at).collect();
+        for at in arrivals {
+            self.agenda.add(at, Action::ToServer(number));
+        }
+        let noticed = last.saturating_sub(now).min(SECOND) + 1 + rng.below(2 * SECOND);
+        self.break_connection(number, noticed);
+    }
+
+    /// Makes a connection half-open: it delivers nothing, and each end learns so by its own timeout.
+    pub(crate) fn kill_path(&mut self, number: usize) {
+        let noticed = self.rng.faults.between(500 * MILLIS, 8 * SECOND);
+        let connection = &mut self.connections[number];
+        connection.is_dead = true;
+        connection.to_client.packets.clear();
+        let lost = self.rng.faults.percent(50);
+        if lost {
+            connection.to_server.packets.clear();
+        }
+        self.agenda
+            .add(self.now + KEEPALIVE, Action::CheckConnection(number));
+        self.agenda
+            .add(self.now + noticed, Action::CloseAtServer(number));
+    }
+
+    pub(crate) fn slow_down(&mut self, number: usize, extra: Time) {
+        self.connections[number].extra = extra;
+    }
+
+    pub(crate) fn is_dead(&self, number: usize) -> bool {
+        self.connections[number].is_dead
+    }
+
+    /// Returns the connections that clients use, to one server or to all.
+    pub(crate) fn open_connections(&self, server: Option<usize>) -> Vec<usize> {
+        let all = self.connections.iter().enumerate();
+        let open = all.filter(|(_, it)| it.is_open && server.is_none_or(|no| it.server == no));
+        open.map(|(number, _)| number).collect()
+    }
+}
+
+/// A client gives up a connection if a message is not acknowledged for this long.
+const UNACKNOWLEDGED_MAX: Time = 3 * SECOND;
+
+/// A client notices a dead connection on which it sends nothing after this long.
+const KEEPALIVE: Time = 5 * SECOND;

@@ -1,0 +1,206 @@
+use leasehold_fakeredis::Reply;
+
+use crate::agenda::Action;
+use crate::client::SimClient;
+use crate::faults::{FaultKind, Faults};
+use crate::history::{Wait, What};
+use crate::server::ServerState;
+use crate::simulation::Simulation;
+use crate::time::{MILLIS, SECOND, Time};
+use crate::workload::{ProgramState, Purpose};
+
+/// The phases of a run, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Clients work, and faults occur.
+    Work,
+    /// The faults are over, and servers regain their votes.
+    Recovery,
+    /// No fault disturbs the clients, but a minority of servers may be down.
+    Peace,
+    /// Programs end.
+    Quiet,
+    /// Leases end.
+    Settling,
+    /// Queues end.
+    Rest,
+    Over,
+}
+
+impl Simulation {
+    pub(crate) fn begin_phases(&mut self) {
+        if self.plan.faults == Faults::NONE {
+            self.add(What::Cleared);
+            let calm = if self.plan.start > 0 {
+                self.plan.start
+            } else {
+                self.plan.recovery()
+            };
+            self.agenda.add(calm, Action::Calm);
+        }
+        self.after(self.plan.start + self.plan.span);
+    }
+
+    fn after(&mut self, span: Time) {
+        self.agenda.add(self.now + span, Action::Phase);
+    }
+
+    /// Ends the phase, or looks whether it can end.
+    pub(crate) fn phase_due(&mut self) {
+        match self.phase {
+            Phase::Work => {
+                self.clear_faults();
+                self.is_live = !self.plan.has(FaultKind::Drift) && self.has_quorum();
+                if self.plan.peace > 0 && self.is_live {
+                    self.phase = Phase::Recovery;
+                    self.after(self.plan.recovery());
+                } else {
+                    self.quiet();
+                }
+            }
+            Phase::Recovery => {
+                // After a freeze a client may compare servers with old readings, and trust none for a while.
+                if !self.plan.has(FaultKind::Freeze) {
+                    self.add(What::Calm);
+                }
+                self.phase = Phase::Peace;
+                if self.rng.faults.percent(50) {
+                    self.stop_minority();
+                }
+                let kills = self.plan.has(FaultKind::Kill) || self.plan.has(FaultKind::PowerLoss);
+                if kills && self.rng.faults.percent(70) {
+                    let killed = self.plan.has(FaultKind::Kill);
+                    self.lose_client(killed);
+                }
+                self.join();
+                self.after(self.plan.peace);
+            }
+            Phase::Peace => self.quiet(),
+            Phase::Quiet => self.look_for_end(),
+            Phase::Settling => {
+                self.add(What::Settled);
+                self.log_servers();
+                if self.seed.is_multiple_of(4) {
+                    self.phase = Phase::Rest;
+                    self.after(QUEUE_LIFE);
+                } else {
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::Rest => {
+                self.add(What::Rested);
+                self.log_servers();
+                self.phase = Phase::Over;
+            }
+            Phase::Over => {}
+        }
+    }
+
+    /// Whether a majority of the servers has its record of the quorum.
+    fn has_quorum(&mut self) -> bool {
+        let mut records = 0;
+        for server in &mut self.servers {
+            let clock = server.clock.wall_micros(self.now);
+            let found = server.command(clock, &["EXISTS", "leasehold:card"]);
+            records += usize::from(found == Reply::Integer(1));
+        }
+        records >= self.plan.majority()
+    }
+
+    fn stop_minority(&mut self) {
+        let minority = self.plan.servers - self.plan.majority();
+        for server in 0..minority {
+            if self.rng.faults.percent(50) {
+                self.stop_server(server);
+            } else {
+                self.pause_server(server);
+            }
+        }
+    }
+
+    fn quiet(&mut self) {
+        self.add(What::Quiet);
+        self.is_quiet = true;
+        self.phase = Phase::Quiet;
+        self.quiet_since = self.now;
+        self.after(0);
+    }
+
+    /// Goes on once all programs have ended.
+    fn look_for_end(&mut self) {
+        let is_done = self.clients.iter().all(SimClient::is_done);
+        let allowed = match self.is_live {
+            true => self.plan.recovery() + PROGRAMS_MAX,
+            false => self.plan.recovery(),
+        };
+        let is_late = self.now > self.quiet_since + allowed;
+        if !is_done && !is_late {
+            return self.after(LOOK_EVERY);
+        }
+        if !is_done && self.is_live {
+            self.report_stuck();
+        }
+        self.phase = Phase::Settling;
+        let until = self.servers.iter().flat_map(|server| {
+            let locks = 0..self.plan.locks.len();
+            locks.flat_map(|lock| server.log(lock).0)
+        });
+        let last = until.map(|lease| lease.until).max();
+        let last = match self.plan.faults {
+            Faults::NONE => self.now,
+            _ => last
+                .unwrap_or(self.now)
+                .clamp(self.now, self.now + LEASE_MAX),
+        };
+        self.after(last - self.now + SETTLED);
+    }
+
+    fn report_stuck(&mut self) {
+        let mut stuck: Vec<Wait> = Vec::new();
+        for client in self.clients.iter().filter(|client| !client.is_gone()) {
+            stuck.extend(
+                client
+                    .programs
+                    .iter()
+                    .filter_map(|program| match program.state {
+                        ProgramState::Waiting(wait, _) | ProgramState::Holding(wait) => Some(wait),
+                        _ => None,
+                    }),
+            );
+            stuck.extend(
+                client
+                    .operations
+                    .values()
+                    .filter_map(|purpose| match purpose {
+                        Purpose::Release { wait, .. } => Some(*wait),
+                        Purpose::Renew { waits, .. } => waits.first().copied(),
+                        Purpose::Acquire { .. } => None,
+                    }),
+            );
+        }
+        for wait in stuck {
+            self.add(What::Stuck { wait });
+        }
+    }
+
+    fn log_servers(&mut self) {
+        for server in 0..self.servers.len() {
+            if self.servers[server].state == ServerState::Up {
+                self.log_server(server);
+            }
+        }
+    }
+}
+
+/// By then all programs have had their turn and given the lock back.
+const PROGRAMS_MAX: Time = 15 * SECOND;
+const LOOK_EVERY: Time = 20 * MILLIS;
+
+/// The last releases are under way for this long.
+const SETTLED: Time = 800 * MILLIS;
+
+/// A lease that began before a clock was stepped back lasts this long.
+const LEASE_MAX: Time = 6 * SECOND;
+
+/// A queue that is not used vanishes after 10 s.
+const QUEUE_LIFE: Time = 11 * SECOND;

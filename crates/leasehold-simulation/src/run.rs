@@ -1,0 +1,69 @@
+use std::fmt;
+
+use crate::checks::{self, Violation};
+use crate::faults::Faults;
+use crate::history::{Event, fingerprint};
+use crate::mutation::Mutation;
+use crate::simulation::Simulation;
+
+/// The result of one run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The faults that the run had.
+    pub faults: Faults,
+    /// What must not have happened.
+    pub violations: Vec<Violation>,
+    /// Equal for equal histories.
+    pub fingerprint: u64,
+    /// How many locks were granted, to our clients and to foreign ones.
+    pub grants: (u64, u64),
+    /// How many requests the servers ran.
+    pub requests: u64,
+    /// How long locks were free while a waiter could have had them, in microseconds.
+    pub idle: Vec<u64>,
+    events: Vec<Event>,
+}
+
+impl Outcome {
+    /// Returns the history, one line for each event.
+    pub fn trace(&self) -> impl Iterator<Item = String> {
+        self.events.iter().map(ToString::to_string)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {} ({})", self.seed, self.faults)?;
+        for violation in &self.violations {
+            write!(f, "\n  {violation}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the simulation of `seed` with some of the faults that are allowed, and checks its history.
+pub fn run(seed: u64, allowed: Faults) -> Outcome {
+    run_with(seed, allowed, Mutation::default(), true)
+}
+
+/// Runs a simulation with changed scripts. Notes are for readers only.
+pub(crate) fn run_with(seed: u64, allowed: Faults, mutation: Mutation, has_notes: bool) -> Outcome {
+    let mut simulation = Simulation::new(seed, allowed, mutation);
+    simulation.has_notes = has_notes;
+    simulation.run();
+    let events = simulation.history;
+    let plan = &simulation.plan;
+    let (violations, idle) = checks::all(&events, plan);
+    Outcome {
+        seed,
+        faults: plan.faults,
+        violations,
+        fingerprint: fingerprint(&events),
+        grants: (simulation.stats.grants, simulation.stats.foreign_grants),
+        requests: simulation.stats.requests,
+        idle,
+        events,
+    }
+}

@@ -1,0 +1,204 @@
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_fakeredis::FakeRedis;
+
+use crate::agenda::{Action, Agenda};
+use crate::client::SimClient;
+use crate::faults::Faults;
+use crate::history::{Event, What};
+use crate::mutation::Mutation;
+use crate::network::{Connection, Link};
+use crate::phases::Phase;
+use crate::plan::Plan;
+use crate::poller::Poller;
+use crate::rng::SimRng;
+use crate::server::{LockKeys, Owners, SimServer};
+use crate::time::{MachineClock, Time};
+
+/// Clients, servers and the network between them, all of one seed.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    pub(crate) seed: u64,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) now: Time,
+    pub(crate) agenda: Agenda,
+    pub(crate) history: Vec<Event>,
+    /// Whether the history has notes for readers.
+    pub(crate) has_notes: bool,
+    pub(crate) servers: Vec<SimServer>,
+    pub(crate) clients: Vec<SimClient>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) pollers: Vec<Poller>,
+    pub(crate) locks: Vec<LockKeys>,
+    pub(crate) owners: Owners,
+    pub(crate) rng: Rngs,
+    pub(crate) mutation: Mutation,
+    /// Keeps all scripts, for servers that restart.
+    pub(crate) scripts: Rc<FakeRedis>,
+    pub(crate) phase: Phase,
+    pub(crate) quiet_since: Time,
+    /// The last fault is over.
+    pub(crate) is_cleared: bool,
+    /// No program asks for a lock from now on.
+    pub(crate) is_quiet: bool,
+    /// A free lock must be granted once the last fault is over.
+    pub(crate) is_live: bool,
+    pub(crate) stats: Counts,
+}
+
+/// The streams of random numbers that belong to no client.
+#[derive(Debug)]
+pub(crate) struct Rngs {
+    pub(crate) network: SimRng,
+    pub(crate) faults: SimRng,
+}
+
+/// What a run counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) grants: u64,
+    pub(crate) foreign_grants: u64,
+    pub(crate) requests: u64,
+}
+
+/// The parts of a run that draw random numbers of their own.
+pub(crate) enum Stream {
+    Plan,
+    Network,
+    Faults,
+    Server(usize),
+    Client(usize),
+    Poller(usize),
+    Program(usize, usize),
+}
+
+impl Stream {
+    pub(crate) fn number(&self) -> u64 {
+        let number = match self {
+            Self::Plan => 0,
+            Self::Network => 1,
+            Self::Faults => 2,
+            Self::Server(server) => 0x1_0000 + server,
+            Self::Client(client) => 0x2_0000 + client,
+            Self::Poller(poller) => 0x3_0000 + poller,
+            Self::Program(client, program) => 0x4_0000 + (client << 5) + program,
+        };
+        number as u64
+    }
+}
+
+/// A run of more actions than this does not end by itself.
+const ACTIONS_MAX: u64 = 3_000_000;
+
+impl Simulation {
+    pub(crate) fn new(seed: u64, allowed: Faults, mutation: Mutation) -> Self {
+        let rng = |stream: Stream| SimRng::new(seed, stream.number());
+        let plan = Plan::draw(&rng(Stream::Plan), allowed);
+        let scripts = mutation.keeper();
+        let server = |number: usize| {
+            let rng = rng(Stream::Server(number));
+            let clock = MachineClock::new(rng.around_zero(plan.drift), rng.around_zero(5_000));
+            let mut redis = FakeRedis::new(number as u64, clock.wall_micros(0));
+            if !plan.lazy_scripts {
+                redis.copy_scripts(&scripts);
+            }
+            SimServer::new(redis, clock, plan.locks.len(), plan.durable)
+        };
+        Self {
+            servers: (0..plan.servers).map(server).collect(),
+            locks: (0..plan.locks.len()).map(LockKeys::new).collect(),
+            pollers: (0..plan.pollers)
+                .map(|number| Poller::new(rng(Stream::Poller(number))))
+                .collect(),
+            rng: Rngs {
+                network: rng(Stream::Network),
+                faults: rng(Stream::Faults),
+            },
+            scripts: Rc::clone(&scripts),
+            seed,
+            plan: Arc::new(plan),
+            now: 0,
+            agenda: Agenda::default(),
+            history: Vec::new(),
+            has_notes: false,
+            clients: Vec::new(),
+            connections: Vec::new(),
+            links: Vec::new(),
+            owners: Owners::default(),
+            mutation,
+            phase: Phase::Work,
+            quiet_since: 0,
+            is_cleared: false,
+            is_quiet: false,
+            is_live: true,
+            stats: Counts::default(),
+        }
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(&mut self) {
+        let plan = Arc::clone(&self.plan);
+        self.note(|| format!("{plan:?}"));
+        for _ in 0..self.plan.clients {
+            self.join();
+        }
+        for number in 0..self.pollers.len() {
+            self.agenda.add(0, Action::Poller(number));
+        }
+        self.plan_fault();
+        self.begin_phases();
+        let mut actions = 0;
+        while self.phase != Phase::Over
+            && let Some((at, action)) = self.agenda.next()
+        {
+            self.now = at;
+            self.act(action);
+            actions += 1;
+            assert!(actions < ACTIONS_MAX, "seed {} does not end", self.seed);
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::ToServer(number) => self.arrive_at_server(number),
+            Action::ToClient(number) => self.arrive_at_client(number),
+            Action::CheckConnection(number) => self.check_connection(number),
+            Action::CloseAtServer(number) => self.close_at_server(number),
+            Action::Connect { client, member } => self.connect(client, member),
+            Action::Wake { client, token } => self.wake(client, token),
+            Action::Flush { client } => self.flush(client),
+            Action::Program {
+                client,
+                program,
+                token,
+            } => self.program_due(client, program, token),
+            Action::Poller(number) => self.poller_due(number),
+            Action::Fault => self.inject_fault(),
+            Action::Repair(repair) => self.repair(repair),
+            Action::Phase => self.phase_due(),
+            Action::Calm => self.add(What::Calm),
+        }
+    }
+
+    pub(crate) fn add(&mut self, what: What) {
+        self.history.push(Event { at: self.now, what });
+    }
+
+    /// Adds a note, if the history has notes.
+    pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
+        if self.has_notes {
+            self.add(What::Note(text()));
+        }
+    }
+
+    /// For how long a release leaves a contended lock free for foreign clients.
+    pub(crate) fn foreign_gap(&self) -> Duration {
+        match self.pollers.is_empty() {
+            true => Duration::ZERO,
+            false => Duration::from_millis(150),
+        }
+    }
+}
