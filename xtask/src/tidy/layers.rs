@@ -1,8 +1,8 @@
 use super::Offence;
 use super::source::Source;
 
-/// Who may depend on whom: the core knows no store, a store knows the core only, the testkit is
-/// for tests, and the command line alone knows all.
+/// Which crate may depend on which. The core and the engine know no store, a store knows the core, the Redis store
+/// the engine too, the testkit is for tests, and the command line and the simulation know all.
 pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     tree.iter()
         .filter(|source| source.path.ends_with("Cargo.toml"))
@@ -26,6 +26,11 @@ fn refusal(own: &str, dependency: &Dependency) -> Option<String> {
     if own == "xtask" {
         return Some(format!("xtask builds from nothing, not from {name}"));
     }
+    if own == "leasehold-quorum" && name != "leasehold" && dependency.kind == Kind::Normal {
+        return Some(format!(
+            "the engine does no I/O and knows the core only, not {name}"
+        ));
+    }
     if !name.starts_with("leasehold") || own == "leasehold-cli" || own == "bench" {
         let testkit_ships = name == "leasehold-testkit" && dependency.kind == Kind::Normal;
         return (testkit_ships && own != "bench")
@@ -34,7 +39,14 @@ fn refusal(own: &str, dependency: &Dependency) -> Option<String> {
     match (own, name, dependency.kind) {
         ("leasehold", "leasehold-testkit", Kind::Dev) => None,
         ("leasehold", _, _) => Some(format!("the core knows no store, and so not {name}")),
+        ("leasehold-fakeredis", "leasehold" | "leasehold-testkit", Kind::Dev) => None,
+        ("leasehold-fakeredis", _, _) => Some(format!(
+            "the fake server knows nothing of locks, and so not {name}"
+        )),
         (_, "leasehold", _) => None,
+        ("leasehold-redis", "leasehold-quorum", _)
+        | ("leasehold-redis", "leasehold-fakeredis", Kind::Dev)
+        | ("leasehold-simulation", _, _) => None,
         // It compiles the README's examples, which belong to no crate alone.
         ("leasehold-testkit", _, Kind::Dev) => None,
         ("leasehold-testkit", _, _) => {
@@ -152,6 +164,20 @@ mod tests {
         let source = Source::new(&format!("crates/{name}/Cargo.toml"), manifest.into());
         let found = check(&[source]);
         found.into_iter().map(|offence| offence.rule).collect()
+    }
+
+    #[test]
+    fn engine_depends_on_the_core_only() {
+        let core = "[dependencies]\nleasehold.workspace = true\n";
+        assert!(offences("leasehold-quorum", core).is_empty());
+        for other in ["leasehold-redis", "tokio"] {
+            let manifest = format!("[dependencies]\n{other}.workspace = true\n");
+            let rule = format!("the engine does no I/O and knows the core only, not {other}");
+            assert_eq!(offences("leasehold-quorum", &manifest), [rule]);
+        }
+        let engine = "[dependencies]\nleasehold-quorum.workspace = true\n";
+        assert!(offences("leasehold-redis", engine).is_empty());
+        assert_eq!(offences("leasehold-file", engine).len(), 1);
     }
 
     #[test]

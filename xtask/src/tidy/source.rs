@@ -45,7 +45,12 @@ impl Source {
 
     /// Whether it belongs to a library that users link: the core or a store.
     pub(crate) fn is_library_code(&self) -> bool {
-        let own = ["leasehold-cli", "leasehold-model", "leasehold-testkit"];
+        let own = [
+            "leasehold-cli",
+            "leasehold-model",
+            "leasehold-simulation",
+            "leasehold-testkit",
+        ];
         self.is_rust()
             && self.path.starts_with("crates/leasehold")
             && !own.contains(&self.crate_name())
