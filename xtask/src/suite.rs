@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::thread;
 
@@ -18,7 +19,11 @@ struct Skip {
 const SKIPS: [Skip; 3] = [
     Skip {
         name: "redis",
-        packages: &["leasehold-redis", "leasehold-testkit"],
+        packages: &[
+            "leasehold-redis",
+            "leasehold-fakeredis",
+            "leasehold-testkit",
+        ],
         tests: "redis",
     },
     Skip {
@@ -136,6 +141,10 @@ impl Tally {
             self.excused.push(format!("{name}: {reason}"));
             return;
         }
+        if let Some(excuse) = absent_trait(line) {
+            self.excused.push(excuse);
+            return;
+        }
         let Some(counts) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -167,7 +176,15 @@ impl Tally {
             filtered,
             excused,
         } = self;
-        let named: String = excused.iter().map(|it| format!("IGNORED {it}\n")).collect();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for excuse in excused {
+            *counts.entry(excuse).or_default() += 1;
+        }
+        let named = counts.iter().map(|(excuse, count)| match count {
+            1 => format!("IGNORED {excuse}\n"),
+            _ => format!("IGNORED {excuse} ({count} tests)\n"),
+        });
+        let named: String = named.collect();
         format!(
             "{named}tests: {passed} passed, {failed} failed, {ignored} ignored, {filtered} left out, \
              in {runs} runs"
@@ -185,6 +202,15 @@ impl Tally {
         }
         Ok(())
     }
+}
+
+/// A test of the contract suite for an optional trait that the store does not have:
+/// `test [no Admin] file::b1_… ... ignored`. Returns the suite and the trait.
+fn absent_trait(line: &str) -> Option<String> {
+    let (reason, rest) = line.strip_prefix("test [")?.split_once("] ")?;
+    let name = rest.strip_suffix("ignored")?.split_whitespace().next()?;
+    let suite = name.split("::").next()?;
+    Some(format!("contract of {suite}: {reason}"))
 }
 
 #[cfg(test)]
@@ -230,6 +256,21 @@ mod tests {
         );
         let two = tally(&[ignored, closing, closing]);
         assert!(two.verdict(false).is_err(), "one gives no reason");
+    }
+
+    #[test]
+    fn tests_of_absent_traits_are_counted() {
+        let lines = [
+            "test [no Admin] file::b1_a_test      ... ignored",
+            "test [no Admin] file::b2_another     ... ignored",
+            "test result: ok. 1 passed; 0 failed; 2 ignored",
+        ];
+        let sum = tally(&lines);
+        assert!(sum.verdict(false).is_ok());
+        let summary = sum.summary();
+        let first = "IGNORED contract of file: no Admin (2 tests)\n";
+        assert!(summary.starts_with(first), "{summary}");
+        assert!(tally(&[lines[0], lines[2]]).verdict(false).is_err());
     }
 
     #[test]
