@@ -103,6 +103,11 @@ impl Link {
         self.open.as_ref().is_some_and(Open::is_busy)
     }
 
+    /// Returns whether there is a connection.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Returns whether a thread is writing.
     pub(super) fn is_writing(&self) -> bool {
         self.writing

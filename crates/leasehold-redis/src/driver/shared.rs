@@ -118,7 +118,12 @@ impl Shared {
         loop {
             let mut state = self.lock();
             for batch in batches.drain(..) {
-                state.links[batch.member].finish(batch);
+                let member = batch.member;
+                state.links[member].finish(batch);
+                if !state.links[member].is_open() {
+                    // Its task waits for the end of this write before it connects again.
+                    self.tasks[member].wake();
+                }
             }
             let is_over = side == Side::Caller && rounds == CALLER_ROUNDS;
             if !is_over {

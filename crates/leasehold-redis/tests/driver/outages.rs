@@ -32,9 +32,7 @@ async fn two_of_three_servers_suffice() {
     }
 }
 
-// It fails about one time in ten: a server keeps the lease of a call whose release met cut connections.
 #[tokio::test]
-#[ignore = "One engine, one queue, one hand-over"] // tidy: the driver is not in use yet
 async fn cut_connections_are_opened_again() {
     let set = RedisSet::start(3);
     let client = Client::of(&set);
