@@ -22,6 +22,9 @@ pub(super) struct Link {
     writing: bool,
     /// A batch that the I/O thread has to write on.
     rest: Option<Batch>,
+    /// The task of the connection wrote a rest. It also writes what was added meanwhile, since no other
+    /// thread is told when it is done.
+    task_writes: bool,
     /// How many connections there were. A batch of an earlier one is thrown away.
     connections: u64,
     /// An empty buffer, for the next batch.
@@ -54,6 +57,7 @@ impl Link {
             open: None,
             writing: false,
             rest: None,
+            task_writes: false,
             connections: 0,
             spare: Vec::new(),
         }
@@ -70,6 +74,7 @@ impl Link {
         if self.rest.take().is_some() {
             self.writing = false;
         }
+        self.task_writes = false;
         if let Some(open) = self.open.take() {
             open.fail(error);
         }
@@ -122,7 +127,8 @@ impl Link {
     /// Returns whether the task of the connection has to write.
     pub(super) fn needs_task(&self) -> bool {
         let is_encrypted = |open: &Open| open.half.is_none();
-        self.rest.is_some() || (self.has_output() && self.open.as_ref().is_some_and(is_encrypted))
+        let is_for_task = self.task_writes || self.open.as_ref().is_some_and(is_encrypted);
+        self.rest.is_some() || (self.has_output() && is_for_task)
     }
 
     /// Takes the next batch, if no other is being written and any thread can write it. The caller must
@@ -136,9 +142,11 @@ impl Link {
 
     /// Takes what the task of the connection has to write.
     pub(super) fn take_for_task(&mut self, member: usize) -> Option<Batch> {
+        self.task_writes |= self.rest.is_some();
         if self.needs_task() {
             return self.rest.take().or_else(|| self.next_batch(member));
         }
+        self.task_writes = false;
         None
     }
 

@@ -15,6 +15,10 @@ fn client() -> Arc<ClientInfo> {
 }
 
 fn connected() -> Link {
+    connected_by(None)
+}
+
+fn connected_by(half: Option<WriteHalf>) -> Link {
     let client = client();
     let codec = Codec {
         prefix: String::new(),
@@ -23,7 +27,7 @@ fn connected() -> Link {
         foreign_gap: Duration::ZERO,
     };
     let mut link = Link::new(codec, client);
-    link.connect(START, RunId::new("run"), None);
+    link.connect(START, RunId::new("run"), half);
     link
 }
 
@@ -186,6 +190,21 @@ fn second_batch_waits_for_the_first_one() {
         link.take_for_task(0)
             .is_some_and(|second| second.written == 0)
     );
+}
+
+#[test]
+fn task_writes_what_follows_a_rest() {
+    let mut link = connected_by(Some(WriteHalf::closed()));
+    link.push(Asker::Engine(RequestId(1)), Request::Status);
+    let first = link.take(0).expect("a batch");
+    link.push(Asker::Engine(RequestId(2)), Request::Status);
+    assert!(link.take(0).is_none(), "two writers");
+    link.finish(first);
+    let mut rest = link.take_for_task(0).expect("the rest");
+    rest.written = rest.bytes.len();
+    link.finish(rest);
+    // No other thread is told that the rest is written.
+    assert!(link.take_for_task(0).is_some());
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) enum ReadHalf {
 
 /// The half of a plain stream that any thread may write to, one at a time.
 ///
-/// `None` only while it is dropped.
+/// `None` if it is closed.
 #[derive(Debug)]
 pub(super) struct WriteHalf(Option<Half>);
 
@@ -180,6 +180,12 @@ impl ReadHalf {
 }
 
 impl WriteHalf {
+    /// A half that takes nothing.
+    #[cfg(test)]
+    pub(super) fn closed() -> Self {
+        Self(None)
+    }
+
     /// Writes what fits into the kernel's buffer.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match &self.0 {
