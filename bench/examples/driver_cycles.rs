@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p leasehold-bench --example driver_cycles -- [current] [ROUNDS] [5x64 …]`
 //!
-//! `current` runs the callers on a single thread. `5x64` measures five servers with 64 cycles in flight
+//! `current` runs the callers on a single thread, and `ours` leaves the crate out, for a profile. `5x64` measures five servers with 64 cycles in flight
 //! only. It prints the median rate of both, and the median, least and greatest ratio within a round.
 
 #![expect(
@@ -32,6 +32,7 @@ const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
 #[expect(clippy::print_stdout, reason = "it prints its results")]
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let alone = arguments.iter().any(|word| word == "ours");
     let current = arguments.iter().any(|word| word == "current");
     let rounds = arguments.iter().find_map(|word| word.parse().ok());
     let mut builder = if current {
@@ -55,9 +56,12 @@ fn main() {
             }
             let mut rates = Vec::new();
             for _ in 0..rounds.unwrap_or(5) {
-                let of_bare = rate(&runtime, &bare, in_flight, |bare, key| async move {
-                    bare.cycle(&key).await;
-                });
+                let of_bare = match alone {
+                    true => f64::NAN,
+                    false => rate(&runtime, &bare, in_flight, |bare, key| async move {
+                        bare.cycle(&key).await;
+                    }),
+                };
                 let of_ours = rate(&runtime, &ours, in_flight, |ours, key| async move {
                     ours.cycle(&key).await;
                 });
@@ -126,11 +130,13 @@ impl Ours {
         let ambient = Ambient::default();
         let client = Arc::new(ClientInfo::of_this_process(&ambient, None));
         let config = DriverConfig {
+            standings: None,
             urls,
             max_ttl: Duration::from_secs(60),
             clock_tolerance: Duration::from_secs(1),
             // Fresh servers have no vote at first where it is enforced.
             enforced: false,
+            read_only: false,
             foreign_gap: Duration::ZERO,
             client: Arc::clone(&client),
             ambient: ambient.clone(),

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use leasehold::{Error, Mode, Permits, Quorum, blocking};
-use leasehold_redis::RedisMember;
+use leasehold::{Error, Mode, Permits, blocking};
+use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
         for round in 0..options.rounds(1, 3) {
             // Of its own for each round, so that nothing is left of the one before.
             let servers = RedisSet::start(nodes);
-            form(&servers)?;
+            init(&servers)?;
             for turn in 0..NAMES.len() {
                 // Nobody is always the one who comes after the same other.
                 let name = NAMES[(turn + round) % NAMES.len()];
@@ -240,26 +240,24 @@ fn bare(servers: &RedisSet) -> Result<Cycle, String> {
 }
 
 fn client(servers: &RedisSet) -> Result<blocking::Client, Error> {
-    let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
-    Ok(match urls.as_slice() {
-        [url] => blocking::Client::new(RedisMember::new(url)?),
-        urls => blocking::Client::new(Quorum::new(RedisMember::all(urls)?)?),
-    })
+    store(servers).map(blocking::Client::new)
 }
 
-/// Several servers become a set by an operator's word that nothing was ever held on them.
-fn form(servers: &RedisSet) -> Result<(), String> {
+fn store(servers: &RedisSet) -> Result<RedisStore, Error> {
+    RedisStore::new(servers.urls())
+}
+
+/// Initializes the quorum of several servers. They are new, so no lock was ever held on them.
+fn init(servers: &RedisSet) -> Result<(), String> {
     if servers.len() == 1 {
         return Ok(());
     }
-    let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
-    let members = RedisMember::all(urls).map_err(text)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let formed = runtime.block_on(Quorum::new(members).map_err(text)?.init());
-    formed.map_err(text)
+    let store = store(servers).map_err(text)?;
+    runtime.block_on(store.init()).map_err(text)
 }
 
 /// Goes on with cycles for `span`; how long each took in microseconds, sorted.

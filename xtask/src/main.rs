@@ -44,8 +44,9 @@ Usage: cargo xtask VERB
   captures [--check]        draws the README's pictures from what the program shows on terminals; or
                             says whether they are still the same
   servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
-  sim     [--seed N | --seeds A..B] [--faults NAMES] [--trace]
-                            lets whole worlds of clients and servers run, 1,000 if not said
+  sim     [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
+                            simulates clients, servers and a network: seeds 0..1000 with all faults,
+                            if not said
   faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--elections] [--json]
                             breaks servers, networks and processes under a lock, each way in turn
                             for N minutes in all (1 if not said), and prints what came of it

@@ -2,17 +2,19 @@ use crate::Failure;
 use crate::step::{cargo, succeed};
 use crate::workspace::Workspace;
 
-/// Builds the simulation and runs it.
+/// Builds the simulator and runs it.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let mut simulation = cargo(
         workspace,
         &[
             "run",
             "--quiet",
+            "--locked",
+            "--release",
             "--package",
-            "leasehold-testkit",
+            "leasehold-simulation",
             "--bin",
-            "leasehold-sim",
+            "sim",
             "--",
         ],
     );

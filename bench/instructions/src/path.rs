@@ -24,14 +24,8 @@ pub enum Kind {
 }
 
 /// All there are.
-pub const PATHS: [Path; 12] = [
+pub const PATHS: [Path; 11] = [
     ours("memory", 0, 2000, "acquire and release on the memory store"),
-    ours(
-        "memory-5",
-        0,
-        400,
-        "the same on a quorum of five memory stores",
-    ),
     ours("redis", 1, 400, "the same on one Redis, one at a time"),
     ours("redis-64", 1, 1280, "the same with 64 in flight"),
     ours("redis-5", 5, 200, "the same on five Redis, one at a time"),

@@ -84,7 +84,6 @@ fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
     page.say(include_str!("../../pages/cost.md"));
     tell_instructions(&counts, page)?;
     tell_server(&uses, page)?;
-    page.say(include_str!("../../pages/why_not_faster.md"));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use leasehold::blocking::Client;
-use leasehold_redis::RedisMember;
+use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub(super) struct Use {
 /// Takes `count` locks one after the other and then gives them back, first ours, then bare keys.
 pub(super) fn measure(round: usize, count: usize) -> Result<Vec<Use>, String> {
     let server = RedisServer::start();
-    let client = Client::new(RedisMember::new(server.url()).map_err(text)?);
+    let client = Client::new(RedisStore::new([server.url()]).map_err(text)?);
     // The first lock opens the connection and loads the scripts.
     let first = client.lock("first").acquire().map_err(text)?;
     first.release().map_err(text)?;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use leasehold::{Client, Guard, Lock, Quorum};
-use leasehold_redis::RedisMember;
+use leasehold::{Client, Guard, Lock};
+use leasehold_redis::RedisStore;
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Script};
 use rslock::LockManager;
@@ -27,11 +27,10 @@ pub(super) struct Leasehold(Arc<Vec<Lock>>);
 
 impl Leasehold {
     pub(super) async fn new(order: &Order) -> Result<Self, String> {
-        let members = RedisMember::all(&order.urls).map_err(text)?;
-        let quorum = Quorum::new(members).map_err(text)?;
-        // An operator's word that nothing was ever held on them.
-        quorum.init().await.map_err(text)?;
-        let client = Client::new(quorum);
+        let store = RedisStore::new(&order.urls).map_err(text)?;
+        // The servers are new, so no lock was ever held on them.
+        store.init().await.map_err(text)?;
+        let client = Client::new(store);
         let locks = (0..order.in_flight).map(|task| client.lock(key(task)).ttl(TTL));
         Ok(Self(Arc::new(locks.collect())))
     }

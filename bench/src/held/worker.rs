@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, Guard, Quorum};
-use leasehold_redis::RedisMember;
+use leasehold::{Client, Error, Guard};
+use leasehold_redis::RedisStore;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::resident;
@@ -61,13 +61,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 async fn client(urls: &[String]) -> Result<Client, Error> {
-    if let [url] = urls {
-        return Ok(Client::new(RedisMember::new(url)?));
+    let store = RedisStore::new(urls)?;
+    if urls.len() > 1 {
+        // The servers are new, so no lock was ever held on them.
+        store.init().await?;
     }
-    let quorum = Quorum::new(RedisMember::all(urls)?)?;
-    // An operator's word that nothing was ever held on them.
-    quorum.init().await?;
-    Ok(Client::new(quorum))
+    Ok(Client::new(store))
 }
 
 async fn hold(client: &Client, locks: usize, ttl: Duration) -> Result<(), String> {

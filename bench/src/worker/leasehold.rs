@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Client, ClientBuilder, Error, Guard, Lock, Quorum};
-use leasehold_redis::RedisMember;
+use leasehold::{Client, ClientBuilder, Error, Guard, Lock};
+use leasehold_redis::RedisStore;
 
 use super::Handle;
 use super::task::Task;
@@ -13,13 +13,13 @@ pub(super) struct Waiter(Lock);
 
 /// All waiters are tasks of one program: one client.
 pub(super) async fn shared(task: &Task) -> Result<Vec<Waiter>, String> {
-    form(task).await?;
+    init(task).await?;
     Ok(waiters(&builder(task)?.build(), task))
 }
 
 /// The same, with the client on the thread of its callers.
 pub(super) async fn here(task: &Task) -> Result<Vec<Waiter>, String> {
-    form(task).await?;
+    init(task).await?;
     Ok(waiters(&builder(task)?.on_current_runtime().build(), task))
 }
 
@@ -30,28 +30,25 @@ fn waiters(client: &Client, task: &Task) -> Vec<Waiter> {
 
 /// Each waiter is a client of its own, with its own connections, as if it were another program.
 pub(super) async fn each(task: &Task) -> Result<Vec<Waiter>, String> {
-    form(task).await?;
+    init(task).await?;
     let waiter = |key| Ok(Waiter(builder(task)?.build().lock(key).ttl(TTL)));
     task.keys().map(waiter).collect()
 }
 
-/// Several servers become a set by an operator's word that nothing was ever held on them.
-async fn form(task: &Task) -> Result<(), String> {
-    match task.urls().as_slice() {
-        [_] => Ok(()),
-        urls => quorum(urls)?.init().await.map_err(text),
+/// Initializes the quorum of several servers. They are new, so no lock was ever held on them.
+async fn init(task: &Task) -> Result<(), String> {
+    match task.urls().len() {
+        1 => Ok(()),
+        _ => store(task)?.init().await.map_err(text),
     }
 }
 
 fn builder(task: &Task) -> Result<ClientBuilder, String> {
-    Ok(match task.urls().as_slice() {
-        [url] => Client::builder(RedisMember::new(url).map_err(text)?),
-        urls => Client::builder(quorum(urls)?),
-    })
+    Ok(Client::builder(store(task)?))
 }
 
-fn quorum(urls: &[String]) -> Result<Quorum, String> {
-    Quorum::new(RedisMember::all(urls).map_err(text)?).map_err(text)
+fn store(task: &Task) -> Result<RedisStore, String> {
+    RedisStore::new(task.urls()).map_err(text)
 }
 
 fn text(error: Error) -> String {

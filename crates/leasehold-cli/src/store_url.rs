@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Client, Expiry, LeaseTerms, Member, Owner, Quorum, Store};
+use leasehold::{Client, Expiry, LeaseTerms, Owner, Store};
 use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
-use leasehold_redis::RedisMember;
+use leasehold_redis::{RedisMember, RedisStore};
 
 use crate::config::{Addresses, Choice, Limits};
 use crate::failure::Failure;
@@ -62,15 +62,14 @@ impl OpenStore {
     }
 
     fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
-        let servers = addresses.blame(servers(urls))?;
-        let mut rooms: Vec<String> = servers.iter().map(|server| server.describe()).collect();
-        rooms.sort_unstable();
-        let quorum = quorum(servers, addresses.limits)?;
-        let members = quorum.member_ids().map(ToString::to_string).collect();
+        let store = addresses.blame(RedisStore::new(urls))?;
+        let mut places: Vec<String> = store.members().iter().map(RedisMember::describe).collect();
+        places.sort_unstable();
+        let store = within(store, addresses.limits)?;
         Ok(Self {
-            members,
-            place: rooms.join("; "),
-            store: quorum.into(),
+            members: store.member_ids().map(ToString::to_string).collect(),
+            place: places.join("; "),
+            store: store.into(),
             files: None,
             is_unsaid: false,
         })
@@ -178,21 +177,19 @@ impl Addresses {
     }
 }
 
-/// The servers at `urls`, each with an id of its own.
-pub(crate) fn servers(urls: &[String]) -> Result<Vec<Arc<dyn Member>>, Failure> {
-    Ok(RedisMember::all(urls)?)
+/// The servers at `urls`, which are a quorum within `limits` if they are several.
+pub(crate) fn servers(urls: &[String], limits: Limits) -> Result<RedisStore, Failure> {
+    within(RedisStore::new(urls)?, limits)
 }
 
-/// The quorum of `members` within `limits`.
-pub(crate) fn quorum(members: Vec<Arc<dyn Member>>, limits: Limits) -> Result<Quorum, Failure> {
-    let mut quorum = Quorum::new(members)?;
+fn within(mut store: RedisStore, limits: Limits) -> Result<RedisStore, Failure> {
     if let Some(max_ttl) = limits.max_ttl {
-        quorum = quorum.max_ttl(max_ttl);
+        store = store.max_ttl(max_ttl);
     }
     if let Some(tolerance) = limits.clock_tolerance {
-        quorum = quorum.clock_tolerance(tolerance);
+        store = store.clock_tolerance(tolerance);
     }
-    Ok(quorum.checked()?)
+    Ok(store.checked()?)
 }
 
 fn is_file(url: &str) -> bool {

@@ -60,6 +60,11 @@ impl Clients {
         self.clients.contains_key(&id)
     }
 
+    pub(crate) fn has_output(&self, id: ConnectionId) -> bool {
+        let client = self.clients.get(&id);
+        client.is_some_and(|client| !client.outgoing.is_empty())
+    }
+
     pub(crate) fn of(&mut self, id: ConnectionId) -> &mut Client {
         self.clients.get_mut(&id).expect("the connection is open")
     }

@@ -1,5 +1,6 @@
 //! What a server says about itself: `INFO`, `CONFIG GET` and `HELLO`.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 pub(crate) const VERSION: &str = "7.0.15";
@@ -28,16 +29,30 @@ pub(crate) struct Identity {
     settings: BTreeMap<String, String>,
     /// Fields of `INFO` with another value than usual.
     pub(crate) info: BTreeMap<String, String>,
+    /// The last run id, with its server number and its restart.
+    run: RefCell<(u64, u64, String)>,
 }
 
 impl Identity {
     pub(crate) fn run_id(&self) -> String {
-        let name = format!("server {} run {}", self.number, self.restarts);
-        sha1_smol::Sha1::from(name).digest().to_string()
+        let mut run = self.run.borrow_mut();
+        if run.2.is_empty() || (run.0, run.1) != (self.number, self.restarts) {
+            let name = format!("server {} run {}", self.number, self.restarts);
+            let id = sha1_smol::Sha1::from(name).digest().to_string();
+            *run = (self.number, self.restarts, id);
+        }
+        run.2.clone()
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.settings.insert(name.to_owned(), value.to_owned());
+    }
+
+    fn setting(&self, name: &str) -> &str {
+        let own = self.settings.get(name).map(String::as_str);
+        let default = || DEFAULTS.iter().find(|(it, _)| *it == name);
+        own.or_else(|| default().map(|(_, value)| *value))
+            .unwrap_or_default()
     }
 
     pub(crate) fn settings(&self) -> BTreeMap<&str, &str> {
@@ -48,10 +63,9 @@ impl Identity {
 
     /// The text of `INFO`, for one section or for all.
     pub(crate) fn info(&self, section: Option<&str>, now_us: u64) -> String {
-        let settings = self.settings();
         let uptime = now_us.saturating_sub(self.started_us) / 1_000_000;
         let (run_id, uptime) = (self.run_id(), uptime.to_string());
-        let has_aof = if settings["appendonly"] == "yes" {
+        let has_aof = if self.setting("appendonly") == "yes" {
             "1"
         } else {
             "0"
@@ -69,8 +83,8 @@ impl Identity {
             (
                 "Memory",
                 &[
-                    ("maxmemory", settings["maxmemory"]),
-                    ("maxmemory_policy", settings["maxmemory-policy"]),
+                    ("maxmemory", self.setting("maxmemory")),
+                    ("maxmemory_policy", self.setting("maxmemory-policy")),
                 ],
             ),
             (
@@ -96,11 +110,13 @@ impl Identity {
             |name: &str| section.is_none_or(|section| name.eq_ignore_ascii_case(section));
         let mut text = String::new();
         for (name, fields) in sections.into_iter().filter(|(name, _)| is_asked(name)) {
-            let fields = fields.iter().map(|(field, value)| {
+            let mut push = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
+            push(&["# ", name, "\r\n"]);
+            for (field, value) in fields {
                 let value = self.info.get(*field).map_or(*value, String::as_str);
-                format!("{field}:{value}\r\n")
-            });
-            text.push_str(&format!("# {name}\r\n{}\r\n", fields.collect::<String>()));
+                push(&[field, ":", value, "\r\n"]);
+            }
+            push(&["\r\n"]);
         }
         text
     }

@@ -119,6 +119,11 @@ impl FakeRedis {
         self.core.clients.of(connection).incoming = incoming;
     }
 
+    /// Whether the server has something to send to a connection.
+    pub fn has_output(&self, connection: ConnectionId) -> bool {
+        self.core.clients.has_output(connection)
+    }
+
     /// Takes what the server has to send to a connection: replies and messages, in order.
     pub fn take_bytes(&mut self, connection: ConnectionId) -> Vec<u8> {
         let replies = self.take_replies(connection);

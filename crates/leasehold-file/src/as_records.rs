@@ -5,8 +5,7 @@ use std::time::Duration;
 use leasehold::background::blocking;
 use leasehold::clock::WallTime;
 use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Recorded, Records,
-    Wrote,
+    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records, Wrote,
 };
 
 use crate::directory::Directory;
@@ -18,7 +17,7 @@ impl Records for FileStore {
         &'a self,
         record: &'a RecordKey,
         fence: Fence,
-    ) -> BoxFuture<'a, Result<Recorded<Opened>, Error>> {
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
         let key = record.key.clone();
         self.until_done(record, move |directory, now| {
             record_file::change(directory, &key, |content| content.open(fence, now))
@@ -29,7 +28,7 @@ impl Records for FileStore {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Recorded<Wrote>, Error>> {
+    ) -> BoxFuture<'a, Result<Wrote, Error>> {
         let (key, write) = (record.key.clone(), write.clone());
         let chance = self.ambient().entropy.next_u64();
         self.until_done(record, move |directory, now| {
@@ -43,10 +42,7 @@ impl Records for FileStore {
         })
     }
 
-    fn read_record<'a>(
-        &'a self,
-        record: &'a RecordKey,
-    ) -> BoxFuture<'a, Result<Recorded<Reading>, Error>> {
+    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
         let key = record.key.clone();
         self.until_done(record, move |directory, now| {
             record_file::read(directory, &key, now)
@@ -60,7 +56,7 @@ impl FileStore {
         &'a self,
         record: &'a RecordKey,
         attempt: impl Fn(&Directory, WallTime) -> Result<Tried<T>, Error> + Send + Sync + 'static,
-    ) -> BoxFuture<'a, Result<Recorded<T>, Error>> {
+    ) -> BoxFuture<'a, Result<T, Error>> {
         let attempt = Arc::new(attempt);
         Box::pin(async move {
             let ambient = self.ambient();
@@ -70,7 +66,7 @@ impl FileStore {
                 let now = ambient.clock.wall();
                 let tried = blocking(move || attempt(&directory, now)).await.flatten();
                 match tried.map_err(self.at(&record.key))? {
-                    Tried::Done(answer) => return Ok(Recorded::plain(answer)),
+                    Tried::Done(answer) => return Ok(answer),
                     Tried::Later if ambient.clock.now() < give_up => {}
                     Tried::Later => return Err(stuck(&self.lock_file(&record.key))),
                 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot, Slots, Wait};
+use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Wait};
 
 use crate::courtesy::Courtesy;
 use crate::directory::Directory;
@@ -66,9 +66,6 @@ pub(crate) fn go_on(
         Stage::Try(kept) => kept,
         Stage::Draw(won) => return draw(directory, claim, won),
     };
-    if let (Mode::Permit(permits), Some(slot)) = (claim.mode, claim.slot) {
-        Slot::new(slot.get(), permits)?;
-    }
     let path = directory.lock_file(&claim.key);
     for _ in 0..TRIES {
         let open = match kept.take().filter(|kept| kept.is_at(&path)) {
@@ -119,10 +116,10 @@ fn take(
     let room = room::look(&open.file, path, claim)?;
     let stands_back = stands_back(&mut open, claim, now);
     if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
-        return Ok(Some(busy(open, Slots::default())));
+        return Ok(Some(busy(open)));
     }
-    if let Room::Taken(free) = room {
-        return Ok(Some(busy(open, free)));
+    if let Room::Taken = room {
+        return Ok(Some(busy(open)));
     }
     let failed = |error| failed("lock", path, error);
     match lock_file::lock(open.file, path, claim.mode).map_err(failed)? {
@@ -139,7 +136,7 @@ fn take(
                 ..open
             };
             announce(&mut open, claim).map_err(failed)?;
-            Ok(Some(busy(open, Slots::default())))
+            Ok(Some(busy(open)))
         }
         Locking::Replaced => Ok(None),
     }
@@ -156,7 +153,7 @@ fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Resu
 
 /// Keeps out those who come to share the lock, for as long as `claim` waits to have it alone.
 fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
-    let waits = matches!(claim.wait, Wait::InTurn(_));
+    let waits = claim.wait == Wait::InTurn;
     if claim.mode == Mode::Exclusive && waits && !open.is_announced {
         room::announce_writer(&open.file)?;
         open.is_announced = true;
@@ -164,10 +161,8 @@ fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
     Ok(())
 }
 
-fn busy(open: KeptOpen, free: Slots) -> Step {
-    let mut busy = Busy::by(survey::first_owner(&open.file));
-    busy.free = free;
-    Step::Busy(busy, open)
+fn busy(open: KeptOpen) -> Step {
+    Step::Busy(Busy::by(survey::first_owner(&open.file)), open)
 }
 
 /// Goes on with a file whose `flock` is won: sees whether there is room, draws the fence, and puts it
@@ -186,7 +181,7 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
         // Its `flock` may have been in the way of a writer, who waits for a word from whoever is
         // there. So it may not leave before it saw, without it, that somebody is: it tries again, and
         // stands back for nobody.
-        Room::Taken(_) => {
+        Room::Taken => {
             let open = KeptOpen {
                 watch: won.told,
                 courtesy: Courtesy::paid(),

@@ -1,6 +1,7 @@
 //! How long somebody who would share the lock stands back for a writer that waits: pure.
 
-use leasehold::RESERVATION;
+use std::time::Duration;
+
 use leasehold::clock::BootInstant;
 
 use crate::room::Present;
@@ -31,17 +32,18 @@ impl Courtesy {
             Present::Sharers => self.unused_since = None,
             Present::Nobody => {
                 let since = *self.unused_since.get_or_insert(now);
-                self.is_paid |= now.since(since) >= RESERVATION;
+                self.is_paid |= now.since(since) >= LONGEST;
             }
         }
         !self.is_paid
     }
 }
 
+/// How long one that shares the lock stands back for a writer that does not come.
+const LONGEST: Duration = Duration::from_secs(1);
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Whether it still stands back after it found this, at these milliseconds.

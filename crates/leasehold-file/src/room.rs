@@ -29,8 +29,8 @@ use crate::range_lock;
 pub(crate) enum Room {
     /// There is, in one of these seats.
     In(Range<u64>),
-    /// There is none. Nobody holds these of the permits that were asked for.
-    Taken(Slots),
+    /// There is none.
+    Taken,
 }
 
 /// How the lock is held by others, as far as their locks on bytes say; of `flock(1)` they say nothing.
@@ -79,11 +79,11 @@ pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Room, Erro
         Mode::Exclusive => Ok(Room::In(0..SEATS)),
         Mode::Shared => {
             let permits = range_lock::first_locked(file, KINDS_OF_PERMITS).map_err(failed)?;
-            Ok(permits.map_or(Room::In(0..SEATS), |_| Room::Taken(Slots::default())))
+            Ok(permits.map_or(Room::In(0..SEATS), |_| Room::Taken))
         }
         Mode::Permit(permits) => {
             if range_lock::is_locked(file, READERS).map_err(failed)? {
-                return Ok(Room::Taken(Slots::default()));
+                return Ok(Room::Taken);
             }
             if let Some(other) = another_number(file, permits).map_err(failed)? {
                 return Err(Error::new(
@@ -92,11 +92,10 @@ pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Room, Erro
                 ));
             }
             let free = free(file, permits).map_err(failed)?;
-            let slot = match claim.slot {
-                Some(slot) => Some(slot).filter(|slot| free.contains(*slot)),
-                None => free.iter().next(),
-            };
-            Ok(slot.map_or(Room::Taken(free), |slot| Room::In(seat(slot))))
+            Ok(free
+                .iter()
+                .next()
+                .map_or(Room::Taken, |slot| Room::In(seat(slot))))
         }
     }
 }

@@ -8,6 +8,7 @@ use leasehold::background::{blocking, spawn};
 use leasehold::{
     Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
     Held, Inspection, Key, LeaseTerms, Order, Owner, Records, Release, Renewal, Sharing, Store,
+    Wait,
 };
 
 use tokio_util::task::TaskTracker;
@@ -132,21 +133,17 @@ impl FileStore {
             ambient,
             ..
         } = &*self.0;
-        let (id, waiter) = (ClaimId::of(claim), ClaimId::of_wait(claim));
-        let mut turns = (table.turn(&id).await, None);
+        let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::InTurn);
+        let mut turn = table.turn(&id).await;
         if let Some(fence) = self.still_held(&id, claim).await? {
             return Ok(Attempt::Granted(Grant::new(fence)));
         }
-        let mut kept = None;
-        if let Some(waiter) = &waiter {
-            turns.1 = Some(table.turn(waiter).await);
-            kept = waits.take(waiter);
-        }
+        let kept = is_wait.then(|| waits.take(&id)).flatten();
         let give_up = ambient.clock.now() + PATIENCE_WITH_OTHERS;
         let mut stage = Stage::Try(kept);
         loop {
             let (directory, wanted) = (directory.clone(), claim.clone());
-            let waits = waiter.is_some().then(|| waits.clone());
+            let waits = is_wait.then(|| waits.clone());
             let now = ambient.clock.now();
             let work = move || {
                 let watch = |path: &Path| waits.as_ref()?.watch(path);
@@ -154,12 +151,12 @@ impl FileStore {
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
-            let (step, back) = blocking(move || (work(), turns)).await?;
-            turns = back;
+            let (step, back) = blocking(move || (work(), turn)).await?;
+            turn = back;
             match step? {
                 Step::Busy(busy, open) => {
-                    if let Some(waiter) = waiter {
-                        self.0.waits.keep(waiter, open);
+                    if is_wait {
+                        self.0.waits.keep(id, open);
                     }
                     return Ok(Attempt::Busy(busy));
                 }
@@ -263,17 +260,18 @@ impl Store for FileStore {
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Inner { waits, ambient, .. } = &*self.0;
-            match ClaimId::of_wait(claim) {
-                Some(waiter) => waits.wait(&waiter, ambient).await,
-                None => ambient.poll_pause().await,
+            match claim.wait {
+                Wait::InTurn => waits.wait(&ClaimId::of(claim), ambient).await,
+                Wait::None | Wait::Barging => ambient.poll_pause().await,
             }
         })
     }
 
     fn leave(&self, claim: &Claim) {
-        let Some(waiter) = ClaimId::of_wait(claim) else {
+        if claim.wait != Wait::InTurn {
             return;
-        };
+        }
+        let waiter = ClaimId::of(claim);
         let (table, waits) = (self.0.table.clone(), self.0.waits.clone());
         spawn(self.0.leaving.track_future(async move {
             // An attempt that was broken off may still be about to keep something.

@@ -1,13 +1,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::{Claim, Key, Owner, Wait};
+use leasehold::{Claim, Key, Owner};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::held_lock::HeldLock;
 
-/// One claim, or one wait: an owner belongs to one attempt, a waiter to one wait, and so either to
-/// one key.
+/// One claim, or one wait. The attempts of a wait have one owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClaimId {
     owner: Owner,
@@ -21,17 +20,6 @@ impl ClaimId {
             key: claim.key.clone(),
         }
     }
-
-    /// The wait that `claim` is an attempt of, if it is one with a place among others.
-    pub(crate) fn of_wait(claim: &Claim) -> Option<Self> {
-        let Wait::InTurn(waiter) = claim.wait else {
-            return None;
-        };
-        Some(Self {
-            owner: waiter,
-            key: claim.key.clone(),
-        })
-    }
 }
 
 /// The locks that this process holds through one store, and whose turn it is.
@@ -41,7 +29,7 @@ pub(crate) struct Table {
     turns: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
 }
 
-/// The right to change what one claim holds, or one waiter keeps; others wait for it. It goes along with the blocking
+/// The right to change what one claim holds or keeps; others wait for it. It goes along with the blocking
 /// work, so that a release waits for an attempt whose future was dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {

@@ -182,7 +182,7 @@ mod tests {
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
-        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::InTurn(owner()))
+        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::InTurn)
     }
 
     fn store(dir: &Path, waits: Waits) -> FileStore {
@@ -245,7 +245,7 @@ mod tests {
         });
         let (store, holder, waiter) = (store(dir.path(), waits), waiter(), waiter());
         store.acquire(&holder).await.unwrap();
-        let id = ClaimId::of_wait(&waiter).unwrap();
+        let id = ClaimId::of(&waiter);
         store.acquire(&waiter).await.unwrap();
         assert!(store.waits().watch_of(&id, |_| ()).is_none());
         FULL.store(false, std::sync::atomic::Ordering::SeqCst);
@@ -274,7 +274,7 @@ mod tests {
             waiter().with_mode(Mode::Shared),
         ];
         let is_kept = |claim: &Claim| {
-            let id = ClaimId::of_wait(claim).unwrap();
+            let id = ClaimId::of(claim);
             locked(&store.waits().kept).contains_key(&id)
         };
         assert!(waiters[..MOST].iter().all(is_kept) && !is_kept(&waiters[MOST]));

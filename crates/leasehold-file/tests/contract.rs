@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use leasehold::{Key, Member, Store};
+use leasehold::{Key, Store};
 use leasehold_file::FileStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
@@ -15,7 +15,6 @@ fn main() -> ExitCode {
         name: "file",
         start: || Arc::new(Folder(tempfile::tempdir().expect("a folder"))),
         open_at: Some(|address| open(Path::new(address))),
-        is_member: false,
         without: &[Optional::Admin, Optional::Health],
     }])
 }
@@ -34,10 +33,6 @@ impl Harness for Folder {
 
     fn address(&self) -> String {
         self.0.path().to_str().expect("a path in UTF-8").to_owned()
-    }
-
-    fn member(&self) -> Arc<dyn Member> {
-        panic!("a file store is no member of a quorum")
     }
 
     fn places(&self) -> Vec<Arc<dyn Store>> {

@@ -1,11 +1,14 @@
-//! Passes replies and losses on to the parts of the engine that sent the requests.
+//! Passes replies and losses on to the parts of the engine that sent the requests, and sends what these
+//! parts want.
 
 use leasehold::clock::BootInstant;
-use leasehold::{Error, Incarnation};
+use leasehold::{Error, ErrorKind, Incarnation};
 
-use crate::engine::{Engine, Now};
+use crate::engine::{BACKGROUND_LIMIT, Engine, Now};
 use crate::link::Task;
+use crate::operation::Outcome;
 use crate::reply::Reply;
+use crate::request::Request;
 
 /// The member that answered, to a request sent at `sent`, and from which data.
 #[derive(Clone, Debug)]
@@ -33,7 +36,18 @@ impl Engine {
             }
             Task::Attempt(id, number) => self.take_attempt(now, from, id, number, reply),
             Task::Confirm(id, fence) => self.take_confirmation(now, from, id, fence, reply),
+            Task::Record(id) => {
+                if !from.late {
+                    self.take_record(now, from, id, reply);
+                }
+            }
             Task::Heartbeat(waits) => self.take_heartbeat(now, member, waits, reply),
+            Task::Release {
+                lease, operation, ..
+            } if matches!(reply, Reply::Contended) => {
+                let operation = operation.filter(|_| !from.late);
+                self.take_contended(now, member, lease, operation);
+            }
             Task::Release {
                 operation,
                 successor,
@@ -58,6 +72,7 @@ impl Engine {
         match task {
             Task::Attempt(id, number) => self.lose_attempt(now, member, id, number, error),
             Task::Confirm(id, fence) => self.lose_confirmation(now, member, id, fence, error),
+            Task::Record(id) => self.lose_record(member, id, error),
             Task::Renewal(task) => {
                 let membership = &mut self.membership;
                 self.renewals
@@ -76,6 +91,41 @@ impl Engine {
                 }
             }
             Task::Heartbeat(_) | Task::MovePermit | Task::Background => {}
+        }
+    }
+
+    /// Sends what the parts of the engine have to send, and goes on with what waits for members.
+    pub(crate) fn settle(&mut self, now: Now) {
+        loop {
+            self.send_background(now);
+            if self.membership.take_changed() {
+                self.resume_releases(now);
+                self.resume_records(now);
+                self.advance_health_checks(now);
+                self.resume_all(now);
+                continue;
+            }
+            let Some((member, task)) = self.unsent.pop_front() else {
+                break;
+            };
+            let error = Error::new(ErrorKind::Unreachable, "not connected");
+            self.lose(now, member, task, error);
+        }
+        while let Some((id, outcome)) = self.renewals.poll_outcome() {
+            self.finish(id, Outcome::Renewed(outcome));
+        }
+    }
+
+    fn send_background(&mut self, now: Now) {
+        while let Some((member, request)) = self.membership.poll_request() {
+            self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
+        }
+        while let Some((member, task, request)) = self.renewals.poll_request() {
+            let limit = self.limit_of(request.term());
+            if let Request::Repair(leases) = &request {
+                self.doubt(member, leases);
+            }
+            self.send(now, member, Task::Renewal(task), request, limit);
         }
     }
 }

@@ -8,10 +8,12 @@ use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
 
 use crate::acquire::Acquisition;
 use crate::dispatch::Answered;
+use crate::health::HealthChecks;
 use crate::heartbeat::Heartbeat;
 use crate::link::{Link, Task, late};
 use crate::membership::{MemberEvent, Membership};
 use crate::operation::{Operation, OperationId, Outcome, Progress};
+use crate::record::Records;
 use crate::release::Release;
 use crate::renewal::Renewals;
 use crate::reply::{BatchReply, Notification, Reply};
@@ -34,6 +36,8 @@ pub struct Config {
     pub set: MemberSet,
     /// Whether only trusted members have a vote. Otherwise each answer counts.
     pub enforced: bool,
+    /// Whether the engine leaves the members' records alone: for tools that only look.
+    pub read_only: bool,
     /// The source of random numbers.
     pub entropy: Arc<dyn Entropy>,
 }
@@ -52,10 +56,14 @@ pub struct Engine {
     pub(crate) waiters: Waiters,
     pub(crate) releases: HashMap<OperationId, Release>,
     pub(crate) renewals: Renewals,
+    pub(crate) records: Records,
+    pub(crate) health_checks: HealthChecks,
     pub(crate) heartbeat: Heartbeat,
     /// When to look at operations again.
     timers: BTreeSet<(BootInstant, OperationId)>,
     transmits: VecDeque<(usize, RequestId, Request)>,
+    /// Requests to members that are not connected.
+    pub(crate) unsent: VecDeque<(usize, Task)>,
     events: VecDeque<(OperationId, Result<Outcome, Progress>)>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// The client, as its first operation names it.
@@ -70,19 +78,23 @@ impl Engine {
         let Config {
             set,
             enforced,
+            read_only,
             entropy,
         } = config;
         Self {
             links: set.ids.iter().map(|_| Link::default()).collect(),
-            membership: Membership::new(set, enforced, Arc::clone(&entropy)),
+            membership: Membership::new(set, enforced, read_only, Arc::clone(&entropy)),
             acquisitions: HashMap::new(),
             by_owner: HashMap::new(),
             waiters: Waiters::default(),
             releases: HashMap::new(),
             renewals: Renewals::default(),
+            records: Records::default(),
+            health_checks: HealthChecks::default(),
             heartbeat: Heartbeat::default(),
             timers: BTreeSet::new(),
             transmits: VecDeque::new(),
+            unsent: VecDeque::new(),
             events: VecDeque::new(),
             entropy,
             client: None,
@@ -110,16 +122,26 @@ impl Engine {
                 self.renewals.end(now.instant, &claim, mode);
                 self.start_release(now, id, claim, mode);
             }
+            Operation::Record(record, action) => self.start_record(now, id, record, action),
+            Operation::Health => self.start_health_check(now, id),
         }
         self.settle(now);
         id
     }
 
-    /// Ends an acquisition early. What it may have left behind is released in the background, and no
-    /// outcome follows. Other operations go on.
+    /// Ends an operation early, and no outcome follows. What an acquisition may have left behind is released
+    /// in the background. A renewal or a release goes on.
     pub fn cancel(&mut self, now: Now, id: OperationId) {
         self.cancel_acquire(now, id);
+        self.cancel_record(id);
+        self.cancel_health_check(id);
         self.settle(now);
+    }
+
+    /// Says whether the member knows the [plain commands](Request::TryAcquire). Every member does, unless this
+    /// says otherwise before [`Engine::handle_connect`].
+    pub fn allow_plain_commands(&mut self, member: usize, allowed: bool) {
+        self.links[member].scripts_only = !allowed;
     }
 
     /// The driver connected to the member, authenticated, and listens for notifications.
@@ -212,33 +234,13 @@ impl Engine {
             self.timers.remove(&(at, id));
             self.wake(now, id);
             self.go_on_releasing(now, id);
+            self.advance_record(now, id);
+            self.advance_health_checks(now);
         }
         if self.heartbeat.is_due(now.instant) {
             self.send_heartbeats(now);
         }
         self.settle(now);
-    }
-
-    /// Sends what the parts of the engine have to send, and goes on with what waits for members.
-    fn settle(&mut self, now: Now) {
-        while let Some((member, request)) = self.membership.poll_request() {
-            self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
-        }
-        while let Some((member, task, request)) = self.renewals.poll_request() {
-            let limit = self.limit_of(request.term());
-            self.send(now, member, Task::Renewal(task), request, limit);
-        }
-        while let Some((id, outcome)) = self.renewals.poll_outcome() {
-            self.finish(id, Outcome::Renewed(outcome));
-        }
-        if self.membership.take_changed() {
-            self.resume_releases(now);
-            self.resume_all(now);
-            // What they asked for.
-            while let Some((member, request)) = self.membership.poll_request() {
-                self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
-            }
-        }
     }
 
     /// Returns the next request to send. The driver calls this until it returns `None`.
@@ -282,6 +284,9 @@ impl Engine {
         request: Request,
         limit: Duration,
     ) {
+        if self.links[member].connected.is_none() {
+            return self.unsent.push_back((member, task));
+        }
         let id = RequestId(self.next_request);
         self.next_request += 1;
         self.links[member].push(id, task, now.instant, limit);
@@ -336,4 +341,4 @@ impl Engine {
 }
 
 /// How long a member may take for requests that concern no lease.
-const BACKGROUND_LIMIT: Duration = Duration::from_secs(1);
+pub(crate) const BACKGROUND_LIMIT: Duration = Duration::from_secs(1);

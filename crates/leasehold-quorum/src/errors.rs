@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, MemberFailure};
 
-use crate::quorum::ballot::majority;
+use crate::ballot::majority;
 
 /// Returns the error of too few members out of `total`. `open` is the number of members without an
 /// answer at the decision.
 ///
 /// - A single member's own error is returned as it is.
 /// - [`ErrorKind::PermitsDiffer`] wins if the members without it are no majority.
-/// - A kind that all failed members share is kept if waiting does not mend it.
+/// - A kind that all failed members share is kept if waiting does not mend it, and if the other members
+///   are no majority.
 /// - Otherwise the kind is [`ErrorKind::NoQuorum`].
 pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -> Error {
     if let (1, [only]) = (total, failures.as_slice()) {
@@ -33,7 +34,8 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
             first,
             ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::Garbled | ErrorKind::Closed
         );
-        !may_pass && failures.iter().all(|failure| kind(failure) == *first)
+        let is_decisive = total - failures.len() < majority(total);
+        is_decisive && !may_pass && failures.iter().all(|failure| kind(failure) == *first)
     });
     let counts_again = counts_again(total, &failures);
     Error::new(
@@ -108,6 +110,8 @@ mod tests {
             (3, &[Untrusted, Untrusted], NoQuorum),
             (3, &[PermitsDiffer, PermitsDiffer], PermitsDiffer),
             (5, &[PermitsDiffer, Unreachable, Unreachable], NoQuorum),
+            (3, &[PermitsDiffer], NoQuorum),
+            (3, &[InvalidInput], NoQuorum),
             (1, &[Unsupported], Unsupported),
             (1, &[Unreachable], Unreachable),
         ] {

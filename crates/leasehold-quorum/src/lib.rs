@@ -23,35 +23,45 @@
 //!
 //! - `acquire` takes locks: its state, its requests, its answers, and its decisions.
 //! - `release` frees leases, ended waits, and what failed attempts left behind.
+//! - `health` asks each member for its status.
 //! - `heartbeat` keeps the client present and repairs lost notifications.
 //! - `link` is one connection: the requests in flight, their limits, and the releases that it owes.
 //! - `waiters` knows the client's waiters of each lock, the oldest first.
 //! - `membership` says which members may be asked and have a vote.
 //! - `renewal` extends and repairs leases.
+//! - `record` opens, writes and reads the records of locks.
+//! - `setup` decides how an operator initializes and changes a quorum.
+//! - `views` merges what members show to people.
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod ballot;
 mod dispatch;
 mod engine;
 mod errors;
+mod health;
 mod heartbeat;
 mod link;
 mod membership;
 mod operation;
-mod quorum;
+mod record;
 mod release;
 mod renewal;
 mod reply;
 mod request;
+pub mod setup;
+mod tally;
 #[cfg(test)]
 mod tests;
+mod tickets;
+mod trust;
+pub mod views;
 mod waiters;
 
 pub use engine::{Config, Engine, Now};
 pub use membership::MemberEvent;
 pub use operation::{Acquired, Operation, OperationId, Outcome, Progress, ReleaseMode};
+pub use record::{RecordAction, RecordAnswer};
 pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
 pub use request::{Lease, Place, Request, RequestId, Successor};
-
-// The shared files of `quorum` name these modules from the root of the crate.
-use quorum::paths::*;
+pub use trust::TrustRules;

@@ -1,8 +1,8 @@
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use leasehold::Error;
 use leasehold::clock::BootInstant;
+use leasehold::{Error, Key};
 
 use crate::operation::OperationId;
 use crate::renewal;
@@ -17,12 +17,16 @@ pub(crate) struct Link {
     next_limit: Option<BootInstant>,
     /// When the connection was made; `None` while there is none.
     pub(crate) connected: Option<BootInstant>,
+    /// The member does not know the plain commands.
+    pub(crate) scripts_only: bool,
     /// When the last heartbeat was sent on this connection.
     pub(crate) heartbeat: Option<BootInstant>,
     /// A smoothed round trip; `None` before the first reply.
     round_trip: Option<Duration>,
     /// Releases of leases and waits that ended while the member took no requests.
     owed: VecDeque<Owed>,
+    /// When the expiry of the counter of a lock was last set on this connection.
+    expiries: HashMap<Key, BootInstant>,
 }
 
 /// A release that a member gets once it is connected again, or answers again.
@@ -62,12 +66,20 @@ pub(crate) enum Task {
     /// Says that the client is alive, for these waits.
     Heartbeat(Vec<OperationId>),
     Renewal(renewal::Task),
+    /// Opens, writes or reads a record.
+    Record(OperationId),
     /// Asks the member how it is, or keeps its record.
     Background,
 }
 
 /// How many releases are owed to one member at most. Leases end by themselves.
 const OWED_MAX: usize = 10_000;
+
+/// How often a client sets the expiry of the counter of a lock that it uses. The expiry is a week.
+const EXPIRY_EVERY: Duration = Duration::from_secs(600);
+
+/// For how many locks a client remembers that it set the expiry.
+const EXPIRIES_MAX: usize = 4096;
 
 /// How many requests one member may have in flight. Beyond that it counts as silent.
 pub(crate) const FLIGHTS_MAX: usize = 1_000;
@@ -133,7 +145,22 @@ impl Link {
         self.connected = None;
         self.heartbeat = None;
         self.next_limit = None;
+        // The server may have lost its data.
+        self.expiries.clear();
         std::mem::take(&mut self.flights).into()
+    }
+
+    /// Returns whether a request has to set the expiry of the counter, and notes that it does.
+    pub(crate) fn expiry_is_due(&mut self, key: &Key, now: BootInstant) -> bool {
+        let is_recent = |at: &BootInstant| now.since(*at) < EXPIRY_EVERY;
+        if self.expiries.get(key).is_some_and(is_recent) {
+            return false;
+        }
+        if self.expiries.len() >= EXPIRIES_MAX {
+            self.expiries.clear();
+        }
+        self.expiries.insert(key.clone(), now);
+        true
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {

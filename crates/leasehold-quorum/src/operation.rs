@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Error, Fence, Held, Release, Renewal, Slot};
+use leasehold::{Busy, Claim, Error, Fence, Held, MemberHealth, RecordKey, Release, Renewal, Slot};
+
+use crate::record::{RecordAction, RecordAnswer};
 
 /// Identifies an operation of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +20,10 @@ pub enum Operation {
     Renew(Vec<Held>),
     /// Frees a lease.
     Release(Arc<Claim>, ReleaseMode),
+    /// Opens, writes or reads the record of a lock.
+    Record(RecordKey, RecordAction),
+    /// Asks each member for its status, for people and monitoring.
+    Health,
 }
 
 /// What happens to a lock that is released.
@@ -35,7 +41,8 @@ pub enum ReleaseMode {
 pub enum Progress {
     /// A majority answered; another owner holds the lock.
     Busy(Busy),
-    /// Too few members answer. The error has the reason of each member.
+    /// Too few members answer. The error has the reason of each member. Told again when reasons may have
+    /// changed.
     Unavailable(Error),
 }
 
@@ -50,6 +57,10 @@ pub enum Outcome {
     Renewed(Vec<Renewal>),
     /// The lease was released, or was lost before.
     Released(Release),
+    /// The answer of a majority about a record.
+    Record(RecordAnswer),
+    /// The state of each member, in the order of the members.
+    Health(Vec<MemberHealth>),
     /// The operation failed, and asking again does not help or is up to the caller.
     Failed(Error),
 }
@@ -63,4 +74,6 @@ pub struct Acquired {
     pub slot: Option<Slot>,
     /// The instant from which the lease counts: the latest sending among the majority's requests.
     pub since: BootInstant,
+    /// When a member first notified the waiter that it is its turn.
+    pub called: Option<BootInstant>,
 }

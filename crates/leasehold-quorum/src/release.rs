@@ -3,24 +3,26 @@
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Error, ErrorKind, MemberFailure};
+use leasehold::{Claim, Error, ErrorKind, MemberFailure, Mode};
 
-use crate::acquire::Phase;
+use crate::acquire::{Acquisition, HOT_PAUSE, Phase};
 use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::link::Task;
 use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
-use crate::quorum::tally::{Tally, Verdict, Word};
 use crate::reply::{Notification, Reply};
 use crate::request::{Lease, Request, Successor};
+use crate::tally::{Tally, Verdict, Word};
 
 /// One release, until each member answered.
 #[derive(Debug)]
 pub(crate) struct Release {
     claim: Arc<Claim>,
     began: BootInstant,
+    /// Other claims may wait for the lock.
+    contended: bool,
     tally: Tally,
     failures: Vec<MemberFailure>,
     /// How many members have not answered.
@@ -38,16 +40,23 @@ impl Engine {
         claim: Arc<Claim>,
         mode: ReleaseMode,
     ) {
-        if let Some(former) = self.by_owner.get(&claim.owner).copied() {
-            self.forget(former);
-        }
+        let former = self.by_owner.get(&claim.owner).copied();
+        let former = former.and_then(|id| self.forget(id));
+        let has_waited = former.as_ref().is_none_or(|it| it.ticket.is_some());
         if mode == ReleaseMode::Detach {
+            if let Some(former) = former {
+                self.leave_other_queues(now, &former);
+            }
             let freed = leasehold::Release::Released;
             return self.finish(id, Outcome::Released(freed));
         }
+        let contended = has_waited
+            || claim.mode != Mode::Exclusive
+            || self.waiters.was_busy(&claim.key, now.instant, HOT_PAUSE);
         let release = Release {
             claim,
             began: now.instant,
+            contended,
             tally: Tally::new(self.links.len()),
             failures: Vec::new(),
             open: 0,
@@ -58,6 +67,18 @@ impl Engine {
         self.go_on_releasing(now, id);
     }
 
+    /// Ends the wait at the members that did not grant the lease. They would keep the entry until it is
+    /// called.
+    fn leave_other_queues(&mut self, now: Now, former: &Acquisition) {
+        for (member, place) in former.places.iter().enumerate() {
+            // After a repair, or with a request in flight, the member may have the lease.
+            if place.is_queued() && place.asked.is_none() && !place.doubtful {
+                let lease = Self::lease_of(&former.claim);
+                self.send_release(now, member, lease, None, None);
+            }
+        }
+    }
+
     /// Sends a release to the members that can be asked by now.
     pub(crate) fn go_on_releasing(&mut self, now: Now, id: OperationId) {
         let Some(release) = self.releases.get_mut(&id) else {
@@ -65,6 +86,8 @@ impl Engine {
         };
         let (claim, began) = (Arc::clone(&release.claim), release.began);
         let pending = std::mem::take(&mut release.pending);
+        // A member that refuses at once must not end the release before the others are asked.
+        release.open += 1;
         let end = began + self.limit_of(Some(claim.term()));
         let is_over = end <= now.instant;
         for member in pending {
@@ -93,8 +116,11 @@ impl Engine {
             let lease = Self::lease_of(&claim);
             self.send_release(now, member, lease, None, operation);
         }
-        let waits = |release: &Release| !release.pending.is_empty();
-        if !is_over && self.releases.get(&id).is_some_and(waits) {
+        let Some(release) = self.releases.get_mut(&id) else {
+            return;
+        };
+        release.open -= 1;
+        if !is_over && !release.pending.is_empty() {
             self.set_timer(id, None, Some(end));
         }
         self.decide_release(id);
@@ -143,17 +169,35 @@ impl Engine {
         let (named, successor) = successor.unzip();
         let claim = Arc::clone(&lease.claim);
         let limit = self.limit_of(Some(claim.term()));
+        let release = operation.and_then(|id| self.releases.get(&id));
+        let request = match release.is_some_and(|it| !it.contended) && named.is_none() {
+            true => Request::Free { claim },
+            false => Request::Release {
+                claim,
+                requeue,
+                successor,
+            },
+        };
         let task = Task::Release {
             lease,
             operation,
             successor: named,
         };
-        let request = Request::Release {
-            claim,
-            requeue,
-            successor,
-        };
         self.send(now, member, task, request, limit);
+    }
+
+    /// The lease could not be freed alone.
+    pub(crate) fn take_contended(
+        &mut self,
+        now: Now,
+        member: usize,
+        lease: Lease,
+        operation: Option<OperationId>,
+    ) {
+        if let Some(release) = operation.and_then(|id| self.releases.get_mut(&id)) {
+            release.contended = true;
+        }
+        self.send_release(now, member, lease, None, operation);
     }
 
     /// The oldest waiter of this client that waits at the member and has no request in flight there. None

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use leasehold::{Busy, Error, Fence, Key, LostReason, Mode, Owner, Presence, Sample, Slot};
 
+use crate::record::RecordAnswer;
 use crate::request::RequestId;
 
 /// What one member answered to one [`Request`](crate::Request).
@@ -25,6 +26,8 @@ pub enum Reply {
         /// The successor holds the lock now, with this fence and permit.
         successor: Option<(Fence, Option<Slot>)>,
     },
+    /// The lease is not valid, or other claims wait: send [`Request::Release`](crate::Request::Release).
+    Contended,
     /// The answers to a renewal, in the order of its leases.
     Renewed(Vec<LeaseState>),
     /// The answers to a heartbeat, in the order of its waiters.
@@ -33,6 +36,8 @@ pub enum Reply {
     Confirmed(leasehold::Seal),
     /// The answers to a repair: whether each lease was restored.
     Repaired(Vec<bool>),
+    /// The answer to [`Request::Record`](crate::Request::Record).
+    Record(RecordAnswer),
     /// The member's status.
     Status(Box<Presence>),
     /// Whether the member's record was written, or an observation was noted.

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{CardEdit, Claim, Fence, Life, MemberId, Slot};
+use leasehold::{CardEdit, Claim, Fence, Key, Life, MemberId, Slot};
+
+use crate::record::RecordAction;
 
 /// Identifies a request of one engine. A reply carries the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,8 +16,8 @@ pub struct RequestId(pub u64);
 pub enum Request {
     /// Takes an exclusive lock that is free, with plain commands.
     ///
-    /// `SET lock owner NX GET PX ttl`, then `ZADD fence GT CH proposal`, then `PEXPIRE fence`. The
-    /// reply is [`Reply::Granted`](crate::Reply::Granted) if both took effect,
+    /// `SET lock owner NX GET PX ttl`, then `ZADD fence GT CH proposal`. The reply is
+    /// [`Reply::Granted`](crate::Reply::Granted) if both took effect,
     /// [`Reply::GrantedBehind`](crate::Reply::GrantedBehind) if the counter was ahead, otherwise
     /// [`Reply::Busy`](crate::Reply::Busy) without a place.
     TryAcquire {
@@ -24,6 +26,8 @@ pub enum Request {
         /// The fence to draw, if the counter is below it: `claim.owner.since()` + 1 in microseconds. A
         /// client that shows the holder derives the fence from the owner.
         proposal: u64,
+        /// `PEXPIRE fence` follows. A client sends it for each lock from time to time.
+        expire: bool,
     },
     /// Draws the fence of a lease that [`Request::TryAcquire`] took without one.
     DrawFence {
@@ -40,6 +44,12 @@ pub enum Request {
         place: Place,
         /// The permit that the client prefers, if it wants a permit.
         wish: Option<Slot>,
+    },
+    /// Frees an exclusive lease if no other claim waits. Otherwise it changes nothing, and the reply is
+    /// [`Reply::Contended`](crate::Reply::Contended).
+    Free {
+        /// The lease.
+        claim: Arc<Claim>,
     },
     /// Frees the lease, ends the wait, or gives a failed attempt back.
     Release {
@@ -63,6 +73,8 @@ pub enum Request {
     },
     /// Restores exclusive leases on a member that lost them, where their locks are free.
     Repair(Vec<Lease>),
+    /// Opens, writes or reads the record of a lock.
+    Record(Key, RecordAction),
     /// Asks the member for its status and its record of the quorum.
     Status,
     /// Writes the member's record of the quorum.
@@ -114,11 +126,13 @@ impl Request {
             | Self::DrawFence { claim }
             | Self::Acquire { claim, .. }
             | Self::ConfirmFence { claim, .. }
+            | Self::Free { claim }
             | Self::Release { claim, .. } => Some(claim.term()),
             Self::Renew(leases) | Self::Repair(leases) => {
                 leases.iter().map(|lease| lease.claim.term()).min()
             }
             Self::Heartbeat(_)
+            | Self::Record(..)
             | Self::Status
             | Self::WriteMemberRecord(_)
             | Self::RecordObservation(_) => None,

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use leasehold::Fence;
 use leasehold::blocking::{Client, Guard};
-use leasehold_redis::{FencedKey, FencedRedis, RedisMember};
+use leasehold_redis::{FencedKey, FencedRedis, RedisStore};
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -99,7 +99,7 @@ fn say(what: &str, landed: bool) {
 }
 
 fn acquire(port: u16) -> Outcome<Guard> {
-    let store = RedisMember::new(format!("redis://127.0.0.1:{port}"))?;
+    let store = RedisStore::new([format!("redis://127.0.0.1:{port}")])?;
     let lock = Client::new(store).lock("note").ttl(TTL);
     Ok(lock.wait(12 * TTL).acquire()?)
 }

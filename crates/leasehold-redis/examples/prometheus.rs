@@ -16,7 +16,7 @@ use std::time::Duration;
 use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::telemetry::{METRICS, MetricKind};
-use leasehold_redis::RedisMember;
+use leasehold_redis::RedisStore;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: prometheus URL PORT".into());
     };
     let page = recorder()?.install_recorder()?;
-    let client = Client::new(RedisMember::new(url)?);
+    let client = Client::new(RedisStore::new([url])?);
     let listener = TcpListener::bind(("127.0.0.1", port.parse()?)).await?;
     println!("http://{}/metrics", listener.local_addr()?);
     tokio::select! {

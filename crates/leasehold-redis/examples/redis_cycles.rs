@@ -3,14 +3,14 @@
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, Quorum};
-use leasehold_redis::RedisMember;
+use leasehold::{Client, Error};
+use leasehold_redis::RedisStore;
 
 const CYCLES: u32 = 4000;
 
 fn main() -> Result<(), Error> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
-    let client = Client::new(Quorum::new(RedisMember::all(&urls)?)?);
+    let client = Client::new(RedisStore::new(&urls)?);
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {

@@ -1,17 +1,16 @@
 //! Data at a Redis that refuses the writes of a holder that comes late.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use leasehold::background::Thread;
-use leasehold::clock::{Clock, SystemClock, within};
+use leasehold::ambient::Ambient;
 use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced, Key};
 
-use crate::attempt::{garbled, milliseconds};
-use crate::connection::{Answer, Connector, Rights, Script, Tls};
+use crate::driver::Tls;
+use crate::protocol::{Rights, Script, garbled, hash_tag, is_wrong_type, milliseconds, refused};
+use crate::resp::{CommandWriter, Value};
+use crate::server::Server;
 use crate::url::RedisUrl;
-use crate::wire::hash_tag;
 
 /// The script behind [`FencedKey`], for programs that write their data through a client of their
 /// own: it runs one command on a key if the fence may pass.
@@ -30,7 +29,7 @@ use crate::wire::hash_tag;
 ///
 /// Both keys are in one slot, so it works on a Redis Cluster too; for a key with a `}` and without
 /// a hash tag of its own there is no such record, and a cluster refuses the call (`CROSSSLOT`).
-pub const FENCED_SCRIPT: &str = include_str!("lua/fenced.lua");
+pub const FENCED_SCRIPT: &str = include_str!("fenced.lua");
 
 /// The name of the key that remembers the greatest fence shown for `key`:
 /// `leasehold:fenced:{TAG}:KEY`, where TAG is the key's own hash tag, else the key.
@@ -38,16 +37,13 @@ pub fn fence_record(key: &str) -> String {
     format!("leasehold:fenced:{{{}}}:{key}", &key[hash_tag(key)])
 }
 
-static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(FENCED_SCRIPT));
+static SCRIPT: Script = Script::new("fenced", FENCED_SCRIPT);
 
 /// What the script itself needs, beside the right to the command it runs.
 const RIGHTS: Rights = Rights("+evalsha +script|load +get +set +pttl +pexpire, and the command's");
 
 /// The script's own error code for a record that somebody else has written; it has it too.
 const BAD_RECORD: &str = "BADRECORD";
-
-/// How long a server may take to answer.
-const LIMIT: Duration = Duration::from_secs(5);
 
 /// A Redis or Valkey server with data that fences protect. It need not be one of those that grant
 /// the lock.
@@ -68,9 +64,9 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// ```no_run
 /// # async fn example() -> Result<(), leasehold::Error> {
 /// use leasehold::Client;
-/// use leasehold_redis::{FencedRedis, RedisMember};
+/// use leasehold_redis::{FencedRedis, RedisStore};
 ///
-/// let locks = Client::new(RedisMember::new("redis://10.0.0.1")?);
+/// let locks = Client::new(RedisStore::new(["redis://10.0.0.1"])?);
 /// let invoice = FencedRedis::new("redis://10.0.0.9")?.key("invoice:7")?;
 ///
 /// let guard = locks.lock("invoice:7").acquire().await?;
@@ -83,13 +79,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Clone)]
 pub struct FencedRedis {
-    server: Arc<Server>,
-}
-
-/// The connection, and the thread that reads and writes on it.
-struct Server {
-    connector: Arc<Connector>,
-    thread: Thread,
+    server: Server,
 }
 
 impl FencedRedis {
@@ -98,18 +88,13 @@ impl FencedRedis {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`], naming the value without its credentials, and the rule;
-    /// [`ErrorKind::Closed`] if the system has no room for a thread. Nothing is sent.
+    /// [`ErrorKind::InvalidInput`], naming the value without its credentials, and the rule. Nothing is sent.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
-        let tls = Tls::new(url.ca.as_deref())?;
-        let connector = Connector::new(url, tls, Arc::new(SystemClock));
-        let server = Server {
-            connector: Arc::new(connector),
-            thread: Thread::start()?,
-        };
+        // A file that cannot be read is an error of the caller.
+        Tls::new(url.ca.as_deref())?;
         Ok(Self {
-            server: Arc::new(server),
+            server: Server::new(url, Ambient::default()),
         })
     }
 
@@ -121,7 +106,7 @@ impl FencedRedis {
     /// prefix), where the records of locks and fences are.
     pub fn key(&self, name: impl AsRef<str>) -> Result<FencedKey, Error> {
         let name = name.as_ref();
-        let data = format!("{}{name}", self.server.connector.url().prefix);
+        let data = format!("{}{name}", self.server.url().prefix);
         let broken = if name.is_empty() {
             "is empty"
         } else if data.starts_with(Key::RESERVED_PREFIX) {
@@ -130,7 +115,7 @@ impl FencedRedis {
             return Ok(FencedKey {
                 record: fence_record(&data),
                 data,
-                server: Arc::clone(&self.server),
+                server: self.server.clone(),
             });
         };
         let message = format!("the fenced key {data:?} {broken}");
@@ -141,7 +126,7 @@ impl FencedRedis {
 impl fmt::Debug for FencedRedis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedRedis")
-            .field("server", &self.server.connector.url().id)
+            .field("server", &self.server.url().id)
             .finish_non_exhaustive()
     }
 }
@@ -158,7 +143,7 @@ impl fmt::Debug for FencedRedis {
 /// server carries out late is refused like any other late one.
 #[derive(Clone)]
 pub struct FencedKey {
-    server: Arc<Server>,
+    server: Server,
     data: String,
     record: String,
 }
@@ -204,36 +189,52 @@ impl FencedKey {
     /// As [`set`](Self::set).
     pub async fn delete(&self, fence: Fence) -> Result<bool, Error> {
         match self.run(fence, vec![b"DEL".to_vec()]).await? {
-            Answer::Integer(deleted) => Ok(deleted > 0),
+            Value::Integer(deleted) => Ok(deleted > 0),
             _ => Err(self.named(garbled("DEL"))),
         }
     }
 
-    /// What `command` answered, if the fence may pass.
-    async fn run(&self, fence: Fence, command: Vec<Vec<u8>>) -> Result<Answer, Error> {
+    /// Returns the reply to `command` if the fence may pass.
+    async fn run(&self, fence: Fence, command: Vec<Vec<u8>>) -> Result<Value, Error> {
         if fence > Fence::MAX {
             let message = format!("the fence {fence} is above {}, the greatest", Fence::MAX);
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        let connector = Arc::clone(&self.server.connector);
-        let keys = [self.data.clone(), self.record.clone()];
-        let task = async move {
-            let deadline = SystemClock.now() + LIMIT;
-            let called = call(&connector, &keys, fence, command);
-            let answered = within(&SystemClock, deadline, called).await;
-            answered.unwrap_or_else(|| {
-                let silent = format!("no answer within {LIMIT:?}");
-                Err(Error::new(ErrorKind::Unreachable, silent).with_unknown_effect())
-            })
+        let call = |out: &mut CommandWriter<'_>| {
+            out.command("EVALSHA").arg(SCRIPT.sha1()).number(2);
+            out.arg(&self.data).arg(&self.record).number(fence.get());
+            for part in &command {
+                out.arg(part);
+            }
         };
-        let answered = self.server.thread.run(task).await;
-        answered
-            .and_then(|answer| answer)
-            .map_err(|error| self.named(error))
+        let mut answers = self.server.call(&SCRIPT, call).await?;
+        let answer = self.read(fence, answers.pop());
+        answer.map_err(|error| self.named(error))
+    }
+
+    fn read(&self, fence: Fence, answer: Option<Value>) -> Result<Value, Error> {
+        match answer {
+            // None of our commands looks at the type of the data, so it is the type of the record.
+            Some(Value::Error { code, message })
+                if is_wrong_type(&code, &message) || code == BAD_RECORD =>
+            {
+                let damaged = format!("{:?} is not the record of a fence: delete it", self.record);
+                Err(Error::new(ErrorKind::Corrupt, damaged))
+            }
+            Some(Value::Error { code, message }) => {
+                Err(refused(&code, &message, self.server.user(), RIGHTS))
+            }
+            Some(Value::Array(mut parts)) => match parts.as_slice() {
+                [Value::Integer(1), _] => Ok(parts.swap_remove(1)),
+                [Value::Integer(0), greatest] => Err(Error::fenced(fence, read_fence(greatest))),
+                _ => Err(garbled("a fenced write")),
+            },
+            _ => Err(garbled("a fenced write")),
+        }
     }
 
     fn named(&self, error: Error) -> Error {
-        error.with_store(self.server.connector.url().id.as_str())
+        error.with_store(self.server.url().id.as_str())
     }
 }
 
@@ -246,40 +247,12 @@ impl Fenced for FencedKey {
 impl fmt::Debug for FencedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedKey")
-            .field("server", &self.server.connector.url().id)
+            .field("server", &self.server.url().id)
             .field("key", &self.data)
             .finish_non_exhaustive()
     }
 }
 
-async fn call(
-    connector: &Arc<Connector>,
-    keys: &[String; 2],
-    fence: Fence,
-    command: Vec<Vec<u8>>,
-) -> Result<Answer, Error> {
-    let link = connector.link().await?;
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let mut arguments = vec![fence.to_string().into_bytes()];
-    arguments.extend(command);
-    let call = SCRIPT.call(&keys, &arguments);
-    let mut answers = link.run(&SCRIPT, vec![call]).await?;
-    match answers.swap_remove(0) {
-        // None of our commands looks at the type of the data: it is the record's.
-        Answer::Refused(refusal) if refusal.is_wrong_type() || refusal.code == BAD_RECORD => {
-            let damaged = format!("{:?} is not the record of a fence: delete it", keys[1]);
-            Err(Error::new(ErrorKind::Corrupt, damaged))
-        }
-        Answer::Refused(refusal) => Err(refusal.to_error(link.user(), RIGHTS)),
-        Answer::List(mut parts) => match parts.as_slice() {
-            [Answer::Integer(1), _] => Ok(parts.swap_remove(1)),
-            [Answer::Integer(0), greatest] => Err(Error::fenced(fence, read_fence(greatest))),
-            _ => Err(garbled("a fenced write")),
-        },
-        _ => Err(garbled("a fenced write")),
-    }
-}
-
-fn read_fence(greatest: &Answer) -> Option<Fence> {
+fn read_fence(greatest: &Value) -> Option<Fence> {
     Fence::new(greatest.as_text()?.parse().ok()?)
 }

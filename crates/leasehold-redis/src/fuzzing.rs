@@ -1,78 +1,173 @@
 //! What the fuzz targets call, one function for each; `fuzz/README.md` says how to run them.
 
-use leasehold::clock::WallTime;
-use leasehold::{ClientId, Mode, Permits};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::connection::fuzzing::{replies, scan};
-use crate::connection::{Answer, Info, Rights, read_time};
+use leasehold::clock::WallTime;
+use leasehold::{Claim, ClientInfo, Fence, Key, Mode, Owner, Permits, RunId};
+use leasehold_quorum::{Lease, Place, RecordAction, Request, Successor};
+
+use crate::protocol::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};
+use crate::resp::{ParseError, Parser, Value};
 use crate::url::RedisUrl;
-use crate::wire::{LockValue, hash_tag, read_entry};
-use crate::{attempt, breaking, card, hint, look, permit, presence, record, sample};
+use crate::{examine, server};
 
 /// The bytes of a connection.
 ///
 /// # Panics
 ///
-/// If a reply that comes in pieces is not read as a whole one is.
+/// If values that arrive in pieces differ from those that arrive at once.
 pub fn reply(bytes: &[u8]) {
-    replies(bytes);
-    scan(bytes);
+    parse(bytes, bytes.len());
+    let bytes = &bytes[..bytes.len().min(1_000)];
+    let (at_once, failed) = parse(bytes, bytes.len());
+    let (in_pieces, failed_in_pieces) = parse(bytes, 1);
+    // By their text, since a number may be NaN.
+    assert_eq!(format!("{at_once:?}"), format!("{in_pieces:?}"));
+    // The parser reads the items of a value in pieces only when all of it has arrived, so it may find another
+    // error first, or none yet.
+    assert!(failed_in_pieces.is_none() || failed.is_some());
 }
 
-/// Replies, read as the answers to each request of this crate.
+/// Returns the values of the bytes, which arrive in pieces of this size, and why no more can be read.
+fn parse(bytes: &[u8], piece: usize) -> (Vec<Value>, Option<ParseError>) {
+    let (mut parser, mut values) = (Parser::new(), Vec::new());
+    for mut piece in bytes.chunks(piece.max(1)) {
+        while !piece.is_empty() {
+            let room = parser.room();
+            let (now, later) = piece.split_at(room.len().min(piece.len()));
+            room[..now.len()].copy_from_slice(now);
+            parser.filled(now.len());
+            piece = later;
+            loop {
+                match parser.next_value() {
+                    Ok(Some(value)) => values.push(value),
+                    Ok(None) => break,
+                    Err(error) => return (values, Some(error)),
+                }
+            }
+        }
+    }
+    (values, None)
+}
+
+/// Replies, read as the answers to each request, and as notifications.
 pub fn answer(bytes: &[u8]) {
-    let answers = replies(bytes);
-    let _ = presence::read(&answers, "ann");
-    let _ = presence::info(&answers, "ann");
-    if let Ok(info) = Info::read(&answers, "ann") {
-        let _ = (info.unfit(), info.field("role"));
-    }
-    answers.iter().for_each(understand);
+    let (values, _) = parse(bytes, bytes.len());
+    let requests = requests();
+    understand(&values, &requests);
 }
 
-fn understand(answer: &Answer) {
-    let (Ok(client), Ok(permits)) = ("0123456789abcdef".parse(), Permits::new(3)) else {
-        return;
+fn understand(values: &[Value], requests: &[Request]) {
+    let codec = Codec {
+        prefix: "app:".into(),
+        user: "ann".into(),
+        client: client().id,
+        foreign_gap: Duration::ZERO,
     };
-    let client: ClientId = client;
-    let _ = (
-        read_time(answer),
-        answer.as_scored(),
-        attempt::read_fence(answer),
-    );
-    let _ = (
-        attempt::duration(answer),
-        permit::read_free(Some(answer), permits),
-    );
-    let _ = (card::read(answer, "ann"), look::read_client(client, answer));
-    let _ = (
-        record::read_reading(answer),
-        answer
-            .as_list()
-            .and_then(|found| breaking::read(&breaking::by_name(found))),
-    );
-    let now = WallTime::from_micros(1_763_637_400_000_000);
-    let _ = look::together(answer, Mode::Shared, now);
-    match answer {
-        Answer::Text(bytes) => {
-            let _ = (
-                LockValue::read(bytes),
-                hint::read("app:", bytes),
-                hint::read("", bytes),
-            );
-            let text = String::from_utf8_lossy(bytes);
-            let _ = (
-                read_entry(&text),
-                sample::read_mark(&text),
-                &text[hash_tag(&text)],
-            );
+    for request in requests {
+        let count = Codec::answers(request).max(1);
+        for answers in values.windows(count) {
+            let _ = codec.decode(request, answers);
         }
-        Answer::Refused(refusal) => {
-            let _ = refusal.to_error("ann", Rights("+get"));
-        }
-        Answer::List(items) => items.iter().for_each(understand),
-        _ => {}
     }
+    let mut sampler = Sampler::new(RunId::new("run"), "ann");
+    for answers in values.windows(SAMPLE_COMMANDS) {
+        if let [time, mark] = answers {
+            let _ = sampler.read(time, mark);
+        }
+    }
+    let _ = (
+        read_notification("app:", values),
+        read_notification("", values),
+    );
+    server::read_all(values, codec.client);
+    examine::read_all(values);
+    for value in values {
+        if let Some(bytes) = value.as_bytes() {
+            let _ = LockValue::read(bytes);
+        }
+        if let Value::Array(items) | Value::Push(items) = value {
+            understand(items, requests);
+        }
+    }
+}
+
+/// Returns requests of each kind, one for each form of its answer.
+fn requests() -> Vec<Request> {
+    let permits = Permits::new(3).expect("a number of permits");
+    let modes = [Mode::Exclusive, Mode::Shared, Mode::Permit(permits)];
+    let [exclusive, shared, permit] = modes.map(claim);
+    let lease = |claim: &Arc<Claim>| Lease {
+        claim: Arc::clone(claim),
+        fence: Fence::MAX,
+        slot: None,
+    };
+    let attempt = |expire| Request::TryAcquire {
+        claim: Arc::clone(&exclusive),
+        proposal: 7,
+        expire,
+    };
+    let acquire = |claim: &Arc<Claim>| Request::Acquire {
+        claim: Arc::clone(claim),
+        proposal: 7,
+        place: Place::Ticket(5),
+        wish: None,
+    };
+    let release = |successor| Request::Release {
+        claim: Arc::clone(&exclusive),
+        requeue: None,
+        successor,
+    };
+    let successor = Successor {
+        claim: Arc::clone(&permit),
+        proposal: 7,
+        ticket: 5,
+        wish: None,
+    };
+    let record = |action| Request::Record(exclusive.key.clone(), action);
+    vec![
+        attempt(true),
+        attempt(false),
+        Request::DrawFence {
+            claim: Arc::clone(&exclusive),
+        },
+        acquire(&exclusive),
+        acquire(&permit),
+        release(None),
+        release(Some(successor)),
+        Request::Renew(vec![lease(&exclusive), lease(&shared)]),
+        Request::Heartbeat(vec![Arc::clone(&exclusive), Arc::clone(&permit)]),
+        Request::ConfirmFence {
+            claim: Arc::clone(&exclusive),
+            fence: Fence::MAX,
+        },
+        Request::Repair(vec![lease(&exclusive)]),
+        record(RecordAction::Open(Fence::MAX)),
+        record(RecordAction::Read),
+        Request::Status,
+    ]
+}
+
+const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
+const BEGAN: WallTime = WallTime::from_micros(1_763_637_400_000_000);
+
+fn claim(mode: Mode) -> Arc<Claim> {
+    let owner: Owner = OWNER.parse().expect("an owner");
+    let key = Key::new("deploy").expect("a key");
+    let claim = Claim::new(
+        key,
+        owner,
+        Duration::from_secs(9),
+        BEGAN,
+        Arc::new(client()),
+    );
+    Arc::new(claim.with_mode(mode))
+}
+
+fn client() -> ClientInfo {
+    let id = OWNER[..16].parse().expect("the id of a client");
+    ClientInfo::new(id, "host".into(), 1, "test".into(), BEGAN)
 }
 
 /// Store URLs.

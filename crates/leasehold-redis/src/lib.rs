@@ -1,36 +1,35 @@
-//! Leasehold's store over Redis and Valkey: one server, or each member of a Redlock quorum.
+//! Distributed locks on Redis and Valkey: one server, or a Redlock quorum of several.
 //!
-//! [`RedisMember`] is one server. On its own it becomes the store of a client; several become a
-//! [`Quorum`](leasehold::Quorum).
+//! [`RedisStore`] takes locks. [`RedisMember`] is one server for all other questions: its status, its locks, and
+//! what operators change.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), leasehold::Error> {
-//! use leasehold::{Client, Quorum};
-//! use leasehold_redis::RedisMember;
+//! use leasehold::Client;
+//! use leasehold_redis::RedisStore;
 //!
-//! let locks = Client::new(RedisMember::new("rediss://locks:secret@10.0.0.1")?);
+//! let locks = Client::new(RedisStore::new(["rediss://locks:secret@10.0.0.1"])?);
 //! let guard = locks.lock("invoices/2026-11").acquire().await?;
 //! println!("fence {}", guard.fence());
 //! guard.release().await?;
 //!
 //! let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
-//! let locks = Client::new(Quorum::new(RedisMember::all(urls)?)?);
+//! let locks = Client::new(RedisStore::new(urls)?);
 //! # Ok(()) }
 //! ```
 //!
 //! # Servers
 //!
-//! Redis from 6.2 on, and Valkey; a primary, not a replica, and not a node of a Redis Cluster. What
-//! cannot be a member is refused when the first lock is asked for, with the reason.
+//! Redis from 6.2 on, and Valkey; a primary, not a replica, and not a node of a Redis Cluster. The first lock
+//! fails on any other server, with the reason.
 //!
 //! # Waiting in turn
 //!
-//! Who waits stands in a queue beside the lock, in the order of their tickets; the server keeps a
-//! lock that is freed for the first of them, and tells it so on the channel
-//! `leasehold:inbox:<client>`, to which each client subscribes on its one connection (RESP3). A
-//! waiter whose client is gone is passed over at once. Behind a server or proxy that does not speak
-//! RESP3, waiters find out by asking, within seconds. `DEL leasehold:queue:{…}:…` harms nobody: who
-//! waits asks again.
+//! Waiters are in a queue next to the lock, in the order of their tickets. When the lock is freed, the server notifies
+//! the first one on the channel `leasehold:inbox:<client>`, to which each client subscribes on the connection of
+//! its requests (RESP3). An entry counts while its client sends a heartbeat each second and its connection listens. Behind a
+//! server or proxy that does not speak RESP3, waiters ask within seconds. A client enters the queue again after
+//! `DEL leasehold:queue:{…}:…`. `docs/wire.md` of the repository specifies all keys, scripts and messages.
 //!
 //! # Members of a quorum
 //!
@@ -80,17 +79,16 @@
 //! # What a user of the server must be allowed
 //!
 //! ```text
-//! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zrange +zrank +zrem +zremrangebyscore +hget +hset +hgetall +scan +evalsha +script|load +subscribe +publish &leasehold:inbox:*
+//! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zmscore +zrange +zrangebyscore +zcount +zrank +zrem +zremrangebyscore +hget +hset +hdel +hgetall +scan +evalsha +script|load +subscribe +publish &leasehold:inbox:*
 //! ```
 //!
 //! With `?prefix=app:` the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other
 //! than 0 needs `+select`. Not every right is needed everywhere:
 //!
 //! - `+scan` and `+mget` are for listing locks alone, `+type` for naming the type of a foreign lock.
-//! - `+hget`, `+hset` and `+hgetall` are for the card, on which a set's members remember who belongs
-//!   to it, and for saying who holds a lock. Without them the server serves as a store of its own;
-//!   as a member of a quorum it does not count. `+hset` and `+hgetall` are for permits, too, and
-//!   `+hget` and `+hset` for records.
+//! - `+hget`, `+hset` and `+hgetall` are for the member record of a quorum, and for saying who holds a
+//!   lock. Without them the server serves as a store of its own; as a member of a quorum it does
+//!   not count. With `+hdel` they are for permits, too, and for records.
 //! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for telling waiters that it
 //!   is their turn. Without them they find out by asking, within seconds.
 //! - Without `+config|get` a member never passes for durable: after every restart it waits until
@@ -116,44 +114,27 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod attempt;
-mod breaking;
-mod card;
-mod connection;
 #[doc(hidden)]
 pub mod driver;
 mod examine;
 mod fenced_redis;
-mod foreign;
-mod forget;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod hand_on;
-mod hint;
-mod lease;
-mod look;
 mod member;
-mod permit;
-mod plain;
-mod presence;
 #[doc(hidden)]
 pub mod protocol;
-mod queue;
-mod record;
 #[doc(hidden)]
 pub mod resp;
-mod rests;
-mod sample;
-mod scan;
-mod scripts;
+mod server;
 #[doc(hidden)]
 pub mod store;
 mod url;
-mod wire;
 
 pub use examine::{
     Examination, KeyCensus, MissingRight, Need, Persistence, ServerFacts, Transport,
 };
 pub use fenced_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
+pub use leasehold_quorum::TrustRules;
 pub use member::RedisMember;
+pub use store::RedisStore;

@@ -1,50 +1,29 @@
-//! The contract of stores and members, kept by one server, by one server as a quorum of one, and by
-//! five servers.
+//! The contract of stores, kept by one server and by five.
 
+use std::future::ready;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::{Key, Member, Quorum, Store};
-use leasehold_redis::RedisMember;
-use leasehold_redis::store::RedisStore;
+use leasehold::{
+    Attempt, BoxFuture, Busy, Claim, Error, Fence, Grant, Guarantees, Held, Key, LeaseTerms,
+    Release, Renewal, Store,
+};
+use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::harness::{Harness, OpenAt, Optional, Suite};
-use leasehold_testkit::servers::{RedisServer, RedisSet};
+use leasehold_testkit::harness::{Harness, Suite};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 
 const SUITES: &[Suite] = &[
     Suite {
-        name: "redis_member",
-        start: || Servers::start(1, open_member),
-        open_at: Some(open_member),
-        is_member: true,
-        without: &[Optional::Health],
-    },
-    Suite {
         name: "redis",
-        start: || Servers::start(1, open_store),
-        open_at: Some(open_store),
-        is_member: true,
+        start: || Servers::start(1),
+        open_at: Some(open),
         without: &[],
     },
     Suite {
         name: "redis_quorum",
-        start: || Servers::start(5, open_quorum),
-        open_at: Some(open_quorum),
-        is_member: false,
-        without: &[],
-    },
-    Suite {
-        name: "engine",
-        start: || Servers::start(1, open_engine),
-        open_at: Some(open_engine),
-        is_member: false,
-        without: &[],
-    },
-    Suite {
-        name: "engine_quorum",
-        start: || Servers::start(5, open_engine),
-        open_at: Some(open_engine),
-        is_member: false,
+        start: || Servers::start(5),
+        open_at: Some(open),
         without: &[],
     },
 ];
@@ -56,105 +35,114 @@ fn main() -> ExitCode {
 }
 
 #[derive(Debug)]
-struct Servers {
-    set: Mutex<RedisSet>,
-    open_at: OpenAt,
-}
+struct Servers(Arc<Mutex<RedisSet>>);
 
 impl Servers {
-    fn start(count: usize, open_at: OpenAt) -> Arc<dyn Harness> {
+    fn start(count: usize) -> Arc<dyn Harness> {
         let settings = RedisServer::builder().password(PASSWORD);
         let set = RedisSet::start_each(count, &settings);
         if count >= 3 {
             form(&set);
         }
-        Arc::new(Self {
-            set: Mutex::new(set),
-            open_at,
-        })
+        Arc::new(Self(Arc::new(Mutex::new(set))))
     }
 
     fn set(&self) -> MutexGuard<'_, RedisSet> {
-        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
-fn member(url: &str) -> RedisMember {
-    RedisMember::new(url).unwrap_or_else(|error| panic!("{error}"))
+fn lock(set: &Mutex<RedisSet>) -> MutexGuard<'_, RedisSet> {
+    set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open_member(address: &str) -> Arc<dyn Store> {
-    Arc::new(member(address))
-}
-
-fn open_store(address: &str) -> Arc<dyn Store> {
-    member(address).into()
-}
-
-fn quorum(address: &str) -> Quorum {
-    let quorum = RedisMember::all(address.split(',')).and_then(Quorum::new);
-    quorum.unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn open_quorum(address: &str) -> Arc<dyn Store> {
-    quorum(address).into()
-}
-
-fn open_engine(address: &str) -> Arc<dyn Store> {
+/// The store of the servers at these addresses.
+fn store(address: &str) -> RedisStore {
     let store = RedisStore::new(address.split(','));
-    Arc::new(store.unwrap_or_else(|error| panic!("{error}")))
+    store.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Writes the members' cards: as servers that were just started they would not count yet.
+fn open(address: &str) -> Arc<dyn Store> {
+    store(address).into()
+}
+
+/// One of the servers, as a client of another library uses it. A store of this one server would be refused,
+/// since the server belongs to the quorum.
+#[derive(Debug)]
+struct Place(Arc<Mutex<RedisSet>>, usize);
+
+impl Store for Place {
+    fn describe(&self) -> String {
+        format!("server {}", self.1)
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        store("redis://127.0.0.1").guarantees()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        store("redis://127.0.0.1").terms()
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        let owner = claim.owner.to_string();
+        let command = ["SET", claim.key.as_str(), &owner, "NX", "PX", "60000"];
+        let reply = lock(&self.0)[self.1].command(&command);
+        let fence = Fence::new(1).expect("a fence");
+        let answer = match reply {
+            Reply::Status(_) => Ok(Attempt::Granted(Grant::new(fence))),
+            _ => Ok(Attempt::Busy(Busy::default())),
+        };
+        Box::pin(ready(answer))
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        Box::pin(ready(leases.iter().map(|_| Renewal::Renewed).collect()))
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        lock(&self.0)[self.1].command(&["DEL", claim.key.as_str()]);
+        Box::pin(ready(Ok(Release::Released)))
+    }
+
+    fn wait<'a>(&'a self, _: &'a Claim) -> BoxFuture<'a, ()> {
+        Box::pin(ready(()))
+    }
+}
+
+/// Initializes the quorum. Servers that were just started would have no vote yet.
 fn form(set: &RedisSet) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
-    let quorum = quorum(&set.urls().join(","));
-    let formed = runtime.block_on(quorum.init());
+    let store = store(&set.urls().join(","));
+    let formed = runtime.block_on(store.init());
     formed.unwrap_or_else(|error| panic!("{error}"));
 }
 
 impl Harness for Servers {
     fn open(&self) -> Arc<dyn Store> {
-        (self.open_at)(&self.address())
+        open(&self.address())
     }
 
     fn address(&self) -> String {
         self.set().urls().join(",")
     }
 
-    fn member(&self) -> Arc<dyn Member> {
-        member(&self.set()[0].url()).into()
-    }
-
     fn places(&self) -> Vec<Arc<dyn Store>> {
-        self.set()
-            .urls()
-            .iter()
-            .map(|url| open_member(url))
-            .collect()
+        let place = |number| Arc::new(Place(Arc::clone(&self.0), number)) as Arc<dyn Store>;
+        (0..self.set().len()).map(place).collect()
     }
 
     fn forget(&self, key: &Key) {
         for server in self.set().iter() {
-            let records = [
-                "fence:0", "readers", "slots", "queue", "offered", "broken", "owners",
-            ];
+            let records = ["fence:0", "readers", "slots", "queue", "broken"];
             let records = records.map(|record| format!("leasehold:{record}:{{{key}}}:{key}"));
             let mut command = vec!["DEL", key.as_str()];
             command.extend(records.iter().map(String::as_str));
             server.command(&command);
         }
-    }
-
-    fn restart(&self) {
-        self.set()[0].restart();
-    }
-
-    fn forget_everything(&self) {
-        self.set()[0].command(&["FLUSHALL"]);
     }
 
     fn secrets(&self) -> Vec<String> {

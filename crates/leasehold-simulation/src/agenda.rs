@@ -13,6 +13,8 @@ pub(crate) enum Action {
     ToClient(usize),
     /// The client looks whether a connection is dead.
     CheckConnection(usize),
+    /// The client looks whether the server answered the first commands of a connection.
+    CheckOpening(usize),
     /// The server's end of a connection ends.
     CloseAtServer(usize),
     /// The client connects to a member.

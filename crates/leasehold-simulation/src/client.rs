@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::ClientInfo;
 use leasehold::{ClientId, MemberId, MemberSet};
-use leasehold_quorum::{Config, Engine, Now, OperationId};
+use leasehold_quorum::{Config, Engine, MemberEvent, Now, OperationId};
 use leasehold_redis::protocol::Codec;
 
 use crate::agenda::Action;
@@ -108,6 +108,7 @@ impl Simulation {
         let engine = Engine::new(Config {
             set: MemberSet::new(ids, max_ttl, Plan::CLOCK_TOLERANCE),
             enforced: true,
+            read_only: false,
             entropy: rng.entropy(),
         });
         let codec = Codec {
@@ -155,6 +156,12 @@ impl Simulation {
     pub(crate) fn turn(&mut self, client: usize) {
         if !self.clients[client].is_running() {
             return;
+        }
+        while let Some(event) = self.clients[client].engine.poll_member_event() {
+            if let MemberEvent::Suspended { span, .. } = event {
+                self.clients[client].clock.set_ahead(span);
+            }
+            self.note(|| format!("client {client}: {event:?}"));
         }
         while let Some((id, event)) = self.clients[client].engine.poll_event() {
             match event {

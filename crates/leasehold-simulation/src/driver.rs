@@ -14,7 +14,7 @@ use crate::agenda::Action;
 use crate::history::What;
 use crate::server::ServerState;
 use crate::simulation::Simulation;
-use crate::time::{MILLIS, Time};
+use crate::time::{MILLIS, SECOND, Time};
 
 /// The driver's state of one member: its connection, and the replies that it expects.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Session {
         is_new
     }
 
-    fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.sampler.is_some()
     }
 
@@ -184,6 +184,8 @@ impl Simulation {
         writer.command("SUBSCRIBE").arg(channel);
         writer.finish();
         self.upload(number, vec![(None, bytes)]);
+        self.agenda
+            .add(self.now + CONNECT_MAX, Action::CheckOpening(number));
         let server = self.connections[number].server;
         if self.servers[server].state == ServerState::Down {
             // Nothing listens there.
@@ -331,6 +333,9 @@ fn run_id(info: &Value) -> RunId {
 }
 
 const OPENING_COMMANDS: usize = 3;
+
+/// A client waits this long for the first answer on a connection.
+const CONNECT_MAX: Time = 3 * SECOND;
 
 /// The longest time until a client connects again.
 const RECONNECT_MAX: Time = 400 * MILLIS;

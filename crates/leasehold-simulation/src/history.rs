@@ -95,6 +95,12 @@ pub(crate) enum What {
         lock: usize,
         waits: Vec<Wait>,
     },
+    /// A majority answered about the record of a lock.
+    Record {
+        client: usize,
+        lock: usize,
+        what: RecordEvent,
+    },
     /// A client asked a server for its status.
     Looked {
         server: usize,
@@ -185,6 +191,23 @@ pub(crate) enum Freed {
     Released,
     WasLost,
     Unknown,
+}
+
+/// What a client learned of a record. Stamps are fences and steps.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) enum RecordEvent {
+    Opened {
+        fence: u64,
+        found: Option<(u64, u32)>,
+    },
+    Written {
+        stamp: (u64, u32),
+    },
+    Read {
+        began: Time,
+        found: Option<(u64, u32)>,
+        settled: bool,
+    },
 }
 
 /// A request as a server ran it, one for each lease or wait that it names.

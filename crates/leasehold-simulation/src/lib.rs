@@ -17,6 +17,7 @@ mod network;
 mod phases;
 mod plan;
 mod poller;
+mod records;
 mod rng;
 mod run;
 mod server;
@@ -26,8 +27,10 @@ mod time;
 mod workload;
 
 #[cfg(test)]
+mod records_tests;
+#[cfg(test)]
 mod tests;
 
 pub use checks::Violation;
 pub use faults::{FaultKind, Faults};
-pub use run::{Outcome, run};
+pub use run::{Outcome, run, run_records};

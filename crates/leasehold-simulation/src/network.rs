@@ -214,6 +214,15 @@ impl Simulation {
         }
     }
 
+    /// Gives up a connection on which the server answered nothing.
+    pub(crate) fn check_opening(&mut self, number: usize) {
+        let connection = &self.connections[number];
+        let session = &self.clients[connection.client].sessions[connection.member];
+        if session.connection == Some(number) && !session.is_up() {
+            self.break_connection(number, 0);
+        }
+    }
+
     /// The client closes the connection. The server learns so when the close arrives.
     pub(crate) fn close_at_client(&mut self, number: usize) {
         if std::mem::take(&mut self.connections[number].is_open) {

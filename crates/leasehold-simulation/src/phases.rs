@@ -59,13 +59,13 @@ impl Simulation {
                 }
             }
             Phase::Recovery => {
-                // After a freeze a client may compare servers with old readings, and trust none for a while.
-                if !self.plan.has(FaultKind::Freeze) {
-                    self.add(What::Calm);
-                }
                 self.phase = Phase::Peace;
                 if self.rng.faults.percent(50) {
                     self.stop_minority();
+                    self.is_live = self.has_quorum();
+                }
+                if self.is_live {
+                    self.add(What::Calm);
                 }
                 let kills = self.plan.has(FaultKind::Kill) || self.plan.has(FaultKind::PowerLoss);
                 if kills && self.rng.faults.percent(70) {
@@ -96,10 +96,12 @@ impl Simulation {
         }
     }
 
-    /// Whether a majority of the servers has its record of the quorum.
+    /// Whether a majority of the servers is up and has its record of the quorum. Otherwise the quorum may
+    /// wait for an operator.
     fn has_quorum(&mut self) -> bool {
         let mut records = 0;
-        for server in &mut self.servers {
+        let up = self.servers.iter_mut();
+        for server in up.filter(|server| server.state == ServerState::Up) {
             let clock = server.clock.wall_micros(self.now);
             let found = server.command(clock, &["EXISTS", "leasehold:card"]);
             records += usize::from(found == Reply::Integer(1));
@@ -174,7 +176,7 @@ impl Simulation {
                     .filter_map(|purpose| match purpose {
                         Purpose::Release { wait, .. } => Some(*wait),
                         Purpose::Renew { waits, .. } => waits.first().copied(),
-                        Purpose::Acquire { .. } => None,
+                        Purpose::Acquire { .. } | Purpose::Record(_) => None,
                     }),
             );
         }

@@ -15,8 +15,6 @@ pub struct Outcome {
     pub faults: Faults,
     /// What must not have happened.
     pub violations: Vec<Violation>,
-    /// Equal for equal histories.
-    pub fingerprint: u64,
     /// How many locks were granted, to our clients and to foreign ones.
     pub grants: (u64, u64),
     /// How many requests the servers ran.
@@ -27,6 +25,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns a number that is equal for equal histories.
+    pub fn fingerprint(&self) -> u64 {
+        fingerprint(&self.events)
+    }
+
     /// Returns the history, one line for each event.
     pub fn trace(&self) -> impl Iterator<Item = String> {
         self.events.iter().map(ToString::to_string)
@@ -43,16 +46,37 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the simulation of `seed` with some of the faults that are allowed, and checks its history.
-pub fn run(seed: u64, allowed: Faults) -> Outcome {
-    run_with(seed, allowed, Mutation::default(), true)
+/// Runs the simulation of `seed` with some of the faults that are allowed, and checks its history. Its
+/// trace has notes for readers if `has_notes` is set.
+pub fn run(seed: u64, allowed: Faults, has_notes: bool) -> Outcome {
+    run_with(seed, allowed, Mutation::default(), has_notes)
+}
+
+/// Runs the simulation of `seed`. Holders also use the records of their locks.
+pub fn run_records(seed: u64, allowed: Faults) -> Outcome {
+    run_records_with(seed, allowed, Mutation::default(), true)
 }
 
 /// Runs a simulation with changed scripts. Notes are for readers only.
 pub(crate) fn run_with(seed: u64, allowed: Faults, mutation: Mutation, has_notes: bool) -> Outcome {
+    finish(Simulation::new(seed, allowed, mutation), has_notes)
+}
+
+pub(crate) fn run_records_with(
+    seed: u64,
+    allowed: Faults,
+    mutation: Mutation,
+    has_notes: bool,
+) -> Outcome {
     let mut simulation = Simulation::new(seed, allowed, mutation);
+    simulation.has_records = true;
+    finish(simulation, has_notes)
+}
+
+fn finish(mut simulation: Simulation, has_notes: bool) -> Outcome {
     simulation.has_notes = has_notes;
     simulation.run();
+    let seed = simulation.seed;
     let events = simulation.history;
     let plan = &simulation.plan;
     let (violations, idle) = checks::all(&events, plan);
@@ -60,7 +84,6 @@ pub(crate) fn run_with(seed: u64, allowed: Faults, mutation: Mutation, has_notes
         seed,
         faults: plan.faults,
         violations,
-        fingerprint: fingerprint(&events),
         grants: (simulation.stats.grants, simulation.stats.foreign_grants),
         requests: simulation.stats.requests,
         idle,

@@ -255,6 +255,7 @@ impl Simulation {
             let connection = &self.connections[number];
             if connection.server == server
                 && let Some(id) = connection.redis
+                && self.servers[server].redis.has_output(id)
             {
                 let bytes = self.servers[server].redis.take_bytes(id);
                 if !bytes.is_empty() {
@@ -278,6 +279,7 @@ impl Simulation {
                 Place::Ticket(_) => vec![one(Kind::Acquire, claim)],
                 Place::None | Place::Barging => vec![one(Kind::Try, claim)],
             },
+            Request::Free { claim } => vec![one(Kind::Release, claim)],
             Request::Release { claim, requeue, .. } => {
                 let kind = requeue.map_or(Kind::Release, |_| Kind::Requeue);
                 vec![one(kind, claim)]

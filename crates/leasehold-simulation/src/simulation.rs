@@ -27,6 +27,8 @@ pub(crate) struct Simulation {
     pub(crate) history: Vec<Event>,
     /// Whether the history has notes for readers.
     pub(crate) has_notes: bool,
+    /// Whether holders use the records of their locks.
+    pub(crate) has_records: bool,
     pub(crate) servers: Vec<SimServer>,
     pub(crate) clients: Vec<SimClient>,
     pub(crate) connections: Vec<Connection>,
@@ -124,6 +126,7 @@ impl Simulation {
             agenda: Agenda::default(),
             history: Vec::new(),
             has_notes: false,
+            has_records: false,
             clients: Vec::new(),
             connections: Vec::new(),
             links: Vec::new(),
@@ -166,6 +169,7 @@ impl Simulation {
             Action::ToServer(number) => self.arrive_at_server(number),
             Action::ToClient(number) => self.arrive_at_client(number),
             Action::CheckConnection(number) => self.check_connection(number),
+            Action::CheckOpening(number) => self.check_opening(number),
             Action::CloseAtServer(number) => self.close_at_server(number),
             Action::Connect { client, member } => self.connect(client, member),
             Action::Wake { client, token } => self.wake(client, token),

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold_quorum::Now;
 
@@ -20,6 +22,8 @@ pub(crate) struct MachineClock {
     frozen_since: Option<Time>,
     /// For how long the clocks were stopped.
     lost: Time,
+    /// By how much the boot clock was set ahead after a freeze, in nanoseconds.
+    ahead: u64,
 }
 
 /// A day in November 2026.
@@ -35,6 +39,7 @@ impl MachineClock {
             offset,
             frozen_since: None,
             lost: 0,
+            ahead: 0,
         }
     }
 
@@ -45,7 +50,7 @@ impl MachineClock {
     }
 
     pub(crate) fn boot(&self, at: Time) -> BootInstant {
-        BootInstant::from_nanos(BOOTED + self.passed(at))
+        BootInstant::from_nanos(BOOTED + self.passed(at) + self.ahead)
     }
 
     pub(crate) fn wall_micros(&self, at: Time) -> u64 {
@@ -62,7 +67,7 @@ impl MachineClock {
     /// Returns when the boot clock shows `instant`, or a moment later. The clocks must not be frozen
     /// until then.
     pub(crate) fn when(&self, instant: BootInstant) -> Time {
-        let passed = instant.as_nanos().saturating_sub(BOOTED);
+        let passed = instant.as_nanos().saturating_sub(BOOTED + self.ahead);
         let rate = 1_000_000 + self.rate as i128;
         let micros = (i128::from(passed) * 1_000 + rate - 1) / rate;
         micros as Time + self.lost
@@ -79,6 +84,11 @@ impl MachineClock {
 
     pub(crate) fn step(&mut self, micros: i64) {
         self.offset += micros;
+    }
+
+    /// Sets the boot clock ahead, as `SystemClock` does after a suspension that it did not notice.
+    pub(crate) fn set_ahead(&mut self, span: Duration) {
+        self.ahead += span.as_nanos() as u64;
     }
 
     pub(crate) fn freeze(&mut self, at: Time) {
@@ -102,6 +112,7 @@ mod tests {
             let mut clock = MachineClock::new(rate, 0);
             clock.freeze(100);
             clock.thaw(250);
+            clock.set_ahead(Duration::from_micros(77));
             for at in [300, 12_345, 5_000_001] {
                 let instant = clock.boot(at);
                 let found = clock.when(instant);

@@ -9,6 +9,7 @@ use leasehold_quorum::{Acquired, Operation, OperationId, Outcome, ReleaseMode};
 use crate::agenda::Action;
 use crate::history::{Asked, Denial, Freed, Manner, Wait, What};
 use crate::plan::LockUse;
+use crate::records::RecordStep;
 use crate::rng::SimRng;
 use crate::simulation::Simulation;
 use crate::time::{MILLIS, Time};
@@ -47,6 +48,7 @@ pub(crate) enum Purpose {
         wait: Wait,
         program: Option<usize>,
     },
+    Record(RecordStep),
 }
 
 /// A lease that a program holds. It follows the rules of `leasehold/src/lease.rs`.
@@ -163,7 +165,7 @@ impl Simulation {
             .with_mode(mode)
             .with_delay(Duration::from_micros(delay))
             .with_wait(match manner {
-                Manner::Queued => QueueMode::InTurn(owner),
+                Manner::Queued => QueueMode::InTurn,
                 Manner::Barging => QueueMode::Barging,
                 Manner::Try | Manner::Foreign => QueueMode::None,
             });
@@ -241,6 +243,7 @@ impl Simulation {
                     self.rest(client, program);
                 }
             }
+            (Purpose::Record(step), outcome) => self.record_answered(client, step, outcome),
             (purpose, outcome) => self.note(|| format!("odd outcome {outcome:?} of {purpose:?}")),
         }
     }
@@ -276,6 +279,7 @@ impl Simulation {
             0..10 => rng.between(0, 3 * guard.claim.ttl.as_micros() as u64),
             _ => rng.between(0, self.plan.hold_max),
         };
+        self.open_record(client, &guard);
         self.clients[client].guards.insert(wait, guard);
         self.set_program(client, program, ProgramState::Holding(wait), Some(span));
     }

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::background;
+use leasehold::clock;
 use leasehold::{
-    Admin, Attempt, BoxFuture, CardEdit, Claim, Departure, Ear, Error, ErrorKind, Fence,
-    Guarantees, Held, Inspection, Key, LeaseTerms, Life, Member, MemberId, Owner, Presence,
-    Records, Release, Renewal, Sampled, Seal, Store, Turn,
+    Admin, Attempt, BoxFuture, Claim, Error, ErrorKind, Guarantees, Held, Inspection, LeaseTerms,
+    Records, Release, Renewal, Store,
 };
 use tokio::sync::watch;
 
 use crate::fuse::{Fate, Fuse};
 use crate::virtual_time::lock;
 
-/// What is wrong with a member.
+/// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -30,51 +30,46 @@ pub enum Fault {
     Slow(Duration),
     /// What it is sent reaches it so much later.
     Late(Duration),
-    /// Requests and answers take random times, at most so long each: what is sent to several members
-    /// reaches each of them in another order.
+    /// Each request and each answer takes a random time of at most this span.
     Jittery(Duration),
     /// It breaks off whatever asks it.
     Panics,
 }
 
-/// A member between a quorum and a real one, which can be made to fail.
+/// A store in front of a real one, which can be made to fail.
 #[derive(Clone, Debug)]
-pub struct FaultyMember {
-    inner: Arc<dyn Member>,
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
     ambient: Ambient,
     fault: watch::Sender<Fault>,
     calls: Arc<Mutex<Vec<Call>>>,
     fuse: Option<Fuse>,
+    name: Option<String>,
 }
 
-/// A request as it reached the member.
+/// A request as it reached the store.
 #[derive(Clone, Debug)]
 pub enum Call {
     /// `acquire`.
     Acquire(Claim),
     /// `renew`, one per lease.
     Renew(Claim),
-    /// `acquire_in_turn`.
-    AcquireInTurn(Claim, Turn),
-    /// `leave_queue`.
-    LeaveQueue(Owner),
-    /// `release` or `depart`.
+    /// `release`.
     Release(Claim),
-    /// `seal`.
-    Seal(Claim, Fence),
-    /// `heal`, one per lease.
-    Heal(Claim),
+    /// `leave`.
+    Leave(Claim),
 }
 
-impl FaultyMember {
+impl FaultyStore {
     /// `inner`, without a fault yet.
-    pub fn new(inner: impl Member, ambient: Ambient) -> Self {
+    pub fn new(inner: impl Store, ambient: Ambient) -> Self {
         Self {
             inner: Arc::new(inner),
             ambient,
             fault: watch::Sender::new(Fault::None),
             calls: Arc::default(),
             fuse: None,
+            name: None,
         }
     }
 
@@ -84,12 +79,18 @@ impl FaultyMember {
         self
     }
 
-    /// Makes the member fail in this way from now on, or heals it.
+    /// Gives the store another name.
+    pub fn called(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Makes the store fail in this way from now on, or heals it.
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
     }
 
-    /// All requests that reached the member, carried out or not, in their order.
+    /// All requests that reached the store, carried out or not, in their order.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.calls).clone()
     }
@@ -100,7 +101,7 @@ impl FaultyMember {
 
     fn ask<T: Send + 'static>(
         &self,
-        request: impl FnOnce(Arc<dyn Member>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+        request: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let asking = self.through(request);
         Box::pin(async move { asking.await? })
@@ -108,12 +109,13 @@ impl FaultyMember {
 
     fn through<T: Send + 'static>(
         &self,
-        request: impl FnOnce(Arc<dyn Member>) -> BoxFuture<'static, T> + Send + 'static,
+        request: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
         let (ambient, current) = (self.ambient.clone(), *fault.borrow());
-        let (id, fuse) = (inner.id().to_string(), self.fuse.clone());
-        Box::pin(async move {
+        let (id, fuse) = (self.describe(), self.fuse.clone());
+        let (clock, name) = (ambient.clock.clone(), id.clone());
+        let answering = async move {
             match fuse.map_or(Fate::Answered, |fuse| fuse.next()) {
                 Fate::Answered => {}
                 Fate::CarriedOut => {
@@ -136,9 +138,9 @@ impl FaultyMember {
                         }
                         request(inner).await
                     });
-                    answer.await.map_err(|_| unreachable_member(&id))
+                    answer.await.map_err(|_| unreachable(&id))
                 }
-                Fault::Unreachable => Err(unreachable_member(&id)),
+                Fault::Unreachable => Err(unreachable(&id)),
                 Fault::Slow(span) => {
                     let answer = request(inner).await;
                     ambient.clock.sleep_until(ambient.clock.now() + span).await;
@@ -160,17 +162,28 @@ impl FaultyMember {
                 }
                 Fault::Panics => panic!("{id} was told to panic"),
             }
+        };
+        Box::pin(async move {
+            let answer = clock::within(&*clock, clock.now() + LIMIT, answering).await;
+            answer.unwrap_or_else(|| {
+                let error = Error::new(ErrorKind::Unreachable, "no answer in time");
+                Err(error.with_store(name).with_unknown_effect())
+            })
         })
     }
 }
 
-fn unreachable_member(id: &str) -> Error {
+/// How long the store waits for an answer, as any store has a limit.
+const LIMIT: Duration = Duration::from_millis(3_500);
+
+fn unreachable(id: &str) -> Error {
     Error::new(ErrorKind::Unreachable, "connection refused").with_store(id)
 }
 
-impl Store for FaultyMember {
+impl Store for FaultyStore {
     fn describe(&self) -> String {
-        self.inner.describe()
+        let name = self.name.clone();
+        name.unwrap_or_else(|| self.inner.describe())
     }
 
     fn guarantees(&self) -> Guarantees {
@@ -212,12 +225,21 @@ impl Store for FaultyMember {
         Box::pin(async move { asking.await? })
     }
 
+    fn abandon(&self, claim: &Claim) {
+        self.inner.abandon(claim);
+    }
+
     fn settle(&self) -> BoxFuture<'_, ()> {
         self.inner.settle()
     }
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         self.inner.wait(claim)
+    }
+
+    fn leave(&self, claim: &Claim) {
+        self.note(Call::Leave(claim.clone()));
+        self.inner.leave(claim);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {
@@ -233,87 +255,8 @@ impl Store for FaultyMember {
     }
 }
 
-impl Member for FaultyMember {
-    fn id(&self) -> &MemberId {
-        self.inner.id()
-    }
-
-    fn acquire_in_turn<'a>(
-        &'a self,
-        claim: &'a Claim,
-        turn: &'a Turn,
-    ) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.note(Call::AcquireInTurn(claim.clone(), *turn));
-        let (claim, turn) = (claim.clone(), *turn);
-        self.ask(move |inner| Box::pin(async move { inner.acquire_in_turn(&claim, &turn).await }))
-    }
-
-    fn depart<'a>(
-        &'a self,
-        claim: &'a Claim,
-        departure: &'a Departure,
-    ) -> BoxFuture<'a, Result<Release, Error>> {
-        self.note(Call::Release(claim.clone()));
-        let (claim, departure) = (claim.clone(), *departure);
-        self.ask(move |inner| Box::pin(async move { inner.depart(&claim, &departure).await }))
-    }
-
-    fn leave_queue<'a>(&'a self, key: &'a Key, waiter: Owner) -> BoxFuture<'a, Result<(), Error>> {
-        self.note(Call::LeaveQueue(waiter));
-        let key = key.clone();
-        self.ask(move |inner| Box::pin(async move { inner.leave_queue(&key, waiter).await }))
-    }
-
-    fn listen(&self, ear: Ear) {
-        self.inner.listen(ear);
-    }
-
-    fn seal<'a>(
-        &'a self,
-        claim: &'a Claim,
-        fence: Fence,
-    ) -> BoxFuture<'a, Result<Sampled<Seal>, Error>> {
-        self.note(Call::Seal(claim.clone(), fence));
-        let claim = claim.clone();
-        self.ask(move |inner| Box::pin(async move { inner.seal(&claim, fence).await }))
-    }
-
-    fn renew_sampled<'a>(
-        &'a self,
-        leases: &'a [Held],
-    ) -> BoxFuture<'a, Result<Sampled<Vec<Renewal>>, Error>> {
-        for held in leases {
-            self.note(Call::Renew((*held.claim).clone()));
-        }
-        let leases = leases.to_vec();
-        self.ask(move |inner| Box::pin(async move { inner.renew_sampled(&leases).await }))
-    }
-
-    fn heal<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Result<(), Error>> {
-        for held in leases {
-            self.note(Call::Heal((*held.claim).clone()));
-        }
-        let leases = leases.to_vec();
-        self.ask(move |inner| Box::pin(async move { inner.heal(&leases).await }))
-    }
-
-    fn presence(&self) -> BoxFuture<'_, Result<Presence, Error>> {
-        self.ask(|inner| Box::pin(async move { inner.presence().await }))
-    }
-
-    fn write_card<'a>(&'a self, edit: &'a CardEdit) -> BoxFuture<'a, Result<bool, Error>> {
-        let edit = edit.clone();
-        self.ask(move |inner| Box::pin(async move { inner.write_card(&edit).await }))
-    }
-
-    fn witness<'a>(&'a self, seen: &'a [(MemberId, Life)]) -> BoxFuture<'a, Result<(), Error>> {
-        let seen = seen.to_vec();
-        self.ask(move |inner| Box::pin(async move { inner.witness(&seen).await }))
-    }
-}
-
-impl From<FaultyMember> for Arc<dyn Store> {
-    fn from(member: FaultyMember) -> Self {
+impl From<FaultyStore> for Arc<dyn Store> {
+    fn from(member: FaultyStore) -> Self {
         Arc::new(member)
     }
 }

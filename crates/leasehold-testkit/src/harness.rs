@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use leasehold::{Key, Member, Store};
+use leasehold::{Key, Store};
 
 /// One store as the contract suite sees it: locks that can be opened again and again, from this
 /// process and from others, and broken from outside.
@@ -17,24 +17,11 @@ pub trait Harness: Debug + Send + Sync {
     /// What another process hands to [`Suite::open_at`] to reach the same locks.
     fn address(&self) -> String;
 
-    /// The locks as a member of a quorum.
-    fn member(&self) -> Arc<dyn Member>;
-
     /// The places that grant the locks, one by one: the members of a quorum, or the store itself.
     fn places(&self) -> Vec<Arc<dyn Store>>;
 
     /// Removes every trace of `key` behind the store's back, its fence counter too.
     fn forget(&self, key: &Key);
-
-    /// Restarts the member, which may lose its data. Only for members.
-    fn restart(&self) {
-        panic!("this store is no member of a quorum");
-    }
-
-    /// Has the member forget everything, its card too, without a restart. Only for members.
-    fn forget_everything(&self) {
-        panic!("this store is no member of a quorum");
-    }
 
     /// Words that no description and no error may contain.
     fn secrets(&self) -> Vec<String>;
@@ -50,8 +37,6 @@ pub struct Suite {
     /// Opens a store by its [`Harness::address`], in another process; `None` for locks that live in
     /// one process alone.
     pub open_at: Option<OpenAt>,
-    /// Whether the store can be a member of a quorum.
-    pub is_member: bool,
     /// The optional traits that the store does not have. The suite checks that they are absent, and
     /// ignores their tests; it checks that all others are present.
     pub without: &'static [Optional],

@@ -1,4 +1,4 @@
-//! Real servers, contracts and checkers for the tests of Leasehold.
+//! Real servers, the contract suite and faults for the tests of Leasehold.
 #![forbid(unsafe_code)]
 
 pub mod contract;
@@ -6,7 +6,6 @@ pub mod faults;
 /// What the contract suite asks of a store's tests.
 pub mod harness;
 pub mod servers;
-pub mod sim;
 pub mod telemetry;
 
 mod faulty;
@@ -18,7 +17,7 @@ mod virtual_time;
 
 mod worker;
 
-pub use faulty::{Call, Fault, FaultyMember};
+pub use faulty::{Call, Fault, FaultyStore};
 pub use fuse::Fuse;
 pub use seeds::feed_seeds;
 pub use signals::reset_ignored_signals;

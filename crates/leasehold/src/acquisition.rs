@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
-use crate::attempt::{Attempt, Busy, Grant};
+use crate::attempt::{Attempt, Busy};
 use crate::backoff;
 use crate::claim::{Claim, Mode};
 use crate::client_context::ClientContext;
@@ -37,8 +37,6 @@ pub(crate) struct Acquisition {
     pub(crate) patience: Patience,
     /// Takes the lock ahead of those who wait.
     pub(crate) barging: bool,
-    /// It may go on with the lease that another of its client leaves.
-    pub(crate) inherits: bool,
     /// Made where the span of the caller is to be seen.
     pub(crate) span: Span,
 }
@@ -83,7 +81,8 @@ impl Acquisition {
 
     async fn attempts(&self, limits: &mut Limits) -> Answer {
         let began = limits.began;
-        let (mut failures, mut refusals) = (0, 0);
+        let mut failures = 0;
+        let mut was_refused = false;
         let mut hope = Hope::new(began + self.ttl);
         // What is told when the wait ends in the middle of an attempt, which itself says nothing.
         let mut last = Setback::CutOff;
@@ -106,17 +105,13 @@ impl Acquisition {
             match &last {
                 Setback::Busy(_) => {
                     failures = 0;
-                    refusals += 1;
-                    if refusals == 1 {
+                    if !std::mem::replace(&mut was_refused, true) {
                         self.context.metrics.contended();
                     }
                     self.context.answered();
                 }
                 Setback::Failed(error) => hope.learn(error, now + self.ttl),
                 Setback::CutOff => {}
-            }
-            if refusals < TRIES && self.may_try_another(&last, now, began + claim.limit()) {
-                continue;
             }
             if !self.goes_on(&last, &hope, now, limits) {
                 self.context.store.leave(&claim);
@@ -146,7 +141,7 @@ impl Acquisition {
             Patience::Wait(span) => span.map(|span| began + span),
         };
         Limits {
-            wait: self.wait(),
+            owner: self.new_owner(),
             caller,
             began,
             end,
@@ -154,37 +149,31 @@ impl Acquisition {
         }
     }
 
-    /// How the attempts are part of a wait.
+    /// Returns how the attempts wait if the lock is held.
     fn wait(&self) -> Wait {
-        if self.barging {
-            return Wait::Barging;
-        }
         match self.patience {
+            _ if self.barging => Wait::Barging,
             Patience::OneAttempt => Wait::None,
-            Patience::Wait(_) => {
-                let ambient = &self.context.ambient;
-                let client = self.context.info.id;
-                Wait::InTurn(Owner::at(client, ambient.clock.wall(), &*ambient.entropy))
-            }
+            Patience::Wait(_) => Wait::InTurn,
         }
     }
 
-    /// Returns the claim of the next attempt, and the instant from which its lease counts. Its owner is a
-    /// fresh one, unless the store keeps one owner for the whole wait.
+    fn new_owner(&self) -> Owner {
+        let ambient = &self.context.ambient;
+        let wall = ambient.clock.wall();
+        Owner::at(self.context.info.id, wall, &*ambient.entropy)
+    }
+
+    /// Returns the claim of the next attempt, and the instant from which its lease counts.
     fn claim(&self, limits: &Limits) -> (Arc<Claim>, BootInstant) {
         let ambient = &self.context.ambient;
         let sent = ambient.clock.now();
-        let info = &self.context.info;
+        let info = Arc::clone(&self.context.info);
         let wall = ambient.clock.wall();
-        let owner = match limits.wait {
-            Wait::InTurn(waiter) if self.context.store.keeps_owner() => waiter,
-            _ => Owner::at(info.id, wall, &*ambient.entropy),
-        };
-        let mut claim = Claim::new(self.key.clone(), owner, self.ttl, wall, Arc::clone(info))
+        let claim = Claim::new(self.key.clone(), limits.owner, self.ttl, wall, info)
             .with_delay(self.delay)
             .with_mode(self.mode)
-            .with_wait(limits.wait);
-        claim.inherits = self.inherits;
+            .with_wait(self.wait());
         (Arc::new(claim), sent)
     }
 
@@ -195,15 +184,15 @@ impl Acquisition {
         limits: &mut Limits,
     ) -> Result<Guard, Setback> {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
-        let Some((answer, at, holding)) = limits.bound(&self.context, &mut asking).await else {
+        let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
             self.context.metrics.attempted(AttemptEnd::CutOff);
             // The caller's wait limits no request: a slow member is not a silent one. This request goes on
             // in the background, and what it is granted is freed.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                let (answer, _, holding) = asking.await;
+                let (answer, _) = asking.await;
                 if may_hold(&answer) {
-                    free(&context, &holding).await;
+                    free(&context, &claim).await;
                 }
                 // Last: whatever the attempt left in a queue is there by now.
                 context.store.leave(&claim);
@@ -217,13 +206,13 @@ impl Acquisition {
             _ => None,
         };
         if guard.is_none() && may_hold(&answer) {
-            let context = Arc::clone(&self.context);
-            let is_over = matches!(answer, Ok(Attempt::Granted(_)));
+            // The wait goes on under another name: a release that comes late cannot free what a later
+            // attempt is granted.
+            limits.owner = self.new_owner();
+            let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                free(&context, &holding).await;
-                if is_over {
-                    context.store.leave(&holding);
-                }
+                free(&context, &claim).await;
+                context.store.leave(&claim);
             });
         }
         match answer {
@@ -231,15 +220,6 @@ impl Acquisition {
             Ok(Attempt::Busy(busy)) => Err(Setback::Busy(busy)),
             Err(error) => Err(Setback::Failed(error)),
         }
-    }
-
-    /// Whether one that does not wait was refused because it asked for the wrong permit: members that
-    /// must agree are asked for one at a time.
-    fn may_try_another(&self, setback: &Setback, now: BootInstant, end: BootInstant) -> bool {
-        let Setback::Busy(busy) = setback else {
-            return false;
-        };
-        matches!(self.patience, Patience::OneAttempt) && !busy.free.is_empty() && now < end
     }
 
     fn goes_on(&self, setback: &Setback, hope: &Hope, now: BootInstant, limits: &Limits) -> bool {
@@ -277,18 +257,16 @@ impl Acquisition {
 }
 
 /// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
-/// thrown away: too little of the lease would be left. Returns the answer, the time of a grant where the
-/// clock was read, and the claim under which the lock may be held.
+/// thrown away: too little of the lease would be left. Returns the answer, and the time of a grant where
+/// the clock was read.
 async fn ask(
     context: Arc<ClientContext>,
     claim: Arc<Claim>,
     sent: BootInstant,
-) -> (Result<Attempt, Error>, Option<BootInstant>, Arc<Claim>) {
+) -> (Result<Attempt, Error>, Option<BootInstant>) {
     let asking = context.store.acquire(&claim);
     if context.guarantees.expiry == Expiry::WithProcess {
-        let answer = asking.await;
-        let holding = holding(Some(&answer), &claim);
-        return (answer, None, holding);
+        return (asking.await, None);
     }
     let third = claim.term() / 3;
     let limit = third.min(Claim::LIMIT_MAX);
@@ -299,7 +277,6 @@ async fn ask(
             .with_unknown_effect()
     };
     let answer = clock::within(&*context.ambient.clock, sent + limit, asking).await;
-    let holding = holding(answer.as_ref(), &claim);
     let grant = match &answer {
         Some(Ok(Attempt::Granted(grant))) => Some(grant),
         _ => None,
@@ -307,21 +284,9 @@ async fn ask(
     let sent = grant.and_then(|grant| grant.since).unwrap_or(sent);
     let granted = grant.map(|_| context.now());
     match answer {
-        None => (Err(too_late()), None, holding),
-        Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None, holding),
-        Some(answer) => (answer, granted, holding),
-    }
-}
-
-/// The claim under which the lock may be held after this answer to `claim`: that of an inherited lease is
-/// another one.
-fn holding(answer: Option<&Result<Attempt, Error>>, claim: &Arc<Claim>) -> Arc<Claim> {
-    match answer {
-        Some(Ok(Attempt::Granted(Grant {
-            inherited: Some(lease),
-            ..
-        }))) => Arc::clone(&lease.claim),
-        _ => Arc::clone(claim),
+        None => (Err(too_late()), None),
+        Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None),
+        Some(answer) => (answer, granted),
     }
 }
 
@@ -343,6 +308,3 @@ fn no_answer_in_the_wait(context: &ClientContext) -> Error {
         .with_store(context.store.describe())
         .with_unknown_effect()
 }
-
-/// So many times one that does not wait asks where other permits are free than the one it asked for.
-const TRIES: u32 = 3;

@@ -20,9 +20,9 @@ pub trait Admin: Send + Sync {
     ///   [`Broken::stood`](crate::Broken::stood) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
-    /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no `heal` of the
+    /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the
     ///   old owner restores the lease, not even once the lock is free again. While the lock is closed,
-    ///   neither a resent attempt nor a `seal` restores it.
+    ///   a resent attempt does not restore it.
     /// - **B6** If the lease existed, `last_break` returns the record until the next break of the lock, or
     ///   for [`BreakRecord::KEPT`].
     ///

@@ -4,10 +4,7 @@ use std::time::Duration;
 use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::fence::Fence;
-use crate::inheritance::Inheritance;
-use crate::member::Sample;
 use crate::owner::Owner;
-use crate::permits::Slots;
 
 /// What a store answers to a claim. Busy is an answer like any other, not an error.
 #[derive(Clone, Debug)]
@@ -24,11 +21,6 @@ pub enum Attempt {
 pub struct Grant {
     /// Greater than every fence granted for this key before.
     pub fence: Fence,
-    /// What the member showed beside it, where the store is one.
-    pub sample: Option<Sample>,
-    /// The lease that went over to the claim, where it is no new one: what is renewed and released is
-    /// that.
-    pub inherited: Option<Box<Inheritance>>,
     /// The instant from which the lease counts, by the client's clock; `None`: from when the store was asked.
     /// A store sets it if the grant answers a request that it sent itself, later than that.
     pub since: Option<BootInstant>,
@@ -37,33 +29,13 @@ pub struct Grant {
 impl Grant {
     /// A grant with `fence`.
     pub fn new(fence: Fence) -> Self {
-        Self {
-            fence,
-            sample: None,
-            inherited: None,
-            since: None,
-        }
+        Self { fence, since: None }
     }
 
     /// The same grant, whose lease counts from `since`.
     #[must_use]
     pub fn counted_from(mut self, since: BootInstant) -> Self {
         self.since = Some(since);
-        self
-    }
-
-    /// A lease that went over, with a fence of its own.
-    pub fn inherited(fence: Fence, lease: Inheritance) -> Self {
-        Self {
-            inherited: Some(Box::new(lease)),
-            ..Self::new(fence)
-        }
-    }
-
-    /// The same grant, with what the member showed beside it.
-    #[must_use]
-    pub fn with_sample(mut self, sample: Sample) -> Self {
-        self.sample = Some(sample);
         self
     }
 }
@@ -78,16 +50,9 @@ pub struct Busy {
     pub remaining: Option<Duration>,
     /// The place of this claim in the queue, 1 being next; `None` if it is in none.
     pub place: Option<u64>,
-    /// What holds the lock tells nobody when it ends: a lock of another library.
-    pub silent: bool,
     /// The waiter cannot be told here when its turn comes: the server, or what the user may do, does not
     /// allow it.
     pub untold: bool,
-    /// The permits that would have been granted instead of the one that was wanted: nobody holds
-    /// them, and nobody waits for them who came before.
-    pub free: Slots,
-    /// What the member showed beside it, where the store is one.
-    pub sample: Option<Sample>,
 }
 
 impl Busy {
@@ -97,13 +62,6 @@ impl Busy {
             holder,
             ..Self::default()
         }
-    }
-
-    /// The same answer, with what the member showed beside it.
-    #[must_use]
-    pub fn with_sample(mut self, sample: Sample) -> Self {
-        self.sample = Some(sample);
-        self
     }
 }
 

@@ -24,13 +24,6 @@ pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) 
     tokio::spawn(task)
 }
 
-/// Goes on with `task` on the runtime that polls the caller; where there is none, it is dropped.
-pub(crate) fn see_through(task: impl Future<Output = ()> + Send + 'static) {
-    if let Ok(runtime) = Handle::try_current() {
-        drop(runtime.spawn(task));
-    }
-}
-
 /// Runs `work`, which may block on files, on a thread where that harms nobody.
 ///
 /// # Errors

@@ -265,7 +265,7 @@ pub struct CardEdit {
     /// How long that life has lasted: [`Card::since`] becomes the member's clock less this. `None`
     /// leaves it as it is.
     pub age: Option<Duration>,
-    /// Lives of other members, as [`Member::witness`](crate::Member::witness) takes them.
+    /// Lives of other members, for the member to remember when it first heard of them.
     pub seen: Vec<(MemberId, Life)>,
 }
 

@@ -18,12 +18,11 @@ use crate::queue::Wait;
 pub struct Claim {
     /// The lock.
     pub key: Key,
-    /// The identity of this attempt; no two attempts share one.
+    /// The identity of the wait that this is an attempt of, and of the lease.
     pub owner: Owner,
     /// Alone, or together with others.
     pub mode: Mode,
-    /// Which of the permits is wanted, in [`Mode::Permit`]; `None`: whichever is free. Members that
-    /// must agree are asked for the same one.
+    /// Which of the permits a lease is, in [`Mode::Permit`], where the store says so. An attempt takes any.
     pub slot: Option<Slot>,
     /// How long the lease lives at the store unless renewed; without meaning where it never ends.
     pub ttl: Duration,
@@ -42,9 +41,6 @@ pub struct Claim {
     /// Whether a renewal may put the lease back on members that forgot it, beside a majority on which it
     /// stands. Not where another process could free it meanwhile: what is put back would come after.
     pub heals: bool,
-    /// Whether the attempt may be answered with the lease that another of its client leaves. Not for one
-    /// of several locks that are wanted together: it may be given back before anybody used it.
-    pub inherits: bool,
 }
 
 impl Claim {
@@ -70,7 +66,6 @@ impl Claim {
             client,
             wait: Wait::None,
             heals: true,
-            inherits: true,
         }
     }
 
@@ -100,7 +95,7 @@ impl Claim {
         (self.term() / 3).min(Self::LIMIT_MAX)
     }
 
-    /// The same claim, for this very permit.
+    /// The same claim, of which the lease is this permit.
     #[must_use]
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
@@ -111,13 +106,6 @@ impl Claim {
     #[must_use]
     pub fn without_healing(mut self) -> Self {
         self.heals = false;
-        self
-    }
-
-    /// The same claim, for a lease of its own.
-    #[must_use]
-    pub fn without_inheriting(mut self) -> Self {
-        self.inherits = false;
         self
     }
 

@@ -129,7 +129,11 @@ impl Client {
         let key = Key::new(name)?;
         let store = Arc::clone(&self.core.context.store);
         self.core
-            .run(async move { optional::inspection(&*store)?.holders(&key).await })?
+            .run(async move {
+                let mut holders = optional::inspection(&*store)?.holders(&key).await?;
+                holders.iter_mut().for_each(Holder::count_from_grant);
+                Ok(holders)
+            })?
             .await?
     }
 
@@ -189,22 +193,22 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use std::sync::Arc;
-    /// use leasehold::ambient::Ambient;
-    /// use leasehold::{Client, Member, MemoryStore, Quorum};
+    /// use leasehold::{Client, Error};
     ///
-    /// let members = ["a", "b", "c"].map(|id| {
-    ///     Arc::new(MemoryStore::member(id, Ambient::default())) as Arc<dyn Member>
-    /// });
-    /// let locks = Client::new(Quorum::new(members)?);
-    /// for member in locks.health().await? {
-    ///     match (&member.presence, &member.distrust) {
-    ///         (Err(error), _) => println!("{} does not answer: {error}", member.id),
-    ///         (Ok(_), Some(why)) => println!("{why}"),
-    ///         (Ok(presence), None) => println!("{} counts: {:?}", member.id, presence.run),
+    /// async fn print_health(locks: &Client) -> Result<(), Error> {
+    ///     for member in locks.health().await? {
+    ///         match (&member.presence, &member.distrust) {
+    ///             (Err(error), _) => println!("{} does not answer: {error}", member.id),
+    ///             (Ok(_), Some(why)) => println!("{why}"),
+    ///             (Ok(presence), None) => println!("{} has a vote: {:?}", member.id, presence.run),
+    ///         }
     ///     }
+    ///     Ok(())
     /// }
-    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// // The memory store has no members: nothing is printed.
+    /// let locks = Client::new(leasehold::MemoryStore::new());
+    /// print_health(&locks).await?;
+    /// # Ok::<(), Error>(()) }).unwrap();
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         let store = Arc::clone(&self.core.context.store);

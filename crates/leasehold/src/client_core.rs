@@ -186,10 +186,6 @@ impl ClientCore {
         let claim = Arc::clone(tenure.claim());
         let now = self.now();
         let stays_shut = tenure.stays_shut(now);
-        let may_leave_it = self.context.store.may_bequeath(&claim);
-        let estate = may_leave_it.then(|| tenure.inheritance(now)).flatten();
-        // Mostly there is none, and the task has no room for it.
-        let estate = estate.map(Box::new);
         tenure.ended(HoldEnd::Released, now);
         let span = spans::release(&claim.key);
         let around = span.clone();
@@ -204,10 +200,7 @@ impl ClientCore {
                 context.released(ReleaseEnd::LeftShut, &span);
                 return Ok(Release::WasLost);
             }
-            let outcome = match &estate {
-                Some(lease) if context.store.bequeath(lease).await => Ok(Release::Released),
-                _ => context.store.release(&claim).await,
-            };
+            let outcome = context.store.release(&claim).await;
             context.released(ReleaseEnd::of(&outcome), &span);
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome

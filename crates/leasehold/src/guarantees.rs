@@ -71,7 +71,7 @@ pub enum Exclusion {
     /// As long as the one server keeps its data and its clock runs evenly. Not against failover.
     OneServer,
     /// As long as no member loses its data or has its clock stepped while a lock is held. A quorum
-    /// promises no more if its [`TrustRules`](crate::TrustRules) are not enforced: by default, one of
+    /// promises no more if its trust rules are not enforced: by default, one of
     /// two members.
     EveryMember,
     /// As long as no majority of members loses its data, or has its clocks stepped, at once.

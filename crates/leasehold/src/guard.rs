@@ -96,8 +96,7 @@ impl Guard {
         &self.tenure().claim().key
     }
 
-    /// Whose the lease is at the store: the identity of the attempt that was granted. A guard to which
-    /// the lease of another one of its client went over goes on under that name.
+    /// Returns the owner of the lease at the store: the identity of the wait that was granted.
     pub fn owner(&self) -> Owner {
         self.tenure().claim().owner
     }

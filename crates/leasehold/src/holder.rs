@@ -96,6 +96,22 @@ impl Holder {
         }
     }
 
+    /// An owner names the instant at which its wait began. Its fence is the time of its grant, unless another
+    /// client's clock is ahead; a fence that is much later than the wait began says nothing.
+    pub(crate) fn count_from_grant(&mut self) {
+        let (Some(since), Some(fence)) = (self.since, self.fence) else {
+            return;
+        };
+        let granted = WallTime::from_micros(fence.get());
+        let is_plausible = granted.distance(since) < Self::WAIT_MAX;
+        if granted.as_micros() > since.as_micros() && is_plausible {
+            self.since = Some(granted);
+        }
+    }
+
+    /// The longest wait whose end is read from a fence.
+    const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
     /// A holder of which nothing but its mode is known yet.
     pub fn unknown(mode: Mode) -> Self {
         Self {

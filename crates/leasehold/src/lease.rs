@@ -105,31 +105,6 @@ impl Lease {
         }
     }
 
-    /// A lease that another guard of its client leaves, in its time: it may be believed in until
-    /// `deadline`, but no longer than one that is renewed now.
-    pub(crate) fn inherited(
-        times: LeaseTimes,
-        deadline: BootInstant,
-        renew_at: BootInstant,
-        now: BootInstant,
-    ) -> Self {
-        let mut lease = Self::granted(times, now, Duration::ZERO);
-        lease.lease_deadline = lease.lease_deadline.map(|own| own.min(deadline));
-        lease.next_beat = renew_at;
-        lease.plan_renewal(renew_at);
-        lease
-    }
-
-    /// Its deadline, and when it is to be renewed, if nothing is due or in doubt: so it may be left to
-    /// somebody else.
-    pub(crate) fn in_order(&self, now: BootInstant) -> Option<(BootInstant, BootInstant)> {
-        let is_sound = self.state == State::Held && !self.renewing;
-        let stands = is_sound && now < self.next_beat && self.clone().check(now).is_ok();
-        self.lease_deadline
-            .filter(|_| stands)
-            .map(|deadline| (deadline, self.next_beat))
-    }
-
     /// When the store may let it expire, less the margin, however long it may be held.
     pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
         self.lease_deadline

@@ -11,7 +11,7 @@
 //! use leasehold::{Client, MemoryStore};
 //!
 //! # pollster::block_on(async {
-//! let locks = Client::new(MemoryStore::new()); // or a FileStore, a RedisMember, a Quorum
+//! let locks = Client::new(MemoryStore::new()); // or a FileStore, a RedisStore
 //!
 //! let guard = locks.lock("invoices/2026-11").wait(Duration::from_secs(5)).acquire().await?;
 //! guard.ensure(Duration::from_secs(2))?; // before a step that must not happen without the lock
@@ -31,8 +31,8 @@
 //! | you have | take | a holder that dies | promises |
 //! |---|---|---|---|
 //! | one machine | `leasehold_file::FileStore` | frees the lock at once | the kernel's: no lease, no deadline, nothing expires falsely |
-//! | one Redis or Valkey | `leasehold_redis::RedisMember` | frees it after one TTL | as long as that server keeps its data; not across a failover |
-//! | three or five independent ones | [`Quorum`] of them | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
+//! | one Redis or Valkey | `leasehold_redis::RedisStore` | frees it after one TTL | as long as that server keeps its data; not across a failover |
+//! | three or five independent ones | `leasehold_redis::RedisStore` of all | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
 //! | a test | [`MemoryStore`] | frees it after one TTL | within one process |
 //!
 //! [`Guarantees`] has the same in types, for programs that refuse to run with less than they need.
@@ -59,8 +59,8 @@
 //! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
 //! holder that hangs with [`Client::break_lock`]; what a program's locks cost it, and which it lost, is told by the metrics
 //! and spans of [`manual::observing`]. Implementors read [`Store`], its optional parts
-//! [`Inspection`], [`Admin`], [`Records`] and [`Health`], and [`Member`]. Each numbered obligation is a
-//! named test. [`Quorum`] is an algorithm over members. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
+//! [`Inspection`], [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a
+//! named test. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
 //! and [`clock`].
 #![forbid(unsafe_code)]
 
@@ -89,7 +89,6 @@ mod client;
 mod client_context;
 mod client_core;
 mod doubts;
-mod ears;
 mod error;
 mod fence;
 mod fence_gate;
@@ -103,7 +102,6 @@ mod handle;
 mod handle_text;
 mod health;
 mod holder;
-mod inheritance;
 mod inspection;
 mod keeper;
 mod key;
@@ -124,7 +122,6 @@ mod patience;
 mod pattern;
 mod permits;
 mod queue;
-mod quorum;
 mod record;
 mod record_slot;
 mod records;
@@ -142,7 +139,6 @@ pub use breaking::{Breach, Break, BreakRecord, Broken};
 pub use card::{Card, CardEdit, Life, Mark, MemberSet, RunId, Sighting};
 pub use claim::{Claim, Held, Mode};
 pub use client::{Client, ClientBuilder};
-pub use ears::Ears;
 pub use error::{Effect, Error, ErrorKind};
 pub use fence::Fence;
 pub use fence_gate::FenceGate;
@@ -156,28 +152,23 @@ pub use guarded::Guarded;
 pub use handle::Handle;
 pub use health::{Health, MemberHealth};
 pub use holder::{ClientInfo, Holder};
-pub use inheritance::Inheritance;
 pub use inspection::Inspection;
 pub use key::Key;
 pub use leader::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use lock::Lock;
 pub use lock_set::LockSet;
-pub use member::{
-    Incarnation, Member, MemberFailure, MemberId, Presence, RESERVATION, Sample, Sampled, Seal,
-};
-pub use memory::{MemorySnapshot, MemoryStore};
+pub use member::{Incarnation, MemberFailure, MemberId, Presence, Sample, Seal};
+pub use memory::MemoryStore;
 pub use once::{Once, OnceResult, OnceStart};
 pub use once_run::OnceRun;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use pattern::Pattern;
 pub use permits::{Permits, Slot, Slots};
-pub use queue::{Departure, Ear, Heard, Hint, Ticket, Turn, Wait, Waiter, Word};
-pub use quorum::{Quorum, TrustRules};
+pub use queue::{Ticket, Wait, Waiter};
 pub use record::{HeldRecord, Record};
 pub use record_slot::{KeptValue, RecordSlot};
 pub use records::{
-    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Recorded, Records, Stamp, Written,
-    Wrote,
+    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Stamp, Written, Wrote,
 };
 pub use semaphore::Semaphore;
 pub use store::Store;

@@ -38,8 +38,6 @@ pub struct Lock {
     max_hold: Option<Duration>,
     mode: Mode,
     barging: bool,
-    /// One of several that are wanted together.
-    of_set: bool,
 }
 
 impl Lock {
@@ -56,7 +54,6 @@ impl Lock {
             max_hold: None,
             mode: Mode::Exclusive,
             barging: false,
-            of_set: false,
         }
     }
 
@@ -160,12 +157,6 @@ impl Lock {
         }
     }
 
-    /// The same lock, wanted together with others.
-    pub(crate) fn of_set(mut self) -> Self {
-        self.of_set = true;
-        self
-    }
-
     fn start(
         &self,
         patience: Patience,
@@ -183,7 +174,6 @@ impl Lock {
             max_hold: self.max_hold,
             patience,
             barging: self.barging,
-            inherits: !self.of_set,
         }
         .start(&self.client)
     }

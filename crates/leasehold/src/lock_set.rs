@@ -51,7 +51,7 @@ impl LockSet {
                 let text = "a set of no locks: give it at least one name";
                 return Err(Error::new(ErrorKind::InvalidInput, text));
             }
-            Ok(keys.iter().map(|key| client.lock(key).of_set()).collect())
+            Ok(keys.iter().map(|key| client.lock(key)).collect())
         });
         Self {
             client,

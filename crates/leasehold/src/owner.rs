@@ -1,6 +1,4 @@
-use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
 use crate::ambient::Entropy;
@@ -88,11 +86,6 @@ impl Owner {
         let client = ClientId(client);
         Self { client, nonce }
     }
-
-    /// Random bits of the attempt's own.
-    pub(crate) fn luck(self) -> u64 {
-        (self.nonce >> 64) as u64
-    }
 }
 
 impl Owner {
@@ -164,36 +157,6 @@ impl FromStr for Owner {
     }
 }
 
-/// A map from owners that were drawn here.
-pub(crate) type OwnerMap<V> = HashMap<Owner, V, BuildHasherDefault<OwnerHasher>>;
-
-/// The same for a set.
-pub(crate) type OwnerSet = HashSet<Owner, BuildHasherDefault<OwnerHasher>>;
-
-/// Owners are random already: their bits are folded, and not stirred once more.
-#[derive(Debug, Default)]
-pub(crate) struct OwnerHasher(u64);
-
-impl Hasher for OwnerHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, bits: u64) {
-        self.0 = self.0.rotate_left(7) ^ bits;
-    }
-
-    fn write_u128(&mut self, bits: u128) {
-        self.write_u64((bits >> 64) as u64 ^ bits as u64);
-    }
-}
-
 /// The text is not an owner that this library wrote: most likely another library's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnOwner;
@@ -233,7 +196,7 @@ mod tests {
         let draw = || Owner::at(client, at, &SystemEntropy);
         assert_eq!((draw().since(), draw().client()), (at, client));
         assert_eq!(draw().to_string().parse::<Owner>().unwrap().since(), at);
-        assert_ne!(draw().luck(), draw().luck());
+        assert_ne!(draw(), draw());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::queue::Wait;
+use crate::owner::Owner;
 
 /// How long an acquisition goes on.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,8 @@ pub(crate) type Answer = Result<Option<Guard>, Error>;
 
 /// What holds for all attempts of an acquisition.
 pub(crate) struct Limits {
-    pub(crate) wait: Wait,
+    /// The owner of the next attempt: the same for all, but after one whose effect is unknown.
+    pub(crate) owner: Owner,
     /// Who is told the outcome, and is gone once nobody would hear it.
     pub(crate) caller: oneshot::Sender<Answer>,
     pub(crate) began: BootInstant,

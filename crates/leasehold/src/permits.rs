@@ -57,9 +57,6 @@ impl fmt::Debug for Permits {
 pub struct Slot(u8);
 
 impl Slot {
-    /// The one that every lock with permits has.
-    pub(crate) const FIRST: Self = Self(0);
-
     /// The permit of this number.
     ///
     /// # Errors

@@ -52,10 +52,7 @@ impl Record {
         let record = self.record.clone()?;
         let key = record.key.clone();
         let store = Arc::clone(&self.client.context.store);
-        let reading = async move {
-            let reading = optional::records(&*store)?.read_record(&record).await;
-            reading.map(|reading| reading.answer)
-        };
+        let reading = async move { optional::records(&*store)?.read_record(&record).await };
         let reading = self.client.run(reading)?.await?;
         reading.map_err(|error| error.with_key(&key))
     }
@@ -127,12 +124,8 @@ impl HeldRecord<'_> {
     /// Dropping the future changes nothing but that the answer is not heard.
     pub async fn open(&self) -> Result<Option<Written>, Error> {
         let (record, fence) = (self.record.clone(), self.guard.fence());
-        let opened = self.ask(move |records| {
-            Box::pin(async move {
-                let opened = records.open_record(&record, fence).await;
-                opened.map(|opened| opened.answer)
-            })
-        });
+        let opened = self
+            .ask(move |records| Box::pin(async move { records.open_record(&record, fence).await }));
         let reading = match opened.await? {
             Opened::Open(reading) => reading,
             Opened::Superseded(greatest) => return Err(self.fenced(greatest)),
@@ -188,7 +181,7 @@ impl HeldRecord<'_> {
                 let mut doubtful = false;
                 loop {
                     let error = match records.write_record(&record, &write).await {
-                        Ok(wrote) => return Ok((wrote.answer, doubtful)),
+                        Ok(wrote) => return Ok((wrote, doubtful)),
                         Err(error) => error,
                     };
                     doubtful |= error.effect() == Effect::Unknown;

@@ -6,7 +6,6 @@ use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::key::Key;
-use crate::member::Sample;
 
 /// What a store can do beside granting locks: keep a *record* for a key, a small value that is written
 /// by fence alone.
@@ -45,7 +44,7 @@ pub trait Records: Send + Sync {
         &'a self,
         record: &'a RecordKey,
         fence: Fence,
-    ) -> BoxFuture<'a, Result<Recorded<Opened>, Error>>;
+    ) -> BoxFuture<'a, Result<Opened, Error>>;
 
     /// Writes the record, unless a greater stamp was there. A store that keeps its data across a restart
     /// has what it acknowledged here, and to [`open_record`](Self::open_record), afterwards too.
@@ -61,7 +60,7 @@ pub trait Records: Send + Sync {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Recorded<Wrote>, Error>>;
+    ) -> BoxFuture<'a, Result<Wrote, Error>>;
 
     /// What is written, for whoever does not write.
     ///
@@ -72,10 +71,7 @@ pub trait Records: Send + Sync {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn read_record<'a>(
-        &'a self,
-        record: &'a RecordKey,
-    ) -> BoxFuture<'a, Result<Recorded<Reading>, Error>>;
+    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>>;
 }
 
 /// For how long a store remembers at least who opened a record, also where nothing is written: as long
@@ -259,23 +255,4 @@ pub enum Wrote {
     Written,
     /// A greater stamp, of this fence, was there: nothing was written, anywhere.
     Superseded(Fence),
-}
-
-/// An answer, and what a member showed of itself beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded<T> {
-    /// The answer.
-    pub answer: T,
-    /// What else the member showed; `None` from a store that is no member.
-    pub sample: Option<Sample>,
-}
-
-impl<T> Recorded<T> {
-    /// The answer of a store that is no member.
-    pub fn plain(answer: T) -> Self {
-        Self {
-            answer,
-            sample: None,
-        }
-    }
 }

@@ -7,7 +7,6 @@ use crate::claim::{Claim, Held};
 use crate::error::Error;
 use crate::guarantees::{Guarantees, LeaseTerms};
 use crate::health::Health;
-use crate::inheritance::Inheritance;
 use crate::inspection::Inspection;
 use crate::records::Records;
 
@@ -48,13 +47,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Makes one attempt to take the lock. Never waits for a holder.
     ///
+    /// All attempts of one wait have the same owner. After an attempt whose effect is unknown, the client
+    /// releases its claim and goes on with another owner, so a late release frees no later attempt.
+    ///
     /// # Contract
     ///
     /// - **A1** While an exclusive claim holds, no other claim on its key is granted; while a
     ///   shared claim holds, no exclusive one is. Different keys do not touch each other.
     /// - **A8** Claims on permits hold together where they are of the same number of permits, as many
-    ///   as that number, each with a permit and a fence of its own; of two claims on one permit only
-    ///   one. Another mode is busy meanwhile, and another number is
+    ///   as that number, each with a permit and a fence of its own. The store chooses the permit. Another mode is busy meanwhile, and another number is
     ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is
     ///   free. Where `guarantees` offers no permits such a claim is refused as unsupported.
     /// - **A2** Shared claims on one key hold together, each with a fence of its own, where
@@ -87,21 +88,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - **R3** A lease renewed in time outlives its first TTL.
     /// - **R4** A shared claim whose owner holds the lock exclusively makes it shared: it is `Renewed`,
     ///   and never in between could a writer enter. A release of the shared claim frees either.
-    /// - **R5** Where leases are [left](Self::bequeath), [`Inspection::holders`] names the greatest fence with which
-    ///   an exclusive lease was renewed.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; each lease may or may not have been renewed.
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
-
-    /// Whether all attempts of one wait have the same owner: that of the waiter, [`Wait::InTurn`](crate::Wait::InTurn).
-    /// Such a store tells a late message of an earlier attempt from a later one by itself. It chooses the
-    /// permit of a claim itself, and leaves no lease to the next waiter. Otherwise each attempt has an
-    /// owner of its own.
-    fn keeps_owner(&self) -> bool {
-        false
-    }
 
     /// Frees the lock if this very claim holds it.
     ///
@@ -122,39 +113,16 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; a lease may then be freed or stand until its TTL.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
 
-    /// Whether it is worth trying to [leave](Self::bequeath) the lease of `claim` to somebody.
-    fn may_bequeath(&self, claim: &Claim) -> bool {
-        let _ = claim;
-        false
-    }
-
-    /// Leaves a lease that stands to the next of its client who waits for it, instead of giving it back.
-    /// `false` if it is nobody's, and to be given back.
-    ///
-    /// # Contract
-    ///
-    /// - **F5** What is left is granted to one who waits, with a greater fence than the holder before
-    ///   it had, and to nobody else; it is renewed and released under the claim that the grant names. Where
-    ///   that one stops waiting instead, it is freed.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time; the lease may then stand until its TTL.
-    fn bequeath<'a>(&'a self, lease: &'a Inheritance) -> BoxFuture<'a, bool> {
-        let _ = lease;
-        Box::pin(std::future::ready(false))
-    }
-
-    /// The holder of `claim` came to an unclean end, or leaves its lease to another process, and the lease is
-    /// to stand until it ends by itself: whatever else the store does for it, such as waiting where it was
-    /// handed over late, or putting it back where it was forgotten, is over.
+    /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the lease to
+    /// end by itself. The client calls it instead of [`release`](Self::release) when a lock stays held after its
+    /// guard: for a [`Handle`](crate::Handle), or for a [lock delay](crate::Lock::lock_delay) after a loss. A
+    /// store that only acts when it is asked ignores it.
     fn abandon(&self, claim: &Claim) {
         let _ = claim;
     }
 
     /// Resolves once everything that earlier calls left to be freed in the background has been
-    /// tried, and what was [abandoned](Self::abandon) has got as far as it will: what a client waits for
-    /// before it ends.
+    /// tried. A client waits for it before it ends.
     ///
     /// # Contract
     ///

@@ -8,7 +8,6 @@ use crate::attempt::LostReason;
 use crate::claim::{Claim, Held, Mode};
 use crate::clock::BootInstant;
 use crate::fence::Fence;
-use crate::inheritance::Inheritance;
 use crate::lease::Lease;
 use crate::telemetry::{HoldEnd, HoldMeter};
 
@@ -34,8 +33,6 @@ pub(crate) struct Tenure {
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
     /// How often its record was written.
     steps: AtomicU32,
-    /// Others take its owner for this term.
-    is_announced: AtomicBool,
     /// Of a lease that a guard holds.
     meter: OnceLock<HoldMeter>,
 }
@@ -53,7 +50,6 @@ impl Tenure {
             ended: OnceLock::new(),
             deadlines: OnceLock::new(),
             steps: AtomicU32::new(0),
-            is_announced: AtomicBool::new(false),
             meter: OnceLock::new(),
         }
     }
@@ -137,21 +133,6 @@ impl Tenure {
     /// Says whether a caller has the guard: until then there is no work for it.
     pub(crate) fn hand_out(&self, handed_out: bool) {
         self.handed_out.store(handed_out, Ordering::Relaxed);
-    }
-
-    /// Its owner is being announced as the leader: the next guard needs an owner of its own.
-    pub(crate) fn announced(&self) {
-        self.is_announced.store(true, Ordering::Relaxed);
-    }
-
-    /// What the next guard of its client can have, if the lease is in order.
-    pub(crate) fn inheritance(&self, now: BootInstant) -> Option<Inheritance> {
-        let claim = self.claim();
-        if claim.mode != Mode::Exclusive || self.is_announced.load(Ordering::Relaxed) {
-            return None;
-        }
-        let (deadline, renew_at) = self.lease().in_order(now)?;
-        Some(Inheritance::new(Arc::clone(claim), deadline, renew_at))
     }
 
     pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {

@@ -148,10 +148,10 @@ fn check_page(workspace: &Workspace, exhibits: &[Exhibit]) -> Result<(), String>
 fn page(exhibits: &[Exhibit]) -> String {
     let mut page = String::from(
         "# The bug museum\n\n\
-         Defects that other lock libraries have, or had, or that the model of the protocol found. Each is \
-         kept as a change\nto our code, in `museum/`; `cargo xtask museum` lets one after the other into \
-         a copy of the tree, and the test that is\nnamed beside it must turn red. So the tests are \
-         known to bite.\n\n\
+         Known defects: of other lock libraries, of earlier versions of Leasehold, and of variants that \
+         the model rejects.\nEach is a change to our code in `museum/`. `cargo xtask museum` applies \
+         one after the other to a copy of the tree, and\nthe test that is named next to it must fail. \
+         A test that still passes does not notice the defect.\n\n\
          | exhibit | the defect | seen in | breaks | noticed by |\n|---|---|---|---|---|\n",
     );
     for Exhibit {

@@ -11,8 +11,8 @@ pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     offences
 }
 
-/// Every public type that implements `Store` or `Member` is named in its crate's
-/// `tests/contract.rs`, which runs the suite.
+/// Every public type that implements `Store` is named in its crate's `tests/contract.rs`, which runs
+/// the suite.
 fn stores(tree: &[Source]) -> Vec<Offence> {
     let mut offences = Vec::new();
     for source in tree.iter().filter(|source| source.is_library_code()) {
@@ -39,7 +39,7 @@ fn stores(tree: &[Source]) -> Vec<Offence> {
     offences
 }
 
-/// The types of `impl Store for Type` and `impl Member for Type`, with their lines.
+/// Returns the types of `impl Store for Type`, with their lines.
 fn implementors(code: &str) -> Vec<(usize, String)> {
     words(code, "impl")
         .filter_map(|start| {
@@ -47,12 +47,12 @@ fn implementors(code: &str) -> Vec<(usize, String)> {
             let (of, to) = header.split_once(" for ")?;
             let of = last_segment(of);
             let line = code[..start].matches('\n').count() + 1;
-            (of == "Store" || of == "Member").then(|| (line, last_segment(to)))
+            (of == "Store").then(|| (line, last_segment(to)))
         })
         .collect()
 }
 
-/// `Quorum` of `crate::quorum::Quorum<M> where M: Member`; `Store` of `<M: Member> crate::Store`.
+/// Returns `Wrapper` of `crate::Wrapper<S> where S: Store`, and `Store` of `<S: Send> crate::Store`.
 fn last_segment(path: &str) -> String {
     let mut path = path.split(" where ").next().unwrap_or_default().trim();
     if path.starts_with('<') {
@@ -97,9 +97,8 @@ fn is_public(tree: &[Source], crate_name: &str, name: &str) -> bool {
         })
 }
 
-const CONTRACTS: [&str; 6] = [
+const CONTRACTS: [&str; 5] = [
     "crates/leasehold/src/store.rs",
-    "crates/leasehold/src/member.rs",
     "crates/leasehold/src/inspection.rs",
     "crates/leasehold/src/admin.rs",
     "crates/leasehold/src/records.rs",
@@ -220,9 +219,9 @@ mod tests {
 
     #[test]
     fn generics_and_private_helpers_do_not_confuse_it() {
-        let code = "impl<T: Into<u8>> crate::Member for Quorum<T> where T: Store {}\n\
-                    impl<S: Store> fmt::Debug for Client<S> {}\nimpl Quorum<u8> {}\n";
-        assert_eq!(implementors(code), [(1, "Quorum".to_owned())]);
+        let code = "impl<T: Into<u8>> crate::Store for Wrapper<T> where T: Store {}\n\
+                    impl<S: Store> fmt::Debug for Client<S> {}\nimpl Wrapper<u8> {}\n";
+        assert_eq!(implementors(code), [(1, "Wrapper".to_owned())]);
         let private = (
             "crates/leasehold/src/a.rs",
             "struct Spy;\nimpl Store for Spy {}\n",
@@ -252,11 +251,11 @@ mod tests {
 
     #[test]
     fn an_id_is_given_once() {
-        let twice = (CONTRACTS[1], "/// - **M1** a.\n/// - **M1** b.\n");
+        let twice = (CONTRACTS[1], "/// - **H1** a.\n/// - **H1** b.\n");
         let test = (
-            "crates/leasehold-testkit/src/contract/m.rs",
-            "fn m1_a() {}\n",
+            "crates/leasehold-testkit/src/contract/h.rs",
+            "fn h1_a() {}\n",
         );
-        assert_eq!(rules(&[twice, test]), ["obligation M1 is numbered twice"]);
+        assert_eq!(rules(&[twice, test]), ["obligation H1 is numbered twice"]);
     }
 }

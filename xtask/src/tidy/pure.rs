@@ -1,31 +1,27 @@
 use super::Offence;
 use super::source::{Source, has_word};
 
-/// The files of the core that decide and do nothing else: fed answers and instants, they give
-/// decisions, so that the same code runs in a simulation and in production.
-const FILES: [&str; 21] = [
+/// The files of the core that only decide: their results depend on their arguments alone.
+const FILES: [&str; 7] = [
     "crates/leasehold/src/backoff.rs",
     "crates/leasehold/src/leader/news.rs",
     "crates/leasehold/src/lease.rs",
-    "crates/leasehold/src/memory/permits.rs",
-    "crates/leasehold/src/memory/queue/mod.rs",
-    "crates/leasehold/src/memory/queue/offers.rs",
     "crates/leasehold/src/memory/record_table.rs",
-    "crates/leasehold/src/memory/slot.rs",
     "crates/leasehold/src/once_state.rs",
-    "crates/leasehold/src/quorum/ballot/mod.rs",
-    "crates/leasehold/src/quorum/records/round.rs",
-    "crates/leasehold/src/quorum/slots.rs",
-    "crates/leasehold/src/quorum/trust/cards.rs",
-    "crates/leasehold/src/quorum/trust/clocks.rs",
-    "crates/leasehold/src/quorum/trust/lives.rs",
-    "crates/leasehold/src/quorum/trust/mod.rs",
-    "crates/leasehold/src/quorum/tally.rs",
-    "crates/leasehold/src/quorum/waiting/board/mod.rs",
-    "crates/leasehold/src/quorum/waiting/tickets.rs",
     "crates/leasehold/src/record_slot.rs",
     "crates/leasehold/src/timers.rs",
 ];
+
+/// The engine, the codec and the parser: all of their files only decide, so that the simulator runs the
+/// same code as production. The engine draws random numbers from a source that its caller provides.
+const FOLDERS: [&str; 3] = [
+    "crates/leasehold-quorum/src/",
+    "crates/leasehold-redis/src/protocol/",
+    "crates/leasehold-redis/src/resp/",
+];
+const GIVEN: &str = "Entropy";
+/// What the paths of test modules in these folders contain.
+const TESTS: [&str; 2] = ["tests", "/histories/"];
 
 /// What would make a decision depend on more than its arguments.
 const WORDS: [&str; 21] = [
@@ -56,7 +52,7 @@ pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     let mut offences = Vec::new();
     for path in FILES {
         match tree.iter().find(|source| source.path == path) {
-            Some(source) => offences.extend(impurities(source)),
+            Some(source) => offences.extend(impurities(source, "")),
             // A file that moved would otherwise leave the rule without anybody noticing.
             None => offences.push(Offence::at(
                 path,
@@ -65,13 +61,25 @@ pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
             )),
         }
     }
+    for folder in FOLDERS {
+        let inside = |source: &&Source| source.is_rust() && source.path.starts_with(folder);
+        let mut files = tree.iter().filter(inside).peekable();
+        if files.peek().is_none() {
+            let rule = "the folder is on the list of pure ones (xtask/src/tidy/pure.rs) and empty";
+            offences.push(Offence::at(folder, 0, rule));
+        }
+        let is_test = |source: &Source| TESTS.iter().any(|word| source.path.contains(word));
+        let shipped = files.filter(|source| !is_test(source));
+        offences.extend(shipped.flat_map(|source| impurities(source, GIVEN)));
+    }
     offences
 }
 
-fn impurities(source: &Source) -> Vec<Offence> {
+fn impurities(source: &Source, given: &str) -> Vec<Offence> {
     let mut offences = Vec::new();
     for (line, code) in source.shipped() {
-        for word in WORDS.iter().filter(|word| has_word(code, word)) {
+        let used = |word: &&&str| **word != given && has_word(code, word);
+        for word in WORDS.iter().filter(used) {
             let rule = format!("{word} in a file that only decides: take what it needs as a value");
             offences.push(Offence::at(&source.path, line, rule));
         }
@@ -84,7 +92,7 @@ mod tests {
     use super::*;
 
     fn offences(text: &str) -> Vec<Offence> {
-        impurities(&Source::new(FILES[1], text.into()))
+        impurities(&Source::new(FILES[1], text.into()), "")
     }
 
     #[test]
@@ -103,13 +111,24 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_file_that_is_gone_is_told() {
-        let tree: Vec<Source> = FILES[1..]
-            .iter()
-            .map(|path| Source::new(path, String::new()))
+    fn missing_files_and_empty_folders_are_reported() {
+        let files = FILES[1..].iter().map(ToString::to_string);
+        let folders = FOLDERS[1..].iter().map(|folder| format!("{folder}a.rs"));
+        let tree: Vec<Source> = files
+            .chain(folders)
+            .map(|path| Source::new(&path, String::new()))
             .collect();
-        let found = check(&tree);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].path, FILES[0]);
+        let found: Vec<String> = check(&tree).into_iter().map(|it| it.path).collect();
+        assert_eq!(found, [FILES[0], FOLDERS[0]]);
+    }
+
+    #[test]
+    fn engine_may_draw_random_numbers_only() {
+        let engine = |text: &str| {
+            let path = format!("{}a.rs", FOLDERS[0]);
+            impurities(&Source::new(&path, text.into()), GIVEN)
+        };
+        assert!(engine("use leasehold::ambient::Entropy;").is_empty());
+        assert_eq!(engine("use leasehold::ambient::Ambient;").len(), 1);
     }
 }

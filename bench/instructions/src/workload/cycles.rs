@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use leasehold::{Client, Lock, blocking};
-use leasehold_redis::RedisMember;
+use leasehold_redis::RedisStore;
 
 use super::text;
 
@@ -24,11 +22,9 @@ async fn go_round(lock: Lock, cycles: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// As a program has it: the client has a thread of its own, and the caller is on another.
+/// Acquires and releases a free lock from a thread that is not the client's own.
 pub(super) fn from_another_thread(cycles: usize, urls: &[String]) -> Result<(), String> {
-    let url = urls.first().ok_or("no server")?;
-    let store: Arc<dyn leasehold::Store> = RedisMember::new(url).map_err(text)?.into();
-    let client = blocking::Client::new(store);
+    let client = blocking::Client::new(RedisStore::new(urls).map_err(text)?);
     let lock = client.lock("free");
     for _ in 0..cycles {
         let guard = lock.acquire().map_err(text)?;

@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
-use leasehold::ambient::Ambient;
-use leasehold::{Client, Error, Member, MemoryStore, Quorum, Store};
-use leasehold_redis::RedisMember;
+use leasehold::{Client, Error, MemoryStore, Store};
+use leasehold_redis::RedisStore;
 
 mod bare;
 mod cycles;
@@ -36,7 +35,6 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     runtime.block_on(async {
         match name.as_str() {
             "memory" => cycles::run(client(MemoryStore::new()), 1, cycles).await,
-            "memory-5" => cycles::run(client(of_memory().await?), 1, cycles).await,
             "redis" | "redis-5" => cycles::run(client(of_redis(urls).await?), 1, cycles).await,
             "redis-64" | "redis-5-64" => {
                 cycles::run(client(of_redis(urls).await?), 64, cycles).await
@@ -57,24 +55,13 @@ fn client(store: impl Into<Arc<dyn Store>>) -> Client {
     Client::builder(store).on_current_runtime().build()
 }
 
-async fn of_memory() -> Result<Arc<dyn Store>, String> {
-    let members = ["a", "b", "c", "d", "e"]
-        .map(|id| Arc::new(MemoryStore::member(id, Ambient::default())) as Arc<dyn Member>);
-    formed(members.to_vec()).await
-}
-
-async fn of_redis(urls: &[String]) -> Result<Arc<dyn Store>, String> {
-    match urls {
-        [url] => Ok(RedisMember::new(url).map_err(text)?.into()),
-        urls => formed(RedisMember::all(urls).map_err(text)?).await,
+async fn of_redis(urls: &[String]) -> Result<RedisStore, String> {
+    let store = RedisStore::new(urls).map_err(text)?;
+    if urls.len() > 1 {
+        // The servers are new, so no lock was ever held on them.
+        store.init().await.map_err(text)?;
     }
-}
-
-/// Fresh members become a set by an operator's word that nothing was ever held on them.
-async fn formed(members: Vec<Arc<dyn Member>>) -> Result<Arc<dyn Store>, String> {
-    let quorum = Quorum::new(members).map_err(text)?;
-    quorum.init().await.map_err(text)?;
-    Ok(quorum.into())
+    Ok(store)
 }
 
 fn text(error: Error) -> String {

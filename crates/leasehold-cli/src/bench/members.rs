@@ -1,9 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{
-    Client, Error, Inspection as _, Key, Member as _, MemberHealth, MemberId, Presence,
-};
+use leasehold::{Client, Error, Key, MemberHealth, MemberId, Presence};
 use leasehold_redis::RedisMember;
 
 use super::plan::{Part, Plan};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Error, Key, Member as _, Presence};
+use leasehold::{Error, Key, Presence};
 use leasehold_file::FileStore;
 use leasehold_redis::RedisMember;
 

@@ -2,7 +2,6 @@
 
 mod files;
 mod finding;
-mod onlooker;
 mod report;
 mod restart;
 mod scene;

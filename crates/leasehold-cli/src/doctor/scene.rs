@@ -1,14 +1,10 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{
-    Card, Error, ErrorKind, Health as _, Member, MemberHealth, MemberId, MemberSet, Presence,
-};
+use leasehold::{Card, Error, ErrorKind, Health, MemberHealth, MemberId, MemberSet, Presence};
 use leasehold_redis::{Examination, Need, RedisMember};
 
-use super::onlooker::Onlooker;
 use crate::config::Addresses;
 use crate::failure::Failure;
 use crate::set::have_no_card;
@@ -47,24 +43,23 @@ const LIMIT: Duration = Duration::from_secs(5);
 impl Scene {
     /// Asks all servers at once.
     pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
-        let members = members(addresses)?;
-        let examined = join_all(members.iter().map(examine)).await;
-        let set = quorum(addresses, members)?;
+        let store = addresses
+            .blame(store_url::servers(&addresses.urls, addresses.limits))?
+            .read_only();
+        let examined = join_all(store.members().iter().map(examine)).await;
         let is_unformed = is_unformed(&examined);
         let health = if is_unformed {
             Vec::new()
         } else {
-            quorum(addresses, self::members(addresses)?)?
-                .members()
-                .await
+            Health::members(&store).await
         };
-        let servers = set.member_ids().cloned().zip(examined).enumerate();
+        let servers = store.member_ids().cloned().zip(examined).enumerate();
         let servers = servers.map(|(place, (id, found))| {
             let out = Out::of(&found, health.get(place));
             Server { id, found, out }
         });
         let mut scene = Self {
-            set: set.set().clone(),
+            set: store.set().clone(),
             is_unformed,
             servers: servers.collect(),
         };
@@ -128,19 +123,6 @@ impl Scene {
     pub(super) fn penalty(&self) -> Duration {
         self.set.max_ttl + Duration::from_secs(1)
     }
-}
-
-fn members(addresses: &Addresses) -> Result<Vec<RedisMember>, Failure> {
-    // Also refuses duplicates.
-    addresses.blame(store_url::servers(&addresses.urls))?;
-    let members = addresses.urls.iter().map(RedisMember::new);
-    Ok(members.collect::<Result<_, _>>()?)
-}
-
-fn quorum(addresses: &Addresses, members: Vec<RedisMember>) -> Result<leasehold::Quorum, Failure> {
-    let onlookers = members.into_iter().map(Onlooker);
-    let onlookers = onlookers.map(|it| Arc::new(it) as Arc<dyn Member>);
-    store_url::quorum(onlookers.collect(), addresses.limits)
 }
 
 async fn examine(member: &RedisMember) -> Result<Examination, Error> {

@@ -1,6 +1,7 @@
 use std::io;
 
-use leasehold::{MemberId, MemberSet, Pattern, Quorum};
+use leasehold::{MemberId, MemberSet, Pattern};
+use leasehold_redis::{RedisMember, RedisStore};
 use serde_json::json;
 
 use crate::args::{MembersArgs, MembersChange};
@@ -13,7 +14,6 @@ use crate::set::readmit::readmit;
 use crate::set::{Servers, wait_after_change};
 use crate::shortage::whole_seconds;
 use crate::status::runtime;
-use crate::store_url;
 
 /// Changes a quorum by one server, and prints what to do next.
 pub(super) fn change(
@@ -22,7 +22,7 @@ pub(super) fn change(
     output: &Output,
 ) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_set(&args.store)?;
-    let old = servers.quorum(servers.members()?)?;
+    let old = servers.quorum()?;
     let urls = match wish {
         MembersChange::Add { url } => with(&servers, url)?,
         MembersChange::Remove { member } => {
@@ -32,7 +32,7 @@ pub(super) fn change(
         }
         MembersChange::Readmit { member } => return readmit(args, &servers, member, &old),
     };
-    let new = servers.quorum(store_url::servers(&urls)?)?;
+    let new = servers.quorum_of(&urls)?;
     runtime()?.block_on(async {
         warn_holders(&servers, output).await;
         new.succeed(&old).await
@@ -74,10 +74,13 @@ fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Which of the servers `member` is: an id or an address.
-pub(super) fn place_of(servers: &Servers, member: &str, quorum: &Quorum) -> Result<usize, Failure> {
+pub(super) fn place_of(
+    servers: &Servers,
+    member: &str,
+    quorum: &RedisStore,
+) -> Result<usize, Failure> {
     let id = if member.contains("://") {
-        let named = store_url::servers(&[member.to_owned()])?;
-        named.iter().map(|it| it.id().to_string()).collect()
+        RedisMember::new(member)?.id().to_string()
     } else {
         member.to_owned()
     };

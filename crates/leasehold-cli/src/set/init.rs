@@ -16,15 +16,14 @@ use crate::status::runtime;
 /// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
 pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_set(&args.store)?;
-    let members = servers.members()?;
-    let quorum = servers.quorum(members.clone())?;
+    let quorum = servers.quorum()?;
     let (is_new, seen) = runtime()?.block_on(async {
-        let seen = survey(&members).await;
+        let seen = survey(quorum.members()).await;
         if seen.iter().all(|one| is_initialized(one, quorum.set())) {
             return Ok((false, seen));
         }
         quorum.init().await?;
-        Ok::<_, Failure>((true, survey(&members).await))
+        Ok::<_, Failure>((true, survey(quorum.members()).await))
     })?;
     let printed = if args.json {
         output::print_json(&json(quorum.set(), &seen))

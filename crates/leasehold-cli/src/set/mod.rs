@@ -7,10 +7,10 @@ mod show;
 mod standing;
 mod survey;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Member, MemberSet, Quorum};
+use leasehold::MemberSet;
+use leasehold_redis::RedisStore;
 
 use crate::args::{MembersArgs, StoreArgs};
 use crate::config::{self, Addresses, Choice, Environment};
@@ -92,12 +92,13 @@ impl Servers {
         self.store.client()
     }
 
-    fn members(&self) -> Result<Vec<Arc<dyn Member>>, Failure> {
-        store_url::servers(self.urls())
+    /// The quorum of these servers.
+    fn quorum(&self) -> Result<RedisStore, Failure> {
+        self.quorum_of(self.urls())
     }
 
-    /// A quorum of `members` with the same limits.
-    fn quorum(&self, members: Vec<Arc<dyn Member>>) -> Result<Quorum, Failure> {
-        store_url::quorum(members, self.addresses.limits)
+    /// The quorum of the servers at `urls`, with the same limits.
+    fn quorum_of(&self, urls: &[String]) -> Result<RedisStore, Failure> {
+        store_url::servers(urls, self.addresses.limits)
     }
 }

@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 
-use leasehold::{MemberId, Quorum};
+use leasehold::MemberId;
+use leasehold_redis::RedisStore;
 use serde_json::json;
 
 use crate::args::MembersArgs;
@@ -19,14 +20,13 @@ pub(super) fn readmit(
     args: &MembersArgs,
     servers: &Servers,
     member: &str,
-    quorum: &Quorum,
+    quorum: &RedisStore,
 ) -> Result<ExitCode, Failure> {
     let place = place_of(servers, member, quorum)?;
-    let members = servers.members()?;
-    let id = members[place].id();
+    let id = quorum.members()[place].id();
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = quorum.readmit(id).await?;
-        Ok::<_, Failure>((is_new, survey(&members).await))
+        Ok::<_, Failure>((is_new, survey(quorum.members()).await))
     })?;
     let silent = seen.iter().filter(|seen| seen.presence.is_err());
     let outcome = Outcome {
@@ -52,7 +52,7 @@ struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    fn text(&self, quorum: &Quorum) -> String {
+    fn text(&self, quorum: &RedisStore) -> String {
         let id = self.id;
         if !self.is_new {
             return format!("{id} has its record of this quorum already: nothing was written\n");
@@ -71,7 +71,7 @@ impl Outcome<'_> {
         text
     }
 
-    fn json(&self, quorum: &Quorum) -> serde_json::Value {
+    fn json(&self, quorum: &RedisStore) -> serde_json::Value {
         let wait = self.is_new.then(|| millis(wait_after_change(quorum.set())));
         json!({
             "member": self.id.as_str(),

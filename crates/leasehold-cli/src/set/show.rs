@@ -19,13 +19,13 @@ use crate::table;
 /// Shows the servers. The exit code says whether a majority has a vote.
 pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose(&args.store)?;
-    let members = servers.members()?;
-    let set = servers.quorum(members.clone())?.set().clone();
+    let quorum = servers.quorum()?;
     let client = servers.client();
     let standings = runtime()?.block_on(async {
-        let seen = survey(&members).await;
+        let seen = survey(quorum.members()).await;
         judge(&client, seen).await
     })?;
+    let set = quorum.set().clone();
     let roll = Roll { set, standings };
     let printed = if args.json {
         output::print_json(&roll.json(&client.describe()))

@@ -1,9 +1,9 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
-use leasehold::{Card, Error, ErrorKind, Member, MemberId, Presence};
+use leasehold::{Card, Error, ErrorKind, MemberId, Presence};
+use leasehold_redis::RedisMember;
 
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
 /// records of the servers.
@@ -19,7 +19,7 @@ pub(super) struct Seen {
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Asks all members at once.
-pub(super) async fn survey(members: &[Arc<dyn Member>]) -> Vec<Seen> {
+pub(super) async fn survey(members: &[RedisMember]) -> Vec<Seen> {
     let asking = members.iter().map(|member| async {
         // The first answer includes the time to connect; only the second one can measure the clock.
         let first = limited(member.presence()).await;

@@ -7,7 +7,7 @@ use crate::bench::{SHORT, figures, is_bound, is_timed};
 use crate::harness::Sandbox;
 use crate::redis::{formed_set, run, start};
 
-/// The names at a server that are not those of its set and of clients that were there, which every
+/// The names at a server without those of its quorum and of clients that were there, which every
 /// client leaves for minutes.
 fn left(server: &RedisServer) -> Vec<String> {
     let Reply::Array(keys) = server.command(&["KEYS", "*"]) else {
@@ -18,7 +18,7 @@ fn left(server: &RedisServer) -> Vec<String> {
         other => panic!("{other:?}"),
     });
     names
-        .filter(|name| name != "leasehold:card" && !name.starts_with("leasehold:client:"))
+        .filter(|name| !name.starts_with("leasehold:c") && name != "leasehold:present")
         .collect()
 }
 

@@ -126,12 +126,12 @@ fn the_status_names_those_who_wait_and_their_places() {
 }
 
 #[test]
-fn a_lock_that_is_free_for_somebody_shows_for_whom() {
+fn lock_on_its_way_to_the_next_is_free() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let waiter = "0123456789abcdef.0123456789abcdef0123456789abcdef";
-    let value = format!("leasehold:next:1700000000000000:{waiter}");
-    server.command(&["SET", "x", &value, "PX", "600000"]);
+    server.command(&["SET", "x", "leasehold:next", "PX", "600000"]);
+    server.command(&["ZADD", "leasehold:queue:{x}:x", "1700000000000000", waiter]);
     let text = run(&sandbox, &urls, &["status", "x"]).stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2, "{text}");

@@ -11,6 +11,7 @@ use std::mem;
 use std::rc::Rc;
 
 use mlua::chunk::ChunkMode;
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Value};
 
 use self::convert::{Bytes, command, from_outcome, to_reply};
@@ -37,6 +38,8 @@ impl Engine {
     fn new() -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
+        // Little is alive between two calls, and each cycle visits all scripts.
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(1000)));
         let current = Rc::new(RefCell::new(Core::default()));
         let core = Rc::clone(&current);
         let dispatch = lua.create_function(move |lua, args: MultiValue| {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::{
     Attempt, Busy, Claim, Client, Counting, ErrorKind, Inspection as _, Mode, Permits, Release,
-    Renewal, Slot, Store,
+    Renewal, Store,
 };
 use leasehold_file::FileStore;
 
@@ -23,10 +23,6 @@ fn permits(count: u32) -> Permits {
 
 fn of(count: u32) -> Mode {
     Mode::Permit(permits(count))
-}
-
-fn slot(number: u32, count: u32) -> Slot {
-    Slot::new(number, permits(count)).unwrap()
 }
 
 impl World {
@@ -69,7 +65,6 @@ async fn as_many_hold_the_lock_as_it_has_permits_each_with_a_fence() {
         }
         assert!(fences.is_sorted_by(|before, after| before < after));
         let refused = world.refusal(&world.permit(count)).await;
-        assert!(refused.free.is_empty(), "{refused:?}");
         assert_eq!(refused.holder, Some(holders[0].owner));
 
         // Whoever leaves makes room for one, and asking again is no second permit.
@@ -83,29 +78,6 @@ async fn as_many_hold_the_lock_as_it_has_permits_each_with_a_fence() {
         assert!(matches!(renewed[..], [Renewal::Renewed]), "{renewed:?}");
         assert_eq!(world.store.release(&next).await.unwrap(), Release::Released);
     }
-}
-
-#[tokio::test]
-async fn a_permit_asked_for_by_its_number_is_that_one_or_none() {
-    let world = World::new();
-    let second = world.permit(3).with_slot(slot(1, 3));
-    world.holds(&second).await;
-    let refused = world.refusal(&world.permit(3).with_slot(slot(1, 3))).await;
-    let free: Vec<_> = refused.free.iter().map(Slot::get).collect();
-    assert_eq!(free, [0, 2]);
-    // The lowest that is free.
-    world.holds(&world.permit(3)).await;
-    let refused = world.refusal(&world.permit(3).with_slot(slot(0, 3))).await;
-    let free: Vec<_> = refused.free.iter().map(Slot::get).collect();
-    assert_eq!(free, [2]);
-    // Asked again with another number, the owner keeps what it has.
-    world.holds(&second.clone().with_slot(slot(2, 3))).await;
-    world.holds(&world.permit(3).with_slot(slot(2, 3))).await;
-
-    let beyond = world.permit(3).with_slot(slot(3, 4));
-    let error = world.store.acquire(&beyond).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("permit 3 of 3"), "{error}");
 }
 
 #[tokio::test]
@@ -125,13 +97,8 @@ async fn permits_and_every_other_way_to_hold_the_lock_exclude_each_other() {
     for mode in [Mode::Exclusive, Mode::Shared] {
         let holder = world.claim("deploy", 0).with_mode(mode);
         world.holds(&holder).await;
-        for wanted in [
-            world.permit(3),
-            world.permit(1),
-            world.permit(3).with_slot(slot(0, 3)),
-        ] {
+        for wanted in [world.permit(3), world.permit(1)] {
             let refused = world.refusal(&wanted).await;
-            assert!(refused.free.is_empty(), "{refused:?}");
             assert_eq!(refused.holder, Some(holder.owner));
         }
         world.store.release(&holder).await.unwrap();

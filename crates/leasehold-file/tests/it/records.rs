@@ -21,13 +21,11 @@ async fn write(store: &FileStore, fence: u64, text: &str) -> Result<Wrote, Error
     let stamp = Stamp { fence, step: 1 };
     let write = RecordWrite::new(stamp, text.as_bytes(), KEPT).unwrap();
     let record = RecordKey::new(key("deploy"));
-    let wrote = store.write_record(&record, &write).await;
-    wrote.map(|wrote| wrote.answer)
+    store.write_record(&record, &write).await
 }
 
 async fn read(store: &FileStore) -> Result<Reading, Error> {
-    let reading = store.read_record(&RecordKey::new(key("deploy"))).await;
-    reading.map(|reading| reading.answer)
+    store.read_record(&RecordKey::new(key("deploy"))).await
 }
 
 fn text(reading: Reading) -> Option<String> {
@@ -330,5 +328,5 @@ async fn opening_is_remembered_by_another_process_that_comes_later() {
     world.store.open_record(&record, fence).await.unwrap();
     let later = world.another_store();
     let opened = later.open_record(&record, Fence::new(8).unwrap()).await;
-    assert_eq!(opened.unwrap().answer, Opened::Superseded(fence));
+    assert_eq!(opened.unwrap(), Opened::Superseded(fence));
 }

@@ -79,8 +79,7 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
 
 /// The same claim as the attempt of a wait.
 pub(crate) fn in_turn(claim: &Claim) -> Claim {
-    let waiter = Owner::random(claim.owner.client(), &SystemEntropy);
-    claim.clone().with_wait(Wait::InTurn(waiter))
+    claim.clone().with_wait(Wait::InTurn)
 }
 
 pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {

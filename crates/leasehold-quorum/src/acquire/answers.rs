@@ -3,11 +3,11 @@
 use leasehold::{Error, ErrorKind, Fence, Seal, Slot};
 
 use super::state::{Granted, Phase, Place, Standing};
+use crate::ballot::Vote;
 use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
 use crate::link::Task;
 use crate::operation::OperationId;
-use crate::quorum::ballot::Vote;
 use crate::reply::{Refusal, Reply};
 use crate::request::Request;
 
@@ -228,9 +228,10 @@ impl Engine {
 
     /// A member notified this waiter. It is only a hint: ask the member.
     pub(crate) fn take_turn(&mut self, now: Now, member: usize, id: OperationId) {
-        let Some(acquisition) = self.acquisitions.get(&id) else {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
+        acquisition.called.get_or_insert(now.instant);
         let place = &acquisition.places[member];
         // A request in flight is answered after the notification, and needs no other one.
         if place.asked.is_none() && place.granted().is_none() {

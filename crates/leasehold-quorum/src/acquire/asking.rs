@@ -6,22 +6,22 @@ use std::time::Duration;
 use leasehold::{Error, ErrorKind, Fence, Wait};
 
 use super::state::{Phase, Standing, patience};
+use crate::ballot::Vote;
 use crate::engine::{Engine, Now};
 use crate::link::Task;
 use crate::membership::Access;
 use crate::operation::OperationId;
-use crate::quorum::ballot::Vote;
 use crate::request::{self, Request};
 
 impl Engine {
-    /// Asks a member that was not asked yet.
+    /// Asks a member that was not asked yet. The caller looked whether there is a majority.
     pub(crate) fn ask_if_out(&mut self, now: Now, id: OperationId, member: usize) {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
         let place = &acquisition.places[member];
         if matches!(place.standing, Standing::Out) && place.asked.is_none() {
-            self.ask(now, id, member);
+            self.ask_now(now, id, member);
         }
     }
 
@@ -39,17 +39,24 @@ impl Engine {
         }
     }
 
-    /// Asks one member. If none was asked before, a round begins.
+    /// Asks one member, unless the acquisition pauses or has no majority.
     pub(crate) fn ask(&mut self, now: Now, id: OperationId, member: usize) {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
         let (began, is_queued) = (acquisition.began, acquisition.is_queued());
-        if acquisition.pause.is_some_and(|pause| pause > now.instant)
-            || (is_queued && !self.has_majority(now, began))
-        {
-            return;
+        let is_paused = acquisition.pause.is_some_and(|pause| pause > now.instant);
+        if !is_paused && (!is_queued || self.has_majority(now, began)) {
+            self.ask_now(now, id, member);
         }
+    }
+
+    /// Asks one member. If none was asked before, a round begins.
+    fn ask_now(&mut self, now: Now, id: OperationId, member: usize) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let began = acquisition.began;
         match self.membership.access(now.instant, member, began) {
             Access::Open if self.links[member].is_full() => {
                 let error = untold("too many requests are in flight");
@@ -107,7 +114,9 @@ impl Engine {
             return;
         }
         let first = acquisition.claim.owner.since().as_micros() + 1;
-        let proposal = match acquisition.failures == 0 && acquisition.told_busy.is_none() {
+        // Counters may have been lost since the wait began.
+        let is_new = !acquisition.had_round && now.instant.since(acquisition.began) < HOT_PAUSE;
+        let proposal = match is_new {
             true => first,
             false => first.max(now.wall.as_micros()),
         };
@@ -117,8 +126,16 @@ impl Engine {
             _ => (term / 3).min(leasehold::Claim::LIMIT_MAX),
         };
         acquisition.begin_round(proposal, now.instant + limit);
-        for place in &mut acquisition.places {
+        let (is_queued, began) = (acquisition.is_queued(), acquisition.began);
+        for (member, place) in acquisition.places.iter_mut().enumerate() {
             place.tried = false;
+            // A waiter need not wait for a member that it cannot ask.
+            if is_queued
+                && let Some(round) = &mut acquisition.round
+                && self.membership.access(now.instant, member, began) == Access::Closed
+            {
+                round.ballot.vote(member, Vote::Failed);
+            }
         }
     }
 
@@ -133,13 +150,20 @@ impl Engine {
         let held = || acquisition.fence.map_or(0, Fence::get);
         let round = acquisition.round.as_ref();
         let proposal = round.map_or_else(held, |round| round.proposal);
-        if is_hot {
-            return Some((Request::TryAcquire { claim, proposal }, false));
+        // The holder's fence shows in its owner.
+        if is_hot && proposal == claim.owner.since().as_micros() + 1 {
+            let expire = self.links[member].expiry_is_due(&claim.key, now.instant);
+            let request = Request::TryAcquire {
+                claim,
+                proposal,
+                expire,
+            };
+            return Some((request, false));
         }
         let queue = match claim.wait {
             Wait::None => request::Place::None,
             Wait::Barging => request::Place::Barging,
-            Wait::InTurn(_) => {
+            Wait::InTurn => {
                 if acquisition.ticket.is_none() {
                     let drawn = self.membership.ticket(now.instant, claim.owner)?;
                     acquisition.ticket = Some(drawn.since.as_micros());
@@ -176,6 +200,7 @@ impl Engine {
             && acquisition.claim.wait != Wait::Barging
             && !place.tried
             && is_settled
+            && !self.links[member].scripts_only
             && !self
                 .waiters
                 .was_busy(&acquisition.claim.key, now.instant, HOT_PAUSE)

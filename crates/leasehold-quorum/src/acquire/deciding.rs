@@ -1,15 +1,17 @@
 //! Decides what follows from the members' answers: hold, give back, go on, or fail.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, Fence, MemberFailure, Slot};
 
 use super::state::{Acquisition, Members, Phase, Place, Standing};
+use crate::ballot::{Step, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::link::Task;
+use crate::membership::Access;
 use crate::operation::{Acquired, OperationId, Outcome, Progress};
-use crate::quorum::ballot::{Step, majority};
 use crate::request::{Lease, Request};
 
 impl Engine {
@@ -25,21 +27,38 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
+        let is_queued = acquisition.is_queued();
         let Some(round) = &mut acquisition.round else {
             return;
         };
-        match round.ballot.step(|member| counted.contains(member)) {
+        let step = round.ballot.step(|member| counted.contains(member));
+        match step {
             Step::Wait => self.wait_on(id),
+            Step::Won(_) if self.awaits_members(now, id) => self.set_wake(id),
             Step::Won(fence) => self.hold(now, id, fence, counted),
             Step::Seal(fence, members) => {
                 for member in members {
                     self.confirm(now, id, member, fence);
                 }
             }
-            Step::Busy if acquisition.is_queued() => self.fail_round(now, id),
+            Step::Busy if is_queued => self.fail_round(now, id),
             Step::Busy => self.end_busy(now, id),
             Step::NoQuorum => self.no_quorum(now, id),
         }
+    }
+
+    /// Whether members that are not connected yet should be asked first. A lease on a bare majority ends with
+    /// the next server that fails, and only a guard's renewal repairs it. A new client waits for a moment.
+    fn awaits_members(&mut self, now: Now, id: OperationId) -> bool {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return false;
+        };
+        let (began, end) = (acquisition.began, acquisition.began + CONNECT_PATIENCE);
+        let (members, membership) = (self.links.len(), &mut self.membership);
+        let is_pending = |member| membership.access(now.instant, member, began) == Access::Pending;
+        let awaits = now.instant < end && (0..members).any(is_pending);
+        acquisition.awaits_until = awaits.then_some(end);
+        awaits
     }
 
     /// The members whose grants count: they have a vote, and granted the same permit.
@@ -79,9 +98,16 @@ impl Engine {
         acquisition.pause = None;
         let slot = acquisition.commonest_slot();
         let (claim, ticket) = (Arc::clone(&acquisition.claim), acquisition.ticket);
+        let called = acquisition.called;
         self.waiters.remove(&claim.key, ticket, id);
         self.set_wake(id);
-        self.finish(id, Outcome::Acquired(Acquired { fence, slot, since }));
+        let acquired = Acquired {
+            fence,
+            slot,
+            since,
+            called,
+        };
+        self.finish(id, Outcome::Acquired(acquired));
         if let Some(slot) = slot {
             self.move_permits(now, id, slot);
         }
@@ -156,10 +182,16 @@ impl Engine {
         let is_busy = acquisition.claim.mode.permits().is_some() && has_answers && open == 0;
         let error = too_few(total, open, failures);
         if is_queued && error.is_retryable() {
-            return match has_answers {
-                true => self.fail_round(now, id),
-                false => self.leave_for_a_while(now, id, error),
-            };
+            if open > 0 {
+                // Their answers may end the wait. The round ends in time without them.
+            } else if has_answers {
+                self.fail_round(now, id);
+            } else if self.has_majority(now, now.instant) {
+                self.leave_for_a_while(now, id, error);
+            } else {
+                self.leave_queues(now, id);
+            }
+            return;
         }
         if is_busy && !is_queued {
             return self.end_busy(now, id);
@@ -220,17 +252,10 @@ impl Engine {
         let busy = acquisition.busy();
         if acquisition.told_busy != Some(busy.place) {
             acquisition.told_busy = Some(busy.place);
-            acquisition.told_unavailable = false;
             self.progress(id, Progress::Busy(busy));
         }
     }
-
-    pub(super) fn tell_unavailable(&mut self, id: OperationId, error: Error) {
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
-            return;
-        };
-        if !std::mem::replace(&mut acquisition.told_unavailable, true) {
-            self.progress(id, Progress::Unavailable(error));
-        }
-    }
 }
+
+/// How long an attempt waits for members that are not connected yet, though a majority granted it.
+const CONNECT_PATIENCE: Duration = Duration::from_millis(100);

@@ -5,15 +5,15 @@ use std::time::Duration;
 use leasehold::{Busy, Error};
 
 use super::state::{Standing, patience};
+use crate::ballot::majority;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::membership::Access;
-use crate::operation::{OperationId, Outcome};
-use crate::quorum::ballot::majority;
+use crate::operation::{OperationId, Outcome, Progress};
 
 impl Engine {
-    /// A majority may not be asked at present. A waiter without a majority keeps no place: it would block
-    /// the lock for others. It asks again when a majority may be asked.
+    /// A majority may not be asked at present, or has no vote. A waiter without a majority keeps no place:
+    /// it would block the lock for others. It asks again when a majority has a vote.
     pub(crate) fn leave_queues(&mut self, now: Now, id: OperationId) {
         self.give_back(now, id, false);
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
@@ -28,18 +28,25 @@ impl Engine {
             place.ask_at = None;
         }
         let (members, membership) = (self.links.len(), &mut self.membership);
-        let mut is_closed =
-            |member: &usize| membership.access(now.instant, *member, began) == Access::Closed;
-        let closed: Vec<usize> = (0..members).filter(|it| is_closed(it)).collect();
-        if members - closed.len() < majority(members) {
-            let obstacles = closed.into_iter();
-            let failures = obstacles.filter_map(|it| self.membership.obstacle(now.instant, it));
-            let error = too_few(members, 0, failures.collect());
+        let obstacle = |member: usize| match membership.access(now.instant, member, began) {
+            Access::Open => membership.lacks_vote(now.instant, member),
+            Access::Closed => membership.obstacle(now.instant, member),
+            Access::Pending => None,
+        };
+        let failures: Vec<_> = (0..members).filter_map(obstacle).collect();
+        if members - failures.len() < majority(members) {
+            let error = too_few(members, 0, failures);
             if !error.is_retryable() {
                 self.withdraw(now, id);
                 return self.finish(id, Outcome::Failed(error));
             }
-            self.tell_unavailable(id, error);
+            // Time alone may bring votes back.
+            let again = error.counts_again().unwrap_or(PAUSE_MAX);
+            let again = again.clamp(PAUSE_MIN, PAUSE_MAX);
+            if let Some(acquisition) = self.acquisitions.get_mut(&id) {
+                acquisition.places[0].ask_at = Some(now.instant + again);
+            }
+            self.progress(id, Progress::Unavailable(error));
         }
         self.set_wake(id);
     }
@@ -62,7 +69,7 @@ impl Engine {
             acquisition.told_busy = None;
             acquisition.pause = Some(now.instant + pause);
         }
-        self.tell_unavailable(id, error);
+        self.progress(id, Progress::Unavailable(error));
         self.set_wake(id);
     }
 
@@ -78,6 +85,7 @@ impl Engine {
         }
         let longest = patience(round_trip, acquisition.failures);
         acquisition.failures += 1;
+        acquisition.called = None;
         let is_permit = acquisition.claim.mode.permits().is_some();
         let differ = is_permit && acquisition.is_granted_by(majority(acquisition.places.len()));
         self.give_back(now, id, true);

@@ -15,12 +15,14 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::{Claim, Error, ErrorKind, Held};
 
+use crate::ballot::majority;
 use crate::engine::{Engine, Now};
 use crate::link::Link;
 use crate::membership::Access;
 use crate::operation::OperationId;
-use crate::quorum::ballot::majority;
+use crate::request::Lease;
 
+pub(crate) use asking::HOT_PAUSE;
 pub(crate) use state::{Acquisition, Phase, Standing};
 
 impl Engine {
@@ -62,12 +64,24 @@ impl Engine {
         self.set_wake(id);
     }
 
-    /// Whether a majority of members may be asked for locks.
+    /// Whether a majority of members may be asked for locks and would have a vote.
     pub(crate) fn has_majority(&mut self, now: Now, began: BootInstant) -> bool {
         let (members, membership) = (self.links.len(), &mut self.membership);
-        let mut is_open =
-            |member: &usize| membership.access(now.instant, *member, began) == Access::Open;
-        (0..members).filter(|it| is_open(it)).count() >= majority(members)
+        let mut has_vote = |member: &usize| {
+            membership.access(now.instant, *member, began) == Access::Open
+                && membership.lacks_vote(now.instant, *member).is_none()
+        };
+        (0..members).filter(|it| has_vote(it)).count() >= majority(members)
+    }
+
+    /// The member may have these leases from now on.
+    pub(crate) fn doubt(&mut self, member: usize, leases: &[Lease]) {
+        for lease in leases {
+            let id = self.by_owner.get(&lease.claim.owner);
+            if let Some(acquisition) = id.and_then(|id| self.acquisitions.get_mut(id)) {
+                acquisition.places[member].doubtful = true;
+            }
+        }
     }
 
     /// Ends the acquisition, and releases what it may have left behind.
@@ -102,6 +116,7 @@ impl Engine {
             return;
         };
         acquisition.timer = None;
+        acquisition.awaits_until.take_if(|it| *it <= now.instant);
         if acquisition.pause.take_if(|it| *it <= now.instant).is_some() {
             for place in &mut acquisition.places {
                 if place.granted().is_none() {
@@ -168,7 +183,7 @@ impl Engine {
         // Before the end of a pause no member is asked.
         let next = next.max(next.and(acquisition.pause));
         let end = acquisition.round.as_ref().and_then(|round| round.end);
-        let due = [next, end, acquisition.pause];
+        let due = [next, end, acquisition.pause, acquisition.awaits_until];
         let next = due.into_iter().flatten().min();
         let old = acquisition.timer;
         if old != next {

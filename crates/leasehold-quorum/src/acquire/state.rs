@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::{Busy, Claim, Effect, Error, Fence, Incarnation, Mode, Slot, Wait};
 
-use crate::quorum::ballot::Ballot;
+use crate::ballot::Ballot;
 
 /// One call to take a lock, until everything that it left behind is released.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Acquisition {
     pub(crate) ticket: Option<u64>,
     pub(crate) places: Vec<Place>,
     pub(crate) round: Option<Round>,
+    /// Whether a round began before.
+    pub(crate) had_round: bool,
     /// How many rounds failed one after the other.
     pub(crate) failures: u32,
     /// When to look again: the end of the round, or of a pause, or when a member wants to be asked.
@@ -26,8 +28,10 @@ pub(crate) struct Acquisition {
     pub(crate) pause: Option<BootInstant>,
     /// The driver knows that another owner holds the lock, since this place.
     pub(crate) told_busy: Option<Option<u64>>,
-    /// The driver knows that too few members answer.
-    pub(crate) told_unavailable: bool,
+    /// How long the attempt waits for members that are not connected yet.
+    pub(crate) awaits_until: Option<BootInstant>,
+    /// When a member first notified this waiter, since the last failed round.
+    pub(crate) called: Option<BootInstant>,
     /// The permit that the next round prefers.
     pub(crate) wish: Option<Slot>,
     /// The fence of the lease, once it is held.
@@ -103,18 +107,20 @@ impl Acquisition {
             ticket: None,
             places: vec![Place::default(); members],
             round: None,
+            had_round: false,
             failures: 0,
             timer: None,
             pause: None,
             told_busy: None,
-            told_unavailable: false,
+            awaits_until: None,
+            called: None,
             wish: None,
             fence: None,
         }
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.claim.wait, Wait::InTurn(_))
+        matches!(self.claim.wait, Wait::InTurn)
     }
 
     pub(crate) fn is_exclusive(&self) -> bool {
@@ -129,6 +135,7 @@ impl Acquisition {
                 Ballot::held_together(members, luck(&self.claim, self.failures))
             }
         };
+        self.had_round = true;
         self.round = Some(Round {
             end: Some(end),
             proposal,

@@ -6,14 +6,15 @@ use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, Life, Presence};
 
 use super::{Connection, MemberEvent, Membership};
-use crate::quorum::trust::{Between, CardStep};
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::trust::{Between, CardStep};
 
 /// A background request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     sent: BootInstant,
+    is_status: bool,
     /// It ran into its limit, and its member is silent since.
     late: bool,
 }
@@ -26,9 +27,10 @@ impl Membership {
 
     /// Takes in the reply to a background request.
     pub(crate) fn handle_reply(&mut self, now: BootInstant, member: usize, reply: Reply) {
-        let Some(Asked { sent, .. }) = self.members[member].asked.take() else {
+        let Some(asked) = self.members[member].asked.take() else {
             return;
         };
+        let sent = asked.sent;
         if now.since(sent) > LIMIT {
             // The member answers again, but what it said is old.
             return self.ask(now, member, Request::Status);
@@ -42,6 +44,7 @@ impl Membership {
                 if matches!(error.kind(), ErrorKind::Unreachable) {
                     self.failed(member, &error);
                 }
+                self.note_unanswered(member, asked, &error);
                 self.miss(now, member, error);
             }
             _ => {
@@ -62,14 +65,23 @@ impl Membership {
                 && asked.sent + LIMIT <= now
             {
                 asked.late = true;
-                let sent = asked.sent;
+                let (asked, sent) = (*asked, asked.sent);
                 state.silent_since.get_or_insert(sent);
                 self.changed = true;
                 let text = format!("no answer within {LIMIT:?}");
                 let error = self.named(member, Error::new(ErrorKind::Unreachable, text));
                 self.failed(member, &error);
+                self.note_unanswered(member, asked, &error);
                 self.miss(now, member, error);
             }
+        }
+    }
+
+    /// A failed write of a record says nothing about the status.
+    fn note_unanswered(&mut self, member: usize, asked: Asked, error: &Error) {
+        if asked.is_status {
+            let error = self.named(member, error.clone());
+            self.members[member].unanswered = Some((asked.sent, error));
         }
     }
 
@@ -89,6 +101,7 @@ impl Membership {
             state.retry = None;
             state.asked = Some(Asked {
                 sent: now,
+                is_status: matches!(request, Request::Status),
                 late: false,
             });
             self.requests.push_back((member, request));
@@ -159,6 +172,9 @@ impl Membership {
         let is_idle = self.members.iter().all(|member| member.asked.is_none());
         for step in steps {
             match step {
+                CardStep::Write(member, _) | CardStep::Witness(member, _) if self.read_only => {
+                    self.trust.missed(member);
+                }
                 CardStep::Write(member, edit) => {
                     self.ask(now, member, Request::WriteMemberRecord(Box::new(edit)));
                 }

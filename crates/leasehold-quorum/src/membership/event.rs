@@ -15,10 +15,12 @@ pub enum MemberEvent {
         /// When it has a vote again, where that is known.
         until: Option<BootInstant>,
     },
-    /// The member has a vote again.
+    /// The member has a vote.
     HasVote {
         /// The member.
         member: usize,
+        /// It had none before, as an earlier event said.
+        again: bool,
     },
     /// The member restarted and may have forgotten leases. Its answers count all the same, as the trust
     /// rules are not enforced.

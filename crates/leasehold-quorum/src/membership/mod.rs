@@ -1,15 +1,14 @@
 //! Which members may be asked, and whose answers count.
 //!
 //! [`Membership`] takes in what members show of themselves and lets the shared rules of
-//! [`trust`](crate::quorum::trust) decide. It asks members for their status and keeps their records
+//! [`trust`](crate::trust) decide. It asks members for their status and keeps their records
 //! of the quorum. A member has at most one of these background requests in flight.
 
 mod background;
 mod event;
+mod health;
 #[cfg(test)]
 pub(crate) mod tests;
-#[path = "../../../leasehold/src/quorum/waiting/tickets.rs"]
-mod tickets;
 mod votes;
 
 use std::collections::VecDeque;
@@ -21,10 +20,10 @@ use leasehold::{
     Error, ErrorKind, MemberFailure, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
 };
 
-use crate::quorum::trust::{Between, Distrust, Learned, Trust};
 use crate::request::Request;
+use crate::tickets::Tickets;
+use crate::trust::{Between, Distrust, Learned, Trust};
 use background::Asked;
-use tickets::Tickets;
 
 pub use event::MemberEvent;
 
@@ -40,6 +39,8 @@ pub(crate) struct Membership {
     /// Whether [`Membership::access`] may answer otherwise than before.
     changed: bool,
     entropy: Arc<dyn Entropy>,
+    /// The members' records are left alone.
+    read_only: bool,
 }
 
 /// What is known of one member besides its trust.
@@ -50,6 +51,8 @@ struct Member {
     met: bool,
     /// Why it did not report its status.
     missed: Option<Error>,
+    /// The last request for its status that failed, and when it was sent.
+    unanswered: Option<(BootInstant, Error)>,
     asked: Option<Asked>,
     /// When to ask for the status again that it did not report.
     retry: Option<BootInstant>,
@@ -62,8 +65,8 @@ struct Member {
     run: Option<RunId>,
     /// When it reported a new run, until the other members were heard again.
     restarted: Option<BootInstant>,
-    /// Why it has no vote, as the last event told.
-    told: Option<Distrust>,
+    /// Why it has no vote, if so, as the last event told.
+    told: Option<Option<Distrust>>,
 }
 
 #[derive(Debug)]
@@ -71,7 +74,8 @@ enum Connection {
     /// The driver tries to connect for the first time.
     Pending,
     Open,
-    Closed(Error),
+    /// Since the instant when it broke, or when the last attempt to connect failed.
+    Closed(Error, BootInstant),
 }
 
 /// Whether a member may be asked for a lock.
@@ -87,12 +91,18 @@ pub(crate) enum Access {
 
 impl Membership {
     /// Returns the membership of members that are not connected yet, in the order of `set.ids`.
-    pub(crate) fn new(set: MemberSet, enforced: bool, entropy: Arc<dyn Entropy>) -> Self {
+    pub(crate) fn new(
+        set: MemberSet,
+        enforced: bool,
+        read_only: bool,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
         let ids = set.ids.clone();
         let member = |_| Member {
             connection: Connection::Pending,
             met: false,
             missed: None,
+            unanswered: None,
             asked: None,
             retry: None,
             silent_since: None,
@@ -106,6 +116,7 @@ impl Membership {
             members: ids.iter().map(member).collect(),
             tickets: Tickets::new(ids.len()),
             trust: Trust::new(ids.clone(), set, enforced),
+            read_only,
             ids,
             requests: VecDeque::new(),
             events: VecDeque::new(),
@@ -135,7 +146,7 @@ impl Membership {
         let state = &mut self.members[member];
         let was_open = matches!(state.connection, Connection::Open);
         let is_asked = state.asked.take().is_some();
-        state.connection = Connection::Closed(error.clone());
+        state.connection = Connection::Closed(error.clone(), now);
         self.requests.retain(|(to, _)| *to != member);
         // A server may close a connection that is idle: the next one decides.
         if !was_open || is_asked {
@@ -213,7 +224,7 @@ impl Membership {
         match state.connection {
             Connection::Open => {}
             Connection::Pending => return Access::Pending,
-            Connection::Closed(_) => return Access::Closed,
+            Connection::Closed(..) => return Access::Closed,
         }
         if state.silent_since.is_some() {
             return Access::Closed;
@@ -227,7 +238,8 @@ impl Membership {
         }
         let is_forming = match self.trust.may_ask(member) {
             Ok(()) => return Access::Open,
-            Err(distrust) => matches!(distrust, Distrust::NotFormed { .. }),
+            Err(Distrust::NotFormed { missing }) => self.may_form(missing),
+            Err(_) => false,
         };
         let is_known = self.trust.heard_since(member, began);
         if !is_known && state.retry.is_none() {
@@ -239,13 +251,25 @@ impl Membership {
         }
     }
 
+    /// Returns whether the quorum may be initialized soon: none of the members that it needs is known to be
+    /// out of reach.
+    fn may_form(&self, missing: &[MemberId]) -> bool {
+        let members = self.ids.iter().zip(&self.members);
+        let mut needed = members.filter(|(id, _)| missing.contains(id));
+        needed.all(|(_, member)| match member.connection {
+            Connection::Pending => true,
+            Connection::Open => member.silent_since.is_none() && member.missed.is_none(),
+            Connection::Closed(..) => false,
+        })
+    }
+
     /// Returns why the member may not be asked, if so.
     pub(crate) fn obstacle(&self, now: BootInstant, member: usize) -> Option<MemberFailure> {
         let state = &self.members[member];
         let unreachable = |text: String| Error::new(ErrorKind::Unreachable, text);
         let error = match &state.connection {
             Connection::Pending => unreachable("not connected yet".into()),
-            Connection::Closed(error) => error.clone(),
+            Connection::Closed(error, _) => error.clone(),
             Connection::Open => match (state.silent_since, &state.missed) {
                 (Some(since), _) => {
                     let span = now.since(since);

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Incarnation, MemberFailure};
+use leasehold::{Error, Incarnation, MemberFailure};
 
 use super::{MemberEvent, Membership};
-use crate::quorum::trust::Distrust;
+use crate::request::Request;
+use crate::trust::Distrust;
 
 impl Membership {
     /// Returns whether an answer counts that the member gave to a request sent at `sent`.
@@ -21,19 +22,33 @@ impl Membership {
             verdict = verdict.and(Err(Distrust::Changed));
         }
         let told = &mut self.members[member].told;
+        let known = told.as_ref().map(Option::as_ref);
         // It is no news that this client has not asked yet.
-        if !matches!(verdict, Err(Distrust::Unknown)) && told.as_ref() != verdict.as_ref().err() {
-            *told = verdict.as_ref().err().cloned();
-            self.events.push_back(match told {
+        if !matches!(verdict, Err(Distrust::Unknown)) && known != Some(verdict.as_ref().err()) {
+            let again = matches!(known, Some(Some(_)));
+            let distrust = verdict.as_ref().err().cloned();
+            self.events.push_back(match &distrust {
                 Some(distrust) => MemberEvent::NoVote {
                     member,
                     reason: distrust.to_string(),
                     until: distrust.until(),
                 },
-                None => MemberEvent::HasVote { member },
+                None => MemberEvent::HasVote { member, again },
             });
+            *told = Some(distrust);
         }
         verdict
+    }
+
+    /// Returns why an answer to a request that is sent now would not count, if so. Asks a member without a
+    /// vote for its status, at most once a second.
+    pub(crate) fn lacks_vote(&mut self, now: BootInstant, member: usize) -> Option<MemberFailure> {
+        let distrust = self.counts(member, now, None).err()?;
+        if !self.trust.heard_since(member, now - LOOK_PAUSE) && self.members[member].retry.is_none()
+        {
+            self.ask(now, member, Request::Status);
+        }
+        Some(self.failure(now, member, &distrust))
     }
 
     /// Returns why the member has no vote, with the member's name.
@@ -49,8 +64,12 @@ impl Membership {
         failure
     }
 
+    /// Returns a failure of a request to the member, with the member's name.
+    pub(crate) fn named_failure(&self, member: usize, error: Error) -> MemberFailure {
+        MemberFailure::new(self.ids[member].clone(), self.named(member, error))
+    }
+
     /// Returns whether a member that has a vote lost nothing of what it was to keep for `retention`.
-    #[allow(dead_code, reason = "for records, which do not use the engine yet")]
     pub(crate) fn remembers(
         &self,
         member: usize,
@@ -61,8 +80,10 @@ impl Membership {
     }
 
     /// Returns whether the member said last that it keeps across a restart all that it acknowledges.
-    #[allow(dead_code, reason = "for records, which do not use the engine yet")]
     pub(crate) fn is_durable(&self, member: usize) -> bool {
         self.trust.is_durable(member)
     }
 }
+
+/// How often a client looks at a member without a vote.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);

@@ -1,8 +1,8 @@
 use leasehold::{Claim, LostReason, MemberFailure, MemberId, Mode, Renewal};
 
 use crate::errors::too_few;
-use crate::quorum::tally::{Tally, Verdict, Word};
 use crate::reply::LeaseState;
+use crate::tally::{Tally, Verdict, Word};
 
 /// What the members say about one lease.
 #[derive(Debug)]

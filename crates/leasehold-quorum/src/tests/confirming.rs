@@ -86,3 +86,15 @@ fn confirmation_of_an_earlier_round_is_void() {
     assert!(fixture.outcome(id).is_none());
     assert_eq!(fixture.kinds(0), ["confirm"]);
 }
+
+#[test]
+fn disconnected_member_is_not_asked_to_confirm() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.disconnect(0);
+    fixture.reply(1, granted(8));
+    assert!(fixture.kinds(0).is_empty());
+    fixture.reply(2, granted(8));
+    assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(8));
+}

@@ -108,3 +108,23 @@ fn presence_goes_ahead_of_a_give_back() {
     fixture.pass(10);
     assert_eq!(fixture.kinds(2), ["try", "heartbeat", "requeue"]);
 }
+
+#[test]
+fn expiry_of_a_counter_is_set_every_ten_minutes() {
+    let mut fixture = Fixture::new(3);
+    let expires = |fixture: &mut Fixture| {
+        fixture.attempt();
+        let is_set = matches!(
+            fixture.sent(0)[..],
+            [Request::TryAcquire { expire: true, .. }]
+        );
+        fixture.reply_all(&[0, 1, 2], &refused());
+        fixture.pass(2_000);
+        is_set
+    };
+    assert!(expires(&mut fixture));
+    assert!(!expires(&mut fixture));
+    fixture.pass(600_000);
+    assert!(expires(&mut fixture));
+    assert!(!expires(&mut fixture));
+}

@@ -41,13 +41,30 @@ fn waiter_without_majority_leaves_the_queues() {
     fixture.pass(10_000);
     let kinds = fixture.kinds(2);
     assert!(!kinds.contains(&"acquire"), "{kinds:?}");
-    assert!(fixture.progress().is_empty());
     // It asks all when it has a majority.
     fixture.connect(1);
     for member in [1, 2] {
         assert_eq!(fixture.kinds(member).last(), Some(&"acquire"), "{member}");
     }
     assert!(fixture.outcome(id).is_none());
+}
+
+/// A caller decides by the latest reasons how long it waits.
+#[test]
+fn waiter_without_majority_learns_new_reasons() {
+    let mut fixture = Fixture::new(3);
+    fixture.wait();
+    (0..2).for_each(|member| fixture.disconnect(member));
+    fixture.progress();
+    let now = fixture.now();
+    let error = Error::new(ErrorKind::Unreachable, "no route to the host");
+    fixture.engine.handle_disconnect(now, 1, error);
+    fixture.poll();
+    let told = fixture.progress();
+    let [Progress::Unavailable(error)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(error.to_string().contains("no route"), "{error}");
 }
 
 /// Bug 1, where members keep silent.
@@ -103,7 +120,7 @@ fn attempt_waits_for_the_first_connection() {
     let mut fixture = Fixture::disconnected(3);
     let (_, id) = fixture.attempt();
     assert!(fixture.outcome(id).is_none());
-    (0..2).for_each(|member| fixture.connect(member));
+    (0..3).for_each(|member| fixture.connect(member));
     fixture.reply_all(&[0, 1], &granted(7));
     fixture.acquired(id).expect("a lease");
 }
@@ -169,6 +186,19 @@ fn silent_member_gets_a_status_request_only() {
     assert_eq!(fixture.kinds(2), ["try"]);
 }
 
+#[test]
+fn slow_member_is_not_silent_within_its_limit() {
+    let mut fixture = Fixture::new(3);
+    fixture.mute[2] = true;
+    fixture.attempt();
+    fixture.reply_all(&[0, 1], &granted(7));
+    fixture.pass(499);
+    assert_eq!(fixture.kinds(2), ["try"]);
+    fixture.reply(2, granted(7));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(2), ["try"]);
+}
+
 /// A request with a short limit is overdue on its own, also behind one with a long limit.
 #[test]
 fn limits_of_requests_do_not_depend_on_each_other() {
@@ -217,5 +247,26 @@ fn still_waits() -> Refusal {
     match busy(1) {
         Reply::Busy(refusal) => refusal,
         _ => unreachable!(),
+    }
+}
+
+#[test]
+fn new_client_waits_a_moment_for_all_members() {
+    for is_connected_in_time in [true, false] {
+        let mut fixture = Fixture::disconnected(3);
+        fixture.connect(0);
+        fixture.connect(1);
+        let (_, id) = fixture.attempt();
+        fixture.reply_all(&[0, 1], &granted(7));
+        assert!(fixture.acquired(id).is_none(), "one more may be asked");
+        if is_connected_in_time {
+            fixture.connect(2);
+            assert_eq!(fixture.kinds(2), ["acquire"]);
+        } else {
+            fixture.pass(99);
+            assert!(fixture.acquired(id).is_none());
+            fixture.pass(1);
+        }
+        fixture.acquired(id).expect("a lease");
     }
 }

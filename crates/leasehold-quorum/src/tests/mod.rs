@@ -1,9 +1,11 @@
 //! The engine's decisions. A test feeds replies by hand, under virtual time.
 
 mod confirming;
+mod health;
 mod hot_path;
 mod members;
 mod permits;
+mod records;
 mod releasing;
 mod rounds;
 mod waiting;
@@ -66,6 +68,7 @@ impl Fixture {
         let config = Config {
             set,
             enforced: false,
+            read_only: false,
             entropy: Arc::<Counter>::clone(&entropy),
         };
         let since = WallTime::from_micros(0);
@@ -166,7 +169,7 @@ impl Fixture {
         let key = Key::new("lock").unwrap();
         let claim = Claim::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
         match wait {
-            true => claim.with_wait(Wait::InTurn(owner)),
+            true => claim.with_wait(Wait::InTurn),
             false => claim,
         }
     }
@@ -295,12 +298,14 @@ fn kind(request: &Request) -> &'static str {
         Request::TryAcquire { .. } => "try",
         Request::DrawFence { .. } => "draw",
         Request::Acquire { .. } => "acquire",
+        Request::Free { .. } => "free",
         Request::Release { requeue: None, .. } => "release",
         Request::Release { .. } => "requeue",
         Request::Renew(_) => "renew",
         Request::Heartbeat(_) => "heartbeat",
         Request::ConfirmFence { .. } => "confirm",
         Request::Repair(_) => "repair",
+        Request::Record(..) => "a record's",
         Request::Status => "status",
         Request::WriteMemberRecord(_) | Request::RecordObservation(_) => "record",
     }

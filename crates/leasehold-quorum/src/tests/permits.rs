@@ -109,3 +109,40 @@ fn renewal_names_the_permit_of_the_lease() {
     };
     assert_eq!(leases[0].slot, Some(slot(2)));
 }
+
+/// All permits are held by rounds that differ, and the third member is down.
+#[test]
+fn waiter_gives_up_permits_that_differ_without_delay() {
+    let mut fixture = Fixture::new(3);
+    fixture.disconnect(2);
+    start(&mut fixture, true);
+    fixture.reply(0, granted_slot(0));
+    fixture.reply(1, granted_slot(1));
+    assert_eq!(fixture.kinds(0), ["requeue"]);
+}
+
+#[test]
+fn wait_goes_on_where_one_member_has_other_permits() {
+    let mut fixture = Fixture::new(3);
+    let (_, id) = start(&mut fixture, true);
+    fixture.reply(0, granted_slot(0));
+    fixture.reply(1, granted_slot(1));
+    let error = Error::new(ErrorKind::PermitsDiffer, "2 permits, not 3");
+    fixture.reply(2, Reply::Failed(error));
+    assert!(fixture.outcome(id).is_none());
+    assert_eq!(fixture.kinds(0), ["requeue"]);
+}
+
+#[test]
+fn wait_ends_where_all_connected_members_differ() {
+    let mut fixture = Fixture::new(5);
+    fixture.disconnect(3);
+    fixture.disconnect(4);
+    let (_, id) = start(&mut fixture, true);
+    let error = Error::new(ErrorKind::PermitsDiffer, "2 permits, not 3");
+    fixture.reply_all(&[0, 1, 2], &Reply::Failed(error));
+    let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
+        panic!("no failure");
+    };
+    assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
+}

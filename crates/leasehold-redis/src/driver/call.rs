@@ -10,8 +10,8 @@ use super::shared::{Duty, Shared, Side};
 
 /// An operation that is under way.
 ///
-/// Dropping it undoes an acquisition in the background. A renewal or a release goes on. It needs no
-/// runtime.
+/// Dropping it undoes an acquisition in the background, and forgets a record operation. A renewal or a
+/// release goes on. It needs no runtime.
 #[derive(Debug)]
 pub struct Call {
     shared: Arc<Shared>,
@@ -39,7 +39,10 @@ impl Call {
         }
         let (id, duty) = shared.update(Side::Caller, |state, now| {
             let is_open = !state.closing && !state.ended;
-            is_open.then(|| state.start(now, operation))
+            if !is_open {
+                return None;
+            }
+            state.start(now, operation)
         });
         let state = match id {
             Some(id) => CallState::Open { id, duty },
@@ -140,6 +143,11 @@ pub(super) fn forked() -> Error {
     let text = "the process was forked: a client belongs to the process that made it; make a new one \
                 in the child";
     Error::new(ErrorKind::Forked, text)
+}
+
+pub(super) fn forgotten() -> Error {
+    let text = "the server forgot the scripts at once (SCRIPT FLUSH); try again";
+    Error::new(ErrorKind::Unreachable, text)
 }
 
 pub(super) fn closed() -> Error {

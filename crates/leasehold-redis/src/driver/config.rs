@@ -4,19 +4,24 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::Clock;
-use leasehold::{ClientInfo, Error, ErrorKind, MemberSet, Quorum};
+use leasehold::telemetry::MemberStandings;
+use leasehold::{ClientId, ClientInfo, Error, ErrorKind, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
 use super::connection::Connection;
 use super::link::Link;
 use super::opening::Entrance;
-use crate::connection::Tls;
+use super::tls::Tls;
 use crate::protocol::Codec;
 use crate::url::{Login, RedisUrl};
 
+/// The greatest number of members.
+pub(crate) const MEMBERS_MAX: usize = 31;
+
 /// What a [`Driver`](super::Driver) connects to, and for which client.
-#[derive(Clone)]
 pub struct DriverConfig {
+    /// The metric of the members' states.
+    pub standings: Option<MemberStandings>,
     /// The URLs of the members, as for [`RedisMember::new`](crate::RedisMember::new).
     pub urls: Vec<String>,
     /// The longest TTL of any lease.
@@ -25,6 +30,8 @@ pub struct DriverConfig {
     pub clock_tolerance: Duration,
     /// Whether only trusted members have a vote.
     pub enforced: bool,
+    /// Whether nothing is written to the members: for tools that only look.
+    pub read_only: bool,
     /// For how long a release leaves a contended lock free for clients of other libraries, from time to
     /// time. Zero: never.
     pub foreign_gap: Duration,
@@ -36,7 +43,9 @@ pub struct DriverConfig {
 
 /// What a driver is made of.
 pub(super) struct Parts {
-    pub(super) engine: Config,
+    pub(super) engine: Option<Config>,
+    pub(super) members: Vec<MemberId>,
+    pub(super) standings: Option<MemberStandings>,
     pub(super) links: Vec<Link>,
     pub(super) connections: Vec<Connection>,
     pub(super) clock: Arc<dyn Clock>,
@@ -45,51 +54,89 @@ pub(super) struct Parts {
 impl DriverConfig {
     /// Checks the URLs, and sorts the members by their ids, as the engine numbers them.
     pub(super) fn into_parts(self) -> Result<Parts, Error> {
-        let mut urls = self
-            .urls
-            .iter()
-            .map(|url| RedisUrl::parse(url))
-            .collect::<Result<Vec<_>, _>>()?;
-        check(&urls)?;
+        let mut urls = parse_all(&self.urls)?;
         urls.sort_by(|one, other| one.id.cmp(&other.id));
         let ids = urls.iter().map(|url| url.id.clone());
-        let set = MemberSet::new(ids, self.max_ttl, self.clock_tolerance);
-        let links = urls.iter().map(|url| {
+        let engine = Config {
+            set: MemberSet::new(ids, self.max_ttl, self.clock_tolerance),
+            enforced: self.enforced,
+            read_only: self.read_only,
+            entropy: Arc::clone(&self.ambient.entropy),
+        };
+        let mut parts = Parts::new(urls, Some(&self.client), self.foreign_gap, &self.ambient)?;
+        if self.read_only {
+            parts.write_nothing();
+        }
+        parts.engine = Some(engine);
+        parts.standings = self.standings;
+        Ok(parts)
+    }
+}
+
+impl Parts {
+    /// Returns the parts of a driver without an engine. A client is present at the servers if there is one.
+    pub(super) fn new(
+        urls: Vec<RedisUrl>,
+        client: Option<&Arc<ClientInfo>>,
+        foreign_gap: Duration,
+        ambient: &Ambient,
+    ) -> Result<Self, Error> {
+        let id = client.map_or_else(|| ClientId::random(&*ambient.entropy), |client| client.id);
+        let link = |url: &RedisUrl| {
             let codec = Codec {
                 prefix: url.prefix.clone(),
                 user: Login::shown(url.login.as_ref()).to_owned(),
-                client: self.client.id,
-                foreign_gap: self.foreign_gap,
+                client: id,
+                foreign_gap,
             };
-            Link::new(codec, Arc::clone(&self.client))
-        });
-        let links = links.collect();
+            Link::new(codec, client.cloned())
+        };
         let connection = |(member, url): (usize, RedisUrl)| {
             let entrance = Entrance {
                 tls: Arc::new(Tls::new(url.ca.as_deref())?),
                 url,
-                client: Arc::clone(&self.client),
+                client: client.cloned(),
                 previous: None,
                 complained: false,
+                read_only: false,
             };
             Ok(Connection {
                 member,
                 entrance,
-                ambient: self.ambient.clone(),
+                ambient: ambient.clone(),
             })
         };
-        let connections = urls.into_iter().enumerate().map(connection);
-        Ok(Parts {
-            connections: connections.collect::<Result<_, Error>>()?,
-            links,
-            clock: Arc::clone(&self.ambient.clock),
-            engine: Config {
-                set,
-                enforced: self.enforced,
-                entropy: self.ambient.entropy,
-            },
+        Ok(Self {
+            engine: None,
+            standings: None,
+            members: urls.iter().map(|url| url.id.clone()).collect(),
+            links: urls.iter().map(link).collect(),
+            clock: Arc::clone(&ambient.clock),
+            connections: urls
+                .into_iter()
+                .enumerate()
+                .map(connection)
+                .collect::<Result<_, Error>>()?,
         })
     }
+}
+
+impl Parts {
+    /// The client does not say who it is.
+    fn write_nothing(&mut self) {
+        self.links.iter_mut().for_each(Link::write_nothing);
+        for connection in &mut self.connections {
+            connection.entrance.read_only = true;
+        }
+    }
+}
+
+/// Reads the URLs of the members of one store.
+pub(crate) fn parse_all(urls: &[String]) -> Result<Vec<RedisUrl>, Error> {
+    let urls = urls.iter().map(|url| RedisUrl::parse(url));
+    let urls = urls.collect::<Result<Vec<_>, _>>()?;
+    check(&urls)?;
+    Ok(urls)
 }
 
 fn check(urls: &[RedisUrl]) -> Result<(), Error> {
@@ -97,8 +144,8 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
     if urls.is_empty() {
         return refuse("no member; give the URL of at least one server".into());
     }
-    if urls.len() > Quorum::MEMBERS_MAX {
-        return refuse(format!("more than {} members", Quorum::MEMBERS_MAX));
+    if urls.len() > MEMBERS_MAX {
+        return refuse(format!("more than {MEMBERS_MAX} members"));
     }
     for (at, url) in urls.iter().enumerate() {
         let is_twin =

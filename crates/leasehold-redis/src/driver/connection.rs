@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use leasehold::ambient::Ambient;
-use leasehold::clock::within;
+use leasehold::clock::{Clock, within};
 use leasehold::{Error, ErrorKind};
 use tokio::io::AsyncWrite as _;
 
@@ -27,6 +27,10 @@ pub(super) struct Connection {
 /// The longest time to open a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
+/// A server that owes replies and sends nothing for this long is no longer waited for. At this age the engine
+/// throws any reply away.
+const SILENCE: Duration = leasehold::Claim::LIMIT_MAX;
+
 /// The pauses between attempts to connect: doubled with each failure, and partly random.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -36,6 +40,7 @@ impl Connection {
     pub(super) async fn keep(mut self, shared: Arc<Shared>) {
         let mut pause = PAUSE_MIN;
         loop {
+            poll_fn(|context| self.poll_wanted(&shared, context)).await;
             let error = match self.open(&shared).await {
                 Ok(opened) => {
                     pause = PAUSE_MIN;
@@ -51,6 +56,10 @@ impl Connection {
             // What the old socket has not delivered must be thrown away before a new one can carry a
             // release, and a thread may still write to it.
             poll_fn(|context| self.poll_unwritten(&shared, context)).await;
+            if self.entrance.client.is_none() {
+                // The next caller that asks decides when to connect again.
+                continue;
+            }
             let random = self.ambient.random_span(pause / 2, pause);
             let clock = shared.clock();
             clock.sleep_until(clock.now() + random).await;
@@ -61,7 +70,7 @@ impl Connection {
     async fn open(&mut self, shared: &Shared) -> Result<Opened, Error> {
         let clock = shared.clock();
         let deadline = clock.now() + CONNECT_MAX;
-        let opened = within(clock, deadline, self.entrance.open()).await;
+        let opened = within(clock, deadline, self.entrance.open(clock.wall())).await;
         opened.unwrap_or_else(|| {
             let silent = format!("no connection within {CONNECT_MAX:?}");
             Err(Error::new(ErrorKind::Unreachable, silent))
@@ -72,7 +81,8 @@ impl Connection {
     async fn run(&self, shared: &Shared, opened: Opened) -> Error {
         let (read, write) = opened.stream.split();
         shared.update(Side::Thread, |state, now| {
-            state.connected(now, self.member, |link| {
+            let has_plain = opened.has_plain_commands;
+            state.connected(now, self.member, has_plain, |link| {
                 link.connect(now.instant, opened.run, write);
             });
         });
@@ -85,12 +95,21 @@ impl Connection {
             values: Vec::new(),
             batch: None,
             unflushed: false,
+            reads: 0,
         };
-        let error = poll_fn(|context| open.poll(context)).await;
+        let error = open.run(shared.clock()).await;
         if let Some(batch) = open.batch.take() {
             shared.lock().links[self.member].abort(batch);
         }
         error
+    }
+
+    fn poll_wanted(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
+        shared.task(self.member).waker.register(context.waker());
+        match shared.lock().links[self.member].is_wanted() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     }
 
     fn poll_unwritten(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
@@ -112,9 +131,30 @@ struct Open<'a> {
     /// What only this task can write: the rest of a batch, or anything if the stream is encrypted.
     batch: Option<Batch>,
     unflushed: bool,
+    /// How often something was read.
+    reads: u64,
 }
 
 impl Open<'_> {
+    /// Reads and writes until the connection breaks, or the server owes replies and is silent. A router
+    /// that forgot the connection tells neither side, so a new connection is the only way to find out.
+    async fn run(&mut self, clock: &dyn Clock) -> Error {
+        let mut owing_at = None;
+        loop {
+            let look = clock.now() + SILENCE;
+            let broken = within(clock, look, poll_fn(|context| self.poll(context))).await;
+            if let Some(error) = broken {
+                return error;
+            }
+            let owes = self.shared.lock().links[self.member].is_busy();
+            if owes && owing_at == Some(self.reads) {
+                let text = format!("the server was silent for {SILENCE:?}; connecting again");
+                return Error::new(ErrorKind::Unreachable, text);
+            }
+            owing_at = owes.then_some(self.reads);
+        }
+    }
+
     /// Reads first: the last words of a server are the reason for closing the connection.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Error> {
         let signal = self.shared.task(self.member);
@@ -138,6 +178,7 @@ impl Open<'_> {
     }
 
     fn receive(&mut self, count: usize) -> Result<(), Error> {
+        self.reads += 1;
         self.parser.filled(count);
         let parsed = loop {
             match self.parser.next_value() {

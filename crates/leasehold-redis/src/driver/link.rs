@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{ClientInfo, Error, ErrorKind, RunId};
-use leasehold_quorum::Request;
+use leasehold::{ClientInfo, Error, RunId};
+use leasehold_quorum::{Request, RequestId};
 
-use super::open::{Asker, Event, Open};
-use super::opening::write_client_record;
+use super::open::{Event, Open};
+use super::question::{Question, QuestionId};
 use super::socket::WriteHalf;
-use crate::protocol::Codec;
+use crate::protocol::{Codec, Sampler, write_client_record};
 use crate::resp::Value;
 
 /// The connection to one member, without its I/O: the requests to write, and the replies that have yet to
@@ -16,8 +16,13 @@ use crate::resp::Value;
 #[derive(Debug)]
 pub(super) struct Link {
     codec: Codec,
-    client: Arc<ClientInfo>,
+    /// The client of the engine, if there is an engine.
+    client: Option<Arc<ClientInfo>>,
+    /// Whether the server does not learn who the client is.
+    read_only: bool,
     open: Option<Open>,
+    /// Questions that wait for a connection.
+    pending: Vec<Question>,
     /// A thread is writing, perhaps on the connection before this one.
     writing: bool,
     /// A batch that the I/O thread has to write on.
@@ -50,11 +55,13 @@ const REGISTERED_EVERY: Duration = Duration::from_secs(60);
 const KEPT_ROOM: usize = 64 * 1024;
 
 impl Link {
-    pub(super) fn new(codec: Codec, client: Arc<ClientInfo>) -> Self {
+    pub(super) fn new(codec: Codec, client: Option<Arc<ClientInfo>>) -> Self {
         Self {
             codec,
             client,
+            read_only: false,
             open: None,
+            pending: Vec::new(),
             writing: false,
             rest: None,
             task_writes: false,
@@ -66,41 +73,78 @@ impl Link {
     /// Begins a connection to this run of the server.
     pub(super) fn connect(&mut self, now: BootInstant, run: RunId, half: Option<WriteHalf>) {
         self.connections += 1;
-        self.open = Some(Open::new(now, run, &self.codec.user, half));
+        let sampler = self.client.as_ref();
+        let sampler = sampler.map(|_| Sampler::new(run, &self.codec.user));
+        self.open = Some(Open::new(now, sampler, half));
     }
 
-    /// Ends the connection. Callers that asked something get `error`.
-    pub(super) fn disconnect(&mut self, error: &Error) {
+    /// Ends the connection, or the attempt to make one. Calls `fail` with each question that this ends.
+    pub(super) fn disconnect(&mut self, error: &Error, mut fail: impl FnMut(QuestionId, Error)) {
         if self.rest.take().is_some() {
             self.writing = false;
         }
         self.task_writes = false;
         if let Some(open) = self.open.take() {
-            open.fail(error);
+            let unknown = error.clone().with_unknown_effect();
+            open.questions().for_each(|id| fail(id, unknown.clone()));
+        }
+        for question in self.pending.drain(..) {
+            fail(question.id, error.clone());
         }
     }
 
     /// Adds a request to the next batch. Returns whether there is a connection for it.
-    pub(super) fn push(&mut self, asker: Asker, request: Request) -> bool {
+    pub(super) fn push(&mut self, id: RequestId, request: Request) -> bool {
         let Some(open) = &mut self.open else {
-            if let Asker::Caller(caller) = asker {
-                let error = Error::new(ErrorKind::Unreachable, "not connected to the server");
-                let _ = caller.send(Err(error));
-            }
             return false;
         };
-        open.push(&self.codec, asker, request);
+        open.push(&self.codec, id, request);
         true
+    }
+
+    /// Adds a question to the next batch, or keeps it until there is a connection. Returns whether there is
+    /// one.
+    pub(super) fn ask(&mut self, question: Question) -> bool {
+        match &mut self.open {
+            Some(open) => open.push_question(&question),
+            None => self.pending.push(question),
+        }
+        self.open.is_some()
+    }
+
+    /// Adds the questions that waited for the connection, except those that are over.
+    pub(super) fn ask_pending(&mut self, is_open: impl Fn(QuestionId) -> bool) {
+        for question in std::mem::take(&mut self.pending) {
+            if is_open(question.id) {
+                self.ask(question);
+            }
+        }
+    }
+
+    /// Returns whether a connection is needed. The engine always needs one.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.client.is_some() || !self.pending.is_empty()
+    }
+
+    /// Writes and reads requests.
+    pub(super) fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    pub(super) fn write_nothing(&mut self) {
+        self.read_only = true;
     }
 
     /// Says again who the client is, within the next batch, if it did not lately.
     fn register(&mut self, now: BootInstant) {
-        let Some(open) = &mut self.open else { return };
-        if now.since(open.registered) < REGISTERED_EVERY {
+        let (Some(client), Some(open)) = (&self.client, &mut self.open) else {
+            return;
+        };
+        if self.read_only || now.since(open.registered) < REGISTERED_EVERY {
             return;
         }
         open.registered = now;
-        open.push_commands(|writer| write_client_record(&self.client, writer));
+        open.push_commands(|writer| write_client_record(client, writer));
     }
 
     /// Returns whether the server has yet to reply.

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::WallTime;
-use leasehold::{Claim, ErrorKind, Key, Owner};
-use leasehold_quorum::{Reply, RequestId};
-use tokio::sync::oneshot;
+use leasehold::{Claim, Effect, ErrorKind, Key, Owner};
 
 use super::*;
+use crate::protocol::script_of;
+use crate::resp::CommandWriter;
 
 const START: BootInstant = BootInstant::from_nanos(0);
 
@@ -26,7 +26,7 @@ fn connected_by(half: Option<WriteHalf>) -> Link {
         client: client.id,
         foreign_gap: Duration::ZERO,
     };
-    let mut link = Link::new(codec, client);
+    let mut link = Link::new(codec, Some(client));
     link.connect(START, RunId::new("run"), half);
     link
 }
@@ -44,6 +44,19 @@ fn release(owner: Owner) -> Request {
         claim: Arc::new(claim),
         requeue: None,
         successor: None,
+    }
+}
+
+fn question(id: u64) -> Question {
+    let script = script_of(&release(owner())).expect("a script");
+    let mut bytes = Vec::new();
+    let mut writer = CommandWriter::new(&mut bytes);
+    writer.command("EVALSHA").arg(script.sha1()).number(0);
+    Question {
+        id: QuestionId(id),
+        commands: writer.finish(),
+        bytes,
+        script: Some(script),
     }
 }
 
@@ -78,6 +91,7 @@ fn receive(link: &mut Link, values: impl IntoIterator<Item = Value>) -> Result<V
         events.push(match event {
             Event::Batch(batch) => format!("{} replies", batch.replies.len()),
             Event::Notification(_) => "notification".into(),
+            Event::Answer(_, replies) => format!("{replies:?}"),
         });
     })?;
     Ok(events)
@@ -91,7 +105,7 @@ fn released() -> Value {
 fn script_is_loaded_before_its_first_use() {
     let mut link = connected();
     for (id, loads) in [(1, 1), (2, 0)] {
-        link.push(Asker::Engine(RequestId(id)), release(owner()));
+        link.push(RequestId(id), release(owner()));
         let written = batch(&mut link);
         assert_eq!(written.matches("\r\nLOAD\r\n").count(), loads);
         assert_eq!(written.matches("EVALSHA").count(), 1);
@@ -101,14 +115,14 @@ fn script_is_loaded_before_its_first_use() {
         assert!(!link.is_busy());
     }
     link.connect(START, RunId::new("next"), None);
-    link.push(Asker::Engine(RequestId(3)), release(owner()));
+    link.push(RequestId(3), release(owner()));
     assert!(batch(&mut link).contains("\r\nLOAD\r\n"));
 }
 
 #[test]
 fn forgotten_script_ends_the_connection() {
     let mut link = connected();
-    link.push(Asker::Engine(RequestId(1)), release(owner()));
+    link.push(RequestId(1), release(owner()));
     batch(&mut link);
     let unknown = Value::error("NOSCRIPT", "No matching script");
     let error = receive(&mut link, [bytes("sha"), unknown]).unwrap_err();
@@ -118,23 +132,19 @@ fn forgotten_script_ends_the_connection() {
 #[test]
 fn user_without_the_right_to_load_is_told() {
     let mut link = connected();
-    let (sender, mut reply) = oneshot::channel();
-    link.push(Asker::Caller(sender), release(owner()));
+    link.ask(question(1));
     batch(&mut link);
     let refused = Value::error("NOPERM", "no permissions to run the 'script|load' command");
     let unknown = Value::error("NOSCRIPT", "No matching script");
-    receive(&mut link, [refused, unknown]).unwrap();
-    let Ok(Ok(Reply::Failed(error))) = reply.try_recv() else {
-        panic!("no failure");
-    };
-    assert!(error.to_string().contains("+script|load"), "{error}");
+    let events = receive(&mut link, [refused, unknown]).unwrap();
+    assert!(events[0].contains("script|load"), "{events:?}");
 }
 
 #[test]
 fn notification_follows_the_replies_before_it() {
     let mut link = connected();
-    link.push(Asker::Engine(RequestId(1)), release(owner()));
-    link.push(Asker::Engine(RequestId(2)), release(owner()));
+    link.push(RequestId(1), release(owner()));
+    link.push(RequestId(2), release(owner()));
     batch(&mut link);
     let early = receive(&mut link, [turn(owner()), bytes("sha")]).unwrap();
     assert_eq!(early, ["notification"]);
@@ -147,7 +157,7 @@ fn notification_follows_the_replies_before_it() {
 #[test]
 fn replies_in_pieces_make_one_batch() {
     let mut link = connected();
-    link.push(Asker::Engine(RequestId(1)), release(owner()));
+    link.push(RequestId(1), release(owner()));
     batch(&mut link);
     let [time, mark] = sample();
     for value in [bytes("sha"), released(), time] {
@@ -163,22 +173,55 @@ fn reply_to_no_command_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::Garbled);
 }
 
+/// Returns the questions that end with the connection, and their errors.
+fn disconnect(link: &mut Link) -> Vec<(QuestionId, Effect)> {
+    let mut failed = Vec::new();
+    let gone = Error::new(ErrorKind::Unreachable, "gone");
+    link.disconnect(&gone, |id, error| failed.push((id, error.effect())));
+    failed
+}
+
 #[test]
 fn broken_connection_fails_its_callers() {
     let mut link = connected();
-    let (sender, mut reply) = oneshot::channel();
-    link.push(Asker::Caller(sender), Request::Status);
-    link.disconnect(&Error::new(ErrorKind::Unreachable, "gone"));
-    assert!(matches!(reply.try_recv(), Ok(Err(_))));
-    assert!(!link.push(Asker::Engine(RequestId(1)), Request::Status));
+    link.ask(question(1));
+    assert_eq!(disconnect(&mut link), [(QuestionId(1), Effect::Unknown)]);
+    assert!(!link.push(RequestId(1), Request::Status));
+}
+
+#[test]
+fn questions_wait_for_a_connection() {
+    let mut link = connected();
+    disconnect(&mut link);
+    link.ask(question(1));
+    let failed = disconnect(&mut link);
+    assert!(matches!(failed[..], [(QuestionId(1), effect)] if effect != Effect::Unknown));
+    link.ask(question(2));
+    link.ask(question(3));
+    link.connect(START, RunId::new("next"), None);
+    link.ask_pending(|id| id == QuestionId(3));
+    assert_eq!(batch(&mut link).matches("EVALSHA").count(), 1);
+}
+
+#[test]
+fn forgotten_script_is_loaded_for_the_next_question() {
+    let mut link = connected();
+    for id in [1, 2] {
+        link.ask(question(id));
+        assert!(batch(&mut link).contains("LOAD"));
+        let unknown = Value::error("NOSCRIPT", "No matching script");
+        let events = receive(&mut link, [bytes("sha"), unknown]).unwrap();
+        assert!(events[0].contains("NOSCRIPT"), "{events:?}");
+        receive(&mut link, sample()).unwrap();
+    }
 }
 
 #[test]
 fn second_batch_waits_for_the_first_one() {
     let mut link = connected();
-    link.push(Asker::Engine(RequestId(1)), Request::Status);
+    link.push(RequestId(1), Request::Status);
     let mut first = link.take_for_task(0).expect("a batch");
-    link.push(Asker::Engine(RequestId(2)), Request::Status);
+    link.push(RequestId(2), Request::Status);
     assert!(link.take_for_task(0).is_none());
     first.written = 1;
     link.finish(first);
@@ -195,9 +238,9 @@ fn second_batch_waits_for_the_first_one() {
 #[test]
 fn task_writes_what_follows_a_rest() {
     let mut link = connected_by(Some(WriteHalf::closed()));
-    link.push(Asker::Engine(RequestId(1)), Request::Status);
+    link.push(RequestId(1), Request::Status);
     let first = link.take(0).expect("a batch");
-    link.push(Asker::Engine(RequestId(2)), Request::Status);
+    link.push(RequestId(2), Request::Status);
     assert!(link.take(0).is_none(), "two writers");
     link.finish(first);
     let mut rest = link.take_for_task(0).expect("the rest");
@@ -210,9 +253,9 @@ fn task_writes_what_follows_a_rest() {
 #[test]
 fn batch_of_an_earlier_connection_is_dropped() {
     let mut link = connected();
-    link.push(Asker::Engine(RequestId(1)), Request::Status);
+    link.push(RequestId(1), Request::Status);
     let batch = link.take_for_task(0).expect("a batch");
-    link.disconnect(&Error::new(ErrorKind::Unreachable, "gone"));
+    disconnect(&mut link);
     assert!(link.is_writing());
     link.finish(batch);
     assert!(!link.is_writing() && link.take_for_task(0).is_none());
@@ -225,7 +268,7 @@ fn client_says_who_it_is_every_minute() {
     for (seconds, is_said) in [(59, false), (2, true), (30, false), (31, true)] {
         now = now + Duration::from_secs(seconds);
         link.receive(now, &mut Vec::new(), |_| {}).unwrap();
-        link.push(Asker::Engine(RequestId(1)), Request::Status);
+        link.push(RequestId(1), Request::Status);
         assert_eq!(batch(&mut link).contains("HSET"), is_said, "{now:?}");
     }
 }

@@ -12,37 +12,48 @@
 //! No thread writes while it holds the mutex. A future that is dropped passes its duty to write to the
 //! thread. Each batch ends with a sample of the server's clock and of the mark of its record.
 
+mod ask;
 mod call;
 mod config;
 mod connection;
-mod info;
 mod link;
+mod news;
 mod open;
 mod opening;
+mod question;
 mod shared;
 mod socket;
 mod state;
 mod thread;
+mod tls;
+mod visit;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use leasehold::{Claim, Error, Held, MemberId};
-use leasehold_quorum::{Engine, Operation, ReleaseMode, Reply, Request};
-use tokio::sync::oneshot;
+use leasehold::ambient::Ambient;
+use leasehold::{Claim, Error, Held, MemberId, RecordKey};
+use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 
 pub use call::Call;
 pub use config::DriverConfig;
-use open::Asker;
+use config::Parts;
+pub(crate) use config::{MEMBERS_MAX, parse_all};
 use shared::{Shared, Side};
 use state::State;
+pub(crate) use tls::Tls;
+pub(crate) use visit::Visit;
+
+use crate::protocol::Codec;
+use crate::url::RedisUrl;
 
 /// All connections of one client, and the engine that they serve.
 ///
 /// Dropping it does not wait: the thread finishes what is under way and ends by itself.
 pub struct Driver {
     shared: Arc<Shared>,
-    members: Vec<MemberId>,
+    codecs: Vec<Codec>,
 }
 
 impl Driver {
@@ -53,17 +64,28 @@ impl Driver {
     /// If a URL or the set of them breaks a rule, or the system has no room for a thread.
     pub fn open(config: DriverConfig) -> Result<Self, Error> {
         let parts = config.into_parts()?;
-        let members = parts.engine.set.ids.clone();
-        let engine = Engine::new(parts.engine);
-        let state = State::new(engine, parts.links);
-        let shared = Arc::new(Shared::new(parts.clock, state));
+        Self::start_thread(parts)
+    }
+
+    /// Starts the I/O thread of a driver without an engine. It connects to a member when a caller asks it
+    /// something, and tells the servers nothing else.
+    pub(crate) fn without_engine(urls: Vec<RedisUrl>, ambient: &Ambient) -> Result<Self, Error> {
+        Self::start_thread(Parts::new(urls, None, Duration::ZERO, ambient)?)
+    }
+
+    fn start_thread(parts: Parts) -> Result<Self, Error> {
+        let engine = parts.engine.map(Engine::new);
+        let codecs = parts.links.iter().map(|link| link.codec().clone());
+        let codecs = codecs.collect();
+        let state = State::new(engine, parts.links, parts.standings);
+        let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
         thread::start(Arc::clone(&shared), parts.connections)?;
-        Ok(Self { shared, members })
+        Ok(Self { shared, codecs })
     }
 
     /// The members, in the order of their numbers.
     pub fn members(&self) -> &[MemberId] {
-        &self.members
+        &self.shared.members
     }
 
     /// Takes a lock. The operation begins at once.
@@ -85,27 +107,14 @@ impl Driver {
         self.start(Operation::Release(claim, mode))
     }
 
-    /// Asks one member, past the engine.
-    ///
-    /// # Errors
-    ///
-    /// If the member is not connected, or the connection breaks before it replies.
-    ///
-    /// # Cancel safety
-    ///
-    /// The request is sent even if the future is dropped after its first poll.
-    pub async fn ask(&self, member: usize, request: Request) -> Result<Reply, Error> {
-        if self.shared.is_forked() {
-            return Err(call::forked());
-        }
-        let (sender, reply) = oneshot::channel();
-        // Administration is rare, so the thread may write.
-        self.shared.update(Side::Thread, |state, _| {
-            if let Some(link) = state.links.get_mut(member) {
-                state.unwritten |= link.push(Asker::Caller(sender), request);
-            }
-        });
-        reply.await.unwrap_or_else(|_| Err(call::closed()))
+    /// Opens, writes or reads a record.
+    pub fn record(&self, record: RecordKey, action: RecordAction) -> Call {
+        self.start(Operation::Record(record, action))
+    }
+
+    /// Asks each member for its status.
+    pub fn health(&self) -> Call {
+        self.start(Operation::Health)
     }
 
     /// Waits until nothing is in flight at members that answer.
@@ -146,7 +155,7 @@ impl Drop for Driver {
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver")
-            .field("members", &self.members)
+            .field("members", &self.shared.members)
             .finish_non_exhaustive()
     }
 }

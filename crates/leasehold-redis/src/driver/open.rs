@@ -4,8 +4,8 @@ use std::sync::Arc;
 use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, RunId, Sample};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
-use tokio::sync::oneshot;
 
+use super::question::{Question, QuestionId};
 use super::socket::WriteHalf;
 use crate::protocol::{
     Codec, Decoded, SAMPLE_COMMANDS, Sampler, Script, encode_sample, read_notification, script_of,
@@ -15,7 +15,8 @@ use crate::resp::{CommandWriter, Value};
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Open {
-    sampler: Sampler,
+    /// `None` without an engine, which alone needs samples.
+    sampler: Option<Sampler>,
     /// The scripts that were loaded on this connection.
     loaded: Vec<&'static Script>,
     /// `None` if only the I/O thread can write.
@@ -35,25 +36,25 @@ pub(super) struct Open {
 #[derive(Debug)]
 enum Awaited {
     Request {
-        asker: Asker,
+        id: RequestId,
         request: Request,
         commands: usize,
         /// The first command loads the script.
         loads: bool,
     },
     /// The reply to a request that could not be written. It has its place in the order, too.
-    Unwritten(Asker, Error, usize),
+    Unwritten(RequestId, Error, usize),
+    /// The replies to a caller.
+    Question {
+        id: QuestionId,
+        script: Option<&'static Script>,
+        commands: usize,
+        loads: bool,
+    },
     /// The sample that ends a batch.
     Sample,
     /// Replies that the driver does not need.
     Ignored(usize),
-}
-
-/// The part of the program that asked.
-#[derive(Debug)]
-pub(super) enum Asker {
-    Engine(RequestId),
-    Caller(oneshot::Sender<Result<Reply, Error>>),
 }
 
 /// What to do with bytes that a connection read.
@@ -61,13 +62,15 @@ pub(super) enum Asker {
 pub(super) enum Event {
     Batch(BatchReply),
     Notification(Notification),
+    /// The replies to a caller.
+    Answer(QuestionId, Vec<Value>),
 }
 
 impl Open {
-    /// Returns a connection to this run of the server.
-    pub(super) fn new(now: BootInstant, run: RunId, user: &str, half: Option<WriteHalf>) -> Self {
+    /// Returns a new connection.
+    pub(super) fn new(now: BootInstant, sampler: Option<Sampler>, half: Option<WriteHalf>) -> Self {
         Self {
-            sampler: Sampler::new(run, user),
+            sampler,
             loaded: Vec::new(),
             half: half.map(Arc::new),
             output: Vec::new(),
@@ -79,20 +82,12 @@ impl Open {
         }
     }
 
-    /// Ends the connection. Callers that asked something get `error`.
-    pub(super) fn fail(self, error: &Error) {
-        let error = error.clone().with_unknown_effect();
-        for awaited in self.awaited {
-            if let Awaited::Request {
-                asker: Asker::Caller(caller),
-                ..
-            }
-            | Awaited::Unwritten(Asker::Caller(caller), ..) = awaited
-            {
-                // A failed sending means that the caller is gone.
-                let _ = caller.send(Err(error.clone()));
-            }
-        }
+    /// Returns the questions that the server has yet to answer.
+    pub(super) fn questions(&self) -> impl Iterator<Item = QuestionId> {
+        self.awaited.iter().filter_map(|awaited| match awaited {
+            Awaited::Question { id, .. } => Some(*id),
+            _ => None,
+        })
     }
 
     /// Returns whether the server has yet to reply.
@@ -110,8 +105,10 @@ impl Open {
 
     /// Ends the batch with a sample. Returns its bytes. `spare` becomes the next buffer.
     pub(super) fn take_batch(&mut self, spare: Vec<u8>) -> Vec<u8> {
-        encode_sample(&mut self.output);
-        self.awaited.push_back(Awaited::Sample);
+        if self.sampler.is_some() {
+            encode_sample(&mut self.output);
+            self.awaited.push_back(Awaited::Sample);
+        }
         std::mem::replace(&mut self.output, spare)
     }
 
@@ -142,12 +139,13 @@ impl Open {
         Ok(())
     }
 
-    pub(super) fn push(&mut self, codec: &Codec, asker: Asker, request: Request) {
-        let loads = self.load(&request);
+    /// Adds a request of the engine.
+    pub(super) fn push(&mut self, codec: &Codec, id: RequestId, request: Request) {
+        let loads = script_of(&request).is_some_and(|script| self.load(script));
         self.awaited
             .push_back(match codec.encode(&request, &mut self.output) {
                 Ok(commands) => Awaited::Request {
-                    asker,
+                    id,
                     request,
                     commands: commands + usize::from(loads),
                     loads,
@@ -157,19 +155,28 @@ impl Open {
                     let mut writer = CommandWriter::new(&mut self.output);
                     writer.command("TIME");
                     let commands = writer.finish() + usize::from(loads);
-                    Awaited::Unwritten(asker, error, commands)
+                    Awaited::Unwritten(id, error, commands)
                 }
             });
     }
 
-    /// Loads the script of a request, if it is the first one on this connection.
+    /// Adds the commands of a caller.
+    pub(super) fn push_question(&mut self, question: &Question) {
+        let loads = question.script.is_some_and(|script| self.load(script));
+        self.output.extend_from_slice(&question.bytes);
+        self.awaited.push_back(Awaited::Question {
+            id: question.id,
+            script: question.script,
+            commands: question.commands + usize::from(loads),
+            loads,
+        });
+    }
+
+    /// Loads a script before its first use on this connection.
     ///
     /// Loading a script only when the server does not know it would change the order of requests: the
     /// release of a cancelled attempt could run before the attempt.
-    fn load(&mut self, request: &Request) -> bool {
-        let Some(script) = script_of(request) else {
-            return false;
-        };
+    fn load(&mut self, script: &'static Script) -> bool {
         if self
             .loaded
             .iter()
@@ -195,6 +202,7 @@ impl Open {
             Some(
                 Awaited::Request { commands, .. }
                 | Awaited::Unwritten(_, _, commands)
+                | Awaited::Question { commands, .. }
                 | Awaited::Ignored(commands),
             ) => *commands,
             Some(Awaited::Sample) => SAMPLE_COMMANDS,
@@ -205,15 +213,18 @@ impl Open {
         }
         match self.awaited.pop_front() {
             Some(Awaited::Request {
-                asker,
-                request,
-                loads,
-                ..
-            }) => self.answer(codec, asker, &request, loads)?,
-            Some(Awaited::Unwritten(asker, error, _)) => self.reply(asker, Reply::Failed(error)),
+                id, request, loads, ..
+            }) => self.answer(codec, id, &request, loads)?,
+            Some(Awaited::Unwritten(id, error, _)) => self.batch.push((id, Reply::Failed(error))),
+            Some(Awaited::Question {
+                id, script, loads, ..
+            }) => {
+                let values = std::mem::take(&mut self.values);
+                handle(Event::Answer(id, self.replies_of(script, loads, values)));
+            }
             Some(Awaited::Sample) => {
-                if let [time, mark] = self.values.as_slice() {
-                    let sample = self.sampler.read(time, mark)?;
+                if let (Some(sampler), [time, mark]) = (&mut self.sampler, self.values.as_slice()) {
+                    let sample = sampler.read(time, mark)?;
                     self.end_batch(sample, handle);
                 }
             }
@@ -226,7 +237,7 @@ impl Open {
     fn answer(
         &mut self,
         codec: &Codec,
-        asker: Asker,
+        id: RequestId,
         request: &Request,
         loads: bool,
     ) -> Result<(), Error> {
@@ -240,16 +251,34 @@ impl Open {
             },
             (Decoded::NoScript(_), _) => return Err(forgotten()),
         };
-        self.reply(asker, reply);
+        if let (Reply::Status(status), Some(sampler)) = (&reply, &self.sampler) {
+            check_run(sampler.run(), &status.run)?;
+        }
+        self.batch.push((id, reply));
         Ok(())
     }
 
-    fn reply(&mut self, asker: Asker, reply: Reply) {
-        match asker {
-            Asker::Engine(id) => self.batch.push((id, reply)),
-            // A failed sending means that the caller is gone.
-            Asker::Caller(caller) => drop(caller.send(Ok(reply))),
+    /// Returns the replies to the commands of a caller, without the one to `SCRIPT LOAD`. If the user may not
+    /// load scripts, the replies say so.
+    fn replies_of(
+        &mut self,
+        script: Option<&'static Script>,
+        loads: bool,
+        mut values: Vec<Value>,
+    ) -> Vec<Value> {
+        let loaded = loads.then(|| values.remove(0));
+        let is_unknown = |value: &Value| value.is_error("NOSCRIPT");
+        if !values.iter().any(is_unknown) {
+            return values;
         }
+        // The next question loads the script again.
+        self.loaded
+            .retain(|known| script.is_none_or(|script| !std::ptr::eq(*known, script)));
+        if let Some(refused @ Value::Error { .. }) = loaded {
+            let unknown = values.iter_mut().filter(|value| is_unknown(value));
+            unknown.for_each(|value| value.clone_from(&refused));
+        }
+        values
     }
 
     fn end_batch(&mut self, sample: Sample, handle: &mut impl FnMut(Event)) {
@@ -258,6 +287,20 @@ impl Open {
             handle(Event::Batch(BatchReply { sample, replies }));
         }
     }
+}
+
+/// A connection ends with the run of its server, unless a proxy reconnects by itself. The next connection
+/// learns the run.
+fn check_run(run: &RunId, now: &RunId) -> Result<(), Error> {
+    if run == now {
+        return Ok(());
+    }
+    let text = format!(
+        "the server restarted (run {now}, before {run}) and the connection to it stayed open: a proxy \
+         in between reconnects by itself; use the address of the server, or a proxy that closes the \
+         client's connection when the server closes its own"
+    );
+    Err(Error::new(ErrorKind::Unreachable, text))
 }
 
 fn unexpected() -> Error {

@@ -1,27 +1,32 @@
 use std::sync::Arc;
+use std::time::Duration;
 
+use leasehold::clock::WallTime;
 use leasehold::{ClientInfo, Error, ErrorKind, MemberId, RunId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::connection::{broken, unreadable};
-use super::info::ServerInfo;
 use super::socket::Stream;
-use crate::connection::{Refusal, Rights, Tls};
-use crate::protocol::{SAMPLE_COMMANDS, Sampler, encode_sample};
+use super::tls::Tls;
+use crate::protocol::{
+    Info, Rights, SAMPLE_COMMANDS, Sampler, encode_sample, inbox, refused, write_client_record,
+};
 use crate::resp::{CommandWriter, Parser, Value};
 use crate::url::{Login, RedisUrl};
-use crate::wire::{client_record, inbox};
 
 /// What it takes to open a connection to one member.
 #[derive(Debug)]
 pub(super) struct Entrance {
     pub(super) url: RedisUrl,
     pub(super) tls: Arc<Tls>,
-    pub(super) client: Arc<ClientInfo>,
+    /// The client of the engine, if there is an engine.
+    pub(super) client: Option<Arc<ClientInfo>>,
     /// The last connection: the run of the server, and the server's number for the connection.
     pub(super) previous: Option<(RunId, i64)>,
     /// Whether the log has the reason why the server cannot notify the client.
     pub(super) complained: bool,
+    /// Whether nothing is written: the server does not learn who the client is.
+    pub(super) read_only: bool,
 }
 
 /// An open connection.
@@ -29,10 +34,9 @@ pub(super) struct Opened {
     pub(super) stream: Stream,
     pub(super) parser: Parser,
     pub(super) run: RunId,
+    /// Whether the server knows `SET` with `NX` and `GET` together.
+    pub(super) has_plain_commands: bool,
 }
-
-/// How long the server keeps the record of a client, which the client writes again much sooner.
-const CLIENT_RECORD_MS: u64 = 4 * 60 * 1000;
 
 impl Entrance {
     pub(super) fn member(&self) -> &MemberId {
@@ -44,41 +48,51 @@ impl Entrance {
     /// # Errors
     ///
     /// The reason why there is no connection. Nothing was sent that could take effect late.
-    pub(super) async fn open(&mut self) -> Result<Opened, Error> {
+    pub(super) async fn open(&mut self, wall: WallTime) -> Result<Opened, Error> {
         let mut dialog = self.greet().await?;
         let user = Login::shown(self.url.login.as_ref()).to_owned();
-        let database = self.url.database;
         let replies = dialog
             .ask(|writer| {
-                if database != 0 {
-                    writer.command("SELECT").number(u64::from(database));
-                }
-                for section in ServerInfo::SECTIONS {
-                    writer.command("INFO").arg(section);
-                }
+                Info::write(&Info::CHECKED, writer);
                 writer.command("CLIENT").arg("SETNAME").arg("leasehold");
                 writer.command("CLIENT").arg("ID");
             })
             .await?;
-        let (selected, replies) = replies.split_at(usize::from(database != 0));
-        if let [Value::Error { code, message }] = selected {
-            return Err(Refusal::new(code, message).to_error(&user, Rights("+select")));
-        }
-        let info = ServerInfo::read(&replies[..ServerInfo::SECTIONS.len()], &user)?;
+        let info = Info::read(&replies[..Info::CHECKED.len()], &user)?;
         info.check()?;
+        let run = RunId::new(info.demand("run_id")?);
         let number = replies.last().and_then(Value::as_integer);
-        self.forget_previous(&mut dialog, &info.run).await?;
-        self.register(&mut dialog, &user).await?;
-        self.previous = number.map(|number| (info.run.clone(), number));
+        self.forget_previous(&mut dialog, &run).await?;
+        if let Some(client) = self.client.clone() {
+            self.register(&client, &mut dialog, &user, wall).await?;
+        }
+        self.previous = number.map(|number| (run.clone(), number));
         Ok(Opened {
             stream: dialog.stream,
             parser: dialog.parser,
-            run: info.run,
+            has_plain_commands: info.has_plain_commands(),
+            run,
         })
     }
 
+    /// Connects, logs in and chooses the database of a server of any kind.
+    pub(super) async fn greet(&mut self) -> Result<Dialog, Error> {
+        let mut dialog = self.log_in().await?;
+        let database = self.url.database;
+        if database != 0 {
+            let select = |writer: &mut CommandWriter<'_>| {
+                writer.command("SELECT").number(u64::from(database));
+            };
+            if let [Value::Error { code, message }] = dialog.ask(select).await?.as_slice() {
+                let user = Login::shown(self.url.login.as_ref());
+                return Err(refused(code, message, user, Rights("+select")));
+            }
+        }
+        Ok(dialog)
+    }
+
     /// Logs in with the newest protocol that the server speaks.
-    async fn greet(&mut self) -> Result<Dialog, Error> {
+    async fn log_in(&mut self) -> Result<Dialog, Error> {
         let mut dialog = Dialog::open(&self.url, &self.tls).await?;
         let user = Login::shown(self.url.login.as_ref()).to_owned();
         let login = self.url.login.clone();
@@ -92,12 +106,12 @@ impl Entrance {
         let [Value::Error { code, message }] = replies.as_slice() else {
             return Ok(dialog);
         };
-        let refusal = Refusal::new(code, message);
         if !refuses_resp3(code, message) {
-            return Err(refusal.to_error(&user, Rights("+hello")));
+            return Err(refused(code, message, &user, Rights("+hello")));
         }
         self.complain("the server does not speak RESP3");
         let mut dialog = Dialog::open(&self.url, &self.tls).await?;
+        dialog.speaks_resp3 = false;
         let Some(login) = login else {
             return Ok(dialog);
         };
@@ -112,7 +126,7 @@ impl Entrance {
             [Value::Error { code, message }] => {
                 // A server without a password says so in words only.
                 let code = if code == "ERR" { "WRONGPASS" } else { code };
-                Err(Refusal::new(code, message).to_error(&user, Rights("+auth")))
+                Err(refused(code, message, &user, Rights("+auth")))
             }
             _ => Ok(dialog),
         }
@@ -138,25 +152,33 @@ impl Entrance {
 
     /// Subscribes to the client's notifications, says who the client is, and makes sure that the server
     /// shows its clock with each batch.
-    async fn register(&mut self, dialog: &mut Dialog, user: &str) -> Result<(), Error> {
-        let client = Arc::clone(&self.client);
-        let mut sample = Vec::new();
-        encode_sample(&mut sample);
-        if let [time, mark] = dialog
-            .ask_written(sample, SAMPLE_COMMANDS)
-            .await?
-            .as_slice()
-        {
-            Sampler::new(RunId::new(""), user).read(time, mark)?;
+    async fn register(
+        &mut self,
+        client: &ClientInfo,
+        dialog: &mut Dialog,
+        user: &str,
+        wall: WallTime,
+    ) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        encode_sample(&mut bytes);
+        let mut writer = CommandWriter::new(&mut bytes);
+        if !self.read_only {
+            write_client_record(client, &mut writer);
         }
-        let replies = dialog
-            .ask(|writer| {
-                writer.command("SUBSCRIBE").arg(inbox(client.id));
-                write_client_record(&client, writer);
-            })
-            .await?;
-        if let Some(Value::Error { code, message }) = replies.first() {
-            let error = Refusal::new(code, message).to_error(user, Rights("+subscribe"));
+        // In the old protocol a connection that listens takes no other command.
+        if dialog.speaks_resp3 {
+            writer.command("SUBSCRIBE").arg(inbox(client.id));
+        }
+        let commands = SAMPLE_COMMANDS + writer.finish();
+        let replies = dialog.ask_written(bytes, commands).await?;
+        if let [time, mark, ..] = replies.as_slice() {
+            let sample = Sampler::new(RunId::new(""), user).read(time, mark)?;
+            check_clock(sample.clock, wall)?;
+        }
+        if let Some(Value::Error { code, message }) = replies.last()
+            && dialog.speaks_resp3
+        {
+            let error = refused(code, message, user, Rights("+subscribe"));
             self.complain(error.reason());
         }
         Ok(())
@@ -164,7 +186,7 @@ impl Entrance {
 
     /// Logs once why waiters of this client are not notified.
     fn complain(&mut self, reason: &str) {
-        if !self.complained {
+        if !self.complained && self.client.is_some() {
             self.complained = true;
             let member = &self.url.id;
             tracing::warn!(%member, %reason, "waiters are not notified, and poll instead");
@@ -172,18 +194,20 @@ impl Entrance {
     }
 }
 
-/// Writes who the client is, for people who look at a lock.
-pub(super) fn write_client_record(client: &ClientInfo, writer: &mut CommandWriter<'_>) {
-    let record = client_record(client.id);
-    writer.command("HSET").arg(&record);
-    writer.arg("host").arg(&client.host);
-    writer.arg("pid").number(u64::from(client.pid));
-    writer.arg("program").arg(&client.program);
-    writer.arg("since").number(client.since.as_micros());
-    writer
-        .command("PEXPIRE")
-        .arg(&record)
-        .number(CLIENT_RECORD_MS);
+/// Refuses a server whose clock is far from this machine's: fences follow the clock of the client, and one
+/// client with a clock far ahead would raise those of all others.
+fn check_clock(server: WallTime, own: WallTime) -> Result<(), Error> {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let apart = server.distance(own);
+    if apart <= DAY {
+        return Ok(());
+    }
+    let days = apart.as_secs_f64() / DAY.as_secs_f64();
+    let text = format!(
+        "this machine's clock and the server's are {days:.1} days apart: at most 1 is allowed, \
+         since fences follow the clock"
+    );
+    Err(Error::new(ErrorKind::InvalidInput, text))
 }
 
 /// Whether a server, or a proxy in front of it, refuses to speak RESP3.
@@ -196,9 +220,10 @@ fn refuses_resp3(code: &str, message: &str) -> bool {
 }
 
 /// Questions and replies, one write after the other.
-struct Dialog {
+pub(super) struct Dialog {
     stream: Stream,
     parser: Parser,
+    pub(super) speaks_resp3: bool,
 }
 
 impl Dialog {
@@ -206,10 +231,11 @@ impl Dialog {
         Ok(Self {
             stream: Stream::open(url, tls).await?,
             parser: Parser::new(),
+            speaks_resp3: true,
         })
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &mut self,
         write: impl FnOnce(&mut CommandWriter<'_>),
     ) -> Result<Vec<Value>, Error> {

@@ -5,19 +5,23 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
+use leasehold::MemberId;
 use leasehold::background::Process;
 use leasehold::clock::Clock;
-use leasehold_quorum::Now;
+use leasehold_quorum::{MemberEvent, Now};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
 
 use super::link::Batch;
+use super::news;
 use super::state::State;
 
 /// What the I/O thread and the futures of callers share.
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
+    /// The members, in the order of their numbers.
+    pub(super) members: Vec<MemberId>,
     process: Process,
     state: Mutex<State>,
     /// Wakes the I/O thread: to write, to set its timer, or to end.
@@ -61,10 +65,11 @@ const DUTY_MAX: Duration = Duration::from_millis(5);
 const CALLER_ROUNDS: usize = 2;
 
 impl Shared {
-    pub(super) fn new(clock: Arc<dyn Clock>, state: State) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, members: Vec<MemberId>, state: State) -> Self {
         let tasks = state.links.iter().map(|_| TaskSignal::default()).collect();
         Self {
             clock,
+            members,
             process: Process::current(),
             state: Mutex::new(state),
             thread: Notify::new(),
@@ -102,8 +107,17 @@ impl Shared {
         let result = change(&mut state, now);
         let (duty, is_thread_due) = assign_duty(&mut state, now, side, was_busy);
         let wakes_thread = is_thread_due | advance_timer(&mut state) | state.is_done();
-        let wakers = state.take_wakers();
+        let (wakers, news) = (state.take_wakers(), state.take_news());
+        for event in &news {
+            if let MemberEvent::Suspended { span, .. } = event {
+                // Before the engine takes in anything else.
+                self.clock.stood_still(*span);
+            }
+        }
         drop(state);
+        for event in news {
+            news::log(&self.members, now.instant, event);
+        }
         wakers.into_iter().for_each(Waker::wake);
         if wakes_thread {
             self.thread.notify_one();

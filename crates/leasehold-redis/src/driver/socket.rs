@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio_rustls::client::TlsStream;
 
-use crate::connection::Tls;
+use super::tls::Tls;
 use crate::url::{Address, RedisUrl};
 
 /// A stream of bytes to a server. The I/O thread owns it.

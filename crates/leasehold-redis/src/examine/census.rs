@@ -1,4 +1,4 @@
-//! What kinds of keys there are under the prefix of the locks.
+//! The kinds of keys under the prefix of the locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,44 +6,46 @@ use std::time::Duration;
 use leasehold::Error;
 use leasehold::clock::Clock;
 
-use crate::attempt::garbled;
-use crate::connection::{Answer, Command, Rights, Visit};
-use crate::wire::LockValue;
+use crate::driver::Visit;
+use crate::protocol::{LockValue, Rights, garbled, refused};
+use crate::resp::{CommandWriter, Value};
+use crate::server::Form;
 
-/// The keys that locks may meet, as far as they were looked at.
+/// The keys of a database that could matter to locks. The look may end before the last key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyCensus {
-    /// How many keys of the database were looked at.
+    /// How many keys of the database the look included.
     pub seen: usize,
     /// Whether these were all.
     pub is_complete: bool,
-    /// How many under the prefix are strings, as locks are.
+    /// How many keys under the prefix are strings, as locks are.
     pub strings: usize,
-    /// Those under the prefix that are none, by type: how many, and the name of one. A lock of
-    /// such a name is refused.
+    /// The keys under the prefix of other types, by type: how many, and the name of one. A lock
+    /// cannot have such a name.
     pub foreign: BTreeMap<String, (usize, String)>,
-    /// Locks that a client of this library has asked for lately, held by a value of another library that
-    /// never expires: the name of the key, and what the value looks like.
+    /// Locks that a client of this library asked for lately, and that another library holds with a value
+    /// that never expires: the name of the key, and what the value looks like.
     pub endless: Vec<(String, &'static str)>,
-    /// Records of this library that have another type than it writes, with that type.
+    /// Records of locks that have the wrong type, with that type.
     pub damaged: Vec<(String, String)>,
 }
 
 /// How many keys the server looks at before it does something else.
 const STEP: u64 = 512;
 
-/// How often it is asked to: a database may hold millions.
+/// The most steps: a database may hold millions of keys.
 const STEPS_MAX: usize = 16;
 
-/// So many damaged records are named.
+/// The most damaged records, and the most locks without an end, that are named.
 const NAMED_MAX: usize = 5;
 
-/// After so long it is not asked again: from a server far away, a few keys have to do.
+/// No step begins after this time. From a server far away a few keys are enough.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Looks at some thousand keys of the database of `visit`.
+/// Looks at some thousand keys of the database.
 pub(super) async fn take(
-    visit: &Visit,
+    visit: &mut Visit,
+    user: &str,
     prefix: &str,
     clock: &dyn Clock,
 ) -> Result<KeyCensus, Error> {
@@ -55,21 +57,27 @@ pub(super) async fn take(
         if clock.now() >= end {
             break;
         }
-        let scan = Command::new("SCAN").arg(&cursor).arg("COUNT").number(STEP);
-        let answers = visit.ask(&[scan]).await?;
-        allowed(visit, &answers, Rights("+scan"))?;
-        let Some([next, Answer::List(keys)]) = answers.first().and_then(Answer::as_list) else {
+        let scan = |out: &mut CommandWriter<'_>| {
+            out.command("SCAN").arg(&cursor).arg("COUNT").number(STEP);
+        };
+        let answers = visit.ask(scan).await?;
+        check(&answers, user, Rights("+scan"))?;
+        let Some([next, Value::Array(keys)]) = answers.first().and_then(Value::as_array) else {
             return Err(garbled("SCAN"));
         };
         cursor = next.as_text().ok_or_else(|| garbled("SCAN"))?.to_owned();
         census.seen += keys.len();
-        // A name that is no text is none of a lock.
-        let concerned = |key: &&str| key.starts_with(prefix) || key.starts_with("leasehold:");
-        let keys: Vec<&str> = keys.iter().filter_map(Answer::as_text).collect();
-        let keys: Vec<&str> = keys.into_iter().filter(concerned).collect();
-        let ask = |key: &&str| Command::new("TYPE").arg(key);
-        let answers = visit.ask(&keys.iter().map(ask).collect::<Vec<_>>()).await?;
-        allowed(visit, &answers, Rights("+type"))?;
+        // Locks have names that are UTF-8.
+        let keys = keys.iter().filter_map(Value::as_text);
+        let keys = keys.filter(|key| key.starts_with(prefix) || key.starts_with("leasehold:"));
+        let keys: Vec<&str> = keys.collect();
+        let types = |out: &mut CommandWriter<'_>| {
+            for key in &keys {
+                out.command("TYPE").arg(key);
+            }
+        };
+        let answers = visit.ask(types).await?;
+        check(&answers, user, Rights("+type"))?;
         for (key, answer) in keys.iter().zip(&answers) {
             let kind = answer.as_text().unwrap_or("none");
             census.count(key, kind);
@@ -101,18 +109,22 @@ impl Suspects {
         }
     }
 
-    async fn endless(&self, visit: &Visit) -> Result<Vec<(String, &'static str)>, Error> {
+    async fn endless(&self, visit: &mut Visit) -> Result<Vec<(String, &'static str)>, Error> {
         let keys: Vec<&String> = self.strings.intersection(&self.used).collect();
-        let ask = |key: &&String| [Command::new("PTTL").arg(key), Command::new("GET").arg(key)];
-        let answers = visit
-            .ask(&keys.iter().flat_map(ask).collect::<Vec<_>>())
-            .await?;
-        let found = keys.into_iter().zip(answers.chunks_exact(2));
+        let ask = |out: &mut CommandWriter<'_>| {
+            for key in &keys {
+                out.command("PTTL").arg(key);
+                out.command("GET").arg(key);
+            }
+        };
+        let answers = visit.ask(ask).await?;
+        let found = keys.iter().zip(answers.chunks_exact(2));
         let endless = found.filter_map(|(key, answers)| match answers {
-            [Answer::Integer(NO_END), Answer::Text(value)] => match LockValue::read(value) {
-                LockValue::Foreign(form) => Some((key.clone(), form.words())),
-                _ => None,
-            },
+            [Value::Integer(NO_END), Value::Bytes(value)]
+                if LockValue::read(value) == LockValue::Foreign =>
+            {
+                Some(((*key).clone(), Form::of(value).words()))
+            }
             _ => None,
         });
         Ok(endless.take(NAMED_MAX).collect())
@@ -122,18 +134,19 @@ impl Suspects {
 /// What `PTTL` answers for a key that never expires.
 const NO_END: i64 = -1;
 
-fn allowed(visit: &Visit, answers: &[Answer], rights: Rights) -> Result<(), Error> {
-    let refused = answers.iter().find_map(|answer| match answer {
-        Answer::Refused(refusal) => Some(refusal.to_error(visit.user(), rights)),
+/// Returns the first error among the answers.
+fn check(answers: &[Value], user: &str, rights: Rights) -> Result<(), Error> {
+    let error = answers.iter().find_map(|answer| match answer {
+        Value::Error { code, message } => Some(refused(code, message, user, rights)),
         _ => None,
     });
-    refused.map_or(Ok(()), Err)
+    error.map_or(Ok(()), Err)
 }
 
 impl KeyCensus {
     fn count(&mut self, key: &str, kind: &str) {
         if kind == "none" {
-            // It ended meanwhile.
+            // The key expired in the meantime.
             return;
         }
         if let Some(rest) = key.strip_prefix("leasehold:") {
@@ -153,10 +166,10 @@ impl KeyCensus {
     }
 }
 
-/// The type that this library writes for a record whose name goes on like this behind `leasehold:`.
+/// Returns the type that this library writes for a key. `rest` is what follows `leasehold:` in its name.
 fn written(rest: &str) -> Option<&'static str> {
     match rest.split(':').next()? {
-        "fence" | "readers" | "queue" | "offered" => Some("zset"),
+        "fence" | "readers" | "queue" | "present" => Some("zset"),
         "slots" | "client" | "card" | "record" | "broken" => Some("hash"),
         "stamp" => Some("string"),
         _ => None,
@@ -168,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_counted_by_what_a_lock_makes_of_them() {
+    fn keys_are_counted_by_their_type() {
         let mut census = KeyCensus::default();
         for (key, kind) in [
             ("deploy", "string"),
@@ -192,7 +205,7 @@ mod tests {
         assert_eq!(census.strings, 1);
         assert_eq!(census.foreign["hash"], (2, "redisson".into()));
         assert_eq!(census.foreign["list"], (1, "jobs".into()));
-        assert_eq!(census.foreign.len(), 2, "what has ended is of no kind");
+        assert_eq!(census.foreign.len(), 2, "expired keys do not count");
         let names: Vec<_> = census.damaged.iter().map(|(key, _)| &**key).collect();
         assert_eq!(
             names,

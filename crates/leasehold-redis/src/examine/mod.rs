@@ -1,4 +1,4 @@
-//! A look at a server as an operator needs it: plain facts, without a judgement.
+//! Facts about a server for an operator, without a judgement.
 
 mod census;
 mod rights;
@@ -7,46 +7,47 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
-use leasehold::{Error, Presence};
+use leasehold::{Error, Key, Presence};
 
-use crate::connection::{Answer, Command, Info, Rights, Visit, read_time};
+use crate::driver::Visit;
 use crate::member::RedisMember;
-use crate::presence;
+use crate::protocol::status::{self, setting};
+use crate::protocol::{Info, Names, Rights, garbled, read_time, refused};
+use crate::resp::{CommandWriter, Value};
 use crate::url::Address;
-use crate::wire::Records;
-use rights::Names;
+use rights::Unused;
 
 pub use census::KeyCensus;
 pub use rights::{MissingRight, Need};
 
-/// What was found at a server, by its own word and from this machine.
+/// What a look at a server found.
 ///
-/// What the user may not ask for is an error that names the right.
+/// An answer that the user may not have is an error that names the right.
 #[derive(Clone, Debug)]
 pub struct Examination {
     /// What lies between this machine and the server.
     pub transport: Transport,
     /// The name of the user.
     pub user: String,
-    /// What the names of locks begin with at the server.
+    /// What comes before the name of every lock at the server.
     pub prefix: String,
-    /// Whether the server tells waiters something unasked (RESP3).
+    /// Whether the server can notify waiters (RESP3).
     pub speaks_resp3: bool,
     /// What INFO says.
     pub server: Result<ServerFacts, Error>,
-    /// What a client of locks reads of it, its card included.
+    /// The status that clients of locks read, with the member record.
     pub presence: Result<Presence, Error>,
-    /// How it keeps its data.
+    /// How the server keeps its data.
     pub persistence: Result<Persistence, Error>,
-    /// How long it took to answer the smallest request, the shortest first.
+    /// How long the server took to answer the smallest request, the shortest first.
     pub round_trips: Vec<Duration>,
-    /// What its clock shows beyond this machine's, in microseconds, to within half the shortest of the
-    /// round trips. `None` where the user may not ask for it.
+    /// How far the server's clock is ahead of this machine's, in microseconds, to within half the shortest
+    /// of the round trips. `None` if the user may not ask for it.
     pub clock_offset: Option<i64>,
-    /// What its user lacks of the rights that this crate's front page lists.
+    /// Which of the rights that this crate's front page lists the user lacks.
     pub missing_rights: Vec<MissingRight>,
-    /// Why it serves no locks to a user who may have them, in its own words: it takes no writes, or a
-    /// command was taken from it.
+    /// Why the server serves no locks even to a user with all rights, as the server puts it: it takes no
+    /// writes, or it lacks a command.
     pub refuses_locks: Option<String>,
     /// The keys that locks may meet.
     pub keys: Result<KeyCensus, Error>,
@@ -55,30 +56,30 @@ pub struct Examination {
 /// What lies between this machine and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Nothing: a socket of this machine, or its loopback address.
+    /// A socket of this machine, or its loopback address.
     ThisMachine,
     /// A network, through TLS.
     Tls,
-    /// A network, on which everybody on the way reads the password and the locks' names.
+    /// A network without encryption, which shows the password and the names of the locks.
     PlainNetwork,
 }
 
-/// What a server says of itself.
+/// What a server says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// Its version, as of Redis: Valkey says which one it is like.
+    /// The version of Redis. Valkey names a version that it is compatible with.
     pub version: String,
     /// Whether it is a primary.
     pub is_primary: bool,
     /// Whether it is a node of a Redis Cluster.
     pub is_cluster_node: bool,
-    /// How much memory it may use, in bytes; 0: no limit.
+    /// How much memory it may use, in bytes. 0 is no limit.
     pub max_memory: u64,
-    /// What it does when that is full.
+    /// What it does when its memory is full.
     pub eviction_policy: String,
 }
 
-/// How a server keeps its data over a restart, by its configuration.
+/// How a server is configured to keep its data over a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persistence {
     /// `appendonly`.
@@ -87,7 +88,7 @@ pub struct Persistence {
     pub append_fsync: String,
     /// `no-appendfsync-on-rewrite`.
     pub no_fsync_on_rewrite: String,
-    /// Whether the last write to the file went well.
+    /// Whether the last write to the file succeeded.
     pub last_write_was_ok: bool,
     /// How many replicas it has.
     pub replicas: u64,
@@ -97,22 +98,21 @@ pub struct Persistence {
 const ROUND_TRIPS: usize = 9;
 
 impl RedisMember {
-    /// Looks at the server: what it is, how it keeps its data, what its user lacks, what its keys are. It
-    /// may be one that can be no member.
+    /// Looks at the server: its version and configuration, what its user lacks, and its keys. The server need
+    /// not be one that can be a member.
     ///
-    /// Nothing is changed there: each right is asked for by a command that does nothing where it is
-    /// allowed, on a name that nobody uses. (What is refused may stand in the server's `ACL LOG`.) Some
-    /// thousand keys are looked at, at most.
+    /// Nothing changes there. The probe for a right is a command that does nothing, on an unused name. The
+    /// server may write refusals to its `ACL LOG`. At most some thousand keys are looked at.
     ///
-    /// It takes as long as some fifty round trips at most, and has no limit of its own.
+    /// This takes at most about fifty round trips, without a time limit. It needs a Tokio runtime.
     ///
     /// # Errors
     ///
-    /// If there is no connection, or the server does not let the user in.
+    /// If there is no connection, or the server does not accept the user.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; the connection is its own, and is closed with it.
+    /// Dropping the future closes the connection, which serves this look only.
     ///
     /// # Examples
     ///
@@ -128,14 +128,14 @@ impl RedisMember {
     /// ```
     pub async fn examine(&self) -> Result<Examination, Error> {
         let examined = self.try_examine().await;
-        examined.map_err(|error| self.named(error))
+        examined.map_err(|error| self.server.named(error))
     }
 
     async fn try_examine(&self) -> Result<Examination, Error> {
-        let url = self.connector.url();
-        let visit = self.connector.visit().await?;
-        let answers = visit.ask(&presence::questions()).await?;
-        let info = presence::info(&answers, visit.user());
+        let (url, user, ambient) = (self.server.url(), self.server.user(), self.server.ambient());
+        let mut visit = Visit::open(url).await?;
+        let answers = visit.ask(status::write).await?;
+        let info = status::read_info(&answers, user);
         let server = match &info {
             Ok(info) => ServerFacts::read(info),
             Err(error) => Err(error.clone()),
@@ -143,19 +143,19 @@ impl RedisMember {
         let Clocked {
             round_trips,
             clock_offset,
-        } = Clocked::take(&visit, &self.ambient).await?;
-        let names = unused(&url.prefix, &self.ambient);
-        let keys = census::take(&visit, &url.prefix, &*self.ambient.clock).await;
+        } = Clocked::take(&mut visit, ambient).await?;
+        let names = unused(&url.prefix, ambient)?;
+        let keys = census::take(&mut visit, user, &url.prefix, &*ambient.clock).await;
         // Last of all, since it subscribes.
-        let rights = rights::probe(&visit, &names, &url.prefix).await?;
+        let rights = rights::probe(&mut visit, &names, &url.prefix).await?;
         Ok(Examination {
             transport: transport(&url.address),
-            user: visit.user().to_owned(),
+            user: user.to_owned(),
             prefix: url.prefix.clone(),
             speaks_resp3: visit.speaks_resp3(),
             server,
-            presence: presence::read(&answers, visit.user()),
-            persistence: info.and_then(|info| Persistence::read(&info, &answers, visit.user())),
+            presence: status::read(&answers, user),
+            persistence: info.and_then(|info| Persistence::read(&info, &answers, user)),
             round_trips,
             clock_offset,
             missing_rights: rights.missing,
@@ -165,14 +165,15 @@ impl RedisMember {
     }
 }
 
-/// Names of which it is as good as certain that nobody uses them.
-fn unused(prefix: &str, ambient: &Ambient) -> Names {
-    let lock = format!(
-        "{prefix}leasehold-doctor/{:016x}",
-        ambient.entropy.next_u64()
-    );
-    let record = Records::at(lock.as_str()).fence().concat();
-    Names { lock, record }
+/// Returns random names. They are almost certainly unused.
+fn unused(prefix: &str, ambient: &Ambient) -> Result<Unused, Error> {
+    let name = format!("leasehold-doctor/{:016x}", ambient.entropy.next_u64());
+    let key = Key::new(name)?;
+    let names = Names::new(prefix, &key);
+    Ok(Unused {
+        lock: names.lock().to_owned(),
+        record: names.record("fence:0"),
+    })
 }
 
 fn transport(address: &Address) -> Transport {
@@ -196,12 +197,15 @@ struct Clocked {
 }
 
 impl Clocked {
-    async fn take(visit: &Visit, ambient: &Ambient) -> Result<Self, Error> {
+    async fn take(visit: &mut Visit, ambient: &Ambient) -> Result<Self, Error> {
         let clock = &ambient.clock;
         let mut samples = Vec::new();
         for _ in 0..ROUND_TRIPS {
             let (asked, wall) = (clock.now(), clock.wall());
-            let answers = visit.ask(&[Command::new("TIME")]).await?;
+            let ask = |out: &mut CommandWriter<'_>| {
+                out.command("TIME");
+            };
+            let answers = visit.ask(ask).await?;
             let (took, answered) = (clock.now().since(asked), clock.wall());
             let offset = answers
                 .first()
@@ -235,19 +239,12 @@ impl ServerFacts {
 }
 
 impl Persistence {
-    fn read(info: &Info, answers: &[Answer], user: &str) -> Result<Self, Error> {
-        // Behind the sections of INFO: see `presence::questions`.
-        let config = answers.len().checked_sub(4).and_then(|at| answers.get(at));
-        if let Some(Answer::Refused(refusal)) = config {
-            return Err(refusal.to_error(user, Rights("+config|get")));
+    fn read(info: &Info, answers: &[Value], user: &str) -> Result<Self, Error> {
+        let config = status::config_of(answers).ok_or_else(|| garbled("CONFIG"))?;
+        if let Value::Error { code, message } = config {
+            return Err(refused(code, message, user, Rights("+config|get")));
         }
-        let pairs = config.and_then(Answer::as_list).unwrap_or_default();
-        let setting = |name: &str| {
-            let mut pairs = pairs.chunks_exact(2);
-            let pair = pairs.find(|pair| pair[0].as_text() == Some(name));
-            let value = pair.and_then(|pair| pair[1].as_text());
-            value.unwrap_or("unknown").to_owned()
-        };
+        let setting = |name: &str| setting(config, name).unwrap_or("unknown").to_owned();
         let enabled = info.field("aof_enabled") == Some("1");
         let replicas = info.field("connected_slaves");
         Ok(Self {
@@ -260,13 +257,25 @@ impl Persistence {
     }
 }
 
+/// Reads replies as those to an examination, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_all(values: &[Value]) {
+    let user = "ann";
+    if let Ok(info) = status::read_info(values, user) {
+        let _ = (info.check(), ServerFacts::read(&info));
+        let _ = Persistence::read(&info, values, user);
+    }
+    let _ = status::read(values, user);
+    rights::read_all(values);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::url::RedisUrl;
 
     #[test]
-    fn what_leaves_this_machine_is_told_from_what_does_not() {
+    fn loopback_and_sockets_stay_on_this_machine() {
         let of = |url: &str| transport(&RedisUrl::parse(url).unwrap().address);
         for url in [
             "redis://127.0.0.1",

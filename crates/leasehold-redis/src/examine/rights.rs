@@ -1,11 +1,16 @@
-//! The rights that a user of locks needs, each with a command that shows whether it is there and
-//! changes nothing.
+//! The rights that a user of locks needs. A probe for each right finds out whether the user has it, and changes
+//! nothing.
 
-use crate::connection::{Answer, Command, Refusal, Visit};
-use crate::scan::escaped;
+use leasehold::Error;
 
-/// A rule that `ACL SETUSER` would have to be given for a user who lacks a right. All of them together are
-/// enough, and some of them may be there already: whether keys are open shows only where a command is allowed.
+use crate::driver::Visit;
+use crate::resp::{CommandWriter, Value};
+use crate::server::escaped;
+
+/// A rule that would give a user a right that it lacks, for `ACL SETUSER`.
+///
+/// All missing rules together are enough. The user may have some of them already: whether keys are open shows
+/// only if the user may run a command on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingRight {
     /// The rule, such as `+zadd`, `~leasehold:*` or `&leasehold:inbox:*`.
@@ -17,140 +22,101 @@ pub struct MissingRight {
 /// What a right is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// For taking, renewing and giving back locks: without it there are none.
+    /// Taking, renewing and releasing locks.
     Locks,
-    /// For the card of a set's member, for permits, for records (elections, results), and for saying who
-    /// holds a lock.
+    /// Quorums, permits and records (elections, results), and showing who holds a lock.
     Sets,
-    /// For telling waiters that it is their turn; without it they ask, within seconds.
+    /// Notifying waiters. Without it they ask, within seconds.
     Waking,
-    /// For listing locks, and for naming the type of a foreign one.
+    /// Listing locks, and naming the type of a lock of another library.
     Looking,
-    /// For knowing whether the server keeps its data over a restart.
+    /// Finding out whether the server keeps its data over a restart.
     Durability,
 }
 
 struct Right {
     rule: &'static str,
     need: Need,
-    about: About,
-    /// A command that is refused without the right, and changes nothing with it.
-    probe: fn(&Names) -> Command,
+    /// A command that is refused without the right, and changes nothing with it. `KEY` and `INBOX` are
+    /// unused names.
+    probe: &'static str,
 }
 
-/// What a probe names.
-#[derive(Clone, Copy)]
-enum About {
-    Nothing,
-    Record,
-    Inbox,
-}
-
-/// What the probes are about: names that nobody uses.
-pub(super) struct Names {
+/// Unused names.
+pub(super) struct Unused {
     /// A lock.
     pub(super) lock: String,
-    /// A record beside it.
+    /// A record of the lock.
     pub(super) record: String,
 }
 
 /// The inbox of no client.
 const INBOX: &str = "leasehold:inbox:0000000000000000";
 
-/// The same list as in the `ACL SETUSER` line of the crate's front page, in its order.
+/// All rights, in the order of the documented `ACL SETUSER` lines.
 const RIGHTS: &[Right] = &[
-    right("+info", Need::Locks, About::Nothing, |_| {
-        Command::new("INFO").arg("server")
-    }),
-    right("+config|get", Need::Durability, About::Nothing, |_| {
-        Command::new("CONFIG").arg("GET").arg("appendonly")
-    }),
-    right("+time", Need::Locks, About::Nothing, |_| {
-        Command::new("TIME")
-    }),
-    right("+set", Need::Locks, About::Record, |it| {
-        // Where the key is, and it is not.
-        on("SET", it).arg("").arg("XX")
-    }),
-    right("+get", Need::Locks, About::Record, |it| on("GET", it)),
-    right("+mget", Need::Looking, About::Record, |it| on("MGET", it)),
-    right("+del", Need::Locks, About::Record, |it| on("DEL", it)),
-    right("+exists", Need::Locks, About::Record, |it| on("EXISTS", it)),
-    right("+type", Need::Looking, About::Record, |it| on("TYPE", it)),
-    right("+pttl", Need::Locks, About::Record, |it| on("PTTL", it)),
-    right("+pexpire", Need::Locks, About::Record, |it| {
-        on("PEXPIRE", it).arg("1000")
-    }),
-    right("+pexpireat", Need::Locks, About::Record, |it| {
-        on("PEXPIREAT", it).arg("1000")
-    }),
-    right("+zadd", Need::Locks, About::Record, |it| {
-        on("ZADD", it).arg("XX").arg("1").arg("f")
-    }),
-    // What is no number is refused after the right was asked for.
-    right("+zincrby", Need::Locks, About::Record, |it| {
-        on("ZINCRBY", it).arg("nothing").arg("f")
-    }),
-    right("+zscore", Need::Locks, About::Record, |it| {
-        on("ZSCORE", it).arg("f")
-    }),
-    right("+zrange", Need::Locks, About::Record, |it| {
-        on("ZRANGE", it).arg("0").arg("0")
-    }),
-    right("+zrank", Need::Locks, About::Record, |it| {
-        on("ZRANK", it).arg("f")
-    }),
-    right("+zrem", Need::Locks, About::Record, |it| {
-        on("ZREM", it).arg("f")
-    }),
-    right("+zremrangebyscore", Need::Locks, About::Record, |it| {
-        on("ZREMRANGEBYSCORE", it).arg("0").arg("0")
-    }),
-    right("+hget", Need::Sets, About::Record, |it| {
-        on("HGET", it).arg("f")
-    }),
-    // A field without a value is refused after the right was asked for.
-    right("+hset", Need::Sets, About::Record, |it| {
-        on("HSET", it).arg("f").arg("v").arg("g")
-    }),
-    right("+hgetall", Need::Sets, About::Record, |it| {
-        on("HGETALL", it)
-    }),
-    right("+scan", Need::Looking, About::Nothing, |_| {
-        Command::new("SCAN").arg("0").arg("COUNT").arg("1")
-    }),
-    right("+evalsha", Need::Locks, About::Nothing, |_| {
-        // The name of no script.
-        Command::new("EVALSHA").arg("0".repeat(40)).arg("0")
-    }),
-    right("+script|load", Need::Locks, About::Nothing, |_| {
-        // What is no Lua is not kept.
-        Command::new("SCRIPT").arg("LOAD").arg("(")
-    }),
-    right("+subscribe", Need::Waking, About::Inbox, |_| {
-        Command::new("SUBSCRIBE").arg(INBOX)
-    }),
-    right("+publish", Need::Waking, About::Inbox, |_| {
-        Command::new("PUBLISH").arg(INBOX).arg("")
-    }),
+    right("+info", Need::Locks, "INFO server"),
+    right("+config|get", Need::Durability, "CONFIG GET appendonly"),
+    right("+time", Need::Locks, "TIME"),
+    // It sets an existing key only, and there is none.
+    right("+set", Need::Locks, "SET KEY v XX"),
+    right("+get", Need::Locks, "GET KEY"),
+    right("+mget", Need::Looking, "MGET KEY"),
+    right("+del", Need::Locks, "DEL KEY"),
+    right("+exists", Need::Locks, "EXISTS KEY"),
+    right("+type", Need::Looking, "TYPE KEY"),
+    right("+pttl", Need::Locks, "PTTL KEY"),
+    right("+pexpire", Need::Locks, "PEXPIRE KEY 1000"),
+    right("+pexpireat", Need::Locks, "PEXPIREAT KEY 1000"),
+    right("+zadd", Need::Locks, "ZADD KEY XX 1 f"),
+    // The server checks the right first, and then refuses what is not a number.
+    right("+zincrby", Need::Locks, "ZINCRBY KEY nothing f"),
+    right("+zscore", Need::Locks, "ZSCORE KEY f"),
+    right("+zmscore", Need::Locks, "ZMSCORE KEY f"),
+    right("+zrange", Need::Locks, "ZRANGE KEY 0 0"),
+    right("+zrangebyscore", Need::Locks, "ZRANGEBYSCORE KEY 0 0"),
+    right("+zcount", Need::Locks, "ZCOUNT KEY 0 0"),
+    right("+zrank", Need::Locks, "ZRANK KEY f"),
+    right("+zrem", Need::Locks, "ZREM KEY f"),
+    right("+zremrangebyscore", Need::Locks, "ZREMRANGEBYSCORE KEY 0 0"),
+    right("+hget", Need::Sets, "HGET KEY f"),
+    // The server checks the right first, and then refuses a field without a value.
+    right("+hset", Need::Sets, "HSET KEY f v g"),
+    right("+hdel", Need::Sets, "HDEL KEY f"),
+    right("+hgetall", Need::Sets, "HGETALL KEY"),
+    right("+scan", Need::Looking, "SCAN 0 COUNT 1"),
+    // No script has this name.
+    right(
+        "+evalsha",
+        Need::Locks,
+        "EVALSHA 0000000000000000000000000000000000000000 0",
+    ),
+    // The server does not keep what is not Lua.
+    right("+script|load", Need::Locks, "SCRIPT LOAD ("),
+    right("+subscribe", Need::Waking, "SUBSCRIBE INBOX"),
+    right("+publish", Need::Waking, "PUBLISH INBOX v"),
 ];
 
-const fn right(
-    rule: &'static str,
-    need: Need,
-    about: About,
-    probe: fn(&Names) -> Command,
-) -> Right {
-    Right {
-        rule,
-        need,
-        about,
-        probe,
-    }
+const fn right(rule: &'static str, need: Need, probe: &'static str) -> Right {
+    Right { rule, need, probe }
 }
 
-fn on(command: &str, names: &Names) -> Command {
-    Command::new(command).arg(&names.record)
+impl Right {
+    fn write(&self, names: &Unused, out: &mut CommandWriter<'_>) {
+        let mut words = self.probe.split(' ');
+        out.command(words.next().unwrap_or_default());
+        for word in words {
+            out.arg(match word {
+                "KEY" => &names.record,
+                "INBOX" => INBOX,
+                word => word,
+            });
+        }
+    }
+
+    fn names(&self, what: &str) -> bool {
+        self.probe.split(' ').any(|word| word == what)
+    }
 }
 
 /// What was found of a user's rights.
@@ -160,34 +126,33 @@ pub(super) struct Found {
     pub(super) refuses_locks: Option<String>,
 }
 
-/// Finds out what the user of `visit` lacks, whose locks have names that begin with `prefix`.
-pub(super) async fn probe(
-    visit: &Visit,
-    names: &Names,
-    prefix: &str,
-) -> Result<Found, leasehold::Error> {
-    // A connection of the old protocol could do nothing else after it subscribed.
-    let is_asked = |right: &&Right| visit.speaks_resp3() || right.rule != "+subscribe";
+/// Finds out which rights the user lacks for locks whose names begin with `prefix`.
+pub(super) async fn probe(visit: &mut Visit, names: &Unused, prefix: &str) -> Result<Found, Error> {
+    // With RESP2 a connection can do nothing else after it subscribed.
+    let speaks_resp3 = visit.speaks_resp3();
+    let is_asked = |right: &&Right| speaks_resp3 || right.rule != "+subscribe";
     let asked: Vec<&Right> = RIGHTS.iter().filter(is_asked).collect();
-    let mut commands: Vec<Command> = asked.iter().map(|right| (right.probe)(names)).collect();
-    commands.push(Command::new("GET").arg(&names.lock));
-    commands.push(Command::new("SET").arg(&names.lock).arg("").arg("XX"));
-    let mut answers = visit.ask(&commands).await?;
+    let mut answers = visit
+        .ask(|out| {
+            for right in &asked {
+                right.write(names, out);
+            }
+            out.command("GET").arg(&names.lock);
+            out.command("SET").arg(&names.lock).arg("v").arg("XX");
+        })
+        .await?;
     let of_lock = answers.split_off(asked.len());
     Ok(judge(&asked, &answers, &of_lock, prefix))
 }
 
-fn judge(asked: &[&Right], answers: &[Answer], of_lock: &[Answer], prefix: &str) -> Found {
-    let mut missing = Vec::new();
+fn judge(asked: &[&Right], answers: &[Value], of_lock: &[Value], prefix: &str) -> Found {
+    let mut missing: Vec<MissingRight> = Vec::new();
     let mut lacks = |rule: String, need: Need| {
-        if missing
-            .iter()
-            .all(|known: &MissingRight| known.rule != rule)
-        {
+        if missing.iter().all(|known| known.rule != rule) {
             missing.push(MissingRight { rule, need });
         }
     };
-    // The rule for locks of no prefix lets the records in, too.
+    // Without a prefix, the rule for the locks includes the records.
     let keys = |of: &str| match prefix {
         "" => "~*".to_owned(),
         _ => format!("~{of}*"),
@@ -196,10 +161,10 @@ fn judge(asked: &[&Right], answers: &[Answer], of_lock: &[Answer], prefix: &str)
     let mut refuses_locks = None;
     for (right, answer) in asked.iter().zip(answers) {
         let denial = denial(answer);
-        match right.about {
-            About::Record => of_record.push(denial),
-            About::Inbox => of_inbox.push(denial),
-            About::Nothing => {}
+        if right.names("KEY") {
+            of_record.push(denial);
+        } else if right.names("INBOX") {
+            of_inbox.push(denial);
         }
         if denial == Some(Denial::Command) {
             lacks(right.rule.into(), right.need);
@@ -225,15 +190,15 @@ fn judge(asked: &[&Right], answers: &[Answer], of_lock: &[Answer], prefix: &str)
     }
 }
 
-/// Whether keys or channels are shut to the user, or may be: where no command is allowed on them, it
-/// does not show.
+/// Whether keys or channels are or may be shut to the user. It does not show if the user may run no command
+/// on them.
 fn may_be_shut(denials: &[Option<Denial>]) -> bool {
     let is_shut = |denial: &Option<Denial>| *denial == Some(Denial::Name);
     let is_hidden = |denial: &Option<Denial>| *denial == Some(Denial::Command);
     denials.iter().any(is_shut) || !denials.is_empty() && denials.iter().all(is_hidden)
 }
 
-/// What a user may not do.
+/// What a user may not use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Denial {
     Command,
@@ -241,28 +206,38 @@ enum Denial {
     Name,
 }
 
-fn denial(answer: &Answer) -> Option<Denial> {
-    let Answer::Refused(refusal) = answer else {
-        return None;
-    };
-    let which = if refusal.text.contains("run the") {
-        Denial::Command
-    } else {
-        Denial::Name
-    };
-    refusal.is_missing_right().then_some(which)
-}
-
-/// Whether the server does not have the command, or not any more (`rename-command`).
-fn is_unknown(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(refusal) if refusal.text.starts_with("unknown command"))
-}
-
-fn refusal(answer: &Answer) -> Option<String> {
+fn denial(answer: &Value) -> Option<Denial> {
     match answer {
-        Answer::Refused(Refusal { code, text }) => Some(format!("{code} {text}")),
+        Value::Error { code, message } if code == "NOPERM" => {
+            let is_command = message.contains("run the");
+            Some(if is_command {
+                Denial::Command
+            } else {
+                Denial::Name
+            })
+        }
         _ => None,
     }
+}
+
+/// Whether the server lacks the command, for example because of `rename-command`.
+fn is_unknown(answer: &Value) -> bool {
+    let text = "unknown command";
+    matches!(answer, Value::Error { message, .. } if message.to_lowercase().starts_with(text))
+}
+
+fn refusal(answer: &Value) -> Option<String> {
+    match answer {
+        Value::Error { code, message } => Some(format!("{code} {message}")),
+        _ => None,
+    }
+}
+
+/// Reads replies as those to the probes, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_all(values: &[Value]) {
+    let asked: Vec<&Right> = RIGHTS.iter().collect();
+    let _ = judge(&asked, values, values, "app:");
 }
 
 #[cfg(test)]
@@ -270,34 +245,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_front_page_has_the_same_rights() {
+    fn documents_list_the_same_rights() {
         let rules: Vec<_> = RIGHTS.iter().map(|right| right.rule).collect();
         let line = format!(
-            "//! ACL SETUSER locks on >secret ~* {} &leasehold:inbox:*\n",
+            "ACL SETUSER locks on >secret ~* {} &leasehold:inbox:*\n",
             rules.join(" ")
         );
         assert!(include_str!("../lib.rs").contains(&line), "{line}");
+        let page = include_str!("../../../../docs/wire.md");
+        assert!(page.contains(&line), "{line}");
     }
 
     #[test]
-    fn what_scripts_may_lack_is_among_them() {
-        let crate::connection::Rights(named) = crate::scripts::RIGHTS;
-        for rule in named.split(' ') {
-            assert!(RIGHTS.iter().any(|right| right.rule == rule), "{rule}");
+    fn rights_that_messages_name_are_listed() {
+        for crate::protocol::Rights(named) in [crate::protocol::RIGHTS, crate::server::LOOK_RIGHTS]
+        {
+            for rule in named.split(' ') {
+                assert!(RIGHTS.iter().any(|right| right.rule == rule), "{rule}");
+            }
         }
     }
 
-    fn no(text: &str) -> Answer {
-        Answer::Refused(Refusal::new("NOPERM", text))
+    #[test]
+    fn commands_of_scripts_are_listed() {
+        for script in crate::protocol::SCRIPTS {
+            let calls = script.text.split("call('").skip(1);
+            for command in calls.filter_map(|call| call.split_once('\'')) {
+                let rule = format!("+{}", command.0.to_lowercase());
+                let is_listed = RIGHTS.iter().any(|right| right.rule == rule);
+                assert!(is_listed, "{}: {rule}", script.name);
+            }
+        }
     }
 
-    fn missing(prefix: &str, denials: &[(&str, &str)], of_lock: &Answer) -> Vec<String> {
+    fn no(text: &str) -> Value {
+        Value::error("NOPERM", text)
+    }
+
+    fn missing(prefix: &str, denials: &[(&str, &str)], of_lock: &Value) -> Vec<String> {
         let asked: Vec<&Right> = RIGHTS.iter().collect();
         let answer = |right: &&Right| {
             let denied = denials.iter().find(|(rule, _)| *rule == right.rule);
-            denied.map_or(Answer::Nil, |(_, text)| no(text))
+            denied.map_or(Value::Null, |(_, text)| no(text))
         };
-        let answers: Vec<Answer> = asked.iter().map(answer).collect();
+        let answers: Vec<Value> = asked.iter().map(answer).collect();
         let of_lock = std::slice::from_ref(of_lock);
         let found = judge(&asked, &answers, of_lock, prefix);
         found.missing.into_iter().map(|it| it.rule).collect()
@@ -311,35 +302,31 @@ mod tests {
         let key = "No permissions to access a key";
         let channel = "No permissions to access a channel";
         for text in [command, newer] {
-            assert_eq!(missing("", &[("+zadd", text)], &Answer::Nil), ["+zadd"]);
+            assert_eq!(missing("", &[("+zadd", text)], &Value::Null), ["+zadd"]);
         }
         for text in [old, key] {
             let denials = [("+get", text), ("+zadd", text)];
-            assert_eq!(missing("", &denials, &Answer::Nil), ["~*"]);
-            assert_eq!(missing("app:", &denials, &Answer::Nil), ["~leasehold:*"]);
+            assert_eq!(missing("", &denials, &Value::Null), ["~*"]);
+            assert_eq!(missing("app:", &denials, &Value::Null), ["~leasehold:*"]);
             assert_eq!(missing("a*:", &[], &no(text)), ["~a\\*:*"]);
         }
         let denials = [("+publish", channel), ("+subscribe", channel)];
-        assert_eq!(missing("", &denials, &Answer::Nil), ["&leasehold:inbox:*"]);
-        assert!(missing("", &[], &Answer::Nil).is_empty());
+        assert_eq!(missing("", &denials, &Value::Null), ["&leasehold:inbox:*"]);
+        assert!(missing("", &[], &Value::Null).is_empty());
         let hidden = [("+publish", command), ("+subscribe", command)];
         let rules = ["+subscribe", "+publish", "&leasehold:inbox:*"];
-        assert_eq!(missing("", &hidden, &Answer::Nil), rules);
+        assert_eq!(missing("", &hidden, &Value::Null), rules);
         assert_eq!(missing("app:", &[], &no(command)), ["~app:*"]);
     }
 
     #[test]
-    fn a_server_that_takes_no_writes_says_why() {
+    fn server_that_takes_no_writes_says_why() {
         let asked: Vec<&Right> = RIGHTS.iter().filter(|it| it.rule == "+set").collect();
-        let full = Answer::Refused(Refusal::new("OOM", "command not allowed"));
-        let open = [Answer::Nil];
-        let found = judge(&asked, &[full], &open, "");
+        let full = Value::error("OOM", "command not allowed");
+        let found = judge(&asked, &[full], &[Value::Null], "");
         assert_eq!(found.refuses_locks.unwrap(), "OOM command not allowed");
         assert!(found.missing.is_empty());
-        assert!(
-            judge(&asked, &[Answer::Nil], &[], "")
-                .refuses_locks
-                .is_none()
-        );
+        let found = judge(&asked, &[Value::Null], &[], "");
+        assert_eq!(found.refuses_locks, None);
     }
 }

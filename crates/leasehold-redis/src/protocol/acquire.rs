@@ -9,10 +9,12 @@ use super::codec::{Codec, call, milliseconds, slot};
 use super::failure::{garbled, is_wrong_type};
 use super::lock_value::{LockValue, entry};
 use super::names::{COUNTER, REST_MS};
-use super::script::{ACQUIRE, DRAW_FENCE, RELEASE};
+use super::script::{ACQUIRE, DRAW_FENCE, FREE, RELEASE};
 use crate::resp::{CommandWriter, Value};
 
-pub(super) const TRY_COMMANDS: usize = 3;
+pub(super) fn try_commands(expire: bool) -> usize {
+    2 + usize::from(expire)
+}
 
 /// The lease comes first. Until it ends no other client draws, so the counter that follows is above all
 /// fences of before. In the other order a later lease could have a smaller fence.
@@ -20,6 +22,7 @@ pub(super) fn write_try(
     codec: &Codec,
     claim: &Claim,
     proposal: u64,
+    expire: bool,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     check(claim, proposal, None)?;
@@ -30,8 +33,10 @@ pub(super) fn write_try(
     out.number(milliseconds(claim.ttl));
     names.write(out.command("ZADD"), "fence:0");
     out.arg("GT").arg("CH").number(proposal).arg(COUNTER);
-    names.write(out.command("PEXPIRE"), "fence:0");
-    out.number(REST_MS);
+    if expire {
+        names.write(out.command("PEXPIRE"), "fence:0");
+        out.number(REST_MS);
+    }
     Ok(())
 }
 
@@ -41,7 +46,7 @@ pub(super) fn read_try(
     proposal: u64,
     answers: &[Value],
 ) -> Result<Reply, Error> {
-    let [set, raised, _expires] = answers else {
+    let [set, raised, ..] = answers else {
         return Err(garbled("an attempt"));
     };
     match set {
@@ -184,12 +189,29 @@ pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Er
 /// What the value of a lock key says about the holder.
 fn busy(value: &[u8]) -> Busy {
     let mut busy = Busy::default();
-    match LockValue::read(value) {
-        LockValue::Owner(owner) => busy.holder = Some(owner),
-        LockValue::Foreign | LockValue::OtherType(_) => busy.silent = true,
-        LockValue::Shared | LockValue::Permits(_) | LockValue::Next | LockValue::Broken(_) => {}
+    if let LockValue::Owner(owner) = LockValue::read(value) {
+        busy.holder = Some(owner);
     }
     busy
+}
+
+pub(super) fn write_free(codec: &Codec, claim: &Claim, out: &mut CommandWriter<'_>) {
+    let names = codec.names(claim);
+    out.command("EVALSHA").arg(FREE.sha1()).number(2);
+    out.arg(names.lock());
+    names.write(out, "queue");
+    out.arg(claim.owner.to_ascii());
+}
+
+pub(super) fn read_freed(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
+    match codec.accepted(answer)? {
+        Value::Integer(1) => Ok(Reply::Released {
+            freed: true,
+            successor: None,
+        }),
+        Value::Integer(0) => Ok(Reply::Contended),
+        _ => Err(garbled("the script that frees a lock")),
+    }
 }
 
 pub(super) fn write_release(

@@ -6,7 +6,7 @@ use leasehold_quorum::{Reply, Request};
 use super::failure::{Rights, garbled, refused};
 use super::names::{MEMBER_RECORD, Names, PRESENT};
 use super::script::{self, Script};
-use super::{acquire, lease, member_record, status};
+use super::{acquire, lease, member_record, record, status};
 use crate::resp::{CommandWriter, Value};
 
 /// Turns the requests of one client to one member into commands, and the answers into replies.
@@ -53,9 +53,11 @@ impl Codec {
 
     fn write(&self, request: &Request, out: &mut CommandWriter<'_>) -> Result<(), Error> {
         match request {
-            Request::TryAcquire { claim, proposal } => {
-                acquire::write_try(self, claim, *proposal, out)
-            }
+            Request::TryAcquire {
+                claim,
+                proposal,
+                expire,
+            } => acquire::write_try(self, claim, *proposal, *expire, out),
             Request::DrawFence { claim } => acquire::write_draw(self, claim, out),
             Request::Acquire {
                 claim,
@@ -63,6 +65,10 @@ impl Codec {
                 place,
                 wish,
             } => acquire::write(self, claim, *proposal, *place, *wish, out),
+            Request::Free { claim } => {
+                acquire::write_free(self, claim, out);
+                Ok(())
+            }
             Request::Release {
                 claim,
                 requeue,
@@ -74,6 +80,10 @@ impl Codec {
                 lease::write_confirm(self, claim, *fence, out)
             }
             Request::Repair(leases) => lease::write_repairs(self, leases, out),
+            Request::Record(key, action) => {
+                record::write(self, key, action, out);
+                Ok(())
+            }
             Request::Status => {
                 status::write(out);
                 Ok(())
@@ -86,7 +96,7 @@ impl Codec {
     /// Returns how many answers a request gets: one for each of its commands.
     pub fn answers(request: &Request) -> usize {
         match request {
-            Request::TryAcquire { .. } => acquire::TRY_COMMANDS,
+            Request::TryAcquire { expire, .. } => acquire::try_commands(*expire),
             Request::Renew(leases) => lease::calls(leases.len()),
             Request::Heartbeat(waiters) => lease::calls(waiters.len()).max(1),
             Request::Repair(leases) => lease::calls(lease::exclusive(leases).count()),
@@ -94,8 +104,10 @@ impl Codec {
             Request::RecordObservation(seen) => usize::from(!seen.is_empty()),
             Request::DrawFence { .. }
             | Request::Acquire { .. }
+            | Request::Free { .. }
             | Request::Release { .. }
             | Request::ConfirmFence { .. }
+            | Request::Record(..)
             | Request::WriteMemberRecord(_) => 1,
         }
     }
@@ -114,14 +126,15 @@ impl Codec {
     fn read(&self, request: &Request, answers: &[Value]) -> Result<Reply, Error> {
         let first = || answers.first().ok_or_else(|| garbled("a request"));
         match request {
-            Request::TryAcquire { claim, proposal } => {
-                acquire::read_try(self, claim, *proposal, answers)
-            }
+            Request::TryAcquire {
+                claim, proposal, ..
+            } => acquire::read_try(self, claim, *proposal, answers),
             Request::DrawFence { .. } => {
                 let fence = acquire::read_fence(self.accepted(first()?)?)?;
                 Ok(Reply::Granted { fence, slot: None })
             }
             Request::Acquire { claim, .. } => acquire::read(self, claim, first()?),
+            Request::Free { .. } => acquire::read_freed(self, first()?),
             Request::Release { successor, .. } => {
                 acquire::read_release(self, successor.as_ref(), first()?)
             }
@@ -129,7 +142,10 @@ impl Codec {
             Request::Heartbeat(waiters) => lease::read_heartbeat(self, waiters, answers),
             Request::ConfirmFence { .. } => lease::read_confirm(self, first()?),
             Request::Repair(leases) => lease::read_repairs(self, leases, answers),
-            Request::Status => status::read(self, answers),
+            Request::Record(_, action) => record::read(self, action, first()?),
+            Request::Status => {
+                status::read(answers, &self.user).map(|status| Reply::Status(Box::new(status)))
+            }
             Request::WriteMemberRecord(_) => member_record::read_written(self, first()?),
             Request::RecordObservation(seen) if seen.is_empty() => Ok(Reply::Recorded(true)),
             Request::RecordObservation(_) => member_record::read_observed(self, first()?),
@@ -156,7 +172,7 @@ impl Codec {
 }
 
 /// What a user must be allowed for all commands and scripts of locks.
-pub(super) const RIGHTS: Rights = Rights(
+pub(crate) const RIGHTS: Rights = Rights(
     "+set +get +del +exists +pttl +pexpire +pexpireat +type +zadd +zincrby +zscore +zmscore \
      +zrange +zrangebyscore +zrank +zrem +zremrangebyscore +zcount +hget +hset +hdel +hgetall \
      +time +publish +evalsha +script|load",
@@ -166,6 +182,21 @@ pub(super) const RIGHTS: Rights = Rights(
 pub(super) fn call(script: &Script, locks: usize, out: &mut CommandWriter<'_>) {
     out.command("EVALSHA").arg(script.sha1());
     out.number(5 * locks as u64 + 1).arg(PRESENT);
+}
+
+/// Begins the call of a script for one lock, with a key of the lock beyond those that all scripts take.
+pub(crate) fn write_call(
+    script: &Script,
+    names: &Names<'_>,
+    further: Option<&str>,
+    out: &mut CommandWriter<'_>,
+) {
+    out.command("EVALSHA").arg(script.sha1());
+    out.number(6 + u64::from(further.is_some())).arg(PRESENT);
+    names.write_all(out);
+    if let Some(kind) = further {
+        names.write(out, kind);
+    }
 }
 
 /// Begins the call of a script of the member record.
@@ -183,7 +214,7 @@ pub(super) fn slot(slot: Option<Slot>, out: &mut CommandWriter<'_>) {
 }
 
 /// Milliseconds for PX: a TTL of zero would delete the key.
-pub(super) fn milliseconds(ttl: Duration) -> u64 {
+pub(crate) fn milliseconds(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
@@ -193,11 +224,13 @@ pub fn script_of(request: &Request) -> Option<&'static Script> {
         Request::TryAcquire { .. } | Request::Status => return None,
         Request::DrawFence { .. } => &script::DRAW_FENCE,
         Request::Acquire { .. } => &script::ACQUIRE,
+        Request::Free { .. } => &script::FREE,
         Request::Release { .. } => &script::RELEASE,
         Request::Renew(_) => &script::RENEW,
         Request::Heartbeat(_) => &script::HEARTBEAT,
         Request::ConfirmFence { .. } => &script::CONFIRM_FENCE,
         Request::Repair(_) => &script::REPAIR,
+        Request::Record(_, action) => record::script(action),
         Request::WriteMemberRecord(_) => &script::MEMBER_RECORD_WRITE,
         Request::RecordObservation(_) => &script::MEMBER_RECORD_OBSERVE,
     })

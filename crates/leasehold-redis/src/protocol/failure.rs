@@ -4,10 +4,10 @@ use leasehold::{Error, ErrorKind};
 
 /// What a user must be allowed for something, as `ACL SETUSER` says it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rights(pub(super) &'static str);
+pub(crate) struct Rights(pub(crate) &'static str);
 
 /// Returns whether the key has a value of another type than the command is for.
-pub(super) fn is_wrong_type(code: &str, message: &str) -> bool {
+pub(crate) fn is_wrong_type(code: &str, message: &str) -> bool {
     // Before Redis 7.0 the error of a script has its code within the text.
     code == "WRONGTYPE" || message.contains("WRONGTYPE")
 }
@@ -22,7 +22,7 @@ pub(super) fn split_error(text: &str) -> (&str, &str) {
 }
 
 /// Returns the error of a server for `user`, who asked for something that needs `rights`.
-pub(super) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> Error {
+pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> Error {
     let said = format!("{code} {message}");
     match code {
         "NOPERM" => missing_right(message, user, rights),
@@ -88,7 +88,7 @@ fn missing_right(message: &str, user: &str, Rights(rights): Rights) -> Error {
 }
 
 /// Returns the error for an answer of an unexpected form.
-pub(super) fn garbled(what: &str) -> Error {
+pub(crate) fn garbled(what: &str) -> Error {
     let message = format!("the answer to {what} makes no sense");
     Error::new(ErrorKind::Garbled, message).with_unknown_effect()
 }

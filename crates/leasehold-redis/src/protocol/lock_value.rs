@@ -89,7 +89,7 @@ impl AsRef<[u8]> for Entry {
 }
 
 /// Reads an entry of the queue.
-pub(super) fn read_entry(text: &str) -> Option<(Owner, Mode)> {
+pub(crate) fn read_entry(text: &str) -> Option<(Owner, Mode)> {
     let (owner, mode) = match text.split_once('/') {
         None => (text, Mode::Exclusive),
         Some((owner, "s")) => (owner, Mode::Shared),

@@ -5,7 +5,7 @@
 //!
 //! A driver uses it as follows, on one RESP3 connection for each member:
 //!
-//! 1. It subscribes to the channel [`inbox`], and then writes [`encode_registration`] each minute.
+//! 1. It subscribes to the channel [`inbox`], and writes the record of the client each minute.
 //! 2. For a batch it writes each request with [`Codec::encode`], and [`encode_sample`] behind the last.
 //! 3. It takes [`Codec::answers`] values for each request, in order, and hands them to [`Codec::decode`].
 //!    [`Sampler::read`] reads the last [`SAMPLE_COMMANDS`] values of the batch.
@@ -15,20 +15,30 @@
 mod acquire;
 mod codec;
 mod failure;
+mod info;
 mod lease;
 mod lock_value;
 mod member_record;
 mod names;
 mod notification;
+mod record;
 mod sample;
 mod script;
-mod status;
+pub(crate) mod status;
 
 pub use codec::{Codec, Decoded, script_of};
+pub(crate) use codec::{RIGHTS, milliseconds, write_call};
+pub(crate) use failure::{Rights, garbled, is_wrong_type, refused};
+pub(crate) use info::Info;
 pub use lock_value::LockValue;
-pub use names::{Names, PRESENT, encode_registration, inbox};
+pub(crate) use lock_value::read_entry;
+pub(crate) use names::hash_tag;
+pub(crate) use names::write_client_record;
+pub use names::{Names, PRESENT, inbox};
 pub use notification::read_notification;
+pub(crate) use sample::read_time;
 pub use sample::{SAMPLE_COMMANDS, Sampler, encode_sample};
+pub(crate) use script::{BREAK, FORGET};
 pub use script::{SCRIPTS, Script};
 
 #[cfg(test)]

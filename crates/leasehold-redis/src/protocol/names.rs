@@ -18,7 +18,7 @@ pub(super) const COUNTER: &str = "f";
 pub(super) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// How long a server knows who a client is, in milliseconds.
-const REGISTRATION_MS: u64 = 4 * 60 * 1000;
+const CLIENT_RECORD_MS: u64 = 4 * 60 * 1000;
 
 /// The keys of one lock. All have the same hash tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl<'k> Names<'k> {
 
 /// Returns what decides the slot of `key`: the text between the first `{` and the next `}` unless it
 /// is empty, otherwise the whole key (Redis Cluster specification, "Hash tags").
-fn hash_tag(key: &str) -> Range<usize> {
+pub(crate) fn hash_tag(key: &str) -> Range<usize> {
     let place = |of: u8, from: usize| {
         let rest = key.as_bytes().get(from..)?;
         Some(from + rest.iter().position(|byte| *byte == of)?)
@@ -85,19 +85,17 @@ fn hash_tag(key: &str) -> Range<usize> {
     }
 }
 
-/// Writes who a client is, for people who look at a lock. Returns how many answers follow.
+/// Writes who a client is, for people who look at a lock.
 ///
 /// A client repeats this each minute while it takes and renews locks.
-pub fn encode_registration(client: &ClientInfo, out: &mut Vec<u8>) -> usize {
+pub(crate) fn write_client_record(client: &ClientInfo, out: &mut CommandWriter<'_>) {
     let name = format!("leasehold:client:{}", client.id);
-    let mut writer = CommandWriter::new(out);
-    writer.command("HSET").arg(&name);
-    writer.arg("host").arg(&client.host);
-    writer.arg("pid").number(client.pid.into());
-    writer.arg("program").arg(&client.program);
-    writer.arg("since").number(client.since.as_micros());
-    writer.command("PEXPIRE").arg(&name).number(REGISTRATION_MS);
-    writer.finish()
+    out.command("HSET").arg(&name);
+    out.arg("host").arg(&client.host);
+    out.arg("pid").number(client.pid.into());
+    out.arg("program").arg(&client.program);
+    out.arg("since").number(client.since.as_micros());
+    out.command("PEXPIRE").arg(&name).number(CLIENT_RECORD_MS);
 }
 
 /// Returns the channel on which a server notifies a client.

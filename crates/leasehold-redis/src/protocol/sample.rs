@@ -40,6 +40,11 @@ impl Sampler {
         }
     }
 
+    /// Returns the run of the server.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
     /// Reads the answers to the commands of [`encode_sample`].
     ///
     /// A mark that the user may not read, or that makes no sense, counts as no mark. It differs from the
@@ -64,7 +69,7 @@ impl Sampler {
 }
 
 /// Reads the answer to TIME: seconds and microseconds.
-pub(super) fn read_time(time: &Value) -> Option<WallTime> {
+pub(crate) fn read_time(time: &Value) -> Option<WallTime> {
     let [seconds, micros] = time.as_array()? else {
         return None;
     };

@@ -1,4 +1,4 @@
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use sha1_smol::Sha1;
 
@@ -9,27 +9,36 @@ pub struct Script {
     pub name: &'static str,
     /// The text: the helpers that it needs, then its own lines.
     pub text: &'static str,
-    sha1: LazyLock<String>,
+    sha1: OnceLock<String>,
 }
 
 impl Script {
+    /// Returns a script.
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
+        Self {
+            name,
+            text,
+            sha1: OnceLock::new(),
+        }
+    }
+
     /// Returns the name under which a server keeps the script.
     pub fn sha1(&self) -> &str {
-        &self.sha1
+        let digest = || Sha1::from(self.text).digest().to_string();
+        self.sha1.get_or_init(digest)
     }
 }
 
 /// A script that consists of several files, one behind the other.
 macro_rules! scripts {
     ($($constant:ident = $name:literal [$($file:literal)*];)*) => {
-        $(pub(super) static $constant: Script = Script {
-            name: $name,
-            text: concat!(
+        $(pub(crate) static $constant: Script = Script::new(
+            $name,
+            concat!(
                 $(include_str!(concat!("scripts/parts/", $file, ".lua")),)*
                 include_str!(concat!("scripts/", $name, ".lua")),
             ),
-            sha1: LazyLock::new(|| Sha1::from($constant.text).digest().to_string()),
-        };)*
+        );)*
 
         /// All scripts. A driver may load them when it connects.
         pub static SCRIPTS: &[&Script] = &[$(&$constant),*];
@@ -38,7 +47,8 @@ macro_rules! scripts {
 
 scripts! {
     ACQUIRE = "acquire" ["state" "fence" "shared" "queue" "refusal" "claim"];
-    RELEASE = "release" ["release_alone" "state" "fence" "shared" "queue" "refusal" "claim"];
+    FREE = "free" [];
+    RELEASE = "release" ["state" "fence" "shared" "queue" "refusal" "claim"];
     RENEW = "renew" ["state" "each" "shared" "queue"];
     HEARTBEAT = "heartbeat" ["state" "each" "queue" "refusal"];
     DRAW_FENCE = "draw_fence" ["state" "fence"];

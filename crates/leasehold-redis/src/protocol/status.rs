@@ -2,25 +2,21 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Presence, RunId};
-use leasehold_quorum::Reply;
+use leasehold::{Error, Presence, RunId};
 
-use super::codec::{Codec, RIGHTS};
+use super::codec::RIGHTS;
 use super::failure::{Rights, garbled, refused};
+use super::info::Info;
 use super::member_record::{self, MARK};
 use super::names::MEMBER_RECORD;
 use super::sample::read_time;
 use crate::resp::{CommandWriter, Value};
 
-/// The sections of INFO that locks depend on. Servers before Redis 7.0 take one at a time.
-const SECTIONS: [&str; 5] = ["server", "replication", "cluster", "memory", "persistence"];
+pub(super) const COMMANDS: usize = Info::SECTIONS.len() + 4;
 
-pub(super) const COMMANDS: usize = SECTIONS.len() + 4;
-
-pub(super) fn write(out: &mut CommandWriter<'_>) {
-    for section in SECTIONS {
-        out.command("INFO").arg(section);
-    }
+/// Asks for the status.
+pub(crate) fn write(out: &mut CommandWriter<'_>) {
+    Info::write(&Info::SECTIONS, out);
     // One pattern: servers before Redis 7.0 take one name at a time.
     out.command("CONFIG").arg("GET").arg("*append*");
     out.command("HGETALL").arg(MEMBER_RECORD);
@@ -29,15 +25,12 @@ pub(super) fn write(out: &mut CommandWriter<'_>) {
     out.command("TIME");
 }
 
-pub(super) fn read(codec: &Codec, answers: &[Value]) -> Result<Reply, Error> {
-    let user = codec.user.as_str();
-    let (infos, rest) = answers
-        .split_at_checked(SECTIONS.len())
-        .ok_or_else(|| garbled("INFO"))?;
-    let [config, record, mark, time] = rest else {
+/// Reads the answers to [`write`].
+pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
+    let info = read_info(answers, user)?;
+    let [.., config, record, mark, time] = answers else {
         return Err(garbled("INFO"));
     };
-    let info = Info::read(infos, user)?;
     if let Value::Error { code, message } = time {
         return Err(refused(code, message, user, Rights("+time")));
     }
@@ -53,7 +46,27 @@ pub(super) fn read(codec: &Codec, answers: &[Value]) -> Result<Reply, Error> {
         None => presence.card = member_record::read(record, user)?,
         Some(reason) => presence.unfit = presence.unfit.or(Some(reason)),
     }
-    Ok(Reply::Status(Box::new(presence)))
+    Ok(presence)
+}
+
+/// Reads the answers to [`write`] that are about `INFO`.
+pub(crate) fn read_info(answers: &[Value], user: &str) -> Result<Info, Error> {
+    match answers.split_at_checked(Info::SECTIONS.len()) {
+        Some((sections, _)) => Info::read(sections, user),
+        None => Err(garbled("INFO")),
+    }
+}
+
+/// Returns the configuration among the answers to [`write`].
+pub(crate) fn config_of(answers: &[Value]) -> Option<&Value> {
+    answers.get(Info::SECTIONS.len())
+}
+
+/// Returns a setting from the answer to `CONFIG GET`.
+pub(crate) fn setting<'v>(config: &'v Value, name: &str) -> Option<&'v str> {
+    let pairs = config.as_pairs()?.into_iter();
+    let mut pairs = pairs.filter(|(key, _)| key.as_text() == Some(name));
+    pairs.next().and_then(|(_, value)| value.as_text())
 }
 
 /// Why the user may not read the member record. Such a user can take locks, but not in a quorum.
@@ -73,12 +86,7 @@ fn unreadable(answers: &[&Value], user: &str) -> Option<String> {
 /// Whether all that the server acknowledges is on its disk, and no replica that lags behind can take
 /// its place. What is not known counts against it.
 fn is_durable(info: &Info, config: &Value) -> bool {
-    let pairs = config.as_pairs().unwrap_or_default();
-    let says = |name: &str, value: &str| {
-        let is_name = |(key, _): &&(&Value, &Value)| key.as_text() == Some(name);
-        let pair = pairs.iter().find(is_name);
-        pair.is_some_and(|(_, found)| found.as_text() == Some(value))
-    };
+    let says = |name: &str, value: &str| setting(config, name) == Some(value);
     says("appendonly", "yes")
         && says("appendfsync", "always")
         && says("no-appendfsync-on-rewrite", "no")
@@ -92,74 +100,10 @@ fn is_unset(id: &str) -> bool {
     id.bytes().all(|digit| digit == b'0')
 }
 
-/// What a server says about itself.
-struct Info(String);
-
-impl Info {
-    fn read(answers: &[Value], user: &str) -> Result<Self, Error> {
-        let mut info = String::new();
-        for answer in answers {
-            match answer {
-                Value::Error { code, message } => {
-                    return Err(refused(code, message, user, Rights("+info")));
-                }
-                answer => match answer.as_text() {
-                    Some(text) => info.push_str(text),
-                    None => {
-                        let rule = "INFO was not answered with text: is it a Redis server?";
-                        return Err(Error::new(ErrorKind::Garbled, rule));
-                    }
-                },
-            }
-        }
-        Ok(Self(info))
-    }
-
-    fn field(&self, name: &str) -> Option<&str> {
-        let mut fields = self.0.lines().filter_map(|line| line.split_once(':'));
-        let (_, value) = fields.find(|(field, _)| *field == name)?;
-        Some(value.trim())
-    }
-
-    fn demand(&self, name: &str) -> Result<&str, Error> {
-        self.field(name).ok_or_else(|| {
-            let message = format!("INFO does not say {name}: is it a Redis server?");
-            Error::new(ErrorKind::Garbled, message)
-        })
-    }
-
-    /// Why the server can be no member, if so.
-    fn unfit(&self) -> Option<String> {
-        let role = self.foreign_role().map(str::to_owned);
-        role.or_else(|| self.evicts())
-    }
-
-    fn foreign_role(&self) -> Option<&'static str> {
-        if self.field("role") != Some("master") {
-            return Some(
-                "the server is a replica: locks live on primaries alone, since a replica may lag \
-                 behind or forget",
-            );
-        }
-        (self.field("cluster_enabled") == Some("1")).then_some(
-            "the server is a node of a Redis Cluster: members are independent, plain servers",
-        )
-    }
-
-    fn evicts(&self) -> Option<String> {
-        let bytes = self.field("maxmemory").filter(|bytes| *bytes != "0")?;
-        let policy = self.field("maxmemory_policy").unwrap_or("unknown");
-        (policy != "noeviction").then(|| {
-            format!(
-                "the server may throw locks away when its memory is full (maxmemory {bytes}, \
-                 maxmemory-policy {policy}): set maxmemory-policy noeviction"
-            )
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use leasehold::ErrorKind;
+
     use super::*;
 
     const INFO: &str = "redis_version:7.0.15\r\nrun_id:abc\r\nuptime_in_seconds:7\r\n\
@@ -182,21 +126,12 @@ mod tests {
     }
 
     fn presence(info: &str, config: &[&str], record: Value) -> Result<Presence, Error> {
-        let codec = Codec {
-            prefix: String::new(),
-            user: "ann".into(),
-            client: "0123456789abcdef".parse().unwrap(),
-            foreign_gap: Duration::ZERO,
-        };
         let empty = Value::Bytes(Vec::new());
         let info = Value::Bytes(info.as_bytes().to_vec());
         let time = texts(&["1763637400", "7"]);
         let infos = [info, empty.clone(), empty.clone(), empty.clone(), empty];
         let rest = [texts(config), record, Value::Null, time];
-        match read(&codec, &[infos.as_slice(), &rest].concat())? {
-            Reply::Status(presence) => Ok(*presence),
-            other => panic!("{other:?}"),
-        }
+        read(&[infos.as_slice(), &rest].concat(), "ann")
     }
 
     fn with(info: &str, config: &[&str]) -> Presence {

@@ -2,44 +2,62 @@ use std::future::ready;
 use std::sync::Arc;
 
 use leasehold::{
-    Admin, Attempt, BoxFuture, Claim, Error, Guarantees, Health, Held, Inspection, LeaseTerms,
-    Records, Release, Renewal, Store, Wait,
+    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Error, Exclusion, Expiry, Fencing,
+    Guarantees, Health, Held, Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing,
+    Store, Wait, Waiting,
 };
 use leasehold_quorum::{Outcome, ReleaseMode};
 
 use super::waits::attempt;
-use super::{RedisStore, unexpected};
+use super::{RedisStore, describe, unexpected};
+use crate::RedisMember;
 
 impl Store for RedisStore {
     fn describe(&self) -> String {
-        self.members.describe()
+        describe(&self.members)
     }
 
     fn places(&self) -> Vec<String> {
-        self.members.places()
+        self.members.iter().map(RedisMember::describe).collect()
     }
 
     fn guarantees(&self) -> Guarantees {
-        self.members.guarantees()
+        let exclusion = match (self.members.len(), self.enforced) {
+            (1, _) => Exclusion::OneServer,
+            (_, false) => Exclusion::EveryMember,
+            (_, true) => Exclusion::Majority,
+        };
+        Guarantees::new(
+            exclusion,
+            Fencing::CounterThenClock,
+            Expiry::Lease,
+            Waiting::Notified,
+            Order::Fifo,
+            Sharing::WritersPreferred,
+        )
+        .with_counting(Counting::Permits)
+        .with_breaking(Breaking::Exclusive)
     }
 
     fn terms(&self) -> LeaseTerms {
-        self.members.terms()
-    }
-
-    fn keeps_owner(&self) -> bool {
-        true
+        match self.members.len() {
+            1 => LeaseTerms::single(),
+            _ => LeaseTerms::quorum(self.set.clock_tolerance, self.set.max_ttl),
+        }
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let session = self.session(&claim.client)?;
             let begin = || session.driver.acquire(Arc::new(claim.clone()));
-            if !matches!(claim.wait, Wait::InTurn(_)) {
+            if !matches!(claim.wait, Wait::InTurn) {
                 return attempt(begin().await);
             }
             let wait = session.waits.of(claim.owner, begin);
-            let (answer, is_over) = wait.attempt().await;
+            let clock = &*self.ambient.clock;
+            // Before the caller gives up.
+            let end = clock.now() + claim.limit() / 2;
+            let (answer, is_over) = wait.attempt(clock, end, &self.hand_overs).await;
             if is_over {
                 session.waits.end(claim.owner);
             }
@@ -98,7 +116,7 @@ impl Store for RedisStore {
         let session = self.session(&claim.client).ok();
         match session.and_then(|session| session.waits.get(claim.owner)) {
             Some(wait) => Box::pin(async move { wait.changed().await }),
-            None if matches!(claim.wait, Wait::InTurn(_)) => Box::pin(ready(())),
+            None if matches!(claim.wait, Wait::InTurn) => Box::pin(ready(())),
             None => Box::pin(self.ambient.poll_pause()),
         }
     }
@@ -110,18 +128,18 @@ impl Store for RedisStore {
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {
-        self.members.inspection()
+        Some(self)
     }
 
     fn admin(&self) -> Option<&dyn Admin> {
-        self.members.admin()
+        Some(self)
     }
 
     fn records(&self) -> Option<&dyn Records> {
-        self.members.records()
+        Some(self)
     }
 
     fn health(&self) -> Option<&dyn Health> {
-        self.members.health()
+        Some(self)
     }
 }

@@ -1,18 +1,25 @@
 //! Redis servers as a store: locks by the engine, everything else by the members themselves.
 
 mod as_store;
+mod health;
+mod records;
+mod settings;
+mod setup;
+mod views;
 mod waits;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use leasehold::ambient::Ambient;
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, Quorum, Store};
+use leasehold::telemetry::{HandOvers, MemberStandings};
+use leasehold::{ClientId, ClientInfo, Error, ErrorKind, LeaseTerms, MemberSet};
 
 use crate::RedisMember;
 use crate::driver::{Driver, DriverConfig};
+use crate::server::Server;
 use waits::Waits;
 
 /// One Redis server, or a quorum of several, as a store.
@@ -21,12 +28,20 @@ use waits::Waits;
 pub struct RedisStore {
     urls: Vec<String>,
     ambient: Ambient,
-    /// Shows locks, breaks them and keeps records, on connections of its own.
-    members: Arc<dyn Store>,
-    max_ttl: Duration,
-    clock_tolerance: Duration,
+    /// The members outside of locks, on connections of their own.
+    members: Vec<RedisMember>,
+    /// The members' ids and the limits of the quorum.
+    set: MemberSet,
     enforced: bool,
+    read_only: bool,
+    foreign_gap: Duration,
+    hand_overs: HandOvers,
+    /// The metric of the members' states, until the first session has it. The recorder of the thread that
+    /// makes the store counts.
+    standings: Mutex<Option<MemberStandings>>,
     clients: Mutex<HashMap<ClientId, Arc<Session>>>,
+    /// The client of records that are asked for before any lock.
+    own: OnceLock<Arc<ClientInfo>>,
 }
 
 /// The connections and waits of one client.
@@ -47,16 +62,24 @@ impl RedisStore {
             .into_iter()
             .map(|url| url.as_ref().to_owned())
             .collect();
-        let quorum = Quorum::new(RedisMember::all(&urls)?)?;
-        let set = quorum.set().clone();
+        let ambient = Ambient::default();
+        let members = RedisMember::sharing_thread(&urls, &ambient)?;
+        let ids = members.iter().map(|member| member.id().clone());
         Ok(Self {
-            enforced: set.ids.len() >= 3,
-            max_ttl: set.max_ttl,
-            clock_tolerance: set.clock_tolerance,
+            hand_overs: HandOvers::new(&describe(&members)),
+            standings: Mutex::new(Some(MemberStandings::new(
+                &describe(&members),
+                members.len(),
+            ))),
+            enforced: urls.len() >= 3,
+            read_only: false,
+            foreign_gap: Self::FOREIGN_GAP,
+            set: MemberSet::new(ids, LeaseTerms::TTL_MAX, Self::CLOCK_TOLERANCE),
+            members,
             urls,
-            ambient: Ambient::default(),
-            members: quorum.into(),
+            ambient,
             clients: Mutex::default(),
+            own: OnceLock::new(),
         })
     }
 
@@ -67,11 +90,13 @@ impl RedisStore {
             return Ok(Arc::clone(session));
         }
         let driver = Driver::open(DriverConfig {
+            standings: Some(self.standings()),
             urls: self.urls.clone(),
-            max_ttl: self.max_ttl,
-            clock_tolerance: self.clock_tolerance,
+            max_ttl: self.set.max_ttl,
+            clock_tolerance: self.set.clock_tolerance,
             enforced: self.enforced,
-            foreign_gap: Quorum::FOREIGN_GAP,
+            read_only: self.read_only,
+            foreign_gap: self.foreign_gap,
             client: Arc::clone(client),
             ambient: self.ambient.clone(),
         })?;
@@ -81,6 +106,19 @@ impl RedisStore {
         });
         clients.insert(client.id, Arc::clone(&session));
         Ok(session)
+    }
+
+    fn standings(&self) -> MemberStandings {
+        let mut first = self
+            .standings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let more = || MemberStandings::new(&describe(&self.members), self.members.len());
+        first.take().unwrap_or_else(more)
+    }
+
+    fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.members.iter().map(|member| &member.server)
     }
 
     fn sessions(&self) -> Vec<Arc<Session>> {
@@ -96,6 +134,15 @@ impl fmt::Debug for RedisStore {
             .field("members", &self.members)
             .finish_non_exhaustive()
     }
+}
+
+/// The only server, or the quorum with all its members.
+fn describe(members: &[RedisMember]) -> String {
+    if let [only] = members {
+        return only.describe();
+    }
+    let ids: Vec<_> = members.iter().map(|member| member.id().as_str()).collect();
+    format!("quorum of {} ({})", ids.len(), ids.join(", "))
 }
 
 fn unexpected() -> Error {

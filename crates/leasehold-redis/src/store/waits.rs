@@ -1,8 +1,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use leasehold::clock::{BootInstant, Clock, within};
+use leasehold::telemetry::HandOvers;
 use leasehold::{Attempt, Effect, Error, Grant, Owner};
-use leasehold_quorum::{Outcome, Progress};
+use leasehold_quorum::{Acquired, Outcome, Progress};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::driver::Call;
@@ -58,16 +60,35 @@ impl Waits {
 
 impl Wait {
     /// Returns the state of the wait, and whether the wait is over. The first attempt waits for an answer of
-    /// the members. A later one returns at once, with an event that came since or with the last answer.
-    pub(super) async fn attempt(&self) -> (Result<Attempt, Error>, bool) {
+    /// the members. A later one returns an event that came since, or the last answer. If too few members
+    /// answered, the next event may take until `end`: the caller tries again instead of waiting for it.
+    pub(super) async fn attempt(
+        &self,
+        clock: &dyn Clock,
+        end: BootInstant,
+        hand_overs: &HandOvers,
+    ) -> (Result<Attempt, Error>, bool) {
         let mut state = self.0.lock().await;
         let event = match (state.next.take(), state.last.clone()) {
             (Some(event), _) => event,
-            (None, Some(last)) => Err(last),
             (None, None) => state.call.event().await,
+            (None, Some(last @ Progress::Busy(_))) => Err(last),
+            (None, Some(last @ Progress::Unavailable(_))) => {
+                let next = within(clock, end, state.call.event()).await;
+                next.unwrap_or(Err(last))
+            }
         };
         match event {
-            Ok(outcome) => (attempt(outcome), true),
+            Ok(outcome) => {
+                if let Outcome::Acquired(Acquired {
+                    called: Some(called),
+                    ..
+                }) = &outcome
+                {
+                    hand_overs.took(clock.now().since(*called));
+                }
+                (attempt(outcome), true)
+            }
             Err(progress) => {
                 state.last = Some(progress.clone());
                 (told(progress), false)
@@ -92,7 +113,9 @@ pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
         )),
         Outcome::Busy(busy) => Ok(Attempt::Busy(busy)),
         Outcome::Failed(error) => Err(error),
-        Outcome::Renewed(_) | Outcome::Released(_) => Err(super::unexpected()),
+        Outcome::Renewed(_) | Outcome::Released(_) | Outcome::Record(_) | Outcome::Health(_) => {
+            Err(super::unexpected())
+        }
     }
 }
 

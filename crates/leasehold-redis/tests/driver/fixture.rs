@@ -26,10 +26,12 @@ impl Client {
         let ambient = Ambient::default();
         let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
         let config = DriverConfig {
+            standings: None,
             urls,
             max_ttl: TTL,
             clock_tolerance: Duration::from_secs(1),
             enforced: false,
+            read_only: false,
             foreign_gap: Duration::ZERO,
             client: Arc::clone(&info),
             ambient,
@@ -44,7 +46,7 @@ impl Client {
         let owner = Owner::at(self.info.id, now, &SystemEntropy);
         let key = Key::new(key).expect("a key");
         let claim = Claim::new(key, owner, TTL, now, Arc::clone(&self.info));
-        Arc::new(claim.with_wait(Wait::InTurn(owner)))
+        Arc::new(claim.with_wait(Wait::InTurn))
     }
 
     pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_quorum::{Outcome, ReleaseMode, Request};
+use leasehold_testkit::faults::{Proxy, Weather};
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 
 use super::fixture::{Client, locks};
@@ -80,4 +81,19 @@ async fn caller_learns_of_a_broken_connection() {
     let (reply, ()) = futures_util::future::join(asked, killed).await;
     reply.unwrap_err();
     client.driver.ask(0, Request::Status).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn forgotten_connection_is_replaced() {
+    let server = RedisServer::start();
+    let path = Proxy::to(server.port());
+    let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
+    let (claim, _) = client.acquire("lock").await;
+    path.set(Weather::HalfOpen);
+    client.driver.ask(0, Request::Status).await.unwrap_err();
+    path.set(Weather::Fair);
+    // The old connection stays dead.
+    let waiting = client.driver.acquire(client.claim("other-lock")).await;
+    assert!(matches!(waiting, Outcome::Acquired(_)), "{waiting:?}");
+    client.release(claim).await;
 }

@@ -23,7 +23,7 @@ mod world;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use leasehold::TrustRules;
+use leasehold_redis::TrustRules;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use fault::Fault;

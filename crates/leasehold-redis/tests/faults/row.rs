@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::TrustRules;
 use leasehold::clock::{Clock, SystemClock};
+use leasehold_redis::TrustRules;
 use leasehold_testkit::faults::Findings;
 
 use crate::fault::Fault;

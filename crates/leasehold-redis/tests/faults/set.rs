@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{MemberHealth, Quorum, blocking};
-use leasehold_redis::RedisMember;
+use leasehold::{MemberHealth, blocking};
+use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;
 
@@ -14,16 +14,15 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(3);
 /// By how much the members' clocks may differ.
 pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_millis(150);
 
-/// The set whose members are at `urls`, as all clients know it.
-pub(crate) fn quorum(urls: &[String], max_ttl: Duration) -> Quorum {
-    let members = RedisMember::all(urls).unwrap_or_else(|error| panic!("{error}"));
-    let quorum = Quorum::new(members).unwrap_or_else(|error| panic!("{error}"));
-    quorum.clock_tolerance(CLOCK_TOLERANCE).max_ttl(max_ttl)
+/// Returns the store whose members are at `urls`, configured as for all clients.
+pub(crate) fn store(urls: &[String], max_ttl: Duration) -> RedisStore {
+    let store = RedisStore::new(urls).unwrap_or_else(|error| panic!("{error}"));
+    store.clock_tolerance(CLOCK_TOLERANCE).max_ttl(max_ttl)
 }
 
-/// A client of that set.
+/// Returns a client of that store.
 pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
-    blocking::Client::new(quorum(urls, max_ttl))
+    blocking::Client::new(store(urls, max_ttl))
 }
 
 /// Looks at the members as a client does until all others know that `member` is not durable.
@@ -51,7 +50,7 @@ pub(crate) fn form(servers: &RedisSet, urls: &[String], max_ttl: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     until("the set is formed", || {
-        let formed = runtime.block_on(async { quorum(urls, max_ttl).init().await });
+        let formed = runtime.block_on(async { store(urls, max_ttl).init().await });
         if formed.is_err() {
             // A machine that stands still makes its servers seem silent; what was written half-way
             // would be in the way of the next try.

@@ -7,8 +7,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use leasehold::TrustRules;
 use leasehold::clock::{Clock, SystemClock};
+use leasehold_redis::TrustRules;
 
 use crate::fault::Fault;
 use crate::row::Row;

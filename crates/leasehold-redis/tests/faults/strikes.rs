@@ -16,8 +16,8 @@ use crate::world::{AFTER_A_STEP, AFTER_FORGETTING, MEMBERS, World, pause};
 /// without being renewed.
 const STAY: Duration = Duration::from_millis(1500);
 
-/// What the lock key holds begins with this while the lock is kept for one who waits.
-const RESERVED: &str = "leasehold:next:";
+/// The value of the lock key while the lock is free and the next waiter is on its way.
+const NEXT: &str = "leasehold:next";
 
 /// How long something is left broken.
 const A_WHILE: Duration = Duration::from_secs(1);
@@ -199,10 +199,10 @@ fn clear_up(world: &World, worker: usize) {
 fn appended_without_lock(server: &RedisServer) -> u64 {
     let mut connection = server.connect();
     let mut kept = 0;
-    until("the lock is free for a moment, or reserved", || {
+    until("nobody holds the lock for a moment", || {
         kept = server.appended();
         let value = connection.call(&["GET", LOCK]).expect("an answer");
-        let held = matches!(value, Reply::Bulk(value) if !value.starts_with(RESERVED));
+        let held = matches!(value, Reply::Bulk(value) if value != NEXT);
         !held && kept == server.appended()
     });
     kept

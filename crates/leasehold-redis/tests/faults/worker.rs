@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-use leasehold::TrustRules;
 use leasehold::ambient::Entropy;
 use leasehold::blocking::{Client, Election, Guard, Leadership, Lock};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::GateClient;
 
@@ -80,7 +80,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         panic!("a worker needs a number, a seed, a gate, rules, a way and members: {arguments:?}")
     };
     let rules = named(&RULES, rules);
-    let client = Client::new(set::quorum(urls, MAX_TTL).trust(rules));
+    let client = Client::new(set::store(urls, MAX_TTL).trust(rules));
     let mut worker = Worker {
         number: number.parse().expect("a number"),
         chance: SeededEntropy::new(seed.parse().expect("a number")),

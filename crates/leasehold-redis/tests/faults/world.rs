@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use leasehold::Client;
 use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
-use leasehold::{Client, TrustRules};
+use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::{Gate, History, Hold, Outages, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
@@ -91,7 +92,7 @@ impl World {
 
     /// A client at the first site.
     pub(crate) fn client(&self) -> Client {
-        Client::new(set::quorum(&urls(&self.paths[0]), MAX_TTL))
+        Client::new(set::store(&urls(&self.paths[0]), MAX_TTL))
     }
 
     /// Waits until the lock has been granted `more` times.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Client, Effect, Error, ErrorKind, Fence, Fenced};
-use leasehold_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, RedisMember, fence_record};
+use leasehold::{Effect, Error, ErrorKind, Fence, Fenced};
+use leasehold_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection, until};
 use pollster::block_on;
 
@@ -94,7 +94,7 @@ fn a_claim_shuts_the_door_before_the_first_write() {
 #[test]
 fn a_guard_claims_at_a_server_that_does_not_grant_its_lock() {
     let (locks, data) = (RedisServer::start(), RedisServer::start());
-    let client = Client::new(RedisMember::new(locks.url()).unwrap());
+    let client = crate::support::client(&locks);
     let invoice = key(&data, "invoice");
     block_on(async {
         let first = client.lock("invoice").acquire().await?;

@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use leasehold::Client;
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisPy, RedisServer, Reply, RespConnection, Work, until};
 use pollster::block_on;
 
-fn client(server: &RedisServer) -> Client {
-    Client::new(RedisMember::new(server.url()).unwrap())
-}
+use crate::support::client;
 
 #[expect(clippy::disallowed_methods, reason = "how long work takes, and a rest")]
 fn sleep(span: Duration) {

@@ -1,4 +1,4 @@
-//! Against real servers.
+//! Clients against real servers.
 #![allow(missing_docs, reason = "tests name themselves")]
 #![allow(
     clippy::unwrap_used,
@@ -6,35 +6,19 @@
 )]
 
 mod breaking;
-mod broken;
-mod card;
+mod connections;
 mod downgrade;
-mod entrance;
-mod examine;
+mod examples;
 mod fenced;
 mod foreign_queue;
-mod forgetting;
-mod healing;
-mod heirs;
-mod key_sets;
-mod late_write;
-mod leaders;
-mod leases;
-mod looks;
+mod inspection;
+mod keys;
 mod observed;
-mod old_server;
 mod peers;
-mod permits;
-mod presence;
-mod prometheus;
-mod promises;
 mod proxy;
-mod queue;
-mod readers;
+mod quorum;
 mod records;
-mod rollback;
-mod semaphore;
-mod shared_runtime;
+mod server;
 mod short_waits;
 mod support;
 mod trips;

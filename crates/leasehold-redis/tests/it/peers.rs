@@ -1,50 +1,51 @@
-//! Other libraries on the plain wire: they and we exclude each other.
+//! Other libraries on the plain wire: they and this one exclude each other.
 
-use leasehold::{Release, Store};
 use leasehold_testkit::servers::{RedisPy, RedisServer, Reply};
 
-use crate::support::{busy, claim, granted, member, released, value};
+use crate::support::{client, hold, is_busy, permit, share, value};
 
 #[tokio::test]
-async fn a_plain_set_and_ours_exclude_each_other() {
+async fn plain_set_and_locks_exclude_each_other() {
     let server = RedisServer::start();
-    let store = member(&server);
+    let locks = client(&server);
     let plain = || server.command(&["SET", "deploy", "token", "NX", "PX", "60000"]);
-    let mine = claim("deploy");
-    granted(&store, &mine).await;
+    let guard = hold(&locks, "deploy").await;
     assert_eq!(plain(), Reply::Nil);
-    released(&store, &mine).await;
+    guard.release().await.unwrap();
     assert_eq!(plain(), Reply::Status("OK".into()));
-    assert_eq!(busy(&store, &mine).await.holder, None);
-    assert_eq!(store.release(&mine).await.unwrap(), Release::WasLost);
+    assert!(is_busy(&locks, "deploy").await);
     assert_eq!(value(&server, "deploy"), Reply::Bulk("token".into()));
     server.command(&["DEL", "deploy"]);
-    granted(&store, &mine).await;
+    hold(&locks, "deploy").await.release().await.unwrap();
 }
 
 #[tokio::test]
-async fn redis_py_and_ours_exclude_each_other() {
+async fn redis_py_and_locks_exclude_each_other() {
     let server = RedisServer::start();
-    let store = member(&server);
+    let locks = client(&server);
     let mut python = RedisPy::start(server.port());
-    let mine = claim("deploy");
     assert!(python.acquire("deploy"));
-    assert_eq!(busy(&store, &mine).await.holder, None);
+    assert!(is_busy(&locks, "deploy").await);
+    let holders = locks.holders("deploy").await.unwrap();
+    assert_eq!(holders[0].owner, None);
     python.release("deploy");
-    granted(&store, &mine).await;
+    let guard = hold(&locks, "deploy").await;
     assert!(!python.acquire("deploy"));
-    released(&store, &mine).await;
+    guard.release().await.unwrap();
     assert!(python.acquire("deploy"));
 }
 
 #[tokio::test]
-async fn redis_py_waits_for_our_readers_too() {
+async fn redis_py_is_kept_out_by_readers_and_permits() {
     let server = RedisServer::start();
-    let store = member(&server);
+    let locks = client(&server);
     let mut python = RedisPy::start(server.port());
-    let reader = crate::support::shared("doc");
-    granted(&store, &reader).await;
+    let reader = share(&locks, "doc").await;
     assert!(!python.acquire("doc"));
-    released(&store, &reader).await;
+    reader.release().await.unwrap();
     assert!(python.acquire("doc"));
+    let held = permit(&locks, "workers", 2).await;
+    assert!(!python.acquire("workers"));
+    held.release().await.unwrap();
+    assert!(python.acquire("workers"));
 }

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use leasehold::blocking;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, blocking};
-use leasehold_redis::RedisMember;
 use leasehold_testkit::faults::{Proxy, Weather};
 use leasehold_testkit::servers::RedisServer;
+
+use crate::support::store_at;
 
 #[test]
 fn short_waits_do_not_cost_the_clients_other_locks() {
     const TTL: Duration = Duration::from_secs(4);
     let server = RedisServer::start();
     let far = Proxy::to(server.port());
-    let member = RedisMember::new(format!("redis://127.0.0.1:{}", far.port())).unwrap();
-    let locks = blocking::Client::from(Client::new(member));
+    let locks = blocking::Client::new(store_at(&format!("redis://127.0.0.1:{}", far.port())));
     let held = locks.lock("held").ttl(TTL).acquire().unwrap();
     far.set(Weather::SlowAnswers(Duration::from_millis(130)));
     let began = SystemClock.now();

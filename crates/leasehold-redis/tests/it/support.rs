@@ -1,115 +1,95 @@
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use leasehold::ambient::{Ambient, SystemEntropy};
-use leasehold::clock::{Clock, SystemClock, within};
+use leasehold::ambient::SystemEntropy;
+use leasehold::clock::{Clock, SystemClock};
 use leasehold::{
-    Attempt, Busy, Card, CardEdit, Claim, ClientInfo, Error, Fence, Grant, Held, Key, Life,
-    MemberId, MemberSet, Mode, Owner, Permits, Presence, Release, Store, Ticket, Turn,
+    Card, CardEdit, Client, Error, Guard, Key, Life, MemberId, MemberSet, Mode, Presence,
 };
-use leasehold_redis::RedisMember;
-use leasehold_testkit::servers::{LIMIT, RedisServer, Reply};
+use leasehold_redis::{RedisMember, RedisStore};
+use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
 
-pub(crate) static CLIENT: LazyLock<Arc<ClientInfo>> = LazyLock::new(|| {
-    let program = Some("the tests".to_owned());
-    Arc::new(ClientInfo::of_this_process(&Ambient::default(), program))
-});
-
-pub(crate) fn member(server: &RedisServer) -> RedisMember {
-    RedisMember::new(server.url()).unwrap()
-}
-
-/// A claim of a new owner that outlives any test.
-pub(crate) fn claim(name: &str) -> Claim {
-    claim_for(name, Duration::from_secs(60))
-}
-
-pub(crate) fn claim_for(name: &str, ttl: Duration) -> Claim {
-    let wall = SystemClock.wall();
-    Claim::new(
-        key(name),
-        Owner::at(CLIENT.id, wall, &SystemEntropy),
-        ttl,
-        wall,
-        Arc::clone(&CLIENT),
-    )
-}
-
-pub(crate) fn shared(name: &str) -> Claim {
-    claim(name).with_mode(Mode::Shared)
-}
-
-/// A claim of a new owner on one of so many permits.
-pub(crate) fn one_of(name: &str, count: u32) -> Claim {
-    claim(name).with_mode(Mode::Permit(Permits::new(count).unwrap()))
-}
+/// A lease that outlives any test.
+pub(crate) const TTL: Duration = Duration::from_secs(60);
 
 pub(crate) fn key(name: &str) -> Key {
     Key::new(name).unwrap()
 }
 
-pub(crate) async fn granted(store: &dyn Store, claim: &Claim) -> Grant {
-    match store.acquire(claim).await {
-        Ok(Attempt::Granted(grant)) => grant,
-        other => panic!("{:?} was not granted: {other:?}", claim.key),
-    }
+pub(crate) fn member(server: &RedisServer) -> RedisMember {
+    RedisMember::new(server.url()).unwrap()
 }
 
-pub(crate) async fn busy(store: &dyn Store, claim: &Claim) -> Busy {
-    match store.acquire(claim).await {
-        Ok(Attempt::Busy(busy)) => busy,
-        other => panic!("{:?} was not busy: {other:?}", claim.key),
-    }
+pub(crate) fn store(server: &RedisServer) -> RedisStore {
+    store_at(&server.url())
 }
 
-pub(crate) async fn refused(store: &dyn Store, claim: &Claim) -> Error {
-    match store.acquire(claim).await {
+pub(crate) fn store_at(url: &str) -> RedisStore {
+    RedisStore::new([url]).unwrap()
+}
+
+/// A client of one server.
+pub(crate) fn client(server: &RedisServer) -> Client {
+    client_at(&server.url())
+}
+
+pub(crate) fn client_at(url: &str) -> Client {
+    Client::new(store_at(url))
+}
+
+pub(crate) fn quorum(servers: &RedisSet) -> RedisStore {
+    RedisStore::new(servers.urls()).unwrap()
+}
+
+/// Takes a lock that is free.
+pub(crate) async fn take(client: &Client, name: &str, mode: Mode) -> Guard {
+    let lock = client.lock(name).ttl(TTL).mode(mode);
+    lock.try_acquire().await.unwrap().expect("a free lock")
+}
+
+pub(crate) async fn hold(client: &Client, name: &str) -> Guard {
+    take(client, name, Mode::Exclusive).await
+}
+
+pub(crate) async fn share(client: &Client, name: &str) -> Guard {
+    take(client, name, Mode::Shared).await
+}
+
+/// Takes one of that many permits.
+pub(crate) async fn permit(client: &Client, name: &str, permits: u32) -> Guard {
+    let semaphore = client.semaphore(name, permits).ttl(TTL);
+    semaphore
+        .try_acquire()
+        .await
+        .unwrap()
+        .expect("a free permit")
+}
+
+pub(crate) async fn is_busy(client: &Client, name: &str) -> bool {
+    let guard = client.lock(name).ttl(TTL).try_acquire().await.unwrap();
+    guard.is_none()
+}
+
+/// The error of an attempt that cannot take the lock.
+pub(crate) async fn refused(client: &Client, name: &str) -> Error {
+    match client.lock(name).ttl(TTL).try_acquire().await {
         Err(error) => error,
-        Ok(attempt) => panic!("{:?} was answered {attempt:?}", claim.key),
+        Ok(guard) => panic!("{name:?} was not refused: {guard:?}"),
     }
 }
 
-pub(crate) async fn released(store: &dyn Store, claim: &Claim) {
-    let answer = store.release(claim).await;
-    assert_eq!(answer.unwrap(), Release::Released, "{:?}", claim.key);
-}
-
-/// Releases until the answer comes, as the quorum does.
-pub(crate) async fn freed(store: &dyn Store, claim: &Claim) -> Release {
-    eventually("the release is answered", async || {
-        let limit = SystemClock.now() + Duration::from_secs(5);
-        within(&SystemClock, limit, store.release(claim))
-            .await?
-            .ok()
-    })
-    .await
-}
-
-/// What writes a card of a new life for the set of this one member, over the one that stands.
+/// A new record for a quorum of this one member, in place of the one that the member has.
 pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
     let id = MemberId::new(id);
     let other = MemberId::new("other");
     CardEdit {
         expected: presence.card.as_ref().map(Card::mark),
-        set: MemberSet::new([id], Duration::from_secs(60), Duration::from_millis(250)),
+        set: MemberSet::new([id], TTL, Duration::from_millis(250)),
         generation: presence.card.as_ref().map_or(1, |card| card.generation),
         run: presence.run.clone(),
         durable: presence.durable,
         life: Life::random(&SystemEntropy),
         age: Some(Duration::ZERO),
         seen: vec![(other, Life::random(&SystemEntropy))],
-    }
-}
-
-/// A fence that nobody draws for a minute, since they go by the clock.
-pub(crate) fn next(grant: &Grant) -> Fence {
-    Fence::new(grant.fence.get() + 60_000_000).expect("a fence")
-}
-
-pub(crate) fn held(claim: &Claim, grant: &Grant) -> Held {
-    Held {
-        claim: Arc::new(claim.clone()),
-        fence: grant.fence,
     }
 }
 
@@ -128,11 +108,29 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
     }
 }
 
+/// Waits until that many wait for the lock.
+pub(crate) async fn queued(server: &RedisServer, name: &str, count: i64) {
+    let queue = format!("leasehold:queue:{{{name}}}:{name}");
+    eventually("they are queued", async || {
+        let length = server.command(&["ZCARD", &queue]);
+        (length == Reply::Integer(count)).then_some(())
+    })
+    .await;
+}
+
 pub(crate) fn value(server: &RedisServer, key: &str) -> Reply {
     server.command(&["GET", key])
 }
 
-/// How many connections of ours the server has.
+/// How long the key still lives, in milliseconds.
+pub(crate) fn left(server: &RedisServer, key: &str) -> i64 {
+    match server.command(&["PTTL", key]) {
+        Reply::Integer(left) => left,
+        other => panic!("PTTL: {other:?}"),
+    }
+}
+
+/// How many connections of clients the server has.
 pub(crate) fn connections(server: &RedisServer) -> usize {
     match server.command(&["CLIENT", "LIST"]) {
         Reply::Bulk(list) => list.matches(" name=leasehold ").count(),
@@ -140,42 +138,34 @@ pub(crate) fn connections(server: &RedisServer) -> usize {
     }
 }
 
-/// Bytes that the kernel received for the server and it has not read.
-pub(crate) fn unread(port: u16) -> u64 {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let unread = table.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let (local, _, state, queues) = (
-            fields.next()?,
-            fields.next()?,
-            fields.next()?,
-            fields.next()?,
-        );
-        let ours = local.ends_with(&format!(":{port:04X}")) && state == "01";
-        let (_, received) = queues.split_once(':')?;
-        ours.then(|| u64::from_str_radix(received, 16).ok())
-            .flatten()
-    });
-    unread.sum()
-}
-
-/// A turn of a wait that begins now, and whose identity is that of `claim`'s owner.
-pub(crate) fn queued(claim: &Claim) -> Turn {
-    Turn::Queued(Ticket {
-        since: claim.proposal,
-        waiter: claim.owner,
-    })
-}
-
-/// How often the server ran each command since its figures began.
-pub(crate) fn commands(server: &RedisServer) -> Vec<(String, u64)> {
+/// How often the server ran a command since its figures began.
+pub(crate) fn calls(server: &RedisServer, command: &str) -> u64 {
     let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
         panic!("INFO")
     };
-    let lines = stats.lines().filter_map(|line| {
-        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        let (calls, _) = figures.split_once(',')?;
-        Some((name.to_owned(), calls.parse().ok()?))
-    });
-    lines.collect()
+    let start = format!("cmdstat_{command}:calls=");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&start));
+    let calls = line.and_then(|line| line.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+/// Sets what a user may do.
+pub(crate) fn set_user(server: &RedisServer, user: &str, rules: &[&str]) {
+    let command = [&["ACL", "SETUSER", user, "reset"], rules].concat();
+    assert_eq!(server.command(&command), Reply::Status("OK".into()));
+}
+
+/// The rights that the front page of the crate lists.
+pub(crate) fn documented_rights() -> Vec<&'static str> {
+    let page = include_str!("../../src/lib.rs");
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix("//! ACL SETUSER locks "));
+    line.unwrap().split(' ').collect()
+}
+
+/// Configures the server.
+pub(crate) fn configure(server: &RedisServer, words: &[&str]) {
+    let answer = server.command(words);
+    assert_eq!(answer, Reply::Status("OK".into()), "{words:?}");
 }

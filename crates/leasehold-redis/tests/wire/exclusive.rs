@@ -47,6 +47,20 @@ fn free_lock_is_granted_with_the_proposal() {
 }
 
 #[test]
+fn release_frees_no_lease_of_another_wait() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let earlier = client.hold(Mode::Exclusive);
+    client.release(&earlier);
+    let held = client.hold(Mode::Exclusive);
+    let claim = earlier.clone();
+    let freed = client.ask(&Request::Free { claim });
+    assert!(matches!(freed, Reply::Contended), "{freed:?}");
+    assert!(!client.release(&earlier));
+    assert_eq!(client.value(), Some(held.owner.to_string()));
+}
+
+#[test]
 fn fence_is_above_counter_and_proposal() {
     let server = server();
     let mut client = TestClient::connect(&server);
@@ -88,6 +102,7 @@ fn plain_commands_take_a_free_lock() {
     let attempt = |claim: &Arc<Claim>, proposal| Request::TryAcquire {
         claim: Arc::clone(claim),
         proposal,
+        expire: true,
     };
     let reply = client.ask(&attempt(&claim, proposal));
     assert!(matches!(reply, Reply::Granted { fence, .. } if fence.get() == proposal));
@@ -112,6 +127,28 @@ fn plain_commands_take_a_free_lock() {
 }
 
 #[test]
+fn lock_is_freed_alone_unless_claims_wait() {
+    let server = server();
+    let mut client = TestClient::connect(&server);
+    let claim = client.claim(Mode::Exclusive);
+    let free = Request::Free {
+        claim: claim.clone(),
+    };
+    assert!(matches!(client.ask(&free), Reply::Contended), "not held");
+    client.acquire(&claim, Place::None).granted();
+    let waiter = client.claim(Mode::Exclusive);
+    client.acquire(&waiter, Place::Ticket(1));
+    assert!(matches!(client.ask(&free), Reply::Contended), "waited for");
+    assert_eq!(client.value(), Some(claim.owner.to_string()));
+    client.command(&["DEL", "leasehold:queue:{deploy}:deploy"]);
+    let freed = client.ask(&free);
+    assert!(matches!(freed, Reply::Released { freed: true, .. }));
+    assert_eq!(client.value(), None);
+    client.command(&["HSET", "deploy", "uuid:1", "1"]);
+    assert!(matches!(client.ask(&free), Reply::Contended), "a hash");
+}
+
+#[test]
 fn lock_of_another_type_is_an_error() {
     let server = server();
     let mut client = TestClient::connect(&server);
@@ -124,6 +161,7 @@ fn lock_of_another_type_is_an_error() {
     let reply = client.ask(&Request::TryAcquire {
         claim: claim.clone(),
         proposal,
+        expire: false,
     });
     assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::ForeignLock));
     assert!(!client.release(&claim));
@@ -154,7 +192,6 @@ fn value_of_another_library_is_respected() {
     client.command(&["SET", "deploy", "token", "NX", "PX", "60000"]);
     let claim = client.claim(Mode::Exclusive);
     let refusal = client.acquire(&claim, Place::Ticket(1)).refused();
-    assert!(refusal.busy.silent);
     assert_eq!(refusal.busy.place, Some(1));
     assert_eq!(refusal.ask_again, Some(Duration::from_millis(25)));
     assert!(refusal.busy.remaining.unwrap() > Duration::from_secs(50));

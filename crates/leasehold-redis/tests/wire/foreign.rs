@@ -46,13 +46,13 @@ fn contended_lock_is_left_free_from_time_to_time() {
     let mut client = client(&server);
     // The period begins with the first contended release.
     assert!(!hands_over_with_gap(&mut client));
-    forward(&server, &mut client, Duration::from_millis(4900));
+    forward(&server, &mut client, Duration::from_secs(3));
     assert!(!hands_over_with_gap(&mut client));
-    forward(&server, &mut client, Duration::from_millis(200));
+    forward(&server, &mut client, Duration::from_millis(2100));
     assert!(hands_over_with_gap(&mut client));
-    forward(&server, &mut client, GAP + Duration::from_millis(4900));
+    forward(&server, &mut client, GAP + Duration::from_secs(3));
     assert!(!hands_over_with_gap(&mut client));
-    forward(&server, &mut client, Duration::from_millis(200));
+    forward(&server, &mut client, Duration::from_millis(2100));
     assert!(hands_over_with_gap(&mut client));
     // After a long time without contention no gap is due.
     forward(&server, &mut client, Duration::from_secs(25));

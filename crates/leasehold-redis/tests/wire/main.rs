@@ -12,5 +12,6 @@ mod foreign;
 mod mixed;
 mod permits;
 mod queue;
+mod records;
 mod rights;
 mod shared;

@@ -45,11 +45,29 @@ fn release_calls_the_oldest_waiter() {
         refused.ask_again.unwrap() > Duration::from_secs(1),
         "presence of the head"
     );
+    let third = holder.claim(Mode::Exclusive);
+    let refused = holder.acquire(&third, Place::Ticket(30)).refused();
+    assert_eq!((refused.busy.place, refused.ask_again), (Some(3), None));
+    holder.release(&third);
     let newcomer = holder.claim(Mode::Exclusive);
     holder.acquire(&newcomer, Place::None).refused();
     first.acquire(&early, Place::Ticket(10)).granted();
     let left = first.command(&["ZRANGE", QUEUE, "0", "-1"]);
     assert_eq!(left.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn older_waiter_takes_a_lock_kept_for_a_younger() {
+    let server = server();
+    let (mut holder, mut first) = (TestClient::connect(&server), TestClient::connect(&server));
+    let held = holder.hold(Mode::Exclusive);
+    let younger = first.wait(Mode::Exclusive, 20);
+    holder.release(&held);
+    assert_eq!(first.notified(), [younger.owner]);
+    let older = holder.claim(Mode::Exclusive);
+    holder.acquire(&older, Place::Ticket(10)).granted();
+    let refused = first.acquire(&younger, Place::Ticket(20)).refused();
+    assert_eq!(refused.busy.place, Some(1));
 }
 
 #[test]

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::ExitCode;
 
-use leasehold_simulation::{Faults, Outcome, run};
+use leasehold_simulation::{Faults, Outcome, run, run_records};
 
 fn main() -> ExitCode {
     match Arguments::read(std::env::args().skip(1)) {
         Ok(arguments) if arguments.trace => trace(&arguments),
         Ok(arguments) => campaign(&arguments),
         Err(text) => {
-            println!("{text}\nusage: sim [--seeds A..B | --trace SEED] [--faults none|all|NAMES]");
+            println!(
+                "{text}\nusage: sim [--seeds A..B | --trace SEED] [--faults none|all|NAMES] [--jobs N] [--records true]"
+            );
             ExitCode::from(2)
         }
     }
@@ -22,6 +24,9 @@ struct Arguments {
     seeds: Range<u64>,
     faults: Faults,
     trace: bool,
+    records: bool,
+    /// How many threads run seeds.
+    jobs: usize,
 }
 
 impl Arguments {
@@ -30,6 +35,8 @@ impl Arguments {
             seeds: 0..1_000,
             faults: Faults::all(),
             trace: false,
+            records: false,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
         };
         while let Some(word) = words.next() {
             let value = words
@@ -48,16 +55,25 @@ impl Arguments {
                     let seed = number(&value)?;
                     (read.seeds, read.trace) = (seed..seed + 1, true);
                 }
+                "--jobs" => read.jobs = number(&value)?.max(1) as usize,
                 "--faults" => read.faults = value.parse()?,
+                "--records" => read.records = value == "true",
                 _ => return Err(format!("unknown option {word}")),
             }
         }
         Ok(read)
     }
+
+    fn run(&self, seed: u64, notes: bool) -> Outcome {
+        match self.records {
+            true => run_records(seed, self.faults),
+            false => run(seed, self.faults, notes),
+        }
+    }
 }
 
 fn trace(arguments: &Arguments) -> ExitCode {
-    let outcome = run(arguments.seeds.start, arguments.faults);
+    let outcome = arguments.run(arguments.seeds.start, true);
     outcome.trace().for_each(|line| println!("{line}"));
     println!("{outcome}");
     ExitCode::from(u8::from(!outcome.violations.is_empty()))
@@ -92,6 +108,18 @@ impl Sums {
         }
     }
 
+    fn merge(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.grants += other.grants;
+        self.foreign += other.foreign;
+        self.requests += other.requests;
+        self.idle.extend(other.idle);
+        for (check, (seeds, text)) in other.broken {
+            let known = self.broken.entry(check);
+            known.or_insert_with(|| (Vec::new(), text)).0.extend(seeds);
+        }
+    }
+
     fn idle_at(&self, part: f64) -> f64 {
         let last = self.idle.len().saturating_sub(1);
         let found = self.idle.get((last as f64 * part) as usize);
@@ -106,12 +134,23 @@ impl Sums {
 fn campaign(arguments: &Arguments) -> ExitCode {
     let began = std::time::Instant::now();
     let mut sums = Sums::default();
-    for seed in arguments.seeds.clone() {
-        sums.add(&run(seed, arguments.faults));
-    }
+    let part = &|job: usize| {
+        let mut sums = Sums::default();
+        for seed in arguments.seeds.clone().skip(job).step_by(arguments.jobs) {
+            sums.add(&arguments.run(seed, false));
+        }
+        sums
+    };
+    std::thread::scope(|scope| {
+        let parts = (0..arguments.jobs).map(|job| scope.spawn(move || part(job)));
+        for part in parts.collect::<Vec<_>>() {
+            sums.merge(part.join().expect("a run that does not panic"));
+        }
+    });
     let seconds = began.elapsed().as_secs_f64();
     sums.idle.sort_unstable();
-    for (check, (seeds, text)) in &sums.broken {
+    for (check, (seeds, text)) in &mut sums.broken {
+        seeds.sort_unstable();
         let some: Vec<_> = seeds.iter().take(12).map(u64::to_string).collect();
         println!(
             "{check}: {} runs, seeds {}\n    {text}",

@@ -7,6 +7,7 @@ mod leases;
 mod leftovers;
 mod order;
 mod outcomes;
+mod records;
 mod servers;
 
 #[cfg(test)]
@@ -62,6 +63,7 @@ pub(crate) fn all(events: &[Event], plan: &Plan) -> (Vec<Violation>, Vec<Time>) 
         order::kept_places,
         order::polite,
         order::bounded,
+        records::records,
     ];
     let violations = checks.iter().flat_map(|check| check(&facts)).collect();
     let (from, last) = (facts.cleared, events.last().map_or(0, |event| event.at));

@@ -187,14 +187,17 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
             }
             // A waiter near its turn asks at the end of the lease.
             What::Queue { waits, .. } => {
-                let near = &waits[..waits.len().min(2)];
-                asked.retain(|(wait, _), _| !near.contains(wait));
+                asked.retain(|(wait, _), _| {
+                    let place = waits.iter().position(|it| it == wait);
+                    place.is_none_or(|place| place >= near(&facts.waits[wait]))
+                });
             }
             // A connection that is new begins with a question.
             What::Cancelled { .. } | What::Crashed { .. } | What::Available { .. } => asked.clear(),
             What::Executed(it) if it.kind == Kind::Acquire => {
+                let near = near(&facts.waits[&it.wait]);
                 let places = servers.places(it.wait).collect::<Vec<_>>();
-                let is_behind = !places.is_empty() && places.iter().all(|place| *place > 2);
+                let is_behind = !places.is_empty() && places.iter().all(|place| *place > near);
                 let before = asked.insert((it.wait, it.server), (event.at, is_behind));
                 if let Some((last, was_behind)) = before
                     && event.at - last < PAUSE_MIN
@@ -217,6 +220,12 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// How many waiters are near their turn. One for a permit asks when the lease ends whose permit it gets.
+fn near(wait: &WaitFacts) -> usize {
+    let permits = wait.asked.mode.permits();
+    permits.map_or(2, |permits| 2.max(permits.get() as usize))
 }
 
 /// I10: no client asks a server for its status more often than necessary.

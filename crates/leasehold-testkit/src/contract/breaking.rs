@@ -1,9 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{
-    BreakRecord, Broken, Claim, Fence, LostReason, Mode, Release, Renewal, Seal, Store,
-};
+use leasehold::{BreakRecord, Broken, Claim, Fence, LostReason, Mode, Release, Renewal, Store};
 
 use super::crowd::Crowd;
 use super::scene::{
@@ -180,36 +178,6 @@ pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(scene: &Sc
     assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
     is_told(&store, &claim, fence).await;
     released(&other, &next).await;
-}
-
-pub(crate) async fn b5_a_broken_lease_is_not_put_back(scene: &Scene) {
-    let (store, member, key) = (scene.open(), scene.harness.member(), scene.key());
-    let claim = scene.claim(&key, LONG);
-    let fence = granted(&store, &claim).await;
-    broken(&store, &claim, &at_once(scene, &claim, fence)).await;
-    let lease = [held(&claim, fence)];
-    member.heal(&lease).await.expect("an answer");
-    // Nor where it was not when it was broken.
-    let absent = scene.claim(&scene.key(), LONG);
-    let broken = admin(&store)
-        .break_lease(&absent.key, &record(scene, &absent, fence))
-        .await;
-    assert!(!broken.expect("an answer").stood);
-    member
-        .heal(&[held(&absent, fence)])
-        .await
-        .expect("an answer");
-    for key in [&key, &absent.key] {
-        let next = scene.claim(key, LONG);
-        granted(&store, &next).await;
-        released(&store, &next).await;
-    }
-    // What is left of one that is shut is no lease, and gets no fence.
-    let shut = scene.claim(&key, LONG);
-    let fence = granted(&store, &shut).await;
-    self::broken(&store, &shut, &record(scene, &shut, fence)).await;
-    let sealed = member.seal(&shut, fence).await.expect("an answer").answer;
-    assert_eq!(sealed, Seal::NotHeld);
 }
 
 pub(crate) async fn b6_the_record_is_kept(scene: &Scene) {

@@ -3,20 +3,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use leasehold::{Client, Key, Lock, Order, Quorum, RESERVATION, Store};
+use leasehold::{Client, Key, Lock, Order, Store};
 
-use super::party::until;
-use super::scene::{LONG, PATIENCE, Scene, now};
+use super::scene::{LONG, PATIENCE, Scene, now, until};
 
-/// A way to the store in which one can wait. A member alone only keeps the queue: it takes a quorum,
-/// if only of one, to wait in it.
-fn waitable(scene: &Scene) -> Arc<dyn Store> {
-    if scene.suite.is_member {
-        Quorum::of_one(scene.harness.member()).into()
-    } else {
-        scene.open()
-    }
-}
+/// How long a store keeps a lock at least for a waiter whose turn it is.
+const RESERVATION: Duration = Duration::from_secs(1);
 
 /// Some clients, each with a way of its own to the store.
 pub(super) struct Crowd<'a> {
@@ -28,10 +20,10 @@ pub(super) struct Crowd<'a> {
 
 impl<'a> Crowd<'a> {
     pub(super) fn new(scene: &'a Scene, clients: usize) -> Self {
-        let client = |_| Client::new(waitable(scene));
+        let client = |_| Client::new(scene.open());
         Self {
             scene,
-            store: waitable(scene),
+            store: scene.open(),
             clients: (0..clients).map(client).collect(),
         }
     }

@@ -1,5 +1,5 @@
-//! The contract suite: every numbered obligation of [`leasehold::Store`], of its optional traits and of
-//! [`leasehold::Member`] as a named test, run by every store.
+//! The contract suite: every numbered obligation of [`leasehold::Store`] and of its optional traits as a
+//! named test, run by every store.
 //!
 //! [`Suite::without`] names the optional traits that a store does not have. The output lists the tests
 //! of these traits as ignored.
@@ -16,31 +16,20 @@
 mod acquire;
 mod breaking;
 mod cancellation;
-mod card;
 mod contention;
 mod crowd;
-mod departures;
 mod downgrade;
 mod expiry;
 mod fencing;
-mod healing;
-mod heirs;
-mod incarnation;
 mod looking;
-mod member;
-mod offers;
-mod party;
 mod permits;
-mod precedence;
 mod queue;
 mod records;
 mod release;
 mod renew;
 mod run;
 mod scene;
-mod standing;
 mod store;
-mod turns;
 mod wait;
 mod writers;
 
@@ -70,7 +59,6 @@ struct Check {
 enum Needs {
     Nothing,
     Processes,
-    Member,
 }
 
 /// Lists checks by their names, so that no test can have another name than its function.
@@ -108,9 +96,8 @@ const CHECKS: &[Check] = checks! {
     }
     permits, Nothing []::{
         a8_as_many_hold_together_as_there_are_permits,
-        a8_a_permit_has_one_owner_and_an_owner_one_permit,
+        a8_an_owner_has_one_permit,
         a8_another_number_is_refused_while_one_is_held,
-        a8_a_permit_that_does_not_exist_is_refused,
         a8_permits_and_other_modes_keep_each_other_out,
         a8_leases_that_end_let_as_many_in,
         a8_contenders_never_hold_more_than_there_are,
@@ -147,9 +134,6 @@ const CHECKS: &[Check] = checks! {
         r3_a_renewed_lease_outlives_its_first_ttl,
         r3_a_guard_is_kept_beyond_its_first_ttl,
     }
-    renew, Nothing [Inspection]::{
-        r5_whoever_renewed_last_is_shown_with_its_fence,
-    }
     downgrade, Nothing []::{
         r4_a_shared_renewal_makes_an_exclusive_lease_shared,
         r4_a_late_message_of_the_exclusive_claim_takes_nothing_back,
@@ -167,10 +151,6 @@ const CHECKS: &[Check] = checks! {
         f1_the_last_share_frees_the_lock,
         f2_a_stale_release_touches_nobody,
         f4_what_was_released_is_free_everywhere_once_settled,
-    }
-    heirs, Nothing [Inspection]::{
-        f5_what_is_left_has_one_holder_after_the_other,
-        f5_what_is_left_to_one_that_stops_waiting_is_freed,
     }
     wait, Nothing []::{
         w1_waiting_is_no_busy_loop,
@@ -205,9 +185,6 @@ const CHECKS: &[Check] = checks! {
         b5_fences_go_on_and_nothing_brings_the_lease_back,
         b6_the_record_is_kept,
     }
-    breaking, Member [Admin, Inspection]::{
-        b5_a_broken_lease_is_not_put_back,
-    }
     records, Nothing [Records]::{
         p1_what_was_written_last_is_shown,
         p1_a_long_value_is_shown_whole,
@@ -220,75 +197,6 @@ const CHECKS: &[Check] = checks! {
     }
     records, Nothing [Records, Inspection]::{
         p6_a_record_is_no_lock,
-    }
-    member, Member []::{
-        m1_a_seal_needs_the_claim,
-        m2_a_sealed_fence_is_never_granted_again,
-        m13_of_claims_that_hold_together_one_has_a_fence,
-    }
-    incarnation, Member []::{
-        m3_every_answer_shows_the_incarnation_of_its_data,
-        m3_a_restart_changes_the_incarnation,
-    }
-    card, Member []::{
-        m4_a_card_is_written_whole_or_not_at_all,
-        m4_of_two_writers_one_wins,
-        m5_a_life_is_noted_when_it_is_first_heard_of,
-    }
-    healing, Member []::{
-        m6_a_healed_lease_stands_like_a_granted_one,
-        m6_healing_changes_nothing_where_the_key_is_not_free,
-        m6_a_reader_is_not_put_back,
-        m6_a_healed_lease_ends_by_itself_and_not_before,
-        m6_a_healing_dropped_at_any_await_point_leaves_nothing_after_its_release,
-    }
-    turns, Member [Inspection]::{
-        m6_nothing_is_put_back_where_the_key_is_reserved_or_left_free,
-        m7_who_is_refused_is_queued_by_its_ticket,
-        m7_tickets_of_one_moment_are_ordered_by_their_waiters,
-        m7_a_free_lock_goes_to_the_oldest_that_hears_of_it,
-        m7_what_is_reserved_is_granted_to_its_waiter_and_to_an_older_one,
-        m7_barging_takes_what_is_free_or_reserved_and_queues_nowhere,
-        m7_readers_join_unless_an_older_writer_waits,
-        m8_who_asks_is_not_told_to_stand_in,
-        m9_a_reservation_that_lapsed_costs_its_client_its_places,
-        m9_a_client_that_asks_again_keeps_its_places,
-        m10_who_does_not_wait_takes_nothing_that_is_reserved,
-    }
-    departures, Member [Inspection]::{
-        m8_the_first_is_told_that_it_is_its_turn_and_the_next_that_it_is_next,
-        m8_who_does_not_hear_is_dropped,
-        m8_what_is_reserved_for_one_that_leaves_is_handed_on,
-        m8_who_moves_to_the_front_is_told_when_to_try,
-        m8_a_lock_that_is_left_free_is_for_those_who_poll,
-        m8_a_waiter_whose_attempt_failed_is_put_back,
-        m8_the_first_reader_calls_those_behind_it,
-        m8_who_listens_learns_that_nobody_is_told_any_more,
-    }
-    offers, Member [Inspection]::{
-        m11_a_permit_that_is_freed_is_offered_to_the_oldest,
-        m11_several_permits_are_offered_to_as_many,
-        m11_leases_that_end_let_the_next_ones_in,
-        m11_who_wants_a_taken_one_in_its_turn_learns_of_the_others,
-        m11_who_does_not_come_is_passed_over,
-        m11_the_first_permit_has_the_others_offered,
-        m11_what_was_offered_to_one_that_leaves_is_offered_on,
-    }
-    standing, Member [Inspection]::{
-        m7_readers_behind_a_writer_that_leaves_are_called,
-        m7_a_reader_that_goes_ahead_calls_those_that_wait,
-        m7_readers_that_wait_while_a_lock_becomes_shared_are_called,
-        m7_a_waiter_has_one_place_in_whatever_mode_it_asks,
-        m9_a_writer_that_does_not_show_itself_keeps_nobody_out,
-        m9_a_writer_that_shows_itself_keeps_its_place,
-        m11_who_wants_another_mode_and_does_not_show_itself_is_passed_over,
-    }
-    precedence, Member [Inspection]::{
-        m11_nobody_overtakes_a_waiter_of_another_mode,
-        m11_no_reader_overtakes_one_that_waits_for_a_permit,
-        m11_barging_takes_any_and_who_does_not_wait_what_nobody_waits_for,
-        m11_who_asks_is_not_told_to_stand_in,
-        m12_another_number_is_refused_and_queued_nowhere,
     }
 };
 

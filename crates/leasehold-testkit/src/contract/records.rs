@@ -21,7 +21,7 @@ fn fence(number: u64) -> Fence {
 async fn opened(store: &Arc<dyn Store>, key: &Key, number: u64) -> Opened {
     let record = RecordKey::new(key.clone());
     let opened = records(store).open_record(&record, fence(number)).await;
-    opened.expect("an answer").answer
+    opened.expect("an answer")
 }
 
 /// Makes sure that a write changes nothing for those who look. Where there are several members some may
@@ -36,7 +36,7 @@ async fn shut_out(
     let record = RecordKey::new(key.clone());
     let write = RecordWrite::new(stamp(number, step), *b"late", KEPT).expect("a valid write");
     match records(store).write_record(&record, &write).await {
-        Ok(recorded) => assert_eq!(recorded.answer, Wrote::Superseded(fence(greatest))),
+        Ok(recorded) => assert_eq!(recorded, Wrote::Superseded(fence(greatest))),
         Err(error) => {
             assert_eq!(error.effect(), Effect::Unknown, "{error}");
             assert!(scene.harness.places().len() > 1, "{error}");
@@ -66,14 +66,14 @@ async fn wrote_for(
     let record = RecordKey::new(key.clone());
     let write = RecordWrite::new(stamp, text.as_bytes(), retention).expect("a valid write");
     let wrote = records(store).write_record(&record, &write).await;
-    wrote.expect("an answer").answer
+    wrote.expect("an answer")
 }
 
 async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<(Stamp, Vec<u8>)> {
     let reading = records(store)
         .read_record(&RecordKey::new(key.clone()))
         .await;
-    let reading = reading.expect("an answer").answer;
+    let reading = reading.expect("an answer");
     assert!(reading.settled, "{key}: {reading:?}");
     reading.written.map(plain)
 }
@@ -231,7 +231,6 @@ pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
     let reading = records(&store).read_record(&RecordKey::new(key)).await;
     let remaining = reading
         .expect("an answer")
-        .answer
         .written
         .expect("a value")
         .remaining;

@@ -1,12 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Attempt, Client, Fence, LostReason, Renewal, Store};
+use leasehold::{Attempt, Client, LostReason, Renewal, Store};
 
-use super::crowd::Crowd;
-use super::scene::{
-    LONG, Scene, busy, expires, free, granted, held, inspection, now, released, short_ttl,
-};
+use super::scene::{LONG, Scene, busy, expires, free, granted, held, now, released, short_ttl};
 
 pub(crate) async fn r1_renewing_never_takes_a_lock(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
@@ -140,26 +137,4 @@ pub(crate) async fn r3_a_guard_is_kept_beyond_its_first_ttl(scene: &Scene) {
     assert!(guard.is_valid());
     busy(&store, &scene.claim(&key, ttl)).await;
     guard.release().await.expect("a release");
-}
-
-/// A lease that went over is renewed by who has it now; what the one before sent may come later.
-pub(crate) async fn r5_whoever_renewed_last_is_shown_with_its_fence(scene: &Scene) {
-    let Some(crowd) = Crowd::in_turn(scene, 0).filter(|crowd| !crowd.store.keeps_owner()) else {
-        return;
-    };
-    let (store, key) = (scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
-    let first = granted(&store, &claim).await;
-    let heir = Fence::new(first.get() + 1).expect("a fence");
-    for (fence, shown) in [(first, first), (heir, heir), (first, heir)] {
-        let answers = store.renew(&[held(&claim, fence)]).await;
-        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
-        let holders = inspection(&crowd.store)
-            .holders(&key)
-            .await
-            .expect("an answer");
-        let fences: Vec<_> = holders.iter().map(|holder| holder.fence).collect();
-        assert_eq!(fences, [Some(shown)], "renewed with {fence}");
-    }
-    released(&store, &claim).await;
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
 use leasehold::{
-    Admin, Attempt, Card, CardEdit, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Inspection,
-    Key, Life, Member, MemberId, MemberSet, Mode, Owner, Presence, Release, Store,
+    Admin, Attempt, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Inspection, Key, Mode,
+    Owner, Release, Store,
 };
 
 use crate::harness::{Harness, Suite};
@@ -47,16 +47,6 @@ impl Scene {
         self.harness.open()
     }
 
-    /// A store of its own, set up anew, for tests that change more of it than their own keys.
-    pub(crate) fn alone(&self) -> Arc<dyn Harness> {
-        (self.suite.start)()
-    }
-
-    /// A new life.
-    pub(crate) fn life(&self) -> Life {
-        Life::random(&*self.ambient.entropy)
-    }
-
     /// A key that no other test, and no earlier run, has used.
     pub(crate) fn key(&self) -> Key {
         let number = self.keys.fetch_add(1, Ordering::Relaxed);
@@ -85,10 +75,6 @@ impl Scene {
         Claim::new(key.clone(), owner, ttl, wall, Arc::clone(client))
     }
 
-    pub(crate) fn owner_of(&self, client: &ClientInfo) -> Owner {
-        Owner::random(client.id, &*self.ambient.entropy)
-    }
-
     /// Lets a little time pass, between two looks at a condition.
     pub(crate) async fn pause(&self) {
         self.ambient.poll_pause().await;
@@ -101,6 +87,18 @@ impl Scene {
     /// Starts another process that holds `key`; with it, its fence.
     pub(crate) fn worker(&self, key: &Key, ttl: Duration) -> (Worker, u64) {
         Worker::holding(self.suite.name, &self.harness.address(), key.as_str(), ttl)
+    }
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until(scene: &Scene, what: &str, condition: impl AsyncFn() -> bool) {
+    let began = now();
+    while !condition().await {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        scene.pause().await;
     }
 }
 
@@ -147,32 +145,6 @@ pub(crate) async fn granted_in_time(
             "{key} is still not free: {answer:?}"
         );
         store.wait(&claim).await;
-    }
-}
-
-/// How a member is, once it answers: connections may have to be opened anew.
-pub(crate) async fn present(member: &Arc<dyn Member>) -> Presence {
-    let began = now();
-    loop {
-        match member.presence().await {
-            Ok(presence) => return presence,
-            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
-        }
-    }
-}
-
-/// What writes the card of a set of two, beginning `life`, over the one that stands.
-pub(crate) fn edit(presence: &Presence, life: Life) -> CardEdit {
-    let ids = ["a", "b:6379"].map(MemberId::new);
-    CardEdit {
-        expected: presence.card.as_ref().map(Card::mark),
-        set: MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250)),
-        generation: 1,
-        run: presence.run.clone(),
-        durable: false,
-        life,
-        age: Some(Duration::ZERO),
-        seen: Vec::new(),
     }
 }
 

@@ -4,9 +4,8 @@ use futures_util::future::join_all;
 use leasehold::{Counting, Guard, Key, Lock, Mode, Sharing};
 
 use super::crowd::{Crowd, alongside};
-use super::party::until;
 use super::permits::{THREE, permits};
-use super::scene::Scene;
+use super::scene::{Scene, until};
 
 /// Some clients, where writers are preferred.
 fn crowd(scene: &Scene) -> Option<Crowd<'_>> {

@@ -1,13 +1,13 @@
-//! The optional traits of the inner member, with its faults.
+//! The optional traits of the inner store, with its faults.
 
 use leasehold::{
     Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, Pattern,
     Survey, Waiter,
 };
 
-use super::FaultyMember;
+use super::FaultyStore;
 
-impl Inspection for FaultyMember {
+impl Inspection for FaultyStore {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         let key = key.clone();
         self.ask(move |inner| Box::pin(async move { of(inner.inspection())?.holders(&key).await }))
@@ -37,7 +37,7 @@ impl Inspection for FaultyMember {
     }
 }
 
-impl Admin for FaultyMember {
+impl Admin for FaultyStore {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
@@ -55,7 +55,7 @@ impl Admin for FaultyMember {
     }
 }
 
-/// An optional trait that the inner member must have, since the faulty one returned it.
+/// An optional trait that the inner store must have, since the faulty one returned it.
 pub(super) fn of<T>(part: Option<T>) -> Result<T, Error> {
-    part.ok_or_else(|| Error::new(ErrorKind::Unsupported, "the member lacks an optional trait"))
+    part.ok_or_else(|| Error::new(ErrorKind::Unsupported, "the store lacks an optional trait"))
 }

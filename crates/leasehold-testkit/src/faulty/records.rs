@@ -1,16 +1,14 @@
-use leasehold::{
-    BoxFuture, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Recorded, Records, Wrote,
-};
+use leasehold::{BoxFuture, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records, Wrote};
 
-use super::FaultyMember;
+use super::FaultyStore;
 use super::optional::of;
 
-impl Records for FaultyMember {
+impl Records for FaultyStore {
     fn open_record<'a>(
         &'a self,
         record: &'a RecordKey,
         fence: Fence,
-    ) -> BoxFuture<'a, Result<Recorded<Opened>, Error>> {
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
         let record = record.clone();
         self.ask(move |inner| {
             Box::pin(async move { of(inner.records())?.open_record(&record, fence).await })
@@ -21,17 +19,14 @@ impl Records for FaultyMember {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Recorded<Wrote>, Error>> {
+    ) -> BoxFuture<'a, Result<Wrote, Error>> {
         let (record, write) = (record.clone(), write.clone());
         self.ask(move |inner| {
             Box::pin(async move { of(inner.records())?.write_record(&record, &write).await })
         })
     }
 
-    fn read_record<'a>(
-        &'a self,
-        record: &'a RecordKey,
-    ) -> BoxFuture<'a, Result<Recorded<Reading>, Error>> {
+    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
         let record = record.clone();
         self.ask(move |inner| {
             Box::pin(async move { of(inner.records())?.read_record(&record).await })

@@ -5,7 +5,7 @@ mod store;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use leasehold::{Key, Member, Store};
+use leasehold::{Key, Store};
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 
@@ -17,7 +17,6 @@ fn main() -> ExitCode {
         start: || Arc::new(Minimal::default()),
         // The locks live in one process; another process cannot reach them.
         open_at: None,
-        is_member: false,
         without: &Optional::ALL,
     }])
 }
@@ -32,10 +31,6 @@ impl Harness for Minimal {
 
     fn address(&self) -> String {
         panic!("the locks of this process have no address")
-    }
-
-    fn member(&self) -> Arc<dyn Member> {
-        panic!("this store is no member of a quorum")
     }
 
     fn places(&self) -> Vec<Arc<dyn Store>> {

@@ -29,17 +29,9 @@ impl Acquisition {
             margin,
             max_hold: self.max_hold,
         };
-        let (claim, lease) = match &grant.inherited {
-            Some(left) => {
-                let lease = Lease::inherited(times, left.deadline, left.renew_at, sent);
-                (&left.claim, lease)
-            }
-            None => {
-                let ambient = &self.context.ambient;
-                let spread = ambient.random_span(Duration::ZERO, times.spread());
-                (claim, Lease::granted(times, sent, spread))
-            }
-        };
+        let ambient = &self.context.ambient;
+        let spread = ambient.random_span(Duration::ZERO, times.spread());
+        let lease = Lease::granted(times, sent, spread);
         let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
         let tenure = Arc::new(tenure);
         client.keep(&tenure, sent);

@@ -38,7 +38,15 @@ impl Client {
     pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
         let (pattern, store) = (pattern.clone(), Arc::clone(&self.core.context.store));
         self.core
-            .run(async move { optional::inspection(&*store)?.survey(&pattern, limit).await })?
+            .run(async move {
+                let inspection = optional::inspection(&*store)?;
+                let mut survey = inspection.survey(&pattern, limit).await?;
+                let locks = survey.locks.iter_mut();
+                for sight in locks.flat_map(|lock| &mut lock.holders) {
+                    sight.holder.count_from_grant();
+                }
+                Ok(survey)
+            })?
             .await?
     }
 }

@@ -39,7 +39,6 @@ impl Announcer {
     pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
         check_mode(guard)?;
         // Before anything is written: a write that is not answered may have taken effect.
-        guard.tenure().announced();
         let mut limit = pin!(self.client.pause(self.patience));
         let mut last = None;
         loop {

@@ -30,7 +30,7 @@
 //! A member of a quorum that may have forgotten leases could help a second holder to a majority. So
 //! from three members on, an answer counts only if its member can be trusted, at each of the four
 //! places where something is counted: a grant, the second round of its fence, a renewal, and a
-//! lease that is put back. [`TrustRules`](crate::TrustRules) sets it otherwise.
+//! lease that is put back. `leasehold_redis::TrustRules` sets it otherwise.
 //!
 //! | what happened to a member | for how long its answers do not count |
 //! |---|---|
@@ -54,21 +54,19 @@
 //! begins and ends.
 //!
 //! The set is written on its members, on a *card* each: who belongs to it, its limits, since when
-//! the member remembers everything, and what it heard of the others. [`Quorum::init`] writes the
+//! the member remembers everything, and what it heard of the others. `RedisStore::init` writes the
 //! first ones, and all count at once; without it the first client does, once all members have
 //! answered, and then they count after a minute, since they may all have been flushed.
 //!
 //! A member that lost its data gets a new record when a majority of the members has the record of
 //! this quorum, or when all members have answered and none contradicts. With three members, one empty
 //! and one down, it waits for the third: a single record may be an old one. If the third cannot come
-//! back, an operator decides with `leasehold members readmit`, or [`Quorum::readmit`].
+//! back, an operator decides with `leasehold members readmit`, or
+//! `RedisStore::readmit`.
 //!
 //! A lease that a restarted member forgot is put back there by the holder's keeper, beside a
 //! majority on which it still stands, once the member counts again: so one restart after the other
 //! does not wear a long-held lock down.
-//!
-//! [`Quorum::init`]: crate::Quorum::init
-//! [`Quorum::readmit`]: crate::Quorum::readmit
 //!
 //! # A holder that hangs
 //!

@@ -15,7 +15,7 @@
 //! | `leasehold_acquire_wait_seconds` | histogram | seconds | `outcome`: `granted`, `busy`, `timeout`, `cancelled`, `unavailable`, `refused` | from the call of `acquire` or `try_acquire` to its outcome |
 //! | `leasehold_attempts_total` | counter | 1 | `outcome`: `granted`, `busy`, `failed`, `unknown`, `cut_off` | how often the store was asked for a lock; one call may ask many times |
 //! | `leasehold_contended_total` | counter | 1 | none | calls that found the lock held by somebody else at least once |
-//! | `leasehold_hand_over_seconds` | histogram | seconds | none | from the first word of a member that it is a waiter's turn to its grant, if that word led to the attempt that was granted; within one client, which may ask without that word, from the release |
+//! | `leasehold_hand_over_seconds` | histogram | seconds | none | from the first message of a server that it is a waiter's turn to its grant |
 //! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, one in doubt too; shares of a guard are one |
 //! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time is at the deadline, whenever it is noticed |
 //! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `stood_still`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were given back; [`LostReason`](crate::LostReason) says what each one means |
@@ -37,9 +37,8 @@
 //!   the handle begins a hold of its own.
 //! - A release is `left_shut` where a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that nothing was sent.
 //! - A member is `counting` if its answers count, `distrusted` if it answers and that does not count, `failing` if its last
-//!   answer was an error or did not come, and `unknown` until it was asked. Each [`Quorum`](crate::Quorum) counts its own; a
-//!   single Redis is a quorum of one. Members are heard when locks are taken and renewed: in a client that does neither,
-//!   nothing changes. The file store has no members, and no hand-over either.
+//!   answer was an error or did not come, and `unknown` until it was asked. Each store of Redis servers counts its
+//!   own; a single Redis is one member. The file store and the memory store have no members, and no hand-over either.
 //!
 //! The label `store` is what [`Client::describe`](crate::Client::describe) says: no credentials, and one value for
 //! each store that the process uses. *No label has the name of a lock*: there may be any number of them, and each would
@@ -74,13 +73,10 @@
 //! |---|---|---|---|
 //! | `acquire` | info | `lock`, `mode`, `outcome`, `waited` | a call of `acquire` or `try_acquire`, all its attempts and waits; within the span of its caller |
 //! | `release` | info | `lock`, `outcome` | a lock that is given back; within the span of whoever gives it back |
-//! | `round` | debug | `lock`, `mode`, `members`, `outcome` | one attempt over the members of a store |
 //! | `renewal` | debug | `leases`, `renewed`, `lost`, `unknown` | one message for many leases, with what became of each |
-//! | `renewal_round` | debug | `leases`, `members` | the same over the members of a store |
 //!
-//! Outcomes are the words of the metrics. At level trace an event `answered` names each `member` with its `outcome`, also
-//! those that answer after the decision. Warnings say what operators should know without asking: that a guard was
+//! Outcomes are the words of the metrics. Warnings say what operators should know without asking: that a guard was
 //! `lost`, that renewals fail (one line for all locks, and one at level info when they succeed again), that a member has
 //! no vote and when it has one again.
 //!
-//! No span, event or label has the owner of an attempt, a [`Handle`](crate::Handle) or a URL.
+//! No span, event or label has the owner of a lease, a [`Handle`](crate::Handle) or a URL.

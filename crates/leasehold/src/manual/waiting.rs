@@ -1,19 +1,16 @@
 //! Waiting: who is served when, and what it costs.
 //!
-//! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis and on quorums it stands in a queue, and
-//! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock goes to
-//! whoever began to wait first, by the members' clocks. It is told, so that a hand-over takes two
-//! round trips however many wait. From one waiter of a client to the next of the same client it takes
-//! none: the lease goes over as it stands, with a greater fence; its guards have the same
-//! [`owner`](crate::Guard::owner), one after the other. Where the next one wants another TTL or mode,
-//! or several locks at once, it is handed over by the store.
+//! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis, one server or a quorum, the waiter joins a queue, and
+//! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock passes to
+//! the waiter that began to wait first, by the servers' clocks. The server notifies it. If the waiter
+//! belongs to the client that releases, the release grants the lock to it in the same step.
 //!
 //! | who | gets the lock |
 //! |---|---|
 //! | somebody who waits | in its turn |
 //! | a newcomer, or [`try_acquire`](crate::Lock::try_acquire) | when the lock is free and not kept for anybody: mostly when nobody waits; once, after a lease that ended without a release |
 //! | [`barging`](crate::Lock::barging) | ahead of all who wait, when the lock is free or only kept for somebody |
-//! | a client of another library | when it asks while the lock is free, for which it is left free now and then: [`Quorum::foreign_gap`](crate::Quorum::foreign_gap) |
+//! | a client of another library | when it asks while the lock is free, for which it is left free now and then: `RedisStore::foreign_gap` |
 //! | a reader | together with other readers, but not past one that waits to have it alone, or for a permit |
 //! | one who wants a [permit](crate::Semaphore) | in its turn as soon as one is free, however many are held; not past one that waits for it in another mode |
 //!

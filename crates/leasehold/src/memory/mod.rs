@@ -1,42 +1,42 @@
-//! `queue`, `slot` and `record_table` decide, and are pure; the store locks its data, lets them decide, and
-//! calls the ears.
+//! `table` and `record_table` hold the rules, and are pure. The store locks the table, lets it decide, and
+//! wakes waiters.
 
-mod as_member;
-mod as_records;
-mod as_store;
-mod breaking;
-mod data;
+mod breaks;
+mod entries;
 mod inspection;
-mod permits;
-mod queue;
 mod record_table;
-mod slot;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::BoxFuture;
+use crate::admin::Admin;
 use crate::ambient::Ambient;
-use crate::attempt::{Attempt, Renewal};
+use crate::attempt::{Attempt, Release, Renewal};
+use crate::breaking::{BreakRecord, Broken};
 use crate::claim::{Claim, Held};
-use crate::clock::{BootInstant, WallTime};
-use crate::ears::Ears;
+use crate::clock::{self, BootInstant};
 use crate::error::Error;
+use crate::fence::Fence;
+use crate::guarantees::{
+    Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+};
+use crate::inspection::Inspection;
 use crate::key::Key;
-use crate::member::{MemberId, Sampled};
-use crate::queue::Heard;
-use crate::quorum::Quorum;
+use crate::queue::Wait;
+use crate::record_slot::RecordSlot;
+use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, Wrote};
 use crate::store::Store;
-use data::Data;
-use queue::Step;
-use slot::Slot;
+use record_table::RecordTable;
+use table::Table;
 
-/// A store within one process: the reference of the contract, for tests, examples and quorums in
-/// simulations.
+/// A store within one process, for tests and examples.
 ///
-/// Clones grant the same locks, and whoever [listens](crate::Member::listen) at one hears of all. Leases
-/// expire by the clock of its [`Ambient`]. A client of it waits in its queue.
+/// Clones grant the same locks. Leases expire by the clock of its [`Ambient`]. Waiters are served in the order in
+/// which they began to wait.
 ///
 /// # Examples
 ///
@@ -45,79 +45,42 @@ use slot::Slot;
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct MemoryStore {
-    id: MemberId,
     ambient: Ambient,
     data: Arc<Mutex<Data>>,
-    ears: Ears,
+}
+
+#[derive(Debug, Default)]
+struct Data {
+    table: Table,
+    records: RecordTable,
 }
 
 impl MemoryStore {
-    /// An empty store on the system's clock.
+    /// Returns an empty store on the system's clock.
     pub fn new() -> Self {
-        Self::member("memory", Ambient::default())
+        Self::default()
     }
 
-    /// An empty store called `id`, which takes time and chance from `ambient`.
-    pub fn member(id: impl Into<String>, ambient: Ambient) -> Self {
-        let data = Data::new(&*ambient.entropy);
+    /// Returns an empty store that takes time and chance from `ambient`.
+    pub fn with_ambient(ambient: Ambient) -> Self {
         Self {
-            id: MemberId::new(id),
             ambient,
-            data: Arc::new(Mutex::new(data)),
-            ears: Ears::default(),
+            data: Arc::default(),
         }
     }
 
-    /// Forgets everything, counters and card too, as a server that is told FLUSHALL.
+    /// Forgets everything, fences too.
     pub fn forget_everything(&self) {
-        let now = self.ambient.clock.now();
-        self.data().forget(now);
+        *self.data() = Data::default();
     }
 
-    /// Forgets one key, its counter and its record too.
+    /// Forgets one key with its fence, its queue and its record.
     pub fn forget(&self, key: &Key) {
         let mut data = self.data();
-        data.slots.remove(key);
+        data.table.forget(key);
         data.records.forget(key);
-    }
-
-    /// Begins a new run, as a server that is restarted: with all its data, or with none. Who waits
-    /// is part of the data; that they are told is not, and those who listen learn of it.
-    pub fn restart(&self, with_data: bool) {
-        let now = self.ambient.clock.now();
-        self.begin_run(|data| {
-            if !with_data {
-                data.forget(now);
-            }
-        });
-    }
-
-    /// All that it holds now.
-    pub fn snapshot(&self) -> MemorySnapshot {
-        MemorySnapshot(self.data().clone())
-    }
-
-    /// Begins a new run with what it held when `snapshot` was taken, as a server does whose last
-    /// writes had not reached the disk.
-    pub fn restart_from(&self, snapshot: &MemorySnapshot) {
-        self.begin_run(|data| data.roll_back(&snapshot.0));
-    }
-
-    /// Says from now on that it keeps, or does not keep, its data across restarts.
-    pub fn claim_durable(&self, durable: bool) {
-        self.data().durable = durable;
-    }
-
-    fn begin_run(&self, change: impl FnOnce(&mut Data)) {
-        let now = self.ambient.clock.now();
-        {
-            let mut data = self.data();
-            data.restart(now, &*self.ambient.entropy);
-            change(&mut data);
-        }
-        self.ears.tell(&Heard::Deaf);
     }
 
     fn data(&self) -> MutexGuard<'_, Data> {
@@ -125,74 +88,138 @@ impl MemoryStore {
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `change` on the slot of `key`.
-    fn with_slot<T>(&self, key: &Key, change: impl FnOnce(&mut Slot, BootInstant) -> T) -> T {
-        let now = self.ambient.clock.now();
-        change(self.data().slot(key, now), now)
+    /// Runs a step of the table, at the store's time.
+    fn step<'a, T: Send + 'a>(
+        &'a self,
+        step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
+    ) -> BoxFuture<'a, T> {
+        Box::pin(async move { step(&mut self.data().table, self.ambient.clock.now()) })
     }
 
-    fn wall(&self) -> WallTime {
-        self.ambient.clock.wall()
-    }
-
-    fn sampled<T>(&self, answer: T) -> Sampled<T> {
-        let sample = self.data().sample(self.wall());
-        Sampled { answer, sample }
-    }
-
-    /// Runs a step of the queue on the slot of `key`. The ears are called under the mutex of the data,
-    /// since what becomes of the lock depends on who hears: an ear must not ask this store before it
-    /// has answered.
-    fn with_queue<T>(&self, key: &Key, change: impl FnOnce(&mut Slot, &mut Step<'_>) -> T) -> T {
-        let tell = &mut |hint| self.ears.tell(&Heard::Hint(hint));
-        self.with_slot(key, |slot, now| change(slot, &mut Step { key, now, tell }))
-    }
-
-    /// Runs `attempt` on the slot of the claim's key; with the answer, the data that gave it.
-    fn attempt(
-        &self,
-        claim: &Claim,
-        attempt: impl FnOnce(&mut Slot, &mut Step<'_>) -> Result<Attempt, Error>,
-    ) -> Result<Attempt, Error> {
-        let (now, mut data) = (self.ambient.clock.now(), self.data());
-        let sample = data.sample(self.wall());
-        let (key, tell) = (&claim.key, &mut |hint| self.ears.tell(&Heard::Hint(hint)));
-        let answer = attempt(data.slot(key, now), &mut Step { key, now, tell })?;
-        Ok(match answer {
-            Attempt::Granted(grant) => Attempt::Granted(grant.with_sample(sample)),
-            Attempt::Busy(busy) => Attempt::Busy(busy.with_sample(sample)),
+    fn record<'a, T: Send + 'a>(
+        &'a self,
+        record: &'a RecordKey,
+        step: impl FnOnce(&mut RecordSlot<BootInstant>, BootInstant) -> T + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        Box::pin(async move {
+            let now = self.ambient.clock.now();
+            let records = &mut self.data().records;
+            Ok(records.with(&record.key, now, |slot| step(slot, now)))
         })
-    }
-
-    fn renewals(&self, leases: &[Held]) -> Vec<Renewal> {
-        let renewal =
-            |held: &Held| self.with_queue(&held.claim.key, |slot, step| slot.renew(held, step));
-        leases.iter().map(renewal).collect()
     }
 }
 
-/// What a [`MemoryStore`] held at some moment.
-#[derive(Clone, Debug)]
-pub struct MemorySnapshot(Data);
+impl Store for MemoryStore {
+    fn describe(&self) -> String {
+        "memory".into()
+    }
 
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self::new()
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::new(
+            Exclusion::Process,
+            Fencing::CounterThenClock,
+            Expiry::Lease,
+            Waiting::Notified,
+            Order::Fifo,
+            Sharing::WritersPreferred,
+        )
+        .with_counting(Counting::Permits)
+        .with_breaking(Breaking::Exclusive)
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        LeaseTerms::single()
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.step(|table, now| table.acquire(claim, now))
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        self.step(|table, now| leases.iter().map(|held| table.renew(held, now)).collect())
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        self.step(|table, now| Ok(table.release(claim, now)))
+    }
+
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let clock = &*self.ambient.clock;
+            let outlook = self.data().table.outlook(claim, clock.now());
+            let Some((call, until)) = outlook.filter(|_| claim.wait == Wait::InTurn) else {
+                return self.ambient.poll_pause().await;
+            };
+            match until {
+                // It may be over by itself, without a call.
+                Some(until) => drop(clock::within(clock, until, call.notified()).await),
+                None => call.notified().await,
+            }
+        })
+    }
+
+    fn leave(&self, claim: &Claim) {
+        let now = self.ambient.clock.now();
+        self.data().table.leave(claim, now);
+    }
+
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
+    }
+
+    fn admin(&self) -> Option<&dyn Admin> {
+        Some(self)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
+    }
+}
+
+impl Admin for MemoryStore {
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        self.step(|table, now| Ok(table.break_lease(key, record, now)))
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        self.step(|table, now| Ok(table.last_break(key, now)))
+    }
+}
+
+impl Records for MemoryStore {
+    fn open_record<'a>(
+        &'a self,
+        record: &'a RecordKey,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        self.record(record, move |slot, now| slot.open(fence, now))
+    }
+
+    fn write_record<'a>(
+        &'a self,
+        record: &'a RecordKey,
+        write: &'a RecordWrite,
+    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+        self.record(record, |slot, now| slot.write(write, now))
+    }
+
+    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
+        self.record(record, |slot, now| slot.read(now))
     }
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
     }
 }
 
 impl From<MemoryStore> for Arc<dyn Store> {
-    /// A [`Quorum`] of the one store, on its clock.
     fn from(store: MemoryStore) -> Self {
-        let ambient = store.ambient.clone();
-        Quorum::of_one(Arc::new(store)).ambient(ambient).into()
+        Arc::new(store)
     }
 }

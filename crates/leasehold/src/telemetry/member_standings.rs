@@ -4,10 +4,10 @@ use super::metric::MEMBERS;
 use super::registry::{Each, Registry};
 use super::words::Standing;
 
-/// How each member of a quorum stands, as far as that is shown: one count for each standing, and every
-/// member in one of them while the quorum lives.
+/// Counts the members of a quorum by their state. Each member is in one state while this value lives. For
+/// stores that have members.
 #[derive(Debug)]
-pub(crate) struct MemberStandings {
+pub struct MemberStandings {
     counts: Each<Standing, Gauge>,
     members: Vec<Facts>,
 }
@@ -32,8 +32,9 @@ impl Facts {
 }
 
 impl MemberStandings {
-    /// So many members of `store` of which nothing is known, at the recorder that is installed now.
-    pub(crate) fn new(store: &str, members: usize) -> Self {
+    /// Returns the [metric](MEMBERS) for `members` members of `store`, of which nothing is known, at the recorder
+    /// that is installed now.
+    pub fn new(store: &str, members: usize) -> Self {
         let counts =
             metrics::with_recorder(|recorder| Registry::new(recorder, store).gauges(&MEMBERS));
         let standings = Self {
@@ -46,14 +47,14 @@ impl MemberStandings {
         standings
     }
 
-    /// Requests to the member begin to fail, or are answered again.
-    pub(crate) fn failing(&mut self, member: usize, failing: bool) {
+    /// Records that requests to the member begin to fail, or are answered again.
+    pub fn failing(&mut self, member: usize, failing: bool) {
         let counts = self.members[member].counts;
         self.set(member, Facts { failing, counts });
     }
 
-    /// Whether the member's answers count, from now on.
-    pub(crate) fn judged(&mut self, member: usize, counts: bool) {
+    /// Records whether the member has a vote from now on.
+    pub fn judged(&mut self, member: usize, counts: bool) {
         let facts = self.members[member];
         // Asked with every answer: there is hardly ever anything new.
         if facts.counts != Some(counts) {
@@ -84,7 +85,7 @@ mod tests {
     use leasehold_testkit::telemetry::TestRecorder;
 
     use super::*;
-    use crate::telemetry::Words as _;
+    use crate::telemetry::words::Words as _;
 
     #[test]
     fn a_member_that_fails_is_failing_whatever_is_known_of_it_and_then_what_it_was() {

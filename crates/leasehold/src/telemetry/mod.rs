@@ -16,6 +16,7 @@
 //! ```
 
 mod client_metrics;
+mod hand_overs;
 mod hold_meter;
 mod member_standings;
 mod metric;
@@ -23,6 +24,8 @@ mod registry;
 pub(crate) mod spans;
 mod words;
 
+pub use hand_overs::HandOvers;
+pub use member_standings::MemberStandings;
 pub use metric::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, LOST, MEMBERS, METRICS, Metric,
     MetricKind, RELEASES, RENEWAL,
@@ -30,6 +33,4 @@ pub use metric::{
 
 pub(crate) use client_metrics::ClientMetrics;
 pub(crate) use hold_meter::HoldMeter;
-pub(crate) use member_standings::MemberStandings;
-pub(crate) use registry::hand_over;
-pub(crate) use words::{AttemptEnd, HoldEnd, ReleaseEnd, RenewalEnd, WaitEnd, Words};
+pub(crate) use words::{AttemptEnd, HoldEnd, ReleaseEnd, RenewalEnd, WaitEnd};

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 
-use super::metric::{HAND_OVER, METRICS, Metric, MetricKind};
+use super::metric::{METRICS, Metric, MetricKind};
 use super::words::Words;
 
 /// Asks the recorder for metrics of one store. Without a recorder they are empty, and cost a branch.
@@ -81,11 +81,6 @@ impl<'a> Registry<'a> {
         }
         Key::from_parts(metric.name, labels)
     }
-}
-
-/// The histogram of hand-overs at `store`, which only stores with a queue have.
-pub(crate) fn hand_over(store: &str) -> Histogram {
-    metrics::with_recorder(|recorder| Registry::new(recorder, store).histogram(&HAND_OVER))
 }
 
 fn describe(recorder: &dyn Recorder, metric: &Metric) {

@@ -2,17 +2,14 @@
 //!
 //! No field has an owner, for whoever knows one can free its lock, and none has a URL.
 
-use std::fmt;
 use std::time::Duration;
 
 use tracing::Span;
 use tracing::field::{Empty, debug};
 
 use super::words::{ReleaseEnd, RenewalEnd, WaitEnd, Words as _};
-use crate::claim::{Claim, Mode};
-use crate::error::Error;
+use crate::claim::Mode;
 use crate::key::Key;
-use crate::member::MemberId;
 
 /// A call of `acquire` or `try_acquire`, within the span of its caller.
 pub(crate) fn acquire(lock: &Key, mode: Mode) -> Span {
@@ -52,40 +49,5 @@ pub(crate) fn renewed(span: &Span, ends: impl Iterator<Item = RenewalEnd> + Clon
     for end in [RenewalEnd::Renewed, RenewalEnd::Lost, RenewalEnd::Unknown] {
         let count = ends.clone().filter(|it| *it == end).count();
         span.record(end.word(), count);
-    }
-}
-
-/// An attempt over all members of a quorum.
-pub(crate) fn round(claim: &Claim, members: usize) -> Span {
-    let (lock, mode) = (&claim.key, claim.mode);
-    tracing::debug_span!("round", %lock, %mode, members, outcome = Empty)
-}
-
-/// The renewal of so many leases over all members of a quorum.
-pub(crate) fn round_of_renewals(leases: usize, members: usize) -> Span {
-    tracing::debug_span!("renewal_round", leases, members)
-}
-
-pub(crate) fn decided(span: &Span, outcome: &'static str) {
-    span.record("outcome", outcome);
-}
-
-/// What one member of a quorum answered, in a word, or why that is no answer. It is drawn up only where
-/// somebody listens.
-pub(crate) fn answered<'a>(
-    member: &MemberId,
-    outcome: impl FnOnce() -> Result<&'static str, &'a Error>,
-) {
-    tracing::trace!(%member, outcome = %Outcome(outcome()), "answered");
-}
-
-struct Outcome<'a>(Result<&'static str, &'a Error>);
-
-impl fmt::Display for Outcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Ok(word) => f.write_str(word),
-            Err(error) => f.write_str(error.reason()),
-        }
     }
 }

@@ -9,7 +9,7 @@ use leasehold_testkit::{Call, Fault};
 use crate::scene::{Scene, TTL};
 
 fn owners(scene: &Scene) -> Vec<leasehold::Owner> {
-    let calls = scene.members[0].calls();
+    let calls = scene.store.calls();
     calls
         .into_iter()
         .filter_map(|call| match call {
@@ -21,7 +21,7 @@ fn owners(scene: &Scene) -> Vec<leasehold::Owner> {
 
 #[tokio::test(start_paused = true)]
 async fn busy_is_a_value_and_a_wait_that_ends_is_an_error_naming_the_holder() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let _guard = scene.client.lock("x").acquire().await.unwrap();
     assert!(
         scene
@@ -54,31 +54,31 @@ async fn busy_is_a_value_and_a_wait_that_ends_is_an_error_naming_the_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_has_an_owner_of_its_own() {
-    let scene = Scene::single();
-    let _guard = scene.client.lock("x").acquire().await.unwrap();
-    let _ = scene
-        .client
-        .lock("x")
-        .wait(Duration::from_secs(3))
-        .acquire()
-        .await;
-    let owners = owners(&scene);
-    assert!(owners.len() > 30, "polls: {}", owners.len());
-    let distinct: HashSet<_> = owners.iter().collect();
-    assert_eq!(distinct.len(), owners.len());
-    assert!(
-        owners
-            .iter()
-            .all(|owner| owner.client() == scene.client.id())
-    );
+async fn a_wait_has_one_owner_until_an_effect_is_unknown() {
+    let scene = Scene::new();
+    let (holder, _) = scene.client_apart();
+    let _guard = holder.lock("x").acquire().await.unwrap();
+    let waiting = leasehold::background::spawn(scene.client.lock("x").acquire());
+    // It looks whether the lease has ended.
+    scene.pass(10 * TTL).await;
+    let before = owners(&scene);
+    assert!(before.len() > 5, "{}", before.len());
+    assert_eq!(HashSet::<_>::from_iter(&before).len(), 1);
+    assert_eq!(before[0].client(), scene.client.id());
+    scene.store.set(Fault::Slow(TTL));
+    scene.pass(2 * TTL).await;
+    scene.store.set(Fault::None);
+    scene.pass(2 * TTL).await;
+    let after = owners(&scene);
+    assert_ne!(after.last(), before.last(), "a late release frees nothing");
+    waiting.abort();
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_slower_than_a_third_of_the_ttl_is_thrown_away_and_freed() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let ttl = Duration::from_secs(3);
-    scene.members[0].set(Fault::Slow(Duration::from_millis(1_100)));
+    scene.store.set(Fault::Slow(Duration::from_millis(1_100)));
     let error = scene
         .client
         .lock("x")
@@ -88,7 +88,7 @@ async fn an_attempt_slower_than_a_third_of_the_ttl_is_thrown_away_and_freed() {
         .unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown);
     assert!(error.to_string().contains("no answer within 1s"), "{error}");
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     scene.pass(Duration::from_millis(1_200)).await;
     assert!(
         scene
@@ -104,19 +104,19 @@ async fn an_attempt_slower_than_a_third_of_the_ttl_is_thrown_away_and_freed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_is_waited_for() {
-    let scene = Scene::single();
-    scene.members[0].set(Fault::Unreachable);
+    let scene = Scene::new();
+    scene.store.set(Fault::Unreachable);
     let lock = scene.client.lock("x").wait(Duration::from_secs(20));
     let waiting = leasehold::background::spawn(lock.acquire());
     scene.pass(Duration::from_secs(7)).await;
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     assert!(waiting.await.unwrap().unwrap().is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_stays_away_is_an_error_within_the_wait_or_one_ttl() {
-    let scene = Scene::single();
-    scene.members[0].set(Fault::Unreachable);
+    let scene = Scene::new();
+    scene.store.set(Fault::Unreachable);
     for (lock, patience) in [
         (
             scene.client.lock("x").wait(Duration::from_secs(5)),
@@ -146,7 +146,7 @@ async fn a_store_that_stays_away_is_an_error_within_the_wait_or_one_ttl() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_acquisition_stops_asking_and_holds_nothing() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let lock = scene.client.lock("x");
     {
@@ -168,8 +168,7 @@ async fn a_dropped_acquisition_stops_asking_and_holds_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn bad_input_names_value_and_rule_and_sends_nothing() {
-    let single = Scene::single();
-    let quorum = Scene::quorum(3);
+    let single = Scene::new();
     let lock = |scene: &Scene| scene.client.lock("x");
     let ms = Duration::from_millis;
     for (lock, text) in [
@@ -185,10 +184,6 @@ async fn bad_input_names_value_and_rule_and_sends_nothing() {
             lock(&single).ttl(ms(60_001)),
             "TTL 60.001s is out of bounds; ",
         ),
-        (
-            lock(&quorum).ttl(ms(2_499)),
-            "TTL 2.499s is out of bounds; ",
-        ),
         (lock(&single).max_hold(Duration::ZERO), "max_hold is zero"),
     ] {
         let error = lock.acquire().await.unwrap_err();
@@ -199,12 +194,12 @@ async fn bad_input_names_value_and_rule_and_sends_nothing() {
             "{error} should say {text:?}"
         );
     }
-    assert!(single.members[0].calls().is_empty() && quorum.members[0].calls().is_empty());
+    assert!(single.store.calls().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn readers_share_and_keep_a_writer_out() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let readers = [
         scene
             .client
@@ -237,12 +232,15 @@ async fn readers_share_and_keep_a_writer_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_ends_in_the_middle_of_an_attempt_tells_the_answer_before() {
-    let scene = Scene::single();
-    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    let scene = Scene::new();
+    let (holder, _) = scene.client_apart();
+    let guard = holder.lock("x").acquire().await.unwrap();
     let lock = scene.client.lock("x").wait(Duration::from_secs(3));
     let waiting = leasehold::background::spawn(lock.acquire());
     scene.pass(Duration::from_secs(2)).await;
-    scene.members[0].set(Fault::Frozen);
+    scene.store.set(Fault::Frozen);
+    // The waiter is called, and asks in vain.
+    guard.release().await.unwrap();
     let asked = scene.now();
     let error = waiting.await.unwrap().unwrap_err();
     assert!(error.is_busy(), "{error}");
@@ -259,7 +257,7 @@ async fn a_wait_that_ends_in_the_middle_of_an_attempt_tells_the_answer_before() 
         error.is_unreachable(),
         "the only attempt was not answered: {error}"
     );
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
 }
 
 /// In real time, since it is about the client's own thread and its end.
@@ -270,10 +268,10 @@ fn closing_a_client_frees_a_cancelled_attempt() {
 
     use leasehold::ambient::Ambient;
     use leasehold::{Client, MemoryStore};
-    use leasehold_testkit::FaultyMember;
+    use leasehold_testkit::FaultyStore;
 
-    let member = MemoryStore::member("m", Ambient::default());
-    let slow = FaultyMember::new(member.clone(), Ambient::default());
+    let member = MemoryStore::with_ambient(Ambient::default());
+    let slow = FaultyStore::new(member.clone(), Ambient::default());
     slow.set(Fault::Slow(Duration::from_millis(20)));
     let client = Client::new(slow.clone());
     let mut asking = Box::pin(client.lock("x").try_acquire());

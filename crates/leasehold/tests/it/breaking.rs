@@ -5,28 +5,12 @@ use std::time::Duration;
 use leasehold::background;
 use leasehold::clock::within;
 use leasehold::{
-    Admin as _, Attempt, Breach, Break, BreakRecord, ClientInfo, Effect, ErrorKind, Fence, Guard,
-    GuardState, Held, Inspection as _, LostReason, Mode, Pattern, Renewal, Store,
+    Admin as _, Attempt, Breach, Break, BreakRecord, Effect, ErrorKind, Fence, Guard, Held,
+    LostReason, Mode, Renewal, Store,
 };
-use leasehold_testkit::{Fault, FaultyMember};
+use leasehold_testkit::Fault;
 
-use crate::scene::{Scene, TTL, client};
-
-fn fail(scene: &Scene, places: &[usize]) {
-    for (place, member) in scene.members.iter().enumerate() {
-        member.set(if places.contains(&place) {
-            Fault::Unreachable
-        } else {
-            Fault::None
-        });
-    }
-}
-
-/// What an operator who was shown this guard's lease writes down.
-fn record_of(scene: &Scene, guard: &Guard) -> BreakRecord {
-    let by = ClientInfo::of_this_process(&scene.ambient, Some("operator".into()));
-    BreakRecord::new(guard.owner(), guard.fence(), by, scene.ambient.clock.wall())
-}
+use crate::scene::{Scene, TTL, claim};
 
 /// Why this guard is lost, which it is within a TTL.
 async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
@@ -37,7 +21,7 @@ async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
-    let scene = Scene::quorum(5);
+    let scene = Scene::new();
     let operator = scene.other_client();
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     scene.settle().await;
@@ -56,7 +40,7 @@ async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
     let Breach::Done(broken, record) = done else {
         panic!("{done:?}")
     };
-    assert_eq!((broken.members, record.fence), (5, guard.fence()));
+    assert_eq!((broken.members, record.fence), (1, guard.fence()));
     let shut_for = broken.shut_for.expect("a time");
     assert!(shut_for > TTL / 2 && shut_for <= TTL, "{shut_for:?}");
     let broken_at = scene.now();
@@ -84,62 +68,9 @@ async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
     assert_eq!(nobody.await.unwrap(), Breach::Free);
 }
 
-/// Also where those whom the operator reaches are not those on which the lease stands.
-#[tokio::test(start_paused = true)]
-async fn whatever_majority_the_operator_reaches_the_holder_has_none_any_more() {
-    let scene = Scene::quorum(5);
-    fail(&scene, &[3, 4]);
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    fail(&scene, &[0, 1]);
-    let broken = scene
-        .store()
-        .break_lease(guard.key(), &record_of(&scene, &guard))
-        .await
-        .unwrap();
-    assert_eq!((broken.stood, broken.members), (true, 3));
-    fail(&scene, &[]);
-    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
-    // Nor is it put back where it was not.
-    scene.pass(TTL * 2).await;
-    for store in &scene.stores {
-        let survey = store.survey(&Pattern::all(), 9).await.unwrap();
-        assert!(survey.locks.is_empty(), "{survey:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_break_on_a_minority_says_on_how_many_and_does_not_count() {
-    let scene = Scene::quorum(5);
-    let operator = scene.other_client();
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    scene.settle().await;
-    let quorum = scene.store();
-    fail(&scene, &[2, 3, 4]);
-    let record = record_of(&scene, &guard);
-    let failed = quorum.break_lease(guard.key(), &record).await;
-    fail(&scene, &[]);
-    let error = failed.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.effect()),
-        (ErrorKind::NoQuorum, Effect::Unknown)
-    );
-    assert!(error.reason().contains("on 2 of 5 members only"), "{error}");
-    assert_eq!(error.members().len(), 3, "each is named: {error}");
-    // It is renewed on the other three.
-    scene.pass(TTL * 2).await;
-    assert_eq!(guard.state(), GuardState::Held);
-    let holders = operator.holders("x").await.unwrap();
-    assert!(!holders[0].broken, "{holders:?}");
-    let noted = operator.last_break("x").await.unwrap();
-    assert_eq!(noted, Some(record), "also what did not count");
-    let survey = operator.survey(&Pattern::all(), 9).await.unwrap();
-    assert_eq!(survey.locks[0].holders[0].members, 3, "{survey:?}");
-    guard.release().await.unwrap();
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_several_hold_together_is_not_broken() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let operator = scene.other_client();
     let (one, two) = (
         scene.client.lock("x").mode(Mode::Shared),
@@ -173,10 +104,9 @@ async fn what_several_hold_together_is_not_broken() {
 /// The operator was shown the exclusive lease, and it is shared when the break arrives.
 #[tokio::test(start_paused = true)]
 async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
-    let scene = Scene::single();
-    let slow = FaultyMember::new(scene.stores[0].clone(), scene.ambient.clone());
+    let scene = Scene::new();
+    let (operator, slow) = scene.client_apart();
     slow.set(Fault::Slow(Duration::from_secs(1)));
-    let operator = client(slow, &scene.ambient);
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     let broken = operator.break_lock("x", guard.fence(), Break::at_its_end());
     let meanwhile = async {
@@ -195,121 +125,33 @@ async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_survey_that_takes_long_puts_no_member_out() {
-    let scene = Scene::quorum(3);
-    let (operator, all) = (scene.other_client(), Pattern::all());
-    let slow = |span| {
-        for member in &scene.members {
-            member.set(Fault::Slow(span));
-        }
-    };
-    for (span, is_answered) in [(30, true), (300, false)] {
-        slow(Duration::from_millis(500));
-        let survey = operator.survey(&all, 9);
-        // Whether they are there is answered before.
-        let meanwhile = async {
-            scene.pass(Duration::from_millis(200)).await;
-            slow(Duration::from_secs(span));
-        };
-        let (survey, ()) = tokio::join!(survey, meanwhile);
-        assert_eq!(survey.is_ok(), is_answered, "{span} s: {survey:?}");
-        fail(&scene, &[]);
-        let taken = operator.lock("x").try_acquire().await.unwrap();
-        taken.expect("a free lock").release().await.unwrap();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_survey_does_not_wait_long_for_a_member_that_is_gone() {
-    let scene = Scene::quorum(3);
-    let operator = scene.other_client();
-    scene.members[2].set(Fault::Frozen);
-    let began = scene.now();
-    let survey = operator.survey(&Pattern::all(), 9).await.unwrap();
-    assert_eq!(survey.failures.len(), 1, "{survey:?}");
-    let took = scene.now().since(began);
-    assert!(took <= Duration::from_secs(2), "{took:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_lock_that_is_broken_at_once_goes_to_who_waits_in_the_same_moment() {
-    for members in [1, 3] {
-        let scene = Scene::quorum(members);
-        let (operator, waiter) = (scene.other_client(), scene.other_client());
-        let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-        let waits = background::spawn(async move { waiter.lock("x").acquire().await });
-        scene.pass(Duration::from_secs(5)).await;
-        let broken_at = scene.now();
-        let done = operator.break_lock("x", guard.fence(), Break::at_once());
-        let Breach::Done(broken, record) = done.await.unwrap() else {
-            panic!("it is broken")
-        };
-        assert_eq!((broken.shut_for, record.at_once), (None, true));
-        let limit = broken_at + TTL;
-        let next = within(&*scene.ambient.clock, limit, waits).await;
-        let next = next.expect("the lock in time").unwrap().unwrap();
-        let took = scene.now().since(broken_at);
-        assert!(took <= Duration::from_millis(20), "{took:?}");
-        assert!(next.fence() > guard.fence());
-        assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
-        assert!(next.is_valid());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lock_is_shut_until_the_last_of_its_leases_would_have_ended() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
+    let (operator, waiter) = (scene.other_client(), scene.other_client());
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    scene.settle().await;
-    // At one member the lease is as it was granted, at the others as it was renewed since.
-    fail(&scene, &[2]);
-    scene.pass(TTL / 2).await;
-    fail(&scene, &[]);
-    let record = record_of(&scene, &guard);
-    let broken = scene.store().break_lease(guard.key(), &record).await;
-    let broken = broken.unwrap();
-    assert_eq!(broken.members, 3);
-    let shut_for = broken.shut_for.expect("a time");
-    assert!(shut_for > TTL / 2, "{shut_for:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_last_break_is_the_latest_whichever_members_know_of_it() {
-    let scene = Scene::quorum(5);
-    let operator = scene.other_client();
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    scene.settle().await;
-    let break_without = async |gone: &[usize]| {
-        fail(&scene, gone);
-        let record = record_of(&scene, &guard);
-        let broken = scene.store().break_lease(guard.key(), &record).await;
-        fail(&scene, &[]);
-        scene.pass(Duration::from_secs(1)).await;
-        (record, broken.is_ok())
+    let waits = background::spawn(async move { waiter.lock("x").acquire().await });
+    scene.pass(Duration::from_secs(5)).await;
+    let broken_at = scene.now();
+    let done = operator.break_lock("x", guard.fence(), Break::at_once());
+    let Breach::Done(broken, record) = done.await.unwrap() else {
+        panic!("it is broken")
     };
-    let (_, counts) = break_without(&[2, 3, 4]).await;
-    assert!(!counts, "two of five");
-    let (later, counts) = break_without(&[0, 1]).await;
-    assert!(counts, "three of five");
-    assert_eq!(operator.last_break("x").await.unwrap(), Some(later));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_single_store_that_does_not_answer_says_so_in_its_own_words() {
-    let scene = Scene::quorum(1);
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    fail(&scene, &[0]);
-    let record = record_of(&scene, &guard);
-    let failed = scene.store().break_lease(guard.key(), &record).await;
-    let error = failed.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert_eq!((broken.shut_for, record.at_once), (None, true));
+    let limit = broken_at + TTL;
+    let next = within(&*scene.ambient.clock, limit, waits).await;
+    let next = next.expect("the lock in time").unwrap().unwrap();
+    let took = scene.now().since(broken_at);
+    assert!(took <= Duration::from_millis(20), "{took:?}");
+    assert!(next.fence() > guard.fence());
+    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
+    assert!(next.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_is_kept_for_a_week_and_no_longer() {
-    let scene = Scene::single();
-    let claim = scene.claim("x");
-    let store = &scene.stores[0];
+    let scene = Scene::new();
+    let claim = claim(&scene, "x");
+    let store = &scene.memory;
     let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
         panic!("a free lock")
     };
@@ -324,11 +166,11 @@ async fn a_record_is_kept_for_a_week_and_no_longer() {
 
 #[tokio::test(start_paused = true)]
 async fn of_many_broken_leases_a_store_remembers_the_last_sixteen() {
-    let scene = Scene::single();
-    let store = &scene.stores[0];
+    let scene = Scene::new();
+    let store = &scene.memory;
     let mut leases = Vec::new();
     for _ in 0..20 {
-        let claim = scene.claim("x");
+        let claim = claim(&scene, "x");
         let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
             panic!("a free lock")
         };

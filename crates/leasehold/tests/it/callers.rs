@@ -1,72 +1,36 @@
-//! Those who make one request, and the stores that keep what becomes of it.
+//! Callers of one request, and the store that keeps its result.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::ambient::Ambient;
-use leasehold::{
-    Client, Error, Fence, Member, MemoryStore, Once, OnceResult, OnceRun, OnceStart, Quorum,
-};
-use leasehold_testkit::{Fault, FaultyMember, Fuse, virtual_ambient};
+use leasehold::{Client, Error, Fence, MemoryStore, Once, OnceResult, OnceRun, OnceStart};
+use leasehold_testkit::{FaultyStore, Fuse, virtual_ambient};
 
 use crate::scene::{TTL, client};
 
-/// Stores that keep what they are told, and who asks them.
+/// A store and its callers.
 pub(crate) struct World {
     pub(crate) ambient: Ambient,
-    pub(crate) stores: Vec<MemoryStore>,
+    pub(crate) memory: MemoryStore,
     /// The fences under which the request was run.
     ran: Arc<Mutex<Vec<Fence>>>,
 }
 
-/// A client, and its own way to each store.
+/// A client, and its own way to the store.
 pub(crate) struct Caller {
     pub(crate) client: Client,
-    pub(crate) ways: Vec<FaultyMember>,
+    pub(crate) way: FaultyStore,
 }
 
 impl World {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new() -> Self {
         let ambient = virtual_ambient(1);
-        let store = |n: usize| MemoryStore::member(format!("m{n}"), ambient.clone());
-        let stores: Vec<_> = (0..count).map(store).collect();
-        for store in &stores {
-            store.claim_durable(true);
-        }
-        let world = Self {
+        Self {
+            memory: MemoryStore::with_ambient(ambient.clone()),
             ambient,
-            stores,
             ran: Arc::default(),
-        };
-        if count > 1 {
-            let quorum = world.quorum(&world.ways(None));
-            // Members in memory answer at once.
-            pollster::block_on(quorum.init()).expect("a set");
         }
-        world
-    }
-
-    fn ways(&self, fuse: Option<&Fuse>) -> Vec<FaultyMember> {
-        let way = |store: &MemoryStore| {
-            let way = FaultyMember::new(store.clone(), self.ambient.clone());
-            match fuse {
-                Some(fuse) => way.with_fuse(fuse.clone()),
-                None => way,
-            }
-        };
-        self.stores.iter().map(way).collect()
-    }
-
-    fn quorum(&self, ways: &[FaultyMember]) -> Quorum {
-        let members: Vec<_> = ways
-            .iter()
-            .map(|way| Arc::new(way.clone()) as Arc<dyn Member>)
-            .collect();
-        let quorum = match members.as_slice() {
-            [only] => Quorum::of_one(Arc::clone(only)),
-            _ => Quorum::new(members).expect("a valid set"),
-        };
-        quorum.ambient(self.ambient.clone())
     }
 
     pub(crate) fn caller(&self) -> Caller {
@@ -74,9 +38,12 @@ impl World {
     }
 
     pub(crate) fn caller_with(&self, fuse: Option<&Fuse>) -> Caller {
-        let ways = self.ways(fuse);
-        let client = client(self.quorum(&ways), &self.ambient);
-        Caller { client, ways }
+        let mut way = FaultyStore::new(self.memory.clone(), self.ambient.clone());
+        if let Some(fuse) = fuse {
+            way = way.with_fuse(fuse.clone());
+        }
+        let client = client(way.clone(), &self.ambient);
+        Caller { client, way }
     }
 
     /// Makes the request: whose result it is says under which fence it was run.
@@ -117,12 +84,6 @@ impl Caller {
         match self.once().try_begin().await {
             Ok(OnceStart::Done(result)) => result,
             other => panic!("{other:?}"),
-        }
-    }
-
-    pub(crate) fn set(&self, ways: &[usize], fault: Fault) {
-        for way in ways {
-            self.ways[*way].set(fault);
         }
     }
 }

@@ -41,15 +41,15 @@ impl Fenced for Slow {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_shuts_out_the_holder_before_though_nothing_was_written() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let gate = FenceGate::new();
     let paused = scene.client.lock("x").acquire().await.unwrap();
     paused.claim(&gate).await.unwrap();
     // As a paused process: its keeper does not reach the store, its code is past its check.
     let late = paused.fence();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     paused.lost().await;
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     let next = scene.client.lock("x").acquire().await.unwrap();
     gate.run(late, || ()).expect("nobody told the resource yet");
     next.claim(&gate).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_claim_shuts_out_the_holder_before_though_nothing_was_written() {
 
 #[tokio::test(start_paused = true)]
 async fn the_refusal_of_a_claim_names_the_lock_and_both_fences() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let later = Fence::new(guard.fence().get() + 1).unwrap();
     let error = guard.claim(&FenceGate::starting_at(later)).await;
@@ -77,10 +77,10 @@ async fn the_refusal_of_a_claim_names_the_lock_and_both_fences() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_guard_claims_nothing() {
-    let resource = Slow::new(Scene::single(), Duration::ZERO);
+    let resource = Slow::new(Scene::new(), Duration::ZERO);
     let scene = &resource.scene;
     let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     guard.lost().await;
     let error = guard.claim(&resource).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
@@ -89,11 +89,11 @@ async fn a_lost_guard_claims_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_does_not_answer_keeps_nobody_beyond_the_deadline() {
-    let resource = Slow::new(Scene::single(), TTL * 1000);
+    let resource = Slow::new(Scene::new(), TTL * 1000);
     let scene = &resource.scene;
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
-    scene.members[0].set(Fault::Frozen);
+    scene.store.set(Fault::Frozen);
     let error = guard.claim(&resource).await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(scene.now(), deadline);
@@ -102,9 +102,9 @@ async fn a_resource_that_does_not_answer_keeps_nobody_beyond_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_after_the_deadline_is_no_claim() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.members[0].set(Fault::Frozen);
+    scene.store.set(Fault::Frozen);
     let left = guard.remaining();
     let resource = Slow::new(scene, left);
     // Both are due at the same instant, and the answer is looked at first.

@@ -10,7 +10,7 @@ use leasehold::{
 };
 use leasehold_testkit::{Call, Fault};
 
-use crate::scene::{QUORUM_MARGIN, Scene, TTL};
+use crate::scene::{MARGIN, Scene, TTL, claim};
 
 async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await.expect("an answer");
@@ -31,92 +31,78 @@ fn key() -> Key {
     Key::new("x").expect("a valid name")
 }
 
-/// In which mode `owner` holds the lock at each member.
-async fn modes(scene: &Scene, owner: Owner) -> Vec<Option<Mode>> {
-    let mut modes = Vec::new();
-    for store in &scene.stores {
-        let holders = store.holders(&key()).await.expect("an answer");
-        let own = holders.iter().find(|it| it.owner == Some(owner));
-        modes.push(own.map(|it| it.mode));
-    }
-    modes
+/// In which mode `owner` holds the lock.
+async fn mode(scene: &Scene, owner: Owner) -> Option<Mode> {
+    let holders = scene.memory.holders(&key()).await.expect("an answer");
+    let own = holders.iter().find(|it| it.owner == Some(owner));
+    own.map(|it| it.mode)
 }
 
-fn renewals(scene: &Scene, member: usize, mode: Mode) -> usize {
-    scene.count(
-        member,
-        |call| matches!(call, Call::Renew(claim) if claim.mode == mode),
-    )
+fn renewals(scene: &Scene, mode: Mode) -> usize {
+    scene.count(|call| matches!(call, Call::Renew(claim) if claim.mode == mode))
 }
 
 #[tokio::test(start_paused = true)]
 async fn readers_join_and_writers_stay_out_until_all_are_done() {
-    for members in [1, 3, 5] {
-        let scene = Scene::quorum(members);
-        let other = scene.other_client();
-        let guard = hold(&scene.client).await;
-        let fence = guard.fence();
-        assert_eq!(guard.mode(), Mode::Exclusive);
-        assert!(try_reading(&other).await.is_none());
-        scene.pass(Duration::from_secs(5)).await;
+    let scene = Scene::new();
+    let other = scene.other_client();
+    let guard = hold(&scene.client).await;
+    let fence = guard.fence();
+    assert_eq!(guard.mode(), Mode::Exclusive);
+    assert!(try_reading(&other).await.is_none());
+    scene.pass(Duration::from_secs(5)).await;
 
-        let asked = scene.now();
-        guard.downgrade().await.unwrap();
-        assert_eq!((guard.mode(), guard.fence()), (Mode::Shared, fence));
-        if members > 1 {
-            assert_eq!(guard.deadline(), Some(asked + TTL - QUORUM_MARGIN));
-        }
-        let shared = vec![Some(Mode::Shared); members];
-        assert_eq!(modes(&scene, guard.owner()).await, shared);
-        let reader = try_reading(&other).await.expect("readers join");
-        assert!(!is_writable(&other).await);
+    let asked = scene.now();
+    guard.downgrade().await.unwrap();
+    assert_eq!((guard.mode(), guard.fence()), (Mode::Shared, fence));
+    assert_eq!(guard.deadline(), Some(asked + TTL - MARGIN));
+    assert_eq!(mode(&scene, guard.owner()).await, Some(Mode::Shared));
+    let reader = try_reading(&other).await.expect("readers join");
+    assert!(!is_writable(&other).await);
 
-        // It lives on like any reader, and beyond the other one.
-        scene.pass(TTL * 3).await;
-        assert!(guard.is_valid() && reader.is_valid());
-        assert_eq!(reader.release().await.unwrap(), Ended::Released);
-        assert!(!is_writable(&other).await);
-        assert_eq!(guard.release().await.unwrap(), Ended::Released);
-        assert!(is_writable(&other).await);
-    }
+    // It lives on like any reader, and beyond the other one.
+    scene.pass(TTL * 3).await;
+    assert!(guard.is_valid() && reader.is_valid());
+    assert_eq!(reader.release().await.unwrap(), Ended::Released);
+    assert!(!is_writable(&other).await);
+    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert!(is_writable(&other).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn readers_that_wait_are_called_at_once_and_a_writer_behind_them_waits_on() {
-    for members in [1, 3] {
-        let scene = Scene::quorum(members);
-        let guard = hold(&scene.client).await;
-        let clients = [(); 3].map(|()| scene.other_client());
-        let mut waiting = Vec::new();
-        for (client, mode) in clients
-            .iter()
-            .zip([Mode::Shared, Mode::Shared, Mode::Exclusive])
-        {
-            let asking = client.lock("x").mode(mode).acquire();
-            waiting.push(leasehold::background::spawn(asking));
-            scene.settle().await;
-        }
-        scene.pass(Duration::from_secs(3)).await;
-        let writer = waiting.pop().unwrap();
-        let asked = scene.now();
-        guard.downgrade().await.unwrap();
-        for reading in waiting {
-            let reader = reading.await.unwrap().unwrap();
-            assert!(reader.is_valid() && guard.is_valid());
-            drop(reader);
-        }
-        let took = scene.now().since(asked);
-        assert!(took < Duration::from_millis(50), "{took:?}");
-        assert!(!writer.is_finished());
-        guard.release().await.unwrap();
-        writer.await.unwrap().unwrap().release().await.unwrap();
+    let scene = Scene::new();
+    let guard = hold(&scene.client).await;
+    let clients = [(); 3].map(|()| scene.other_client());
+    let mut waiting = Vec::new();
+    for (client, mode) in clients
+        .iter()
+        .zip([Mode::Shared, Mode::Shared, Mode::Exclusive])
+    {
+        let asking = client.lock("x").mode(mode).acquire();
+        waiting.push(leasehold::background::spawn(asking));
+        scene.settle().await;
     }
+    scene.pass(Duration::from_secs(3)).await;
+    let writer = waiting.pop().unwrap();
+    let asked = scene.now();
+    guard.downgrade().await.unwrap();
+    for reading in waiting {
+        let reader = reading.await.unwrap().unwrap();
+        assert!(reader.is_valid() && guard.is_valid());
+        drop(reader);
+    }
+    let took = scene.now().since(asked);
+    assert!(took < Duration::from_millis(50), "{took:?}");
+    assert!(!writer.is_finished());
+    guard.release().await.unwrap();
+    writer.await.unwrap().unwrap().release().await.unwrap();
 }
 
 /// Those who wait behind a writer wait for it, as behind any reader.
 #[tokio::test(start_paused = true)]
 async fn a_writer_that_waits_keeps_later_readers_out() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let (first, second) = (scene.other_client(), scene.other_client());
     let writing = leasehold::background::spawn(first.lock("x").acquire());
@@ -136,23 +122,18 @@ async fn a_writer_that_waits_keeps_later_readers_out() {
     reading.await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// From before the first member hears of it until after the last one did.
 #[tokio::test(start_paused = true)]
-async fn at_no_moment_could_a_writer_enter_at_any_member() {
-    let scene = Scene::quorum(5);
+async fn at_no_moment_could_a_writer_enter() {
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
-    for (place, member) in scene.members.iter().enumerate() {
-        member.set(Fault::Late(Duration::from_millis(40 * place as u64)));
-    }
+    scene.store.set(Fault::Late(Duration::from_millis(40)));
     let mut seen = HashSet::new();
     let mut answered = None;
     let mut downgrading = Box::pin(guard.downgrade());
     for _ in 0..50 {
-        for store in &scene.stores {
-            let answer = store.acquire(&scene.claim("x")).await;
-            assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
-        }
-        seen.insert(modes(&scene, guard.owner()).await);
+        let answer = scene.memory.acquire(&claim(&scene, "x")).await;
+        assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
+        seen.insert(mode(&scene, guard.owner()).await);
         tokio::select! {
             biased;
             outcome = &mut downgrading, if answered.is_none() => answered = Some(outcome),
@@ -160,111 +141,50 @@ async fn at_no_moment_could_a_writer_enter_at_any_member() {
         }
     }
     answered.expect("an answer").unwrap();
-    assert_eq!(seen.len(), 6, "each of them in its turn: {seen:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_minority_that_is_gone_changes_nothing_and_follows_later() {
-    let scene = Scene::quorum(5);
-    let other = scene.other_client();
-    let guard = hold(&scene.client).await;
-    scene.members[0].set(Fault::Frozen);
-    scene.members[1].set(Fault::Unreachable);
-    guard.downgrade().await.unwrap();
-    let owner = guard.owner();
-    let (there, behind) = (Some(Mode::Shared), Some(Mode::Exclusive));
-    let now = modes(&scene, owner).await;
-    assert_eq!(now, [behind, behind, there, there, there]);
-    assert!(try_reading(&other).await.is_some());
-    scene.members[0].set(Fault::None);
-    scene.members[1].set(Fault::None);
-    scene.pass(TTL / 2).await;
-    assert_eq!(modes(&scene, owner).await, [there; 5]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_a_majority_it_is_unknown_and_may_be_asked_for_again() {
-    let scene = Scene::quorum(3);
-    let other = scene.other_client();
-    let guard = hold(&scene.client).await;
-    let deadline = guard.deadline();
-    for member in &scene.members[1..] {
-        member.set(Fault::Unreachable);
-    }
-    let error = guard.downgrade().await.unwrap_err();
-    assert_eq!(error.effect(), Effect::Unknown, "{error}");
-    assert!(error.to_string().contains(r#"lock "x""#), "{error}");
-    assert_eq!(guard.state(), GuardState::InDoubt);
-    assert_eq!(guard.mode(), Mode::Shared, "readers may be in");
-    assert_eq!(guard.deadline(), deadline);
-    guard.downgrade().await.unwrap_err();
-
-    for member in &scene.members[1..] {
-        member.set(Fault::None);
-    }
-    guard.downgrade().await.unwrap();
-    assert_eq!(guard.state(), GuardState::Held);
-    assert!(try_reading(&other).await.is_some());
-    let asked = renewals(&scene, 1, Mode::Shared);
-    guard.downgrade().await.unwrap();
-    assert_eq!(renewals(&scene, 1, Mode::Shared), asked, "it is shared");
+    assert_eq!(seen.len(), 2, "before and after: {seen:?}");
 }
 
 /// The keeper goes on by itself, and never again in exclusive mode.
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_in_vain_is_done_by_later_renewals() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
-    for member in &scene.members {
-        member.set(Fault::Unreachable);
-    }
+    scene.store.set(Fault::Unreachable);
     guard.downgrade().await.unwrap_err();
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
+    scene.store.set(Fault::None);
     scene.pass(Duration::from_secs(3)).await;
-    let shared = [Some(Mode::Shared); 3];
-    assert_eq!(modes(&scene, guard.owner()).await, shared);
+    assert_eq!(mode(&scene, guard.owner()).await, Some(Mode::Shared));
     assert_eq!(guard.state(), GuardState::Held);
-    assert_eq!(renewals(&scene, 0, Mode::Exclusive), 0);
+    assert_eq!(renewals(&scene, Mode::Exclusive), 0);
 }
 
-/// A renewal in exclusive mode is on its way, and its members answer after those of the downgrade:
-/// that they call it lost, as it is shared by then, must not end the guard.
+/// A renewal in exclusive mode is answered after the downgrade. The lease is shared by then, so the answer
+/// is that it is lost, which must not end the guard.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_sent_before_may_be_answered_after() {
-    for members in [1, 3] {
-        let scene = Scene::quorum(members);
-        let guard = hold(&scene.client).await;
-        for member in &scene.members {
-            member.set(Fault::Late(Duration::from_millis(400)));
-        }
-        let sent = || renewals(&scene, 0, Mode::Exclusive);
-        while sent() == 0 {
-            scene.pass(Duration::from_millis(50)).await;
-        }
-        for member in &scene.members {
-            member.set(Fault::None);
-        }
-        guard.downgrade().await.unwrap();
-        scene.pass(Duration::from_secs(1)).await;
-        assert_eq!(guard.state(), GuardState::Held);
-        let shared = vec![Some(Mode::Shared); members];
-        assert_eq!(modes(&scene, guard.owner()).await, shared);
-        scene.pass(TTL * 2).await;
-        assert!(guard.is_valid());
-        assert_eq!(sent(), 1);
+    let scene = Scene::new();
+    let guard = hold(&scene.client).await;
+    scene.store.set(Fault::Late(Duration::from_millis(400)));
+    let sent = || renewals(&scene, Mode::Exclusive);
+    while sent() == 0 {
+        scene.pass(Duration::from_millis(50)).await;
     }
+    scene.store.set(Fault::None);
+    guard.downgrade().await.unwrap();
+    scene.pass(Duration::from_secs(1)).await;
+    assert_eq!(guard.state(), GuardState::Held);
+    assert_eq!(mode(&scene, guard.owner()).await, Some(Mode::Shared));
+    scene.pass(TTL * 2).await;
+    assert!(guard.is_valid());
+    assert_eq!(sent(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_downgrade_that_is_dropped_goes_on() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let guard = hold(&scene.client).await;
-    for member in &scene.members {
-        member.set(Fault::Slow(Duration::from_millis(100)));
-    }
+    scene.store.set(Fault::Slow(Duration::from_millis(100)));
     assert!(guard.downgrade().now_or_never().is_none());
     assert_eq!(guard.mode(), Mode::Shared);
     scene.pass(Duration::from_millis(200)).await;
@@ -274,45 +194,18 @@ async fn a_downgrade_that_is_dropped_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_in_the_middle_of_it_leaves_nothing() {
-    let scene = Scene::quorum(3);
-    let guard = hold(&scene.client).await;
-    // Two of three hear of it, and the answers do not come.
-    scene.members[0].set(Fault::Frozen);
-    for member in &scene.members[1..] {
-        member.set(Fault::Slow(Duration::from_millis(100)));
-    }
-    assert!(guard.downgrade().now_or_never().is_none());
-    scene.settle().await;
-    guard.release().await.unwrap();
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
-    scene.pass(Duration::from_secs(2)).await;
-    for store in &scene.stores {
-        assert_eq!(store.holders(&key()).await.unwrap(), []);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_lost_guard_is_not_made_shared() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
-    for member in &scene.members {
-        member.set(Fault::Unreachable);
-    }
+    scene.store.set(Fault::Unreachable);
     guard.lost().await;
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
+    scene.store.set(Fault::None);
     let error = guard.downgrade().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
 
     guard.release().await.unwrap();
     let guard = hold(&scene.client).await;
-    for store in &scene.stores {
-        store.forget(&key());
-    }
+    scene.memory.forget(&key());
     let error = guard.downgrade().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(guard.lost().await, LostReason::Gone);
@@ -320,17 +213,13 @@ async fn a_lost_guard_is_not_made_shared() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_in_the_middle_of_it_loses_the_guard() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let deadline = guard.deadline().unwrap();
-    for member in &scene.members {
-        member.set(Fault::Unreachable);
-    }
+    scene.store.set(Fault::Unreachable);
     let last = Duration::from_millis(500);
     scene.pass(deadline.since(scene.now()) - last).await;
-    for member in &scene.members {
-        member.set(Fault::Slow(last * 2));
-    }
+    scene.store.set(Fault::Slow(last * 2));
     let error = guard.downgrade().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(scene.now(), deadline);
@@ -338,15 +227,15 @@ async fn a_deadline_in_the_middle_of_it_loses_the_guard() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_shared_already_and_sends_nothing() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = try_reading(&scene.client).await.expect("a free lock");
     guard.downgrade().await.unwrap();
-    assert_eq!(renewals(&scene, 0, Mode::Shared), 0);
+    assert_eq!(renewals(&scene, Mode::Shared), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_shares_have_one_mode() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let guard = hold(&scene.client).await;
     let share = guard.share();
@@ -357,34 +246,40 @@ async fn all_shares_have_one_mode() {
     assert_eq!(share.release().await.unwrap(), Ended::Released);
 }
 
-/// A member that forgot gets an exclusive lease back, and a shared one not.
 #[tokio::test(start_paused = true)]
-async fn a_shared_lease_is_not_put_back_as_an_exclusive_one() {
-    let scene = Scene::quorum(5);
+async fn without_an_answer_it_is_unknown_and_may_be_asked_for_again() {
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
     let guard = hold(&scene.client).await;
-    let forget = || scene.stores[0].forget(&key());
-    forget();
-    guard.deadline_moved(guard.deadline()).await;
-    scene.settle().await;
-    let healed = |scene: &Scene| scene.count(0, |call| matches!(call, Call::Heal(_)));
-    assert_eq!(healed(&scene), 1, "while it is exclusive");
-    forget();
+    let deadline = guard.deadline();
+    scene.store.set(Fault::Unreachable);
+    let error = guard.downgrade().await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown, "{error}");
+    assert!(error.to_string().contains(r#"lock "x""#), "{error}");
+    assert_eq!(guard.state(), GuardState::InDoubt);
+    assert_eq!(guard.mode(), Mode::Shared, "readers may be in");
+    assert_eq!(guard.deadline(), deadline);
+    guard.downgrade().await.unwrap_err();
+
+    scene.store.set(Fault::None);
     guard.downgrade().await.unwrap();
-    scene.pass(TTL).await;
-    assert_eq!(healed(&scene), 1);
-    assert_eq!(modes(&scene, guard.owner()).await[0], None);
+    assert_eq!(guard.state(), GuardState::Held);
+    assert!(try_reading(&other).await.is_some());
+    let asked = renewals(&scene, Mode::Shared);
+    guard.downgrade().await.unwrap();
+    assert_eq!(renewals(&scene, Mode::Shared), asked, "it is shared");
 }
 
-/// The round of an exclusive renewal ends after the downgrade, and finds a member that forgot.
 #[tokio::test(start_paused = true)]
-async fn a_round_that_ends_late_puts_nothing_back() {
-    let scene = Scene::quorum(5);
+async fn a_release_in_the_middle_of_it_leaves_nothing() {
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
-    scene.stores[0].forget(&key());
-    // The last of its answers, on which its end waits, comes late.
-    scene.members[4].set(Fault::Slow(Duration::from_millis(800)));
-    guard.deadline_moved(guard.deadline()).await;
-    guard.downgrade().await.unwrap();
-    scene.pass(Duration::from_secs(3)).await;
-    assert_eq!(scene.count(0, |call| matches!(call, Call::Heal(_))), 0);
+    // The store hears of it, and its answer does not come.
+    scene.store.set(Fault::Slow(Duration::from_millis(100)));
+    assert!(guard.downgrade().now_or_never().is_none());
+    scene.settle().await;
+    guard.release().await.unwrap();
+    scene.store.set(Fault::None);
+    scene.pass(Duration::from_secs(2)).await;
+    assert_eq!(scene.memory.holders(&key()).await.unwrap(), []);
 }

@@ -17,7 +17,7 @@ fn is_renewal(call: &Call) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let sent = scene.now();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     assert_eq!(guard.deadline(), Some(sent + TTL - MARGIN));
@@ -30,16 +30,16 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
     assert_eq!(moved, scene.now() + TTL - MARGIN);
     scene.pass(Duration::from_secs(600)).await;
     assert!(guard.is_valid());
-    let renewals = scene.count(0, is_renewal);
+    let renewals = scene.count(is_renewal);
     assert!(
         (55..=65).contains(&renewals),
         "{renewals} renewals in ten minutes"
     );
     assert_eq!(guard.release().await.unwrap(), Ended::Released);
-    let renewals = scene.count(0, is_renewal);
+    let renewals = scene.count(is_renewal);
     scene.pass(TTL).await;
     assert_eq!(
-        scene.count(0, is_renewal),
+        scene.count(is_renewal),
         renewals,
         "a freed lock is renewed no more"
     );
@@ -47,7 +47,7 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     // The first one of which the keeper hears: it looks after the others, too, when this one is due.
     let kept = scene.client.lock("kept").acquire().await.unwrap();
     for _ in 0..10 {
@@ -57,14 +57,14 @@ async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
     assert!(kept.is_valid());
     let of_others =
         |call: &Call| matches!(call, Call::Renew(claim) if claim.key.as_str() != "kept");
-    assert_eq!(scene.count(0, of_others), 0);
+    assert_eq!(scene.count(of_others), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     scene.pass(TTL).await;
     // The keeper found out before anybody asked.
     assert!(guard.lost_token().is_cancelled());
@@ -73,10 +73,10 @@ async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewed_deadline_counts_from_the_sending_however_late_the_answer() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     let way = Duration::from_millis(1_500);
-    scene.members[0].set(Fault::Slow(way));
+    scene.store.set(Fault::Slow(way));
     let first = guard.deadline();
     let renewed = guard.deadline_moved(first).await;
     assert_eq!(renewed, Some(scene.now() - way + TTL - MARGIN));
@@ -84,10 +84,10 @@ async fn a_renewed_deadline_counts_from_the_sending_however_late_the_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
-    scene.members[0].set(Fault::Frozen);
+    scene.store.set(Fault::Frozen);
     let token = guard.lost_token();
     token.cancelled().await;
     assert_eq!(scene.now(), deadline, "neither earlier nor later");
@@ -100,14 +100,14 @@ async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
         "{error}"
     );
     // All renewals that were sent now take effect at the store; the guard stays lost.
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     scene.pass(Duration::from_secs(5)).await;
     assert!(!guard.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let mut guards = Vec::new();
     for more in [100, 0, 200].map(Duration::from_millis) {
         let lock = scene.client.lock(format!("lock/{more:?}")).ttl(TTL + more);
@@ -117,7 +117,7 @@ async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() 
     // given up before the last deadline.
     let short = scene.client.lock("short").ttl(TTL / 10);
     let short = short.acquire().await.unwrap();
-    scene.members[0].set(Fault::Frozen);
+    scene.store.set(Fault::Frozen);
     scene.ambient.clock.stood_still(Duration::from_secs(25));
     let ended = guards.iter().map(async |guard| {
         let deadline = guard.deadline().unwrap();
@@ -125,15 +125,15 @@ async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() 
         assert_eq!(scene.now(), deadline, "neither earlier nor later");
     });
     futures_util::future::join_all(ended).await;
-    assert_eq!(scene.count(0, is_renewal), guards.len());
+    assert_eq!(scene.count(is_renewal), guards.len());
     assert!(!short.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     while !guard.is_in_doubt() {
         scene.pass(Duration::from_millis(100)).await;
         assert!(guard.is_valid(), "doubt comes before the loss");
@@ -141,12 +141,12 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
     scene.pass(Duration::from_secs(5)).await;
     assert!(guard.is_in_doubt() && guard.is_valid());
     assert_eq!(guard.state(), GuardState::InDoubt);
-    let tries = scene.count(0, is_renewal);
+    let tries = scene.count(is_renewal);
     assert!(
         (5..=7).contains(&tries),
         "{tries} tries in five seconds of doubt"
     );
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     scene.pass(Duration::from_secs(2)).await;
     assert!(!guard.is_in_doubt() && guard.is_valid());
     assert_eq!(guard.state(), GuardState::Held);
@@ -155,7 +155,7 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn ensure_asks_for_time_that_is_left_without_any_renewal() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     guard.ensure(Duration::from_secs(26)).unwrap();
     let error = guard.ensure(Duration::from_secs(28)).unwrap_err();
@@ -169,18 +169,16 @@ async fn ensure_asks_for_time_that_is_left_without_any_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_deleted_at_the_store_is_lost_at_the_next_renewal() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let thief = scene.other_client();
-    for member in &scene.members {
-        // Frees the lock behind the holder's back, as an operator's DEL would.
-        use leasehold::Store;
-        let claim = member.calls().into_iter().find_map(|call| match call {
-            Call::Acquire(claim) => Some(claim),
-            _ => None,
-        });
-        member.release(&claim.unwrap()).await.unwrap();
-    }
+    // Frees the lock behind the holder's back, as an operator's DEL would.
+    use leasehold::Store;
+    let claim = scene.store.calls().into_iter().find_map(|call| match call {
+        Call::Acquire(claim) => Some(claim),
+        _ => None,
+    });
+    scene.store.release(&claim.unwrap()).await.unwrap();
     let stolen = thief.lock("x").acquire().await.unwrap();
     assert!(stolen.fence() > guard.fence());
     assert_eq!(guard.lost().await, LostReason::Taken);
@@ -194,15 +192,15 @@ async fn a_lease_deleted_at_the_store_is_lost_at_the_next_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_panics_harms_no_other_lease_and_not_the_keeper() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guards = [
         scene.client.lock("x").acquire().await.unwrap(),
         scene.client.lock("y").ttl(TTL / 2).acquire().await.unwrap(),
     ];
-    scene.members[0].set(Fault::Panics);
+    scene.store.set(Fault::Panics);
     scene.pass(Duration::from_secs(11)).await;
     assert!(guards.iter().all(leasehold::Guard::is_in_doubt));
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     scene.pass(Duration::from_secs(60)).await;
     assert!(
         guards
@@ -212,47 +210,8 @@ async fn a_renewal_that_panics_harms_no_other_lease_and_not_the_keeper() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outage_of_many_locks_is_logged_once() {
-    let witness = Witness::new();
-    let _watched = witness.watch();
-    let scene = Scene::quorum(3);
-    let mut guards = Vec::new();
-    for number in 0..500 {
-        let lock = scene.client.lock(format!("job/{number}"));
-        guards.push(lock.acquire().await.unwrap());
-    }
-    let lines = |level: Level| {
-        let mut events = witness.events();
-        events.retain(|event| event.level == level);
-        events
-    };
-    let (warned, told) = (lines(Level::WARN).len(), lines(Level::INFO).len());
-    for member in &scene.members[1..] {
-        member.set(Fault::Frozen);
-    }
-    scene.pass(TTL / 2).await;
-    assert!(guards.iter().any(leasehold::Guard::is_in_doubt));
-    let outage = &lines(Level::WARN)[warned..];
-    // One for each member, and one for all locks.
-    assert_eq!(outage.len(), 3, "{outage:#?}");
-    assert!(
-        outage
-            .iter()
-            .any(|event| event.fields.contains_key("locks"))
-    );
-    for member in &scene.members[1..] {
-        member.set(Fault::None);
-    }
-    scene.pass(TTL / 2).await;
-    let valid = guards.iter().filter(|guard| guard.is_valid()).count();
-    assert_eq!(lines(Level::WARN).len() - warned - 3, 500 - valid, "losses");
-    let over = &lines(Level::INFO)[told..];
-    assert_eq!(over.len(), 3, "{over:#?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn max_hold_ends_a_guard_that_is_renewed_well() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let span = Duration::from_secs(100);
     let sent = scene.now();
     let guard = scene
@@ -288,9 +247,9 @@ async fn run_cancels_its_body_on_loss_and_frees_only_after_it_stopped() {
             self.0.store(true, Ordering::SeqCst);
         }
     }
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     let stopped = Arc::new(AtomicBool::new(false));
     let stops = Stops(Arc::clone(&stopped));
     let outcome = guard
@@ -301,17 +260,17 @@ async fn run_cancels_its_body_on_loss_and_frees_only_after_it_stopped() {
         .await;
     assert!(outcome.unwrap_err().is_lost());
     assert!(stopped.load(Ordering::SeqCst));
-    let releases = scene.count(0, |call| matches!(call, Call::Release(_)));
+    let releases = scene.count(|call| matches!(call, Call::Release(_)));
     assert_eq!(releases, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_ends_in_its_own_way_is_told_and_waited_for_before_the_lock_is_freed() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
-    scene.members[0].set(Fault::Unreachable);
-    let releases = || scene.count(0, |call| matches!(call, Call::Release(_)));
+    scene.store.set(Fault::Unreachable);
+    let releases = || scene.count(|call| matches!(call, Call::Release(_)));
     let (during, freed) = (&scene, &releases);
     let outcome = guard.run_to_its_end(|lost| async move {
         lost.cancelled().await;
@@ -322,14 +281,14 @@ async fn a_body_that_ends_in_its_own_way_is_told_and_waited_for_before_the_lock_
     assert!(outcome.await.unwrap_err().is_lost());
     assert_eq!(releases(), 1);
 
-    scene.members[0].set(Fault::None);
+    scene.store.set(Fault::None);
     let guard = scene.client.lock("y").acquire().await.unwrap();
     assert_eq!(guard.run_to_its_end(|_| async { 7 }).await.unwrap(), 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn run_gives_the_output_of_a_body_that_ended_in_time() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     assert_eq!(guard.run(async { "done" }).await.unwrap(), "done");
     assert!(
@@ -344,22 +303,8 @@ async fn run_gives_the_output_of_a_body_that_ended_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_without_an_answer_is_unknown() {
-    let scene = Scene::quorum(1);
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.members[0].set(Fault::Frozen);
-    let error = guard.release().await.unwrap_err();
-    assert_eq!(error.effect(), Effect::Unknown);
-    scene.members[0].set(Fault::None);
-    assert!(
-        scene.client.lock("x").wait(TTL / 2).acquire().await.is_ok(),
-        "freed behind our back"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn locks_taken_together_are_renewed_in_turn_and_in_time() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let mut guards = Vec::new();
     for n in 0..1000 {
         let lock = scene.client.lock(format!("lock/{n}"));
@@ -368,7 +313,7 @@ async fn locks_taken_together_are_renewed_in_turn_and_in_time() {
     let mut renewals = vec![0];
     for _ in 0..100 {
         scene.pass(Duration::from_secs(1)).await;
-        renewals.push(scene.count(0, is_renewal));
+        renewals.push(scene.count(is_renewal));
         let left = guards.iter().map(leasehold::Guard::remaining).min();
         assert!(left.unwrap() > TTL / 2 - MARGIN, "{left:?} left");
     }
@@ -379,7 +324,7 @@ async fn locks_taken_together_are_renewed_in_turn_and_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_leases_are_renewed_in_few_messages() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let mut guards = Vec::new();
     for n in 0..1000 {
         guards.push(
@@ -393,6 +338,50 @@ async fn a_thousand_leases_are_renewed_in_few_messages() {
     }
     scene.pass(Duration::from_secs(95)).await;
     assert!(guards.iter().all(leasehold::Guard::is_valid));
-    let renewals = scene.count(0, is_renewal);
+    let renewals = scene.count(is_renewal);
     assert!((9_000..=11_000).contains(&renewals), "{renewals} renewals");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_of_many_locks_is_logged_once() {
+    let witness = Witness::new();
+    let _watched = witness.watch();
+    let scene = Scene::new();
+    let mut guards = Vec::new();
+    for number in 0..500 {
+        let lock = scene.client.lock(format!("job/{number}"));
+        guards.push(lock.acquire().await.unwrap());
+    }
+    let lines = |level: Level| {
+        let mut events = witness.events();
+        events.retain(|event| event.level == level);
+        events
+    };
+    let (warned, told) = (lines(Level::WARN).len(), lines(Level::INFO).len());
+    scene.store.set(Fault::Frozen);
+    scene.pass(TTL / 2).await;
+    assert!(guards.iter().any(leasehold::Guard::is_in_doubt));
+    let outage = &lines(Level::WARN)[warned..];
+    assert_eq!(outage.len(), 1, "{outage:#?}");
+    assert!(outage[0].fields.contains_key("locks"));
+    scene.store.set(Fault::None);
+    scene.pass(TTL / 2).await;
+    let valid = guards.iter().filter(|guard| guard.is_valid()).count();
+    assert_eq!(lines(Level::WARN).len() - warned - 1, 500 - valid, "losses");
+    let over = &lines(Level::INFO)[told..];
+    assert_eq!(over.len(), 1, "{over:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_is_unknown() {
+    let scene = Scene::new();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.store.set(Fault::Frozen);
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown);
+    scene.store.set(Fault::None);
+    assert!(
+        scene.client.lock("x").wait(TTL / 2).acquire().await.is_ok(),
+        "freed behind our back"
+    );
 }

@@ -15,7 +15,7 @@ use leasehold::{
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;
 
-use crate::scene::{QUORUM_MARGIN, Scene, TTL, take};
+use crate::scene::{MARGIN, Scene, TTL, take};
 
 const BUSY_FOR: Duration = Duration::from_millis(30);
 
@@ -41,18 +41,24 @@ async fn is_free(scene: &Scene, name: &str) -> bool {
 /// That no member knows of a holder or a waiter of these locks.
 async fn assert_nothing_left(scene: &Scene, names: &[&str]) {
     scene.pass(Duration::from_millis(20)).await;
-    for store in &scene.stores {
-        for name in names {
-            let key = Key::new(name).expect("a valid name");
-            assert_eq!(store.holders(&key).await.expect("an answer"), [], "{name}");
-            assert_eq!(store.waiters(&key).await.expect("an answer"), [], "{name}");
-        }
+    for name in names {
+        let key = Key::new(name).expect("a valid name");
+        assert_eq!(
+            scene.memory.holders(&key).await.expect("an answer"),
+            [],
+            "{name}"
+        );
+        assert_eq!(
+            scene.memory.waiters(&key).await.expect("an answer"),
+            [],
+            "{name}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn names_come_in_any_order_and_each_counts_once() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let set = scene.client.lock_all(["b", "c", "a", "b"]).wait(TTL);
     let guards = set.acquire().await.unwrap();
     let names: Vec<_> = guards.keys().map(Key::as_str).collect();
@@ -74,8 +80,8 @@ async fn names_come_in_any_order_and_each_counts_once() {
 
 #[tokio::test(start_paused = true)]
 async fn no_names_or_a_bad_one_are_refused_and_nothing_is_asked() {
-    let scene = Scene::quorum(3);
-    let before = scene.members[0].calls().len();
+    let scene = Scene::new();
+    let before = scene.store.calls().len();
     let none = scene.client.lock_all(Vec::<String>::new());
     for error in [
         none.acquire().await.unwrap_err(),
@@ -93,25 +99,24 @@ async fn no_names_or_a_bad_one_are_refused_and_nothing_is_asked() {
         .ttl(Duration::from_millis(1));
     let error = short.acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(scene.members[0].calls().len(), before);
+    assert_eq!(scene.store.calls().len(), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn free_locks_are_taken_in_the_time_and_with_the_messages_of_one_round_trip() {
-    let scene = Scene::quorum(5);
+    let scene = Scene::new();
     let trip = Duration::from_millis(40);
-    for member in &scene.members {
-        member.set(Fault::Slow(trip));
-    }
-    let before = scene.members[0].calls().len();
+    scene.store.set(Fault::Slow(trip));
+    let before = scene.store.calls().len();
     let asked = scene.now();
     let guards = scene.client.lock_all(["d", "b", "a", "c"]);
     let guards = guards.acquire().await.unwrap();
     assert_eq!(scene.now().since(asked), trip);
-    let calls = scene.members[0].calls().split_off(before);
+    let mut calls = scene.store.calls().split_off(before);
+    calls.retain(|call| !matches!(call, Call::Leave(_)));
     assert_eq!(calls.len(), 4, "{calls:?}");
     assert!(calls.iter().all(|call| matches!(call, Call::Acquire(_))));
-    assert_eq!(guards.deadline(), Some(asked + TTL - QUORUM_MARGIN));
+    assert_eq!(guards.deadline(), Some(asked + TTL - MARGIN));
     let asked = scene.now();
     guards.release().await;
     assert_eq!(scene.now().since(asked), trip);
@@ -119,12 +124,12 @@ async fn free_locks_are_taken_in_the_time_and_with_the_messages_of_one_round_tri
 
 #[tokio::test(start_paused = true)]
 async fn a_set_of_one_waits_as_its_lock_does() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let first = hold(&scene.client, "a").await;
-    let before = scene.members[0].calls().len();
+    let before = scene.store.calls().len();
     let waiting = start(scene.other_client().lock_all(["a", "a"]).acquire());
     scene.settle().await;
-    let calls = scene.members[0].calls().split_off(before);
+    let calls = scene.store.calls().split_off(before);
     let as_a_lock = matches!(&calls[0], Call::Acquire(claim) if claim.wait != Wait::None);
     assert!(
         as_a_lock,
@@ -136,7 +141,7 @@ async fn a_set_of_one_waits_as_its_lock_does() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_lock_holds_only_those_before_it() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let (b, d) = (hold(&other, "b").await, hold(&other, "d").await);
     let set = scene.client.lock_all(["e", "d", "c", "b", "a"]);
@@ -158,61 +163,59 @@ async fn who_waits_for_a_lock_holds_only_those_before_it() {
 
 #[tokio::test(start_paused = true)]
 async fn overlapping_sets_in_opposite_orders_end_and_each_key_is_exclusive() {
-    for members in [3, 5] {
-        let scene = Scene::quorum(members);
-        let counts: Arc<BTreeMap<&str, (AtomicU64, AtomicU64)>> = Arc::new(
-            SETS.concat()
-                .into_iter()
-                .map(|key| (key, Default::default()))
-                .collect(),
-        );
-        let last: Arc<Mutex<BTreeMap<Key, leasehold::Fence>>> = Arc::default();
-        let tasks: Vec<_> = (0..24)
-            .map(|number| {
-                let client = if number % 2 == 0 {
-                    scene.client.clone()
-                } else {
-                    scene.other_client()
-                };
-                let (counts, last) = (Arc::clone(&counts), Arc::clone(&last));
-                let (ambient, names) = (scene.ambient.clone(), SETS[number % SETS.len()]);
-                start(async move {
-                    for _ in 0..5 {
-                        let guards = client.lock_all(names).acquire().await.unwrap();
-                        for (key, fence) in guards.fences() {
-                            let before = last.lock().unwrap().insert(key.clone(), fence);
-                            assert!(before < Some(fence), "{key}: {before:?} then {fence}");
-                        }
-                        let seen = names.map(|name| counts[name].0.load(Ordering::Relaxed));
-                        for name in names {
-                            assert_eq!(counts[name].1.fetch_add(1, Ordering::Relaxed), 0, "{name}");
-                        }
-                        let clock = &ambient.clock;
-                        clock.sleep_until(clock.now() + BUSY_FOR).await;
-                        for (name, seen) in names.into_iter().zip(seen) {
-                            counts[name].0.store(seen + 1, Ordering::Relaxed);
-                            counts[name].1.fetch_sub(1, Ordering::Relaxed);
-                        }
-                        guards.release().await;
+    let scene = Scene::new();
+    let counts: Arc<BTreeMap<&str, (AtomicU64, AtomicU64)>> = Arc::new(
+        SETS.concat()
+            .into_iter()
+            .map(|key| (key, Default::default()))
+            .collect(),
+    );
+    let last: Arc<Mutex<BTreeMap<Key, leasehold::Fence>>> = Arc::default();
+    let tasks: Vec<_> = (0..24)
+        .map(|number| {
+            let client = if number % 2 == 0 {
+                scene.client.clone()
+            } else {
+                scene.other_client()
+            };
+            let (counts, last) = (Arc::clone(&counts), Arc::clone(&last));
+            let (ambient, names) = (scene.ambient.clone(), SETS[number % SETS.len()]);
+            start(async move {
+                for _ in 0..5 {
+                    let guards = client.lock_all(names).acquire().await.unwrap();
+                    for (key, fence) in guards.fences() {
+                        let before = last.lock().unwrap().insert(key.clone(), fence);
+                        assert!(before < Some(fence), "{key}: {before:?} then {fence}");
                     }
-                })
+                    let seen = names.map(|name| counts[name].0.load(Ordering::Relaxed));
+                    for name in names {
+                        assert_eq!(counts[name].1.fetch_add(1, Ordering::Relaxed), 0, "{name}");
+                    }
+                    let clock = &ambient.clock;
+                    clock.sleep_until(clock.now() + BUSY_FOR).await;
+                    for (name, seen) in names.into_iter().zip(seen) {
+                        counts[name].0.store(seen + 1, Ordering::Relaxed);
+                        counts[name].1.fetch_sub(1, Ordering::Relaxed);
+                    }
+                    guards.release().await;
+                }
             })
-            .collect();
-        let limit = scene.now() + Duration::from_secs(600);
-        let all = within(&*scene.ambient.clock, limit, join_all(tasks)).await;
-        for ended in all.expect("a deadlock") {
-            ended.unwrap();
-        }
-        for (name, (count, _)) in &*counts {
-            let sets = (0..24).filter(|number| SETS[number % SETS.len()].contains(name));
-            assert_eq!(
-                count.load(Ordering::Relaxed),
-                sets.count() as u64 * 5,
-                "{name}"
-            );
-        }
-        assert_nothing_left(&scene, &["a", "b", "c", "d", "e"]).await;
+        })
+        .collect();
+    let limit = scene.now() + Duration::from_secs(600);
+    let all = within(&*scene.ambient.clock, limit, join_all(tasks)).await;
+    for ended in all.expect("a deadlock") {
+        ended.unwrap();
     }
+    for (name, (count, _)) in &*counts {
+        let sets = (0..24).filter(|number| SETS[number % SETS.len()].contains(name));
+        assert_eq!(
+            count.load(Ordering::Relaxed),
+            sets.count() as u64 * 5,
+            "{name}"
+        );
+    }
+    assert_nothing_left(&scene, &["a", "b", "c", "d", "e"]).await;
 }
 
 const SETS: [[&str; 3]; 6] = [
@@ -226,7 +229,7 @@ const SETS: [[&str; 3]; 6] = [
 
 #[tokio::test(start_paused = true)]
 async fn a_try_is_all_or_nothing_and_takes_no_time() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     for taken in ["a", "b", "c"] {
         let guard = hold(&other, taken).await;
@@ -243,7 +246,7 @@ async fn a_try_is_all_or_nothing_and_takes_no_time() {
 
 #[tokio::test(start_paused = true)]
 async fn those_who_share_are_in_together() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let set = scene.client.lock_all(["a", "b"]).mode(Mode::Shared);
     let (first, second) = (set.acquire().await.unwrap(), set.acquire().await.unwrap());
     let alone = scene.client.lock_all(["b", "c"]);
@@ -254,7 +257,7 @@ async fn those_who_share_are_in_together() {
 
 #[tokio::test(start_paused = true)]
 async fn one_wait_is_for_all_and_the_lock_that_was_missing_is_named() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let (b, _d) = (hold(&other, "b").await, hold(&other, "d").await);
     let wait = Duration::from_secs(10);
@@ -281,20 +284,16 @@ async fn one_wait_is_for_all_and_the_lock_that_was_missing_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_leaves_nothing_held_and_nothing_queued() {
-    let scene = Scene::quorum(5);
+    let scene = Scene::new();
     let other = scene.other_client();
     for step in [0, 1, 25, 60, 100, 5_000] {
         let taken = hold(&other, "c").await;
-        for member in &scene.members {
-            member.set(Fault::Slow(Duration::from_millis(20)));
-        }
+        scene.store.set(Fault::Slow(Duration::from_millis(20)));
         let waiting = start(scene.client.lock_all(["a", "b", "c", "d"]).acquire());
         scene.pass(Duration::from_millis(step)).await;
         waiting.abort();
         assert!(waiting.await.unwrap_err().is_cancelled());
-        for member in &scene.members {
-            member.set(Fault::None);
-        }
+        scene.store.set(Fault::None);
         scene.pass(Duration::from_millis(100)).await;
         taken.release().await.unwrap();
         assert_nothing_left(&scene, &["a", "b", "c", "d"]).await;
@@ -303,47 +302,38 @@ async fn a_dropped_wait_leaves_nothing_held_and_nothing_queued() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_is_waited_for_and_else_an_error_that_leaves_nothing() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let set = scene
         .client
         .lock_all(["a", "b"])
         .wait(Duration::from_secs(20));
-    for member in &scene.members {
-        member.set(Fault::Unreachable);
-    }
+    scene.store.set(Fault::Unreachable);
     assert!(set.try_acquire().await.unwrap_err().is_unreachable());
     let waiting = start(set.acquire());
     scene.pass(Duration::from_secs(5)).await;
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
+    scene.store.set(Fault::None);
     drop(waiting.await.unwrap().unwrap());
     assert_nothing_left(&scene, &["a", "b"]).await;
 }
 
 /// Frees the lock in its holder's name, as somebody does who deletes it at the servers.
 async fn delete(scene: &Scene, name: &str) {
-    for member in &scene.members {
-        let claims = member
-            .calls()
-            .into_iter()
-            .rev()
-            .find_map(|call| match call {
-                Call::Acquire(claim) | Call::AcquireInTurn(claim, _)
-                    if claim.key.as_str() == name =>
-                {
-                    Some(claim)
-                }
-                _ => None,
-            });
-        let claim = claims.expect("a claim");
-        member.release(&claim).await.expect("an answer");
-    }
+    let claims = scene
+        .store
+        .calls()
+        .into_iter()
+        .rev()
+        .find_map(|call| match call {
+            Call::Acquire(claim) if claim.key.as_str() == name => Some(claim),
+            _ => None,
+        });
+    let claim = claims.expect("a claim");
+    scene.store.release(&claim).await.expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_lost_loses_the_set_and_the_others_stay_held_until_it_ends() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guards = scene
         .client
         .lock_all(["a", "b", "c"])
@@ -376,7 +366,7 @@ async fn one_that_is_lost_loses_the_set_and_the_others_stay_held_until_it_ends()
 
 #[tokio::test(start_paused = true)]
 async fn a_body_is_cancelled_as_soon_as_one_lock_is_lost_and_then_all_are_freed() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let set = scene.client.lock_all(["a", "b"]);
     let doubled = set.acquire().await.unwrap().run(async { 21 * 2 }).await;
     assert_eq!(doubled.unwrap(), 42);
@@ -401,7 +391,7 @@ async fn a_body_is_cancelled_as_soon_as_one_lock_is_lost_and_then_all_are_freed(
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_lost_while_others_are_waited_for_is_taken_again() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let b = hold(&other, "b").await;
     let waiting = start(scene.client.lock_all(["a", "b"]).acquire());
@@ -416,7 +406,7 @@ async fn one_that_is_lost_while_others_are_waited_for_is_taken_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_hold_counts_while_others_are_waited_for() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let _b = hold(&other, "b").await;
     let set = scene
@@ -435,7 +425,7 @@ async fn the_longest_hold_counts_while_others_are_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_is_the_earliest_and_moves_with_the_renewals() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let b = hold(&other, "b").await;
     let waiting = start(scene.client.lock_all(["a", "b"]).acquire());

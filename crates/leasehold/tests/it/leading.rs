@@ -9,22 +9,12 @@ use leasehold::{
     Client, Election, Ended, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore,
     Mode,
 };
-use leasehold_testkit::{Fault, FaultyMember};
+use leasehold_testkit::Fault;
 
-use crate::scene::{QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+use crate::scene::{MARGIN, Scene, TTL};
 
 pub(crate) fn election(client: &Client, value: &str) -> Election {
     client.election("x").ttl(TTL).value(value)
-}
-
-/// A client of the same members, on a network of its own.
-pub(crate) fn elsewhere(scene: &Scene) -> (Client, Vec<FaultyMember>) {
-    let stores = scene.stores.iter();
-    let members: Vec<_> = stores
-        .map(|store| FaultyMember::new(store.clone(), scene.ambient.clone()))
-        .collect();
-    let quorum = quorum_of(&members, &scene.ambient);
-    (client(quorum, &scene.ambient), members)
 }
 
 fn watch(client: &Client) -> LeaderWatch {
@@ -52,8 +42,8 @@ async fn silent(scene: &Scene, watch: &mut LeaderWatch, span: Duration) -> bool 
 
 #[tokio::test(start_paused = true)]
 async fn who_resigns_is_followed_by_who_waits_with_a_greater_fence() {
-    let scene = Scene::quorum(5);
-    let (other, _) = elsewhere(&scene);
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
     let next = background::spawn(election(&other, "b").campaign());
     scene.pass(2 * TTL).await;
@@ -75,45 +65,17 @@ async fn who_resigns_is_followed_by_who_waits_with_a_greater_fence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_is_cut_off_stops_before_anybody_else_leads() {
-    let scene = Scene::quorum(5);
-    let (other, _) = elsewhere(&scene);
-    let first = election(&scene.client, "a").campaign().await.unwrap();
-    for member in &scene.members[..3] {
-        member.set(Fault::Unreachable);
-    }
-    let began = scene.now();
-    let next = background::spawn(election(&other, "b").campaign());
-    let led = tokio::select! {
-        biased;
-        led = first.lead(pending::<()>()) => led,
-        () = scene.pass(TTL) => panic!("it leads on"),
-    };
-    assert_eq!(led.unwrap_err().kind(), ErrorKind::Lost);
-    assert!(scene.now().since(began) <= TTL - QUORUM_MARGIN, "in time");
-    assert!(!next.is_finished(), "nobody else leads yet");
-    assert!(!first.is_valid());
-    let next = next.await.unwrap().unwrap();
-    assert!(next.fence() > first.fence());
-    assert!(first.publish("late").await.unwrap_err().is_lost());
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_a_leader_sent_in_time_and_arrives_late_changes_nothing() {
-    let scene = Scene::quorum(3);
-    let (other, _) = elsewhere(&scene);
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
-    for member in &scene.members {
-        member.set(Fault::Frozen);
-    }
+    scene.store.set(Fault::Frozen);
     // It leads when it sends this; its servers get it when it does not any more.
     let error = first.publish("late").await.unwrap_err();
     assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
     assert_eq!(first.lost().await, LostReason::Unreachable);
     let next = election(&other, "b").campaign().await.unwrap();
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
+    scene.store.set(Fault::None);
     scene.pass(Duration::from_secs(5)).await;
     let leader = election(&other, "").leader().await.unwrap().unwrap();
     assert_eq!((&*leader.value, leader.fence), ("b", next.fence()));
@@ -126,7 +88,7 @@ fn can_be_spawned<F: Future + Send>(future: F) -> F {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_ends_leaves_the_leadership_as_it_is() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
     let output = leadership.lead(async { leadership.publish("b").await.map(|()| 42) });
     assert_eq!(can_be_spawned(output).await.unwrap().unwrap(), 42);
@@ -139,8 +101,8 @@ async fn a_body_that_ends_leaves_the_leadership_as_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn observers_are_told_of_changes_alone_and_in_their_order() {
-    let scene = Scene::quorum(3);
-    let (other, _) = elsewhere(&scene);
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
     let mut watch = watch(&other);
     assert_eq!(told(&mut watch).await, "nobody");
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
@@ -159,7 +121,7 @@ async fn observers_are_told_of_changes_alone_and_in_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_is_a_stream_and_sees_a_change_within_its_pause() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let watching = scene
         .client
         .election("x")
@@ -181,35 +143,13 @@ async fn a_watch_is_a_stream_and_sees_a_change_within_its_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_that_cannot_ask_says_so_and_goes_on() {
-    let scene = Scene::quorum(3);
-    let (other, members) = elsewhere(&scene);
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
-    let mut watch = watch(&other);
-    assert_eq!(told(&mut watch).await, "a");
-    members
-        .iter()
-        .for_each(|member| member.set(Fault::Unreachable));
-    assert_eq!(told(&mut watch).await, "NoQuorum");
-    assert!(
-        silent(&scene, &mut watch, Duration::from_secs(30)).await,
-        "said once"
-    );
-    members.iter().for_each(|member| member.set(Fault::None));
-    assert_eq!(told(&mut watch).await, "a", "known again");
-    drop(leadership);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_dead_leader_is_told_of_until_its_lease_ends() {
-    let scene = Scene::quorum(3);
-    let (other, members) = elsewhere(&scene);
+    let scene = Scene::new();
+    let (other, store) = scene.client_apart();
     let leadership = election(&other, "a").campaign().await.unwrap();
     let mut watch = watch(&scene.client);
     assert_eq!(told(&mut watch).await, "a");
-    members
-        .iter()
-        .for_each(|member| member.set(Fault::Unreachable));
+    store.set(Fault::Unreachable);
     let began = scene.now();
     assert_eq!(told(&mut watch).await, "nobody");
     let after = scene.now().since(began);
@@ -223,7 +163,7 @@ async fn a_dead_leader_is_told_of_until_its_lease_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn who_holds_the_lock_without_a_word_does_not_lead() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     // One that did not resign: what it announced is there still, and counts for nobody else.
     drop(election(&scene.client, "a").campaign().await.unwrap());
     let guard = scene.client.lock("x").acquire().await.unwrap();
@@ -245,25 +185,9 @@ async fn who_holds_the_lock_without_a_word_does_not_lead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn members_that_forgot_hear_of_the_leader_again() {
-    let scene = Scene::quorum(3);
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
-    let leading = async {
-        for store in &scene.stores[..2] {
-            store.forget_everything();
-            // Until it counts again, and has its lease and the announcement back.
-            scene.pass(Duration::from_secs(200)).await;
-        }
-        election(&scene.client, "").leader().await
-    };
-    let leader = leadership.lead(leading).await.expect("it still leads");
-    assert_eq!(leader.unwrap().expect("a leader").value, "a");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_campaign_ends_with_its_wait_and_leaves_nothing() {
-    let scene = Scene::quorum(3);
-    let (other, _) = elsewhere(&scene);
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
     let began = scene.now();
     let campaign = election(&other, "b").wait(Duration::from_secs(7));
@@ -282,7 +206,7 @@ async fn a_campaign_ends_with_its_wait_and_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn bad_input_is_refused_and_changes_nothing() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let election = || scene.client.election("x");
     let refused = |error: leasehold::Error, parts: &[&str]| {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -303,7 +227,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
     }
     let often = election().look_every(Duration::from_millis(9)).observe();
     refused(often.unwrap_err(), &["9ms", "at most every 10ms"]);
-    assert_eq!(scene.members[0].calls().len(), 0, "nothing was asked");
+    assert_eq!(scene.store.calls().len(), 0, "nothing was asked");
 
     let longest = election().value(&too_long[1..]).campaign().await.unwrap();
     refused(longest.publish(too_long).await.unwrap_err(), &["4097"]);
@@ -330,7 +254,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_used_for_something_else_is_left_alone() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let hour = Duration::from_secs(3600);
     guard
@@ -348,8 +272,8 @@ async fn a_name_that_is_used_for_something_else_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn who_campaigns_shuts_out_what_an_earlier_holder_writes_late() {
-    let scene = Scene::quorum(3);
-    let (other, _) = elsewhere(&scene);
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
     let hour = Duration::from_secs(3600);
     let late = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     late.record()
@@ -383,4 +307,44 @@ fn without_async_it_is_the_same() {
     assert_eq!(leadership.resign().unwrap(), Ended::Released);
     assert!(matches!(watch.next(), Some(LeaderChange::Nobody)));
     assert!(election.leader().unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_stops_before_anybody_else_leads() {
+    let scene = Scene::new();
+    let (other, _) = scene.client_apart();
+    let first = election(&scene.client, "a").campaign().await.unwrap();
+    scene.store.set(Fault::Unreachable);
+    let began = scene.now();
+    let next = background::spawn(election(&other, "b").campaign());
+    let led = tokio::select! {
+        biased;
+        led = first.lead(pending::<()>()) => led,
+        () = scene.pass(TTL) => panic!("it leads on"),
+    };
+    assert_eq!(led.unwrap_err().kind(), ErrorKind::Lost);
+    assert!(scene.now().since(began) <= TTL - MARGIN, "in time");
+    assert!(!next.is_finished(), "nobody else leads yet");
+    assert!(!first.is_valid());
+    let next = next.await.unwrap().unwrap();
+    assert!(next.fence() > first.fence());
+    assert!(first.publish("late").await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_cannot_ask_says_so_and_goes_on() {
+    let scene = Scene::new();
+    let (other, store) = scene.client_apart();
+    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let mut watch = watch(&other);
+    assert_eq!(told(&mut watch).await, "a");
+    store.set(Fault::Unreachable);
+    assert_eq!(told(&mut watch).await, "Unreachable");
+    assert!(
+        silent(&scene, &mut watch, Duration::from_secs(30)).await,
+        "said once"
+    );
+    store.set(Fault::None);
+    assert_eq!(told(&mut watch).await, "a", "known again");
+    drop(leadership);
 }

@@ -5,27 +5,21 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::background;
 use leasehold::blocking;
-use leasehold::{
-    Attempt, Client, Effect, Ended, ErrorKind, Health as _, Inspection as _, LeaseTerms,
-    MemoryStore, Store,
-};
-use leasehold_testkit::{Fault, FaultyMember};
+use leasehold::{Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore};
+use leasehold_testkit::{Fault, FaultyStore};
 
 use crate::handles::{handle, hold, renewals, shut_for};
-use crate::scene::{QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+use crate::scene::{MARGIN, Scene, TTL};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// For so long the end of a program waits for a member that does not answer.
-const SETTLE_MAX: Duration = Duration::from_millis(100);
-
 fn terms() -> LeaseTerms {
-    LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX)
+    LeaseTerms::single()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_stays_shut_longer_by_as_much_as_clocks_may_differ() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let span = Duration::from_secs(45);
     guard.leave_for(span).await.unwrap();
@@ -34,11 +28,11 @@ async fn what_is_left_stays_shut_longer_by_as_much_as_clocks_may_differ() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_may_end_within_the_span_is_renewed() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
-    // The lease stands that long by the members' clocks, which may be fast.
+    // The lease stands that long by the store's clock, which may be fast.
     let span = TTL - SECOND;
-    assert!(span > TTL - QUORUM_MARGIN);
+    assert!(span > TTL - MARGIN);
     guard.leave_for(span).await.unwrap();
     assert!(renewals(&scene) > 0);
     assert!(shut_for(&scene).await >= terms().ttl_for(span));
@@ -46,7 +40,7 @@ async fn a_lease_that_may_end_within_the_span_is_renewed() {
 
 #[tokio::test(start_paused = true)]
 async fn no_delay_follows_what_was_left() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let lock = scene.client.lock("x").lock_delay(5 * SECOND);
     let span = Duration::from_secs(40);
     lock.acquire().await.unwrap().leave_for(span).await.unwrap();
@@ -56,24 +50,20 @@ async fn no_delay_follows_what_was_left() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_hold_does_not_end_what_is_left() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let lock = scene.client.lock("x").max_hold(10 * SECOND);
     let guard = lock.acquire().await.unwrap();
     scene.pass(Duration::from_millis(9_900)).await;
-    for member in &scene.members {
-        member.set(Fault::Slow(Duration::from_millis(200)));
-    }
+    scene.store.set(Fault::Slow(Duration::from_millis(200)));
     let span = Duration::from_secs(40);
     guard.leave_for(span).await.unwrap();
-    for member in &scene.members {
-        member.set(Fault::None);
-    }
+    scene.store.set(Fault::None);
     assert!(shut_for(&scene).await >= span);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handle_with_a_delay_has_no_room_for_the_longest_ttl() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let lock = scene.client.lock("x").lock_delay(20 * SECOND);
     let handle = lock.acquire().await.unwrap().into_handle().unwrap();
     let long = handle.clone().with_ttl(41 * SECOND);
@@ -87,12 +77,12 @@ async fn a_handle_with_a_delay_has_no_room_for_the_longest_ttl() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_whose_first_request_may_have_arrived_is_unknown() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let handle = handle(&scene.client).await;
-    scene.members[0].set(Fault::Slow(5 * SECOND));
+    scene.store.set(Fault::Slow(5 * SECOND));
     let renewing = background::spawn(scene.client.renew(&handle));
     scene.pass(2 * SECOND).await;
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     let error = renewing.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert_eq!(error.effect(), Effect::Unknown);
@@ -100,60 +90,20 @@ async fn a_renewal_whose_first_request_may_have_arrived_is_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_passes_while_nobody_answers_says_so() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let handle = handle(&scene.client).await;
     let left = handle.deadline().unwrap().since(scene.now());
     scene.pass(left - SECOND).await;
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     let error = scene.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
     assert!(error.to_string().contains("renewals failed"), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_no_repetition_can_mend_is_told_at_once() {
-    let scene = Scene::quorum(5);
-    let handle = handle(&scene.client).await;
-    let fewer = quorum_of(&scene.members[..3], &scene.ambient);
-    let began = scene.now();
-    let error = client(fewer, &scene.ambient).renew(&handle).await;
-    let error = error.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-    assert!(scene.now().since(began) < SECOND);
-    assert!(scene.client.renew(&handle).await.is_ok());
-}
-
-/// Its process may end at once, and nobody puts back what a member does not have.
-#[tokio::test(start_paused = true)]
-async fn a_lease_that_is_left_reaches_members_that_are_slow() {
-    for (way, arrives) in [(SETTLE_MAX / 2, true), (SECOND, false)] {
-        let scene = Scene::quorum(5);
-        let (store, claim) = (scene.store(), scene.claim("x"));
-        store.members().await;
-        for member in &scene.members[3..] {
-            member.set(Fault::Late(way));
-        }
-        let attempt = store.acquire(&claim).await.expect("an answer");
-        assert!(matches!(attempt, Attempt::Granted(_)));
-        store.abandon(&claim);
-        let began = scene.now();
-        store.settle().await;
-        assert_eq!(
-            scene.now().since(began),
-            way.min(SETTLE_MAX),
-            "a silent one is not waited for"
-        );
-        for (place, member) in scene.stores.iter().enumerate() {
-            let holders = member.holders(&claim.key).await.expect("an answer");
-            assert_eq!(holders.len(), usize::from(place < 3 || arrives));
-        }
-    }
-}
-
 /// A client with a thread of its own, of a store that answers later than a client that is dropped waits.
-fn client_of_a_slow_store() -> (Client, FaultyMember) {
+fn client_of_a_slow_store() -> (Client, FaultyStore) {
     let store = MemoryStore::new();
-    let slow = FaultyMember::new(store, Ambient::default());
+    let slow = FaultyStore::new(store, Ambient::default());
     (Client::new(slow.clone()), slow)
 }
 
@@ -197,7 +147,7 @@ async fn closing_a_client_waits_for_its_releases() {
 
 #[test]
 fn closing_a_client_ends_with_its_limit() {
-    let store = FaultyMember::new(MemoryStore::new(), Ambient::default());
+    let store = FaultyStore::new(MemoryStore::new(), Ambient::default());
     let client = blocking::Client::new(store.clone());
     let guard = client.lock("x").try_acquire().unwrap().unwrap();
     store.set(Fault::Frozen);

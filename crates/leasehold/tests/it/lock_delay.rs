@@ -4,31 +4,26 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::clock::BootInstant;
-use leasehold::{
-    Claim, Client, Ended, ErrorKind, Guard, Inspection as _, Key, LostReason, MemoryStore, Mode,
-    Store,
-};
-use leasehold_testkit::{Call, Fault, FaultyMember};
+use leasehold::{Claim, Client, Ended, ErrorKind, Guard, LostReason, Mode};
+use leasehold_testkit::{Call, Fault, FaultyStore};
 
-use crate::scene::{MARGIN, QUORUM_MARGIN, Scene, TTL, client, quorum_of};
+use crate::scene::{MARGIN, Scene, TTL};
 
 const DELAY: Duration = Duration::from_secs(20);
 
 /// How often a newcomer asks.
 const STEP: Duration = Duration::from_millis(100);
 
-/// A client with a way of its own to the members of the scene, which can be cut.
+/// A client with a way of its own to the store, which can be cut.
 struct Holder {
-    ways: Vec<FaultyMember>,
+    way: FaultyStore,
     client: Client,
 }
 
 impl Holder {
     fn new(scene: &Scene) -> Self {
-        let way = |store: &MemoryStore| FaultyMember::new(store.clone(), scene.ambient.clone());
-        let ways: Vec<_> = scene.stores.iter().map(way).collect();
-        let client = client(quorum_of(&ways, &scene.ambient), &scene.ambient);
-        Self { ways, client }
+        let (client, way) = scene.client_apart();
+        Self { way, client }
     }
 
     async fn hold(&self) -> Guard {
@@ -36,21 +31,19 @@ impl Holder {
         taken.expect("an answer").expect("a free lock")
     }
 
-    /// Nothing of it reaches a member any more, as if its process were gone.
+    /// Nothing of it reaches the store any more, as if its process were gone.
     fn cut_off(&self) {
-        for way in &self.ways {
-            way.set(Fault::Unreachable);
-        }
+        self.way.set(Fault::Unreachable);
     }
 
     fn releases(&self) -> usize {
         let is_release = |call: &Call| matches!(call, Call::Release(_));
-        let calls = self.ways.iter().flat_map(FaultyMember::calls);
+        let calls = self.way.calls().into_iter();
         calls.filter(is_release).count()
     }
 
     fn renewed(&self) -> Vec<Claim> {
-        let calls = self.ways.iter().flat_map(FaultyMember::calls);
+        let calls = self.way.calls().into_iter();
         let claims = calls.filter_map(|call| match call {
             Call::Renew(claim) => Some(claim),
             _ => None,
@@ -82,133 +75,115 @@ fn assert_exactly(shut: Duration, expected: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_death_the_lock_is_shut_for_ttl_and_delay_and_no_longer() {
-    for members in [1, 3, 5] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let taken = scene.now();
-        let _guard = holder.hold().await;
-        holder.cut_off();
-        assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
-    }
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    let taken = scene.now();
+    let _guard = holder.hold().await;
+    holder.cut_off();
+    assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_keeps_the_whole_and_the_delay_counts_from_the_last_one() {
-    for members in [1, 3, 5] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let guard = holder.hold().await;
-        let mut deadline = guard.deadline();
-        for _ in 0..20 {
-            deadline = guard.deadline_moved(deadline).await;
-        }
-        let renewed = scene.now();
-        assert!(holder.renewed().iter().all(|it| it.ttl == TTL + DELAY));
-        holder.cut_off();
-        assert_exactly(open_again(&scene).await.since(renewed), TTL + DELAY);
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    let guard = holder.hold().await;
+    let mut deadline = guard.deadline();
+    for _ in 0..20 {
+        deadline = guard.deadline_moved(deadline).await;
     }
+    let renewed = scene.now();
+    assert!(holder.renewed().iter().all(|it| it.ttl == TTL + DELAY));
+    holder.cut_off();
+    assert_exactly(open_again(&scene).await.since(renewed), TTL + DELAY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_changes_neither_deadlines_nor_the_rhythm_of_renewals() {
-    for (members, margin) in [(1, MARGIN), (3, QUORUM_MARGIN)] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let taken = scene.now();
-        let guard = holder.hold().await;
-        assert_eq!(guard.deadline(), Some(taken + TTL - margin));
-        let moved = guard.deadline_moved(guard.deadline()).await;
-        let first = scene.now().since(taken);
-        assert!(first <= TTL / 3 && first >= TTL / 10, "{first:?}");
-        assert_eq!(moved, Some(scene.now() + TTL - margin));
-        let moved = guard.deadline_moved(moved).await;
-        assert_exactly(scene.now().since(taken), first + TTL / 3);
-        holder.cut_off();
-        assert_eq!(guard.lost().await, LostReason::Unreachable);
-        assert_eq!(Some(scene.now()), moved);
-    }
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    let taken = scene.now();
+    let guard = holder.hold().await;
+    assert_eq!(guard.deadline(), Some(taken + TTL - MARGIN));
+    let moved = guard.deadline_moved(guard.deadline()).await;
+    let first = scene.now().since(taken);
+    assert!(first <= TTL / 3 && first >= TTL / 10, "{first:?}");
+    assert_eq!(moved, Some(scene.now() + TTL - MARGIN));
+    let moved = guard.deadline_moved(moved).await;
+    assert_exactly(scene.now().since(taken), first + TTL / 3);
+    holder.cut_off();
+    assert_eq!(guard.lost().await, LostReason::Unreachable);
+    assert_eq!(Some(scene.now()), moved);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_leaves_no_more_time_to_a_slow_store() {
     let ttl = Duration::from_millis(2_700);
-    for (members, limit) in [(1, ttl / 3), (3, ttl / 20)] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        // It knows its members already.
-        drop(holder.hold().await);
-        scene.settle().await;
-        for way in &holder.ways {
-            way.set(Fault::Frozen);
-        }
-        let asked = scene.now();
-        let lock = holder.client.lock("y").ttl(ttl).lock_delay(DELAY);
-        let error = lock.try_acquire().await.unwrap_err();
-        assert!(error.is_unreachable(), "{error}");
-        assert_eq!(scene.now().since(asked), limit);
-    }
+    let limit = ttl / 3;
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    // It knows its members already.
+    drop(holder.hold().await);
+    scene.settle().await;
+    holder.way.set(Fault::Frozen);
+    let asked = scene.now();
+    let lock = holder.client.lock("y").ttl(ttl).lock_delay(DELAY);
+    let error = lock.try_acquire().await.unwrap_err();
+    assert!(error.is_unreachable(), "{error}");
+    assert_eq!(scene.now().since(asked), limit);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_leaves_no_more_time_to_a_slow_renewal() {
     let ttl = Duration::from_millis(2_700);
-    for (members, limit) in [(1, ttl / 3), (3, ttl / 20)] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let lock = holder.client.lock("x").ttl(ttl).lock_delay(DELAY);
-        let guard = lock.acquire().await.unwrap();
-        for way in &holder.ways {
-            way.set(Fault::Frozen);
-        }
-        scene.pass(ttl / 3 + limit + STEP / 2).await;
-        assert!(guard.is_in_doubt(), "{members} members");
-    }
+    let limit = ttl / 3;
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    let lock = holder.client.lock("x").ttl(ttl).lock_delay(DELAY);
+    let guard = lock.acquire().await.unwrap();
+    holder.way.set(Fault::Frozen);
+    scene.pass(ttl / 3 + limit + STEP / 2).await;
+    assert!(guard.is_in_doubt());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_valid_guard_that_is_released_or_dropped_opens_the_lock_at_once() {
-    for members in [1, 3, 5] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let guard = holder.hold().await;
-        assert_eq!(guard.release().await.unwrap(), Ended::Released);
-        assert_eq!(open_again(&scene).await, scene.now());
-        drop(holder.hold().await);
-        scene.settle().await;
-        let dropped = scene.now();
-        assert_eq!(open_again(&scene).await, dropped);
-    }
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    let guard = holder.hold().await;
+    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(open_again(&scene).await, scene.now());
+    drop(holder.hold().await);
+    scene.settle().await;
+    let dropped = scene.now();
+    assert_eq!(open_again(&scene).await, dropped);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_guard_that_is_released_or_dropped_does_not_open_the_lock() {
     for releases in [true, false] {
-        for members in [1, 3] {
-            let scene = Scene::quorum(members);
-            let holder = Holder::new(&scene);
-            let taken = scene.now();
-            let guard = holder.hold().await;
-            let share = guard.share();
-            holder.cut_off();
-            guard.lost().await;
-            for way in &holder.ways {
-                way.set(Fault::None);
-            }
-            drop(share);
-            if releases {
-                assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
-            } else {
-                drop(guard);
-            }
-            assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
-            assert_eq!(holder.releases(), 0);
+        let scene = Scene::new();
+        let holder = Holder::new(&scene);
+        let taken = scene.now();
+        let guard = holder.hold().await;
+        let share = guard.share();
+        holder.cut_off();
+        guard.lost().await;
+        holder.way.set(Fault::None);
+        drop(share);
+        if releases {
+            assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+        } else {
+            drop(guard);
         }
+        assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
+        assert_eq!(holder.releases(), 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_ran_into_the_loss_of_its_guard_leaves_the_lock_shut() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
     let guard = holder.hold().await;
@@ -220,7 +195,7 @@ async fn a_body_that_ran_into_the_loss_of_its_guard_leaves_the_lock_shut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_is_held_for_too_long_ends_uncleanly() {
-    let scene = Scene::quorum(1);
+    let scene = Scene::new();
     let holder = Holder::new(&scene);
     let span = TTL / 2;
     let lock = holder.client.lock("x").lock_delay(DELAY).max_hold(span);
@@ -240,96 +215,40 @@ async fn a_guard_that_is_held_for_too_long_ends_uncleanly() {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_nobody_got_is_freed_as_always() {
-    for members in [1, 3] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let asking = holder.client.lock("x").lock_delay(DELAY).acquire();
-        assert!(
-            asking.now_or_never().is_none(),
-            "the members are asked first"
-        );
-        scene.settle().await;
-        let dropped = scene.now();
-        assert_eq!(open_again(&scene).await, dropped);
-    }
-}
-
-/// Its late request may take effect for as long as the lease it would make.
-#[tokio::test(start_paused = true)]
-async fn an_unanswered_attempt_is_freed_once_more_before_the_whole_is_over() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let holder = Holder::new(&scene);
-    drop(holder.hold().await);
+    let asking = holder.client.lock("x").lock_delay(DELAY).acquire();
+    assert!(
+        asking.now_or_never().is_none(),
+        "the members are asked first"
+    );
     scene.settle().await;
-    holder.ways[0].set(Fault::Frozen);
-    holder.hold().await.release().await.unwrap();
-    scene.pass(Duration::from_secs(2)).await;
-    holder.ways[0].set(Fault::None);
-    scene.pass(TTL).await;
-    let early = holder.releases();
-    scene.pass(DELAY).await;
-    assert_eq!(holder.releases(), early + 1, "once more, late");
+    let dropped = scene.now();
+    assert_eq!(open_again(&scene).await, dropped);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_who_waits_gets_the_lock_when_the_delay_is_over() {
-    for members in [1, 3] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let taken = scene.now();
-        let guard = holder.hold().await;
-        let waiter = scene.other_client();
-        let waiting = leasehold::background::spawn(waiter.lock("x").acquire());
-        scene.settle().await;
-        holder.cut_off();
-        guard.lost().await;
-        drop(guard);
-        let next = waiting.await.unwrap().unwrap();
-        let shut = scene.now().since(taken);
-        assert!(shut >= TTL + DELAY, "{shut:?}");
-        assert!(shut < TTL + DELAY + Duration::from_secs(1), "{shut:?}");
-        next.release().await.unwrap();
-    }
-}
-
-/// A wait goes on beyond its grant, to take members that hand over late; with an unclean end that is
-/// over, although nothing is released.
-#[tokio::test(start_paused = true)]
-async fn a_lost_guard_takes_no_member_that_is_handed_over_late() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let holder = Holder::new(&scene);
-    let first = scene.other_client();
-    let held = first.lock("x").acquire().await.unwrap();
-    let waiting = {
-        let lock = holder.client.lock("x").lock_delay(DELAY);
-        leasehold::background::spawn(lock.acquire())
-    };
+    let taken = scene.now();
+    let guard = holder.hold().await;
+    let waiter = scene.other_client();
+    let waiting = leasehold::background::spawn(waiter.lock("x").acquire());
     scene.settle().await;
-    // Where m2 cannot be told, the holder before stays for a while.
-    scene.members[2].set(Fault::Unreachable);
-    held.release().await.unwrap();
-    let guard = waiting.await.unwrap().unwrap();
     holder.cut_off();
     guard.lost().await;
-    for way in &holder.ways {
-        way.set(Fault::None);
-    }
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
-    scene.settle().await;
-    let key = Key::new("x").unwrap();
-    for store in &scene.stores {
-        assert_eq!(
-            store.waiters(&key).await.unwrap(),
-            [],
-            "{}",
-            store.describe()
-        );
-    }
+    drop(guard);
+    let next = waiting.await.unwrap().unwrap();
+    let shut = scene.now().since(taken);
+    assert!(shut >= TTL + DELAY, "{shut:?}");
+    assert!(shut < TTL + DELAY + Duration::from_secs(1), "{shut:?}");
+    next.release().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn readers_keep_a_writer_out_for_the_delay_of_the_one_that_died() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
     let lock = holder.client.lock("x").mode(Mode::Shared).lock_delay(DELAY);
@@ -342,7 +261,7 @@ async fn readers_keep_a_writer_out_for_the_delay_of_the_one_that_died() {
 
 #[tokio::test(start_paused = true)]
 async fn a_permit_stays_taken_for_the_delay_of_its_holder_that_died() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
     let permits = holder.client.semaphore("x", 1).lock_delay(DELAY);
@@ -356,7 +275,7 @@ async fn a_permit_stays_taken_for_the_delay_of_its_holder_that_died() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_out_of_bounds_is_refused_with_its_bound_and_sends_nothing() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let asked = |ttl: u64, delay: Duration| {
         let lock = scene.client.lock("x").ttl(Duration::from_secs(ttl));
         lock.lock_delay(delay)
@@ -374,33 +293,31 @@ async fn a_delay_out_of_bounds_is_refused_with_its_bound_and_sends_nothing() {
         let said = error.to_string();
         assert!(said.contains(text), "{said} should say {text:?}");
     }
-    assert_eq!(scene.count(0, |_| true), 0);
+    assert_eq!(scene.count(|_| true), 0);
     let lock = asked(40, Duration::from_secs(20));
     assert!(lock.try_acquire().await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_is_given_up_is_lost_at_once_and_leaves_the_lock_shut() {
-    for members in [1, 3] {
-        let scene = Scene::quorum(members);
-        let holder = Holder::new(&scene);
-        let taken = scene.now();
-        let guard = holder.hold().await;
-        let share = guard.share();
-        scene.pass(STEP).await;
-        guard.give_up();
-        assert_eq!(share.lost().await, LostReason::GivenUp);
-        scene.pass(TTL).await;
-        assert_eq!(holder.renewed().len(), 0);
-        drop(share);
-        assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
-        assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
-    }
+    let scene = Scene::new();
+    let holder = Holder::new(&scene);
+    let taken = scene.now();
+    let guard = holder.hold().await;
+    let share = guard.share();
+    scene.pass(STEP).await;
+    guard.give_up();
+    assert_eq!(share.lost().await, LostReason::GivenUp);
+    scene.pass(TTL).await;
+    assert_eq!(holder.renewed().len(), 0);
+    drop(share);
+    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_delay_a_guard_that_is_given_up_is_freed_with_its_end() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     guard.give_up();
     guard.release().await.unwrap();
@@ -409,7 +326,7 @@ async fn without_a_delay_a_guard_that_is_given_up_is_freed_with_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lock_of_a_set_that_nobody_got_does_not_stay_shut() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let b = other.lock("b").acquire().await.unwrap();
     let set = scene.client.lock_all(["b", "x"]).lock_delay(DELAY);

@@ -16,7 +16,7 @@ fn suspended(scene: &Scene) {
 
 #[tokio::test(start_paused = true)]
 async fn the_output_of_a_body_that_ended_after_its_lock_counts_for_nothing() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let body = async || {
         scene.settle().await;
         suspended(&scene);
@@ -35,7 +35,7 @@ async fn the_output_of_a_body_that_ended_after_its_lock_counts_for_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_set_whose_first_lock_ended_before_the_last_was_granted_is_taken_anew() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let last = scene.client.lock("b").acquire().await.unwrap();
     let set = scene.client.lock_all(["a", "b"]);
     let waiting = background::spawn(set.acquire());
@@ -49,9 +49,9 @@ async fn a_set_whose_first_lock_ended_before_the_last_was_granted_is_taken_anew(
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_lost_before_it_is_complete_says_so_at_once() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let way = Duration::from_millis(100);
-    scene.members[0].set(Fault::Jittery(way));
+    scene.store.set(Fault::Jittery(way));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let hold = Duration::from_millis(1);
     let set = scene.client.lock_all(names).max_hold(hold);
@@ -62,9 +62,9 @@ async fn a_set_that_is_lost_before_it_is_complete_says_so_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_lost_is_not_in_doubt_whatever_becomes_of_the_others() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guards = scene.client.lock_all(["a", "b"]).acquire().await.unwrap();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     scene.pass(TTL / 2).await;
     assert!(guards.is_in_doubt());
     guards.guard("b").unwrap().give_up();
@@ -74,7 +74,7 @@ async fn a_set_that_is_lost_is_not_in_doubt_whatever_becomes_of_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lock_of_a_set_that_nobody_can_ever_have_is_the_error_at_once() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let _busy = other.semaphore("a", 1).acquire().await.unwrap();
     let _differs = other.semaphore("b", 2).acquire().await.unwrap();

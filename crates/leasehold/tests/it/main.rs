@@ -1,4 +1,4 @@
-//! The client under virtual time, over members that fail on command.
+//! The client under virtual time, over a store that fails on command.
 
 mod acquiring;
 mod announcing;
@@ -6,7 +6,6 @@ mod breaking;
 mod callers;
 mod claiming;
 mod downgrade;
-mod freeing;
 mod handles;
 mod keeping;
 mod key_sets;
@@ -15,18 +14,13 @@ mod leaving;
 mod lock_delay;
 mod losing;
 mod once;
-mod own_fences;
-mod paused_machine;
 mod permits;
-mod queue;
-mod quorum;
 mod record_writes;
 mod scene;
 mod sending;
-mod sets;
 mod sharing;
 mod telemetry;
-mod trust;
+mod unsettled;
 mod waits;
 mod waking;
 mod watching;

@@ -1,66 +1,57 @@
-//! Requests that take effect once, over one store and over a quorum, whatever becomes of their callers.
+//! Requests that take effect once, whatever becomes of their callers.
 
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceResult, OnceStart, RecordWrite};
+use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart, RecordWrite};
 use leasehold_testkit::{Fault, Fuse};
 
 use crate::callers::{Caller, World};
-use crate::scene::{TTL, WAIT};
-
-const SIZES: [usize; 3] = [1, 3, 5];
+use crate::scene::TTL;
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_run_once_and_everybody_gets_its_result() {
-    for size in SIZES {
-        let world = World::new(size);
-        let callers: Vec<Caller> = (0..8).map(|_| world.caller()).collect();
-        let once: Vec<Once> = callers.iter().map(Caller::once).collect();
-        let calls = once.iter().map(|once| world.call(once));
-        let results = futures_util::future::join_all(calls).await;
-        let ran = world.ran();
-        assert_eq!(ran.len(), 1, "{size} members");
-        for result in results {
-            let result = result.unwrap();
-            assert_eq!(result.fence, ran[0]);
-            assert_eq!(&*result.bytes, format!("under {}", ran[0]).as_bytes());
-            assert!(result.remaining <= Once::DEFAULT_RETENTION);
-        }
-        let looked = callers[3].once().result().await.unwrap().expect("a result");
-        assert_eq!(looked.fence, ran[0]);
-        let free = callers[0]
-            .client
-            .lock("pay/17")
-            .try_acquire()
-            .await
-            .unwrap();
-        assert!(free.is_some(), "its lock is given back");
+    let world = World::new();
+    let callers: Vec<Caller> = (0..8).map(|_| world.caller()).collect();
+    let once: Vec<Once> = callers.iter().map(Caller::once).collect();
+    let calls = once.iter().map(|once| world.call(once));
+    let results = futures_util::future::join_all(calls).await;
+    let ran = world.ran();
+    assert_eq!(ran.len(), 1);
+    for result in results {
+        let result = result.unwrap();
+        assert_eq!(result.fence, ran[0]);
+        assert_eq!(&*result.bytes, format!("under {}", ran[0]).as_bytes());
+        assert!(result.remaining <= Once::DEFAULT_RETENTION);
     }
+    let looked = callers[3].once().result().await.unwrap().expect("a result");
+    assert_eq!(looked.fence, ran[0]);
+    let free = callers[0]
+        .client
+        .lock("pay/17")
+        .try_acquire()
+        .await
+        .unwrap();
+    assert!(free.is_some(), "its lock is given back");
 }
 
 /// Kills the first caller at each of its requests, before it is carried out and after that. Whoever
 /// comes then, and then again, gets one result.
 #[tokio::test(start_paused = true)]
 async fn whenever_its_caller_is_killed_one_result_is_committed() {
-    for size in SIZES {
-        for is_carried_out in [false, true] {
-            let mut last = 1;
-            while die_at(size, last, is_carried_out).await {
-                last += 1;
-            }
-            assert!(
-                last > 6 * size as u64,
-                "{size} members: only {last} requests"
-            );
+    for is_carried_out in [false, true] {
+        let mut last = 1;
+        while die_at(last, is_carried_out).await {
+            last += 1;
         }
+        assert!(last > 6, "only {last} requests");
     }
 }
 
 /// Whether the first caller died before it was done.
-async fn die_at(size: usize, last: u64, is_carried_out: bool) -> bool {
-    let at = format!("{size} members, request {last}, carried out: {is_carried_out}");
-    let world = World::new(size);
+async fn die_at(last: u64, is_carried_out: bool) -> bool {
+    let at = format!("request {last}, carried out: {is_carried_out}");
+    let world = World::new();
     let fuse = Fuse::at(last, is_carried_out);
     let first = world.caller_with(Some(&fuse));
     let once = first.once();
@@ -93,29 +84,26 @@ async fn die_at(size: usize, last: u64, is_carried_out: bool) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_was_paused_commits_nothing_over_the_next_one() {
-    for size in SIZES {
-        for is_next_done in [false, true] {
-            what_was_sent_late_changes_nothing(size, is_next_done).await;
-        }
+    for is_next_done in [false, true] {
+        what_was_sent_late_changes_nothing(is_next_done).await;
     }
 }
 
 /// What a paused caller sent is carried out once the next one has begun, or is done.
-async fn what_was_sent_late_changes_nothing(size: usize, is_next_done: bool) {
-    let world = World::new(size);
+async fn what_was_sent_late_changes_nothing(is_next_done: bool) {
+    let world = World::new();
     let (paused, next, later) = (world.caller(), world.caller(), world.caller());
     let run = paused.begin().await;
-    let all: Vec<usize> = (0..size).collect();
-    paused.set(&all, Fault::Frozen);
+    paused.way.set(Fault::Frozen);
     let end = world.ambient.clock.now() + TTL * 3;
     let committing = within(&*world.ambient.clock, end, run.commit("late"));
     let outcome = committing.await.expect("it gives up at its deadline");
     let error = outcome.expect_err("nobody answered");
-    assert_eq!(error.effect(), Effect::Unknown, "{size} members");
+    assert_eq!(error.effect(), Effect::Unknown);
     world.pass(TTL).await;
     let run = next.begin().await;
     let thaw = async || {
-        paused.set(&all, Fault::None);
+        paused.way.set(Fault::None);
         world.pass(Duration::from_secs(5)).await;
     };
     if !is_next_done {
@@ -128,86 +116,46 @@ async fn what_was_sent_late_changes_nothing(size: usize, is_next_done: bool) {
     for caller in [&later, &paused, &next] {
         let result = caller.done().await;
         let found = (&*result.bytes, result.fence);
-        assert_eq!(found, (&b"in time"[..], committed.fence), "{size} members");
+        assert_eq!(found, (&b"in time"[..], committed.fence));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_late_commit_is_told_that_somebody_else_has_begun() {
-    for size in SIZES {
-        let world = World::new(size);
-        let (slow, next) = (world.caller(), world.caller());
-        let run = slow.begin().await;
-        let all: Vec<usize> = (0..size).collect();
-        // Cut off until its lease is over, without having sent anything.
-        slow.set(&all, Fault::Unreachable);
-        world.pass(TTL * 2).await;
-        let other = next.begin().await;
-        slow.set(&all, Fault::None);
-        world.pass(Duration::from_secs(2)).await;
-        let error = run.commit("late").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
-        assert_eq!(error.effect(), Effect::None, "{error}");
-        assert!(error.to_string().contains("pay/17"), "{error}");
-        other.commit("in time").await.unwrap();
-        assert_eq!(&*slow.done().await.bytes, b"in time");
-    }
+    let world = World::new();
+    let (slow, next) = (world.caller(), world.caller());
+    let run = slow.begin().await;
+    // Cut off until its lease is over, without having sent anything.
+    slow.way.set(Fault::Unreachable);
+    world.pass(TTL * 2).await;
+    let other = next.begin().await;
+    slow.way.set(Fault::None);
+    world.pass(Duration::from_secs(2)).await;
+    let error = run.commit("late").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
+    assert_eq!(error.effect(), Effect::None, "{error}");
+    assert!(error.to_string().contains("pay/17"), "{error}");
+    other.commit("in time").await.unwrap();
+    assert_eq!(&*slow.done().await.bytes, b"in time");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_after_the_deadline_stands_if_nobody_has_begun() {
-    for size in SIZES {
-        let world = World::new(size);
-        let caller = world.caller();
-        let run = caller.begin().await;
-        let all: Vec<usize> = (0..size).collect();
-        caller.set(&all, Fault::Unreachable);
-        world.pass(TTL * 2).await;
-        assert!(!run.guard().is_valid());
-        caller.set(&all, Fault::None);
-        world.pass(Duration::from_secs(2)).await;
-        run.commit("late").await.unwrap();
-        assert_eq!(&*world.caller().done().await.bytes, b"late");
-    }
-}
-
-/// Of a result that one member has, the next caller that hears of it makes one that all will find.
-#[tokio::test(start_paused = true)]
-async fn a_result_that_few_members_have_is_taken_up_before_it_is_told() {
-    let world = World::new(3);
+    let world = World::new();
     let caller = world.caller();
     let run = caller.begin().await;
-    let fence = run.guard().fence();
-    caller.set(&[1, 2], Fault::Unreachable);
-    let error = run.commit("at one").await.unwrap_err();
-    assert_eq!(error.effect(), Effect::Unknown, "{error}");
-    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
-    world.pass(TTL).await;
-
-    let next = world.caller();
-    next.set(&[2], Fault::Unreachable);
-    let looked = next
-        .client
-        .record("pay/17")
-        .lasting(Once::DEFAULT_RETENTION)
-        .read()
-        .await
-        .unwrap();
-    assert!(!looked.settled && looked.written.is_some(), "{looked:?}");
-    assert_eq!(next.once().result().await.unwrap(), None, "not for certain");
-    let result = next.done().await;
-    assert_eq!((&*result.bytes, result.fence), (&b"at one"[..], fence));
-
-    let last = world.caller();
-    last.set(&[0], Fault::Unreachable);
-    next.set(&[2], Fault::None);
-    let result = last.done().await;
-    assert_eq!((&*result.bytes, result.fence), (&b"at one"[..], fence));
+    caller.way.set(Fault::Unreachable);
+    world.pass(TTL * 2).await;
+    assert!(!run.guard().is_valid());
+    caller.way.set(Fault::None);
+    world.pass(Duration::from_secs(2)).await;
+    run.commit("late").await.unwrap();
+    assert_eq!(&*world.caller().done().await.bytes, b"late");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_meanwhile_waits_or_is_told() {
-    let world = World::new(3);
+    let world = World::new();
     let (first, other) = (world.caller(), world.caller());
     let run = first.begin().await;
     match other.once().try_begin().await.unwrap() {
@@ -235,7 +183,7 @@ async fn who_comes_meanwhile_waits_or_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn another_payload_under_the_same_name_is_refused() {
-    let world = World::new(1);
+    let world = World::new();
     let caller = world.caller();
     let other = caller.client.once("pay/17").payload("EUR 13");
     let refused = |error: Error| {
@@ -266,32 +214,30 @@ async fn another_payload_under_the_same_name_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_is_run_again_and_what_is_no_longer_kept_too() {
-    for size in SIZES {
-        let world = World::new(size);
-        let caller = world.caller();
-        let once = caller.once().retention(Duration::from_secs(3600));
-        let failed = once
-            .run(async |_| Err::<String, _>("declined"))
-            .await
-            .unwrap();
-        assert_eq!(failed.unwrap_err(), "declined");
-        let first = world.call(&once).await.unwrap();
-        world.pass(Duration::from_secs(3590)).await;
-        assert_eq!(world.call(&once).await.unwrap().fence, first.fence);
-        world.pass(Duration::from_secs(11)).await;
-        let second = world.call(&once).await.unwrap();
-        assert!(second.fence > first.fence);
-        assert_eq!(world.ran(), [first.fence, second.fence]);
-    }
+    let world = World::new();
+    let caller = world.caller();
+    let once = caller.once().retention(Duration::from_secs(3600));
+    let failed = once
+        .run(async |_| Err::<String, _>("declined"))
+        .await
+        .unwrap();
+    assert_eq!(failed.unwrap_err(), "declined");
+    let first = world.call(&once).await.unwrap();
+    world.pass(Duration::from_secs(3590)).await;
+    assert_eq!(world.call(&once).await.unwrap().fence, first.fence);
+    world.pass(Duration::from_secs(11)).await;
+    let second = world.call(&once).await.unwrap();
+    assert!(second.fence > first.fence);
+    assert_eq!(world.ran(), [first.fence, second.fence]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_is_cancelled_once_its_guard_is_lost_and_the_next_one_runs() {
-    let world = World::new(3);
+    let world = World::new();
     let (first, next) = (world.caller(), world.caller());
     let once = first.once();
     let body = async |_| {
-        first.set(&[0, 1, 2], Fault::Unreachable);
+        first.way.set(Fault::Unreachable);
         std::future::pending::<Result<String, String>>().await
     };
     let error = once.run(body).await.unwrap_err();
@@ -302,75 +248,8 @@ async fn a_body_is_cancelled_once_its_guard_is_lost_and_the_next_one_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn members_that_keep_nothing_are_named_and_nothing_is_run() {
-    let world = World::new(3);
-    for store in &world.stores[1..] {
-        store.claim_durable(false);
-    }
-    let caller = world.caller();
-    for error in [
-        caller.once().begin().await.unwrap_err(),
-        caller.once().result().await.unwrap_err(),
-    ] {
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-        let text = error.to_string();
-        assert!(
-            text.contains("2 of 3 servers are not durable: m1, m2"),
-            "{text}"
-        );
-    }
-    // One that does not answer is not refused, and not counted either once it does.
-    let unheard = world.caller();
-    unheard.set(&[1, 2], Fault::Unreachable);
-    let error = unheard.once().try_begin().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
-    let lasting = world.caller();
-    let error = lasting
-        .client
-        .record("x")
-        .lasting(Once::DEFAULT_RETENTION)
-        .read()
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    assert!(error.to_string().contains("m2: does not keep"), "{error}");
-    lasting.client.record("x").read().await.unwrap();
-    let alone = World::new(1);
-    alone.stores[0].claim_durable(false);
-    let caller = alone.caller();
-    let once = caller.once();
-    alone.call(&once).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_member_that_was_seen_to_keep_nothing_is_named_though_it_says_that_it_keeps_all() {
-    let world = World::new(3);
-    let looking = world.caller();
-    let durable_by_card = async || {
-        let health = looking.client.health().await.unwrap();
-        let presence = health[1].presence.as_ref().unwrap();
-        presence.card.as_ref().is_none_or(|card| card.durable)
-    };
-    assert!(durable_by_card().await);
-    world.stores[1].claim_durable(false);
-    let end = world.ambient.clock.now() + TTL * 10;
-    while durable_by_card().await {
-        assert!(world.ambient.clock.now() < end, "nobody noted it");
-        world.pass(Duration::from_secs(1)).await;
-    }
-    world.stores[1].claim_durable(true);
-    let error = world.caller().once().begin().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    let text = error.to_string();
-    assert!(
-        text.contains("1 of 3 servers are not durable: m1"),
-        "{text}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn values_that_break_a_rule_are_refused_before_anything_is_run() {
-    let world = World::new(1);
+    let world = World::new();
     let caller = world.caller();
     let begin = async |once: Once| {
         let error = once.begin().await.unwrap_err();
@@ -412,7 +291,7 @@ async fn values_that_break_a_rule_are_refused_before_anything_is_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_record_of_something_else_is_no_request() {
-    let world = World::new(1);
+    let world = World::new();
     let caller = world.caller();
     let guard = caller.client.lock("pay/17").acquire().await.unwrap();
     let record = guard.record();
@@ -420,59 +299,4 @@ async fn a_record_of_something_else_is_no_request() {
     guard.release().await.unwrap();
     let error = caller.once().begin().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-}
-
-/// The result is at members 0 and 1. Member 1 then loses its data.
-async fn result_at_one_of_three(world: &World) -> OnceResult {
-    let first = world.caller();
-    first.set(&[2], Fault::Unreachable);
-    let result = world.call(&first.once()).await.expect("a result");
-    world.stores[1].forget_everything();
-    // A client gives it a new card, and it counts for locks again.
-    first.set(&[2], Fault::None);
-    first.client.health().await.expect("an answer");
-    world.pass(Duration::from_secs(62)).await;
-    let guard = first.client.lock("other").acquire().await;
-    guard.expect("a lock").release().await.expect("an answer");
-    result
-}
-
-#[tokio::test(start_paused = true)]
-async fn member_with_a_new_disk_denies_no_result() {
-    let world = World::new(3);
-    let result = result_at_one_of_three(&world).await;
-    let (slow, cut_off, late) = (world.caller(), world.caller(), world.caller());
-    slow.set(&[0], Fault::Slow(Duration::from_millis(20)));
-    let again = world.call(&slow.once()).await.unwrap();
-    assert_eq!((again.fence, &again.bytes), (result.fence, &result.bytes));
-    cut_off.set(&[0], Fault::Unreachable);
-    let error = world.call(&cut_off.once()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    let text = error.to_string();
-    assert!(
-        text.contains("cannot say that a result does not exist"),
-        "{text}"
-    );
-    assert_eq!(world.ran().len(), 1);
-    // The result is over, and the member has lost nothing for as long.
-    world.pass(Once::DEFAULT_RETENTION + WAIT * 2).await;
-    late.set(&[0], Fault::Unreachable);
-    world.call(&late.once()).await.unwrap();
-    assert_eq!(world.ran().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn member_with_a_new_disk_takes_part_in_nothing_lasting() {
-    let world = World::new(3);
-    result_at_one_of_three(&world).await;
-    // Member 2 never heard of the result, and member 1 has forgotten it.
-    let caller = world.caller();
-    let guard = caller.once().lock().acquire().await.unwrap();
-    caller.set(&[0], Fault::Unreachable);
-    let record = guard.record().lasting(Once::DEFAULT_RETENTION);
-    let error = record.write(*b"second", TTL).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
-    assert_eq!(error.effect(), Effect::Unknown);
-    // What need not outlive a lost disk is left to it.
-    guard.record().write(*b"second", TTL).await.unwrap();
 }

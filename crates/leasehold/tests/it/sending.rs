@@ -1,6 +1,6 @@
 //! Which types may cross threads: part of the public promise.
 
-use leasehold::{Client, Error, Fence, Guard, Key, Lock, Quorum, blocking};
+use leasehold::{Client, Error, Fence, Guard, Key, Lock, blocking};
 
 fn is_send<T: Send>(_: &T) {}
 fn is_send_sync<T: Send + Sync + 'static>() {}
@@ -13,7 +13,6 @@ fn all_types_cross_threads() {
     is_send_sync::<Key>();
     is_send_sync::<Fence>();
     is_send_sync::<Error>();
-    is_send_sync::<Quorum>();
     is_send_sync::<blocking::Client>();
     is_send_sync::<blocking::Guard>();
 }

@@ -21,13 +21,13 @@ async fn is_free(client: &Client) -> bool {
 }
 
 fn releases(scene: &Scene) -> usize {
-    scene.count(0, |call| matches!(call, Call::Release(_)))
+    scene.count(|call| matches!(call, Call::Release(_)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn whichever_share_is_the_last_one_frees_the_lock_once() {
-    let scene = Scene::single();
-    let other = crate::scene::client(scene.members[0].clone(), &scene.ambient);
+    let scene = Scene::new();
+    let other = crate::scene::client(scene.store.clone(), &scene.ambient);
     // The order of the ends, and which of them are drops.
     for ends in [
         [(0, true), (1, false), (2, false)],
@@ -58,7 +58,7 @@ async fn whichever_share_is_the_last_one_frees_the_lock_once() {
 
 #[tokio::test(start_paused = true)]
 async fn shares_that_end_at_once_in_many_tasks_free_the_lock_once() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let ending: Vec<_> = (0..50)
         .map(|_| leasehold::background::spawn(guard.share().release()))
@@ -75,7 +75,7 @@ async fn shares_that_end_at_once_in_many_tasks_free_the_lock_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_share_is_renewed_and_lost_as_the_guard_it_was_made_of() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let share = guard.share();
     assert_eq!(
@@ -86,7 +86,7 @@ async fn a_share_is_renewed_and_lost_as_the_guard_it_was_made_of() {
     scene.pass(TTL * 3).await;
     assert!(share.is_valid(), "renewed without the first one");
     let second = share.share();
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     assert_eq!(share.lost().await, LostReason::Unreachable);
     assert!(!second.is_valid());
     assert!(!second.share().is_valid(), "of what is lost");
@@ -94,7 +94,7 @@ async fn a_share_is_renewed_and_lost_as_the_guard_it_was_made_of() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_runs_on_a_share_frees_nothing_while_others_hold() {
-    let scene = Scene::quorum(3);
+    let scene = Scene::new();
     let other = scene.other_client();
     let guard = hold(&scene.client).await;
     guard.share().run(async {}).await.unwrap();
@@ -116,12 +116,12 @@ impl Drop for Flushes {
 
 #[tokio::test(start_paused = true)]
 async fn a_guarded_value_is_given_out_only_while_the_lock_is_held() {
-    let scene = Scene::single();
+    let scene = Scene::new();
     let mut numbers = Guarded::new(hold(&scene.client).await, vec![1]);
     numbers.ensure(Duration::from_secs(20)).unwrap().push(2);
     let error = numbers.ensure(Duration::from_secs(28)).unwrap_err();
     assert!(error.is_lost(), "{error}");
-    scene.members[0].set(Fault::Unreachable);
+    scene.store.set(Fault::Unreachable);
     numbers.guard().lost().await;
     let error = numbers.ensure(Duration::ZERO).unwrap_err();
     assert!(error.is_lost(), "{error}");
@@ -133,7 +133,7 @@ async fn a_guarded_value_is_given_out_only_while_the_lock_is_held() {
 #[tokio::test(start_paused = true)]
 async fn a_guarded_value_ends_before_the_lock_is_freed() {
     for releases_it in [true, false] {
-        let scene = Scene::quorum(3);
+        let scene = Scene::new();
         let guard = hold(&scene.client).await;
         let held = Rc::new(Cell::new(false));
         let value = Flushes(Some(guard.share()), Rc::clone(&held));

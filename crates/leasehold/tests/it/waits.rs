@@ -11,44 +11,40 @@ const MS: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
 async fn wait_ends_on_time_and_names_the_holder() {
-    for scene in [Scene::single(), Scene::quorum(3)] {
-        let _guard = scene.client.lock("x").acquire().await.unwrap();
-        for wait in [20 * MS, 150 * MS, 5_000 * MS] {
-            let asked = scene.now();
-            let lock = scene.client.lock("x").wait(wait);
-            let error = lock.acquire().await.unwrap_err();
-            assert!(error.is_busy(), "{error}");
-            let holder = scene.client.id().to_string();
-            assert!(error.to_string().contains(&holder), "{error}");
-            assert_eq!(scene.now().since(asked), wait);
-        }
+    let scene = Scene::new();
+    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    for wait in [20 * MS, 150 * MS, 5_000 * MS] {
+        let asked = scene.now();
+        let lock = scene.client.lock("x").wait(wait);
+        let error = lock.acquire().await.unwrap_err();
+        assert!(error.is_busy(), "{error}");
+        let holder = scene.client.id().to_string();
+        assert!(error.to_string().contains(&holder), "{error}");
+        assert_eq!(scene.now().since(asked), wait);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn wait_ends_on_time_without_an_answer() {
-    for scene in [Scene::single(), Scene::quorum(1), Scene::quorum(3)] {
-        for member in &scene.members {
-            member.set(Fault::Slow(130 * MS));
-        }
-        let asked = scene.now();
-        let lock = scene.client.lock("x").wait(20 * MS);
-        let error = lock.acquire().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-        assert!(error.to_string().contains("no answer within"), "{error}");
-        assert_eq!(scene.now().since(asked), 20 * MS);
-        // The attempt was granted after its caller had gone, and is freed.
-        scene.pass(400 * MS).await;
-        let freed = scene.client.lock("x").try_acquire().await.unwrap();
-        assert!(freed.is_some());
-    }
+    let scene = Scene::new();
+    scene.store.set(Fault::Slow(130 * MS));
+    let asked = scene.now();
+    let lock = scene.client.lock("x").wait(20 * MS);
+    let error = lock.acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(error.to_string().contains("no answer within"), "{error}");
+    assert_eq!(scene.now().since(asked), 20 * MS);
+    // The attempt was granted after its caller had gone, and is freed.
+    scene.pass(400 * MS).await;
+    let freed = scene.client.lock("x").try_acquire().await.unwrap();
+    assert!(freed.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn short_wait_does_not_silence_a_slow_member() {
-    let scene = Scene::quorum(1);
+    let scene = Scene::new();
     let held = scene.client.lock("held").acquire().await.unwrap();
-    scene.members[0].set(Fault::Slow(130 * MS));
+    scene.store.set(Fault::Slow(130 * MS));
     let began = scene.now();
     while scene.now().since(began) < 3 * TTL {
         let lock = scene.client.lock("other").wait(20 * MS);
@@ -61,8 +57,8 @@ async fn short_wait_does_not_silence_a_slow_member() {
 
 #[tokio::test(start_paused = true)]
 async fn wait_of_zero_asks_once() {
-    let scene = Scene::quorum(1);
-    scene.members[0].set(Fault::Slow(130 * MS));
+    let scene = Scene::new();
+    scene.store.set(Fault::Slow(130 * MS));
     let lock = scene.client.lock("x").wait(Duration::ZERO);
     let guard = lock.acquire().await.unwrap();
     let asked = scene.now();
@@ -76,23 +72,20 @@ async fn wait_of_zero_asks_once() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_survives_an_outage_of_any_length() {
-    for scene in [Scene::single(), Scene::quorum(3)] {
-        let guard = scene.client.lock("x").acquire().await.unwrap();
-        let waiting = leasehold::background::spawn(scene.client.lock("x").acquire());
-        scene.settle().await;
-        for outage in [Fault::Unreachable, Fault::Frozen] {
-            scene.members.iter().for_each(|member| member.set(outage));
-            scene.pass(10 * TTL).await;
-        }
-        assert!(!guard.is_valid() && !waiting.is_finished());
-        // An acquisition that begins during the outage waits too.
-        let late = leasehold::background::spawn(scene.client.lock("y").acquire());
+    let scene = Scene::new();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let waiting = leasehold::background::spawn(scene.client.lock("x").acquire());
+    scene.settle().await;
+    for outage in [Fault::Unreachable, Fault::Frozen] {
+        scene.store.set(outage);
         scene.pass(10 * TTL).await;
-        assert!(!late.is_finished());
-        for member in &scene.members {
-            member.set(Fault::None);
-        }
-        assert!(waiting.await.unwrap().unwrap().is_valid());
-        assert!(late.await.unwrap().unwrap().is_valid());
     }
+    assert!(!guard.is_valid() && !waiting.is_finished());
+    // An acquisition that begins during the outage waits too.
+    let late = leasehold::background::spawn(scene.client.lock("y").acquire());
+    scene.pass(10 * TTL).await;
+    assert!(!late.is_finished());
+    scene.store.set(Fault::None);
+    assert!(waiting.await.unwrap().unwrap().is_valid());
+    assert!(late.await.unwrap().unwrap().is_valid());
 }

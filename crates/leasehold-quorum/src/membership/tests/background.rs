@@ -51,7 +51,7 @@ fn silent_member_is_closed_until_it_reports_its_status() {
 #[test]
 fn unknown_member_is_pending_until_it_answers() {
     let mut world = World::bare(3);
-    let mut client = Membership::new(set(3), true, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
     let access =
         |client: &mut Membership, world: &World| client.access(world.ours(), 0, world.ours());
     assert_eq!(access(&mut client, &world), Access::Pending);
@@ -63,6 +63,15 @@ fn unknown_member_is_pending_until_it_answers() {
     world.settle(&mut client);
     assert!(client.take_changed());
     assert_eq!(access(&mut client, &world), Access::Open);
+}
+
+#[test]
+fn read_only_client_writes_no_records() {
+    let mut world = World::bare(3);
+    let mut client = Membership::new(set(3), true, true, Arc::new(SystemEntropy));
+    (0..3).for_each(|member| client.connected(world.ours(), member));
+    world.settle(&mut client);
+    assert!(world.servers.iter().all(|server| server.card.is_none()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold::Renewal;
+use leasehold::{Renewal, Wait};
 
 use super::scene::{Scene, TTL, claim};
 use super::*;
@@ -43,6 +43,21 @@ fn restarted_member_makes_no_second_holder() {
     scene.release(&held);
     scene.connect(2);
     scene.acquire().unwrap();
+}
+
+#[test]
+fn confirmation_from_other_data_does_not_count() {
+    let mut scene = Scene::new(3);
+    let claim = Arc::new(claim());
+    // The other members have to confirm the fence of this one.
+    scene.counters[0] = claim.owner.since().as_micros() + 10;
+    scene.disconnect(2);
+    scene.forgets_grant = Some(1);
+    let outcome = scene.run(Operation::Acquire(claim), TTL);
+    let Some(Outcome::Failed(error)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
 }
 
 #[test]
@@ -120,17 +135,15 @@ fn first_client_names_the_member_that_does_not_answer() {
     let text = error.to_string();
     let reason = "m0: the quorum is not initialized, because m2 did not answer";
     assert!(text.contains(reason), "{text}");
-    let id = scene.start(Operation::Acquire(Arc::new(claim())));
     scene.connect(2);
-    assert!(matches!(scene.outcomes[&id], Outcome::Acquired(_)));
+    scene.acquire().unwrap();
 }
 
 #[test]
 fn attempt_waits_for_the_first_status() {
     let mut scene = Scene::unconnected(World::new(3).0, 3, true);
     let id = scene.start(Operation::Acquire(Arc::new(claim())));
-    scene.connect(0);
-    scene.connect(1);
+    (0..3).for_each(|member| scene.connect(member));
     assert!(matches!(scene.outcomes[&id], Outcome::Acquired(_)));
 }
 
@@ -141,4 +154,32 @@ fn unanswered_first_connection_is_named() {
     let error = scene.acquire().unwrap_err();
     let text = error.to_string();
     assert!(text.contains("m1: not connected yet; m2: "), "{text}");
+}
+
+#[test]
+fn waiter_without_votes_asks_for_no_lock() {
+    let mut scene = Scene::new(3);
+    scene.restart_empty(0);
+    scene.restart_empty(1);
+    scene.pass(SECOND);
+    (0..3).for_each(|member| scene.got[member].clear());
+    let waiter = claim();
+    let claim = Arc::new(waiter.with_wait(Wait::InTurn));
+    let id = scene.start(Operation::Acquire(claim));
+    let reason = "m0: it restarted, lost data, or is new (no vote for 60s)";
+    let told = scene.progress.last().expect("an answer at once");
+    assert!(told.contains(reason), "{told}");
+    scene.pass(WAIT / 2);
+    let told = scene.progress.iter();
+    assert!(
+        told.clone().all(|told| told.contains("no vote for")),
+        "{told:?}"
+    );
+    for got in &scene.got[..3] {
+        assert!(!got.contains(&"acquire"), "{got:?}");
+        let looks = got.iter().filter(|name| **name == "status").count();
+        assert!(looks < 70, "{looks}");
+    }
+    scene.pass(WAIT / 2);
+    assert!(matches!(scene.outcomes[&id], Outcome::Acquired(_)));
 }

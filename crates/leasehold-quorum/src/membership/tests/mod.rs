@@ -2,6 +2,7 @@
 
 mod background;
 mod engine;
+mod records;
 mod scene;
 mod votes;
 
@@ -16,9 +17,9 @@ use leasehold::{
 };
 
 use super::{Access, MemberEvent, Membership};
-use crate::quorum::trust::Distrust;
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::trust::Distrust;
 
 const MAX_TTL: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(61);
@@ -90,7 +91,7 @@ impl World {
 
     /// A client that connected to all members of `set`.
     fn client(&mut self, set: MemberSet, enforced: bool) -> Membership {
-        let mut client = Membership::new(set, enforced, Arc::new(SystemEntropy));
+        let mut client = Membership::new(set, enforced, false, Arc::new(SystemEntropy));
         for member in 0..client.len() {
             client.connected(self.ours(), member);
         }
@@ -287,7 +288,9 @@ fn events(client: &mut Membership) -> Vec<String> {
     while let Some(event) = client.poll_event() {
         events.push(match event {
             MemberEvent::NoVote { member, reason, .. } => format!("m{member} no vote: {reason}"),
-            MemberEvent::HasVote { member } => format!("m{member} has a vote"),
+            // Each member has a first vote at some time.
+            MemberEvent::HasVote { again: false, .. } => continue,
+            MemberEvent::HasVote { member, .. } => format!("m{member} has a vote"),
             MemberEvent::Restarted { member } => format!("m{member} restarted"),
             MemberEvent::Fails { member, error } => format!("m{member} fails: {error}"),
             MemberEvent::Answers { member } => format!("m{member} answers"),

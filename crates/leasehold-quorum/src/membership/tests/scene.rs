@@ -7,10 +7,11 @@ use leasehold::{
     Claim, ClientId, ClientInfo, Fence, Held, Key, LostReason, Owner, Renewal, ambient::Ambient,
 };
 
+use super::records::Kept;
 use super::*;
 use crate::{
-    BatchReply, Config, Engine, LeaseState, Now, Operation, OperationId, Outcome, ReleaseMode,
-    RequestId,
+    BatchReply, Config, Engine, LeaseState, Now, Operation, OperationId, Outcome, Progress,
+    ReleaseMode, RequestId,
 };
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
@@ -21,12 +22,17 @@ pub(super) struct Scene {
     engine: Engine,
     /// Which owners hold the lock at each member, with their fence.
     pub(super) holders: Vec<BTreeMap<Owner, u64>>,
-    counters: Vec<u64>,
+    pub(super) counters: Vec<u64>,
+    pub(super) records: Vec<Kept>,
     /// The members that answer nothing.
     pub(super) deaf: BTreeSet<usize>,
     /// The reply of this member to such a request is lost.
     pub(super) lost: Option<(usize, &'static str)>,
+    /// This member loses its data right before it confirms a fence.
+    pub(super) forgets_grant: Option<usize>,
     pub(super) outcomes: BTreeMap<OperationId, Outcome>,
+    /// What waiters learned, as text.
+    pub(super) progress: Vec<String>,
     pub(super) events: Vec<String>,
     /// The names of the requests that each member got.
     pub(super) got: Vec<Vec<&'static str>>,
@@ -49,6 +55,7 @@ impl Scene {
         let config = Config {
             set: set(members),
             enforced,
+            read_only: false,
             entropy: Arc::new(SystemEntropy),
         };
         let servers = world.servers.len();
@@ -57,9 +64,12 @@ impl Scene {
             engine: Engine::new(config),
             holders: vec![BTreeMap::new(); servers],
             counters: vec![0; servers],
+            records: vec![Kept::default(); servers],
             deaf: BTreeSet::new(),
             lost: None,
+            forgets_grant: None,
             outcomes: BTreeMap::new(),
+            progress: Vec::new(),
             events: Vec::new(),
             got: vec![Vec::new(); servers],
         }
@@ -112,8 +122,10 @@ impl Scene {
 
     pub(super) fn collect(&mut self) {
         while let Some((id, event)) = self.engine.poll_event() {
-            if let Ok(outcome) = event {
-                self.outcomes.insert(id, outcome);
+            match event {
+                Ok(outcome) => drop(self.outcomes.insert(id, outcome)),
+                Err(Progress::Unavailable(error)) => self.progress.push(error.to_string()),
+                Err(Progress::Busy(_)) => {}
             }
         }
         while let Some(event) = self.engine.poll_member_event() {
@@ -142,7 +154,8 @@ impl Scene {
             Request::WriteMemberRecord(_) | Request::RecordObservation(_) => "record",
             Request::Renew(_) => "renew",
             Request::Repair(_) => "repair",
-            Request::Release { .. } => "release",
+            Request::Free { .. } | Request::Release { .. } => "release",
+            Request::Record(..) => "a record's",
             _ => "acquire",
         };
         self.got[member].push(name);
@@ -151,7 +164,9 @@ impl Scene {
             Request::Acquire {
                 claim, proposal, ..
             }
-            | Request::TryAcquire { claim, proposal } => {
+            | Request::TryAcquire {
+                claim, proposal, ..
+            } => {
                 if holders.keys().any(|holder| *holder != claim.owner) {
                     return Reply::Busy(crate::Refusal::default());
                 }
@@ -174,14 +189,18 @@ impl Scene {
                 }
                 Reply::Repaired(vec![true; leases.len()])
             }
-            Request::Release { claim, .. } => Reply::Released {
+            Request::Free { claim } | Request::Release { claim, .. } => Reply::Released {
                 freed: holders.remove(&claim.owner).is_some(),
                 successor: None,
             },
             Request::ConfirmFence { fence, .. } => {
+                if self.forgets_grant == Some(member) {
+                    self.world.forget(member);
+                }
                 self.counters[member] = self.counters[member].max(fence.get());
                 Reply::Confirmed(leasehold::Seal::Sealed)
             }
+            Request::Record(_, action) => Reply::Record(self.records[member].answer(&action)),
             Request::Heartbeat(waits) => {
                 Reply::Waiting(vec![crate::Refusal::default(); waits.len()])
             }

@@ -32,13 +32,13 @@ fn new_servers_have_a_vote_at_once() {
 #[test]
 fn quorum_is_initialized_when_the_last_member_answers() {
     let mut world = World::bare(3);
-    let mut client = Membership::new(set(3), true, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
     for member in [0, 1] {
         client.connected(world.ours(), member);
     }
     client.disconnected(world.ours(), 2, unreachable("connection refused"));
     world.settle(&mut client);
-    assert_eq!(world.access(&mut client, 0), Access::Pending);
+    assert_eq!(world.access(&mut client, 0), Access::Closed);
     assert_eq!(
         world.obstacle(&client, 0),
         "m0: the quorum is not initialized, because m2 did not answer"
@@ -192,7 +192,7 @@ fn silent_witness_does_not_hold_up_a_restarted_member() {
 
 #[test]
 fn vote_of_an_unknown_member_is_no_news() {
-    let mut client = Membership::new(set(3), true, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
     let now = World::bare(3).ours();
     assert_eq!(client.counts(0, now, None), Err(Distrust::Unknown));
     assert!(events(&mut client).is_empty());
@@ -204,7 +204,7 @@ fn empty_member_waits_until_a_silent_one_answers() {
     world.pass(&mut client, 11 * SECOND);
     world.restart(1, false);
     world.servers[2].mute = true;
-    let mut cold = Membership::new(set(3), true, Arc::new(SystemEntropy));
+    let mut cold = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
     for member in 0..3 {
         cold.connected(world.ours(), member);
     }

@@ -11,7 +11,7 @@ use leasehold::{Client, Error, Guard};
 use leasehold_testkit::faults::{Proxy, Weather};
 use leasehold_testkit::servers::until;
 
-use super::scene::{Scene, members, queued, quorum};
+use super::scene::{Scene, members, queued, store};
 use super::{LOCK, TTL, note};
 
 const WAITS: usize = 20;
@@ -92,7 +92,7 @@ impl Abandoned {
             .iter()
             .map(|server| Proxy::to(server.port()))
             .collect();
-        let client = Client::new(quorum(&members(paths.iter().map(Proxy::port))));
+        let client = Client::new(store(&members(paths.iter().map(Proxy::port))));
         let mut abandoned = Self {
             scene,
             paths,

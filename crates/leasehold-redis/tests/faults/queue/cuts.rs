@@ -27,8 +27,8 @@ const CUTS: usize = 12;
 const PAUSE: Duration = Duration::from_millis(150);
 const MORE: usize = 5;
 
-/// How soon the next one is granted the lock, whatever was cut: a reservation, the longest that a
-/// waiter at the front goes without asking, and room for a slow machine.
+/// How soon the next waiter has the lock, whatever was cut: presence, a heartbeat, and room for a slow
+/// machine.
 const NEXT: Duration = Duration::from_secs(5);
 
 pub(super) fn while_they_wait(members: usize) {
@@ -39,7 +39,8 @@ pub(super) fn while_they_wait(members: usize) {
     let clients = queue_up(&scene, &mut hosts);
     cut_some(&hosts);
     scene.await_queued(ALL);
-    await_hearing(&scene, HOSTS);
+    // The holder listens, too.
+    await_hearing(&scene, HOSTS + 1);
     let host_of = |client: &String| clients.iter().position(|other| other == client);
     let order: Vec<_> = scene.clients().iter().filter_map(host_of).collect();
     let before = SystemClock.now();
@@ -117,13 +118,15 @@ fn cut_some(hosts: &[(Host, Vec<Proxy>)]) {
     }
 }
 
-/// Waits until every client is told again what concerns it, everywhere.
+/// Waits until every server notifies that many clients again.
 fn await_hearing(scene: &Scene, clients: usize) {
     let hears = |server: &RedisServer| match server.command(&["PUBSUB", "CHANNELS"]) {
         Reply::Array(channels) => channels.len() == clients,
         other => panic!("PUBSUB: {other:?}"),
     };
-    until("all of them hear again", || scene.servers.iter().all(hears));
+    until("all clients listen again", || {
+        scene.servers.iter().all(hears)
+    });
 }
 
 fn end(scene: &Scene, hosts: Vec<(Host, Vec<Proxy>)>) {

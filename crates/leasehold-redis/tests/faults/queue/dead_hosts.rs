@@ -1,37 +1,33 @@
-//! Machines that are gone without a word: as far as the servers know, those who waited there still
-//! listen.
+//! Machines that lose power: as far as the servers know, their waiters still listen.
 
 use std::time::Duration;
 
-use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::faults::{Proxy, Weather};
-use leasehold_testkit::servers::Reply;
 
+use super::head::lease_end;
 use super::host::Host;
+use super::note;
 use super::scene::Scene;
-use super::{LOCK, note};
-use crate::world::pause;
 
-/// How long they wait before the machines go.
-const A_WHILE: Duration = Duration::from_secs(4);
-
-/// How many wait on each machine that goes.
+/// How many wait on each machine that loses power.
 const CROWD: usize = 50;
 
-/// For one machine, and for two, or one with the holder: whoever is next behind them is told of one
-/// alone, and finds out the rest when it asks by itself.
-const LIMITS: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
+/// All waiters of a machine are dropped when its presence ends, and other machines at the same time.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// After the end of a lease whose holder lost power with them. They are dropped long before.
+const AFTER_LEASE: Duration = Duration::from_millis(100);
 
 /// Longer than any test takes.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
-/// How often the machine of the test may stand still.
+/// The machine of the test may stall in all but one of that many rounds.
 const TRIES: usize = 3;
 
 pub(super) fn scenario(members: usize) {
-    for (dead, limit) in (1..).zip(LIMITS) {
+    for dead in 1..=2 {
         let mut spans = Vec::new();
-        while spans.last().is_none_or(|span| *span > limit) {
+        while spans.last().is_none_or(|span| *span > LIMIT) {
             assert!(spans.len() < TRIES, "{dead} hosts of {CROWD}: {spans:?}");
             spans.push(time_after(members, dead));
         }
@@ -41,8 +37,20 @@ pub(super) fn scenario(members: usize) {
     }
 }
 
-/// The holder dies with those of its host who are next: nobody else is told anything.
+/// The holder loses power together with the waiters behind it.
 pub(super) fn with_the_holder(members: usize) {
+    let mut spans = Vec::new();
+    while spans.last().is_none_or(|span| *span > AFTER_LEASE) {
+        assert!(spans.len() < TRIES, "{spans:?}");
+        spans.push(time_after_lease(members));
+    }
+    note(&format!(
+        "{members} servers, a host of {CROWD} powered off with the holder: next grant {spans:?} \
+         after the end of the lease"
+    ));
+}
+
+fn time_after_lease(members: usize) -> Duration {
     let mut scene = Scene::of(members);
     let client = scene.client();
     let guard = scene.hold(&client);
@@ -50,22 +58,13 @@ pub(super) fn with_the_holder(members: usize) {
     scene.gate.ask_to_stay(FOR_EVER);
     scene.time_from_release(guard);
     power_off(&doomed);
-    let left = scene.servers[0].command(&["PTTL", LOCK]);
-    let Reply::Integer(left) = left else {
-        panic!("PTTL: {left:?}")
-    };
-    let left = Duration::from_millis(left.try_into().expect("a lease"));
-    let over = SystemClock.now() + left;
+    let over = lease_end(&scene);
     scene.await_grants(2);
     let span = scene.holds()[1].granted.since(over);
-    note(&format!(
-        "{members} servers, a host of {CROWD} powered off with the holder: next grant {span:?} \
-         after the end of the lease"
-    ));
     assert_eq!(scene.order(), [0, 1], "{}", scene.tell());
-    assert!(span < LIMITS[1], "{span:?}");
     alive.finish();
     scene.assert_exclusive();
+    span
 }
 
 fn time_after(members: usize, dead: usize) -> Duration {
@@ -81,7 +80,7 @@ fn time_after(members: usize, dead: usize) -> Duration {
     span
 }
 
-/// So many hosts with many waits, and behind them one with a single one.
+/// Starts hosts with many waits each, and behind them one with a single wait.
 fn two_kinds(scene: &mut Scene, doomed: usize) -> (Vec<(Host, Vec<Proxy>)>, Host) {
     let mut doomed: Vec<_> = (0..doomed).map(|_| scene.host_behind_proxies()).collect();
     for (host, _) in &mut doomed {
@@ -89,8 +88,6 @@ fn two_kinds(scene: &mut Scene, doomed: usize) -> (Vec<(Host, Vec<Proxy>)>, Host
     }
     let mut alive = scene.host();
     scene.wait(&mut alive, 1);
-    // Long enough for everybody to have asked again, and to rest until the floor.
-    pause(A_WHILE);
     (doomed, alive)
 }
 

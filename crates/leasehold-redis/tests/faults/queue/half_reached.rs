@@ -21,8 +21,8 @@ const IN_FRONT: usize = 5;
 const BEHIND: usize = 40;
 const OTHERS: usize = 2;
 
-/// How long it may take until the next one is granted the lock: the reservations for a whole host
-/// that does not come, which lapse together, and room for a slow machine.
+/// How soon the next waiter has the lock: the presence of a host that does not come, a heartbeat, and room
+/// for a slow machine.
 const NEXT: Duration = Duration::from_secs(5);
 
 pub(super) fn scenario() {

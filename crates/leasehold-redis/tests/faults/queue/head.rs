@@ -1,24 +1,33 @@
-//! What becomes of a lock whose next in line is gone.
+//! The next waiter, or the holder, dies or stops.
 
 use std::time::Duration;
 
-use leasehold_testkit::servers::{Reply, until};
+use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_testkit::servers::{RedisServer, Reply, until};
 
 use super::host::Host;
-use super::note;
 use super::scene::{Scene, queued};
-use crate::queue::{LOCK, OFFERED};
+use super::{LOCK, note};
 
-/// Less than a reservation lasts: who has to wait for one to lapse takes longer.
-const NO_RESERVATION: Duration = Duration::from_millis(700);
+/// After the release behind a dead head, and after the end of a dead holder's lease.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// A reservation, and room for a slow machine.
-const ONE_RESERVATION: Duration = Duration::from_millis(1900);
+/// A heartbeat of the waiter behind the head, and room for a slow machine.
+const ONE_HEARTBEAT: Duration = Duration::from_millis(1500);
 
-/// An odd number, of which most must be in time: the machine may stand still during one.
+/// The presence of a stopped client, and a heartbeat.
+const PRESENCE: Duration = Duration::from_secs(3);
+
+/// Longer than any test takes.
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+/// An odd number, of which most must be in time: the machine may stall during one.
 const ROUNDS: usize = 5;
 
-/// A head whose connections are closed is not given the lock at all.
+/// The same, for leases that have to end by themselves.
+const LEASES: usize = 3;
+
+/// The server sees that the head's connections are closed, and calls the next waiter.
 pub(super) fn is_killed_while_it_waits(members: usize) {
     let mut scene = Scene::of(members);
     let client = scene.client();
@@ -35,12 +44,12 @@ pub(super) fn is_killed_while_it_waits(members: usize) {
     note(&format!(
         "{members} servers, head killed before the release: next grant after {spans:?}"
     ));
-    assert!(spans[ROUNDS / 2] < NO_RESERVATION, "{spans:?}");
+    assert!(spans[ROUNDS / 2] < AT_ONCE, "{spans:?}");
     next.finish();
     scene.assert_well();
 }
 
-/// A head that dies when it was told already holds the others up for as long as its reservation.
+/// A head that dies after its notification. The next heartbeat of the waiter behind it finds that out.
 pub(super) fn is_killed_in_its_turn(members: usize) {
     let mut scene = Scene::of(members);
     let client = scene.client();
@@ -48,13 +57,14 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
     let spans = (0..ROUNDS).map(|_| {
         let guard = scene.hold(&client);
         let head = heads(&mut scene, &mut next);
-        // So it is told, and does nothing any more.
+        // So it is notified, and does nothing any more.
         head.pause();
         let killed = std::thread::scope(|scope| {
             let killing = scope.spawn(|| {
-                until("the lock is reserved", || {
-                    let reserved = |server| value_at(server).contains("leasehold:next:");
-                    scene.servers.iter().all(reserved)
+                until("the head is notified", || {
+                    let next = Reply::Bulk("leasehold:next".into());
+                    let is_told = |server: &RedisServer| server.command(&["GET", LOCK]) == next;
+                    scene.servers.iter().all(is_told)
                 });
                 head.kill();
             });
@@ -69,12 +79,12 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
     note(&format!(
         "{members} servers, head killed when it was told: next grant after {spans:?}"
     ));
-    assert!(spans[ROUNDS / 2] < ONE_RESERVATION, "{spans:?}");
+    assert!(spans[ROUNDS / 2] < ONE_HEARTBEAT, "{spans:?}");
     next.finish();
     scene.assert_well();
 }
 
-/// A head that stands still is passed over, and has its old place when it goes on.
+/// A stopped head is dropped when its presence ends, and has its old place when it continues.
 pub(super) fn stands_still(members: usize) {
     let mut scene = Scene::of(members);
     let client = scene.client();
@@ -96,16 +106,56 @@ pub(super) fn stands_still(members: usize) {
     });
     scene.await_grants(3);
     assert_eq!(scene.order(), [1, 0, 2]);
-    for server in scene.servers.iter() {
-        let offered = server.command(&["ZCARD", OFFERED]);
-        assert_eq!(offered, Reply::Integer(0), "{}", scene.tell());
-    }
     scene.await_nothing_left();
     for host in hosts {
         host.finish();
     }
     scene.assert_well();
-    assert!(span < ONE_RESERVATION, "{span:?}");
+    assert!(span < PRESENCE, "{span:?}");
+}
+
+/// The lock passes to the next waiter when the lease of a dead holder ends.
+pub(super) fn holder_is_killed(members: usize) {
+    let mut scene = Scene::of(members);
+    let client = scene.client();
+    let mut next = scene.host();
+    let mut spans = Vec::new();
+    for round in 0..LEASES {
+        let guard = scene.hold(&client);
+        let holder = heads(&mut scene, &mut next);
+        scene.gate.ask_to_stay(FOR_EVER);
+        scene.time_from_release(guard);
+        holder.kill();
+        let over = lease_end(&scene);
+        scene.await_grants(2 * (round + 1));
+        let holds = scene.holds();
+        let last = holds.last().expect("a grant");
+        spans.push(last.granted.since(over));
+        scene.await_nothing_left();
+    }
+    let spans = in_order(spans);
+    note(&format!(
+        "{members} servers, holder killed: next grant {spans:?} after the end of its lease"
+    ));
+    assert!(spans[LEASES / 2] < AT_ONCE, "{spans:?}");
+    next.finish();
+    scene.assert_exclusive();
+}
+
+/// Returns when the lease has ended on a majority of the servers.
+pub(super) fn lease_end(scene: &Scene) -> BootInstant {
+    let left = scene.servers.iter().map(|server| {
+        let now = SystemClock.now();
+        match server.command(&["PTTL", LOCK]) {
+            Reply::Integer(left) => {
+                now + Duration::from_millis(left.try_into().expect("a lease that lasts"))
+            }
+            other => panic!("PTTL: {other:?}"),
+        }
+    });
+    let mut ends: Vec<_> = left.collect();
+    ends.sort_unstable();
+    ends[ends.len() / 2]
 }
 
 /// A host that waits, and then another wait of `next`.
@@ -119,11 +169,4 @@ fn heads(scene: &mut Scene, next: &mut Host) -> Host {
 fn in_order(mut spans: Vec<Duration>) -> Vec<Duration> {
     spans.sort_unstable();
     spans
-}
-
-fn value_at(server: &leasehold_testkit::servers::RedisServer) -> String {
-    match server.command(&["GET", LOCK]) {
-        Reply::Bulk(value) => value,
-        _ => String::new(),
-    }
 }

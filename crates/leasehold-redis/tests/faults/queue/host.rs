@@ -12,7 +12,7 @@ use leasehold::{Client, Error, Lock};
 use leasehold_testkit::faults::GateClient;
 use tokio::sync::mpsc;
 
-use super::scene::quorum;
+use super::scene::store;
 use super::{LOCK, TTL};
 use crate::process::Process;
 
@@ -81,7 +81,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         panic!("a host needs a number, a gate and members: {arguments:?}")
     };
     let number: usize = number.parse().expect("a number");
-    let client = Client::new(quorum(urls));
+    let client = Client::new(store(urls));
     let hall = Hall {
         lock: client.lock(LOCK).ttl(TTL),
         gate: RefCell::new(GateClient::connect(Path::new(gate)).expect("the gate")),

@@ -20,9 +20,8 @@ const FIRST: usize = 20;
 /// How long a member stands still: longer than a request may take.
 const A_WHILE: Duration = Duration::from_millis(1500);
 
-/// How soon the next one is granted the lock after a release, whatever happens to one member: a
-/// reservation, the longest that a waiter at the front goes without asking, and room for a slow
-/// machine.
+/// How soon the next waiter has the lock after a release, whatever happens to one member: presence, a
+/// heartbeat, and room for a slow machine.
 const NEXT: Duration = Duration::from_secs(5);
 
 type Strike = fn(&mut RedisServer);

@@ -1,5 +1,5 @@
-//! Those who wait in the queue die, stand still, or cannot be reached, and so do the servers that
-//! keep it: the lock goes on to the others, and nobody is forgotten.
+//! Waiters die, stop, or cannot be reached, and so do the servers that keep their queue. The lock passes
+//! to the others, and no waiter is forgotten.
 
 mod abandoned;
 mod crowd;
@@ -19,7 +19,6 @@ pub(crate) use host::{VERB, main};
 
 const LOCK: &str = "deploy";
 const QUEUE: &str = "leasehold:queue:{deploy}:deploy";
-const OFFERED: &str = "leasehold:offered:{deploy}:deploy";
 
 /// So long that no lease ends by itself while a test looks.
 const TTL: Duration = Duration::from_secs(10);
@@ -29,7 +28,8 @@ const MAX_TTL: Duration = TTL;
 type Scenario = fn(usize);
 
 pub(crate) fn trials() -> impl Iterator<Item = Trial> {
-    let anywhere: [(&str, Scenario); 9] = [
+    let anywhere: [(&str, Scenario); 10] = [
+        ("holder_is_killed", head::holder_is_killed),
         (
             "head_is_killed_while_it_waits",
             head::is_killed_while_it_waits,

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use leasehold::Quorum;
 use leasehold::blocking::{Client, Guard};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_redis::RedisStore;
 use leasehold_testkit::faults::{Findings, Gate, Hold, Proxy};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
 use super::host::{Host, host_of};
-use super::{LOCK, MAX_TTL, OFFERED, QUEUE, TTL};
+use super::{LOCK, MAX_TTL, QUEUE, TTL, note};
 use crate::set;
 
 /// Servers, and processes that wait for a lock over them. What they are granted is taken down at
@@ -35,7 +35,7 @@ impl Scene {
 
     /// A client in this process.
     pub(super) fn client(&self) -> Client {
-        Client::new(quorum(&urls(&self.servers)))
+        Client::new(store(&urls(&self.servers)))
     }
 
     /// Takes the lock, which is free.
@@ -160,11 +160,24 @@ impl Scene {
         let told = self.servers.iter().map(|server| {
             let lock = server.command(&["GET", LOCK]);
             let queue = server.command(&["ZRANGE", QUEUE, "0", "9", "WITHSCORES"]);
-            let offered = server.command(&["ZRANGE", OFFERED, "0", "-1", "WITHSCORES"]);
             let length = queued(server);
-            format!("{lock:?}, {length} queued, first {queue:?}, offered {offered:?}")
+            format!("{lock:?}, {length} queued, first {queue:?}")
         });
         told.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let refusals = self.gate.history().refusals;
+            note(&format!(
+                "{} refused, the last: {:?}",
+                refusals.len(),
+                refusals.last()
+            ));
+            note(&self.tell());
+        }
     }
 }
 
@@ -191,10 +204,10 @@ pub(super) fn queued(server: &RedisServer) -> usize {
     }
 }
 
-/// The set as it is used here: the lock is never left free for those who poll, which would be in
+/// Returns the store of these tests. It never leaves a lock free for clients that poll, which would be in
 /// all figures.
-pub(super) fn quorum(urls: &[String]) -> Quorum {
-    set::quorum(urls, MAX_TTL).foreign_gap(Duration::ZERO)
+pub(super) fn store(urls: &[String]) -> RedisStore {
+    set::store(urls, MAX_TTL).foreign_gap(Duration::ZERO)
 }
 
 fn urls(servers: &RedisSet) -> Vec<String> {

@@ -62,7 +62,7 @@ async fn every_value_of_every_label_is_told_by_something_and_nothing_else_is() {
         metrics::renewed().await,
         metrics::handed_on().await,
         metrics::releases().await,
-        metrics::members().await,
+        metrics::stores(),
         losses::unreachable().await,
         losses::expired().await,
         losses::stood_still().await,
@@ -92,7 +92,7 @@ async fn every_value_of_every_label_is_told_by_something_and_nothing_else_is() {
 
 #[tokio::test(start_paused = true)]
 async fn every_metric_is_described_with_its_unit_and_no_label_names_a_lock() {
-    let told = Told::quorum(3);
+    let told = Told::new();
     // Also what is asked for only when a lock is taken.
     let _recording = ::metrics::set_default_local_recorder(&told.recorder);
     let guard = told.scene.client.lock("a-name-of-a-lock").acquire().await;

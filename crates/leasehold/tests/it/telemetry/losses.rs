@@ -16,9 +16,9 @@ fn assert_told(told: &Told, reason: &str) {
 }
 
 pub(super) async fn unreachable() -> TestRecorder {
-    let told = Told::single();
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.members[0].set(Fault::Unreachable);
+    told.scene.store.set(Fault::Unreachable);
     assert_eq!(guard.lost().await, LostReason::Unreachable);
     assert_told(&told, "unreachable");
     assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
@@ -31,10 +31,10 @@ pub(super) async fn unreachable() -> TestRecorder {
 }
 
 pub(super) async fn expired() -> TestRecorder {
-    let told = Told::single();
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.members[0].set(Fault::Slow(Duration::from_secs(1)));
-    while told.scene.count(0, |call| matches!(call, Call::Renew(_))) == 0 {
+    told.scene.store.set(Fault::Slow(Duration::from_secs(1)));
+    while told.scene.count(|call| matches!(call, Call::Renew(_))) == 0 {
         told.scene.pass(Duration::from_millis(100)).await;
     }
     // While a renewal is under way.
@@ -45,7 +45,7 @@ pub(super) async fn expired() -> TestRecorder {
 }
 
 pub(super) async fn stood_still() -> TestRecorder {
-    let told = Told::single();
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.ambient.clock.stood_still(TTL);
     assert!(!guard.is_valid());
@@ -55,13 +55,11 @@ pub(super) async fn stood_still() -> TestRecorder {
 }
 
 fn forget(told: &Told) {
-    for store in &told.scene.stores {
-        store.forget(&Key::new("x").expect("a name"));
-    }
+    told.scene.memory.forget(&Key::new("x").expect("a name"));
 }
 
 pub(super) async fn taken() -> TestRecorder {
-    let told = Told::quorum(3);
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     forget(&told);
     let thief = told.scene.other_client();
@@ -73,7 +71,7 @@ pub(super) async fn taken() -> TestRecorder {
 }
 
 pub(super) async fn gone() -> TestRecorder {
-    let told = Told::single();
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     forget(&told);
     assert_eq!(guard.lost().await, LostReason::Gone);
@@ -82,7 +80,7 @@ pub(super) async fn gone() -> TestRecorder {
 }
 
 pub(super) async fn broken() -> TestRecorder {
-    let told = Told::quorum(3);
+    let told = Told::new();
     let operator = told.scene.other_client();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.settle().await;
@@ -94,7 +92,7 @@ pub(super) async fn broken() -> TestRecorder {
 }
 
 pub(super) async fn max_hold() -> TestRecorder {
-    let told = Told::single();
+    let told = Told::new();
     let longest = Duration::from_secs(5);
     let lock = told.scene.client.lock("x").max_hold(longest);
     let guard = lock.acquire().await.unwrap();
@@ -105,7 +103,7 @@ pub(super) async fn max_hold() -> TestRecorder {
 }
 
 pub(super) async fn given_up() -> TestRecorder {
-    let told = Told::single();
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.pass(Duration::from_secs(2)).await;
     guard.give_up();

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use leasehold::telemetry::{
-    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, MEMBERS, RELEASES, RENEWAL,
+    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberStandings, RELEASES,
+    RENEWAL,
 };
 use leasehold::{Ended, ErrorKind, Key, background};
 use leasehold_testkit::telemetry::{TestRecorder, Witness};
 use leasehold_testkit::{Call, Fault};
 
 use super::told::Told;
-use crate::scene::{QUORUM_MARGIN, Scene, TTL, WAIT, client, take};
+use crate::scene::{MARGIN, Scene, TTL};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,10 +25,9 @@ fn assert_close(spans: &[Duration], expected: &[Duration]) {
 }
 
 pub(super) async fn granted_and_released() -> TestRecorder {
-    let told = Told::quorum(3);
+    let told = Told::new();
     let way = Duration::from_millis(200);
-    told.scene.members[1].set(Fault::Slow(way));
-    told.scene.members[2].set(Fault::Slow(way));
+    told.scene.store.set(Fault::Slow(way));
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     assert_eq!(told.sum(&HELD, ""), 1.0);
     assert_close(&told.spans(&ACQUIRE_WAIT, "granted"), &[way]);
@@ -54,7 +54,7 @@ async fn a_lock_that_is_taken_and_given_back_is_told_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_guard_is_one_hold_and_one_that_is_dropped_is_given_back() {
-    let told = Told::single();
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     let share = guard.share();
     drop(guard);
@@ -67,7 +67,7 @@ async fn a_shared_guard_is_one_hold_and_one_that_is_dropped_is_given_back() {
 }
 
 pub(super) async fn contended() -> TestRecorder {
-    let told = Told::quorum(3);
+    let told = Told::new();
     let other = told.other_client();
     let guard = other.lock("x").acquire().await.unwrap();
     let lock = told.scene.client.lock("x");
@@ -81,21 +81,10 @@ pub(super) async fn contended() -> TestRecorder {
     assert!(waited >= wait && waited < wait + SECOND, "{waited:?}");
     assert_eq!(told.spans(&ACQUIRE_WAIT, "busy"), [Duration::ZERO]);
     assert_eq!(told.sum(&CONTENDED, ""), 2.0);
-    // It is told of its turn by the third call, and that is granted.
     let waiting = background::spawn(lock.acquire());
     told.scene.pass(3 * SECOND).await;
-    assert!(told.spans(&HAND_OVER, "").is_empty());
-    let way = Duration::from_millis(30);
-    for member in &told.scene.members {
-        member.set(Fault::Slow(way));
-    }
     guard.release().await.unwrap();
     let guard = waiting.await.unwrap().unwrap();
-    let [hand_over] = told.spans(&HAND_OVER, "")[..] else {
-        panic!("one hand-over: {:?}", told.all_counts())
-    };
-    // From the word to the answer to the attempt that it led to.
-    assert!(hand_over >= way && hand_over < 4 * way, "{hand_over:?}");
     assert_eq!(told.sum(&CONTENDED, ""), 3.0);
     assert_eq!(told.spans(&ACQUIRE_WAIT, "granted").len(), 2);
     assert!(told.sum(&ATTEMPTS, "busy") >= 3.0);
@@ -105,14 +94,15 @@ pub(super) async fn contended() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn busy_and_timed_out_are_told_apart_and_a_hand_over_is_timed() {
+async fn busy_and_timed_out_are_told_apart() {
     contended().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_finds_the_lock_held_is_contended_once_whatever_happens_between() {
-    let told = Told::quorum(3);
-    let _guard = told.other_client().lock("x").acquire().await.unwrap();
+    let told = Told::new();
+    let (holder, _) = told.scene.client_apart();
+    let _guard = holder.lock("x").acquire().await.unwrap();
     let waiting = background::spawn(told.scene.client.lock("x").acquire());
     told.scene.pass(SECOND).await;
     let attempts = |ends: &[&str]| ends.iter().map(|end| told.sum(&ATTEMPTS, end)).sum::<f64>();
@@ -121,10 +111,8 @@ async fn a_call_that_finds_the_lock_held_is_contended_once_whatever_happens_betw
         (Fault::None, &["busy"][..]),
     ] {
         let before = attempts(ends);
-        for member in &told.scene.members {
-            member.set(fault);
-        }
-        told.scene.pass(10 * SECOND).await;
+        told.scene.store.set(fault);
+        told.scene.pass(2 * TTL).await;
         assert!(attempts(ends) > before, "{fault:?}");
     }
     assert_eq!(told.sum(&CONTENDED, ""), 1.0);
@@ -132,8 +120,8 @@ async fn a_call_that_finds_the_lock_held_is_contended_once_whatever_happens_betw
 }
 
 pub(super) async fn given_up_waits() -> TestRecorder {
-    let told = Told::single();
-    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let told = Told::new();
+    let (client, member) = (&told.scene.client, &told.scene.store);
     let guard = client.lock("x").acquire().await.unwrap();
     let waiting = background::spawn(client.lock("x").acquire());
     told.scene.pass(SECOND).await;
@@ -158,8 +146,8 @@ async fn a_call_that_is_dropped_is_cancelled_and_its_attempt_cut_off() {
 }
 
 pub(super) async fn failures() -> TestRecorder {
-    let told = Told::single();
-    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let told = Told::new();
+    let (client, member) = (&told.scene.client, &told.scene.store);
     let permit = client.semaphore("pool", 2).acquire().await.unwrap();
     let error = client.semaphore("pool", 3).acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
@@ -189,12 +177,12 @@ async fn what_is_refused_is_told_apart_from_what_cannot_be_asked() {
 }
 
 fn renewals(scene: &Scene) -> usize {
-    scene.count(0, |call| matches!(call, Call::Renew(_)))
+    scene.count(|call| matches!(call, Call::Renew(_)))
 }
 
 pub(super) async fn renewed() -> TestRecorder {
-    let told = Told::single();
-    let member = &told.scene.members[0];
+    let told = Told::new();
+    let member = &told.scene.store;
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.pass(3 * TTL).await;
     let count = renewals(&told.scene);
@@ -226,7 +214,7 @@ async fn each_renewal_is_told_with_the_time_it_took() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_renews_many_leases_is_told_for_each_of_them() {
-    let told = Told::single();
+    let told = Told::new();
     let witness = Witness::new();
     let _watching = witness.watch();
     let mut guards = Vec::new();
@@ -249,8 +237,8 @@ async fn a_message_that_renews_many_leases_is_told_for_each_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_of_a_handle_is_told_with_its_time_and_as_unknown_without_an_answer() {
-    let told = Told::single();
-    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let told = Told::new();
+    let (client, member) = (&told.scene.client, &told.scene.store);
     let guard = client.lock("x").acquire().await.unwrap();
     let handle = guard.into_handle().unwrap();
     let way = SECOND / 2;
@@ -264,7 +252,7 @@ async fn a_renewal_of_a_handle_is_told_with_its_time_and_as_unknown_without_an_a
 }
 
 pub(super) async fn handed_on() -> TestRecorder {
-    let told = Told::quorum(3);
+    let told = Told::new();
     let client = &told.scene.client;
     let guard = client.lock("x").acquire().await.unwrap();
     told.scene.pass(SECOND).await;
@@ -289,10 +277,10 @@ async fn a_hold_ends_with_its_handle_and_begins_anew_with_whoever_adopts_it() {
 }
 
 pub(super) async fn releases() -> TestRecorder {
-    let told = Told::single();
-    let (client, member) = (&told.scene.client, &told.scene.members[0]);
+    let told = Told::new();
+    let (client, member) = (&told.scene.client, &told.scene.store);
     let guard = client.lock("forgotten").acquire().await.unwrap();
-    told.scene.stores[0].forget(&Key::new("forgotten").unwrap());
+    told.scene.memory.forget(&Key::new("forgotten").unwrap());
     assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
     let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
     let guard = guard.acquire().await.unwrap();
@@ -312,74 +300,23 @@ async fn a_release_is_told_by_what_came_of_it() {
     releases().await;
 }
 
-pub(super) async fn members() -> TestRecorder {
-    let told = Told::quorum(3);
-    assert_eq!(told.counts(&[MEMBERS]), ["members counting 3"]);
-    let member = &told.scene.members[2];
-    member.set(Fault::Unreachable);
-    take(&told.scene.client, "x").await;
-    told.scene.settle().await;
-    let expected = ["members counting 2", "members failing 1"];
-    assert_eq!(told.counts(&[MEMBERS]), expected);
-    member.set(Fault::None);
-    take(&told.scene.client, "x").await;
-    told.scene.settle().await;
-    assert_eq!(told.counts(&[MEMBERS]), ["members counting 3"]);
-    told.scene.stores[1].restart(false);
-    for _ in 0..2 {
-        take(&told.scene.client, "x").await;
-        told.scene.settle().await;
-    }
-    let expected = ["members counting 2", "members distrusted 1"];
-    assert_eq!(told.counts(&[MEMBERS]), expected);
-    told.scene.pass(WAIT).await;
-    take(&told.scene.client, "x").await;
-    told.scene.settle().await;
-    assert_eq!(told.counts(&[MEMBERS]), ["members counting 3"]);
-    // A quorum that asked nobody yet, and one that ends.
-    let stranger = told.recorder.scope(|| told.scene.store());
-    let expected = ["members counting 3", "members unknown 3"];
-    assert_eq!(told.counts(&[MEMBERS]), expected);
-    drop(stranger);
-    drop(told.scene);
-    let left = || told.recorder.sum(MEMBERS.name, &[]);
-    // Its tasks end when they see that it is gone, and the last of them takes its members along.
-    for _ in 0..1_000 {
-        if left() == 0.0 {
-            break;
-        }
-        tokio::time::advance(SECOND).await;
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(left(), 0.0);
-    told.recorder
-}
-
-#[tokio::test(start_paused = true)]
-async fn members_are_counted_by_what_was_last_heard_of_them() {
-    members().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_member_that_was_silent_counts_as_soon_as_it_says_how_it_is() {
-    let told = Told::quorum(3);
-    let build = || client(told.scene.store(), &told.scene.ambient);
-    let stranger = told.recorder.scope(build);
-    let silent = &told.scene.members[2];
-    silent.set(Fault::Frozen);
-    take(&stranger, "x").await;
-    told.scene.pass(10 * SECOND).await;
-    let expected = ["members counting 5", "members failing 1"];
-    assert_eq!(told.counts(&[MEMBERS]), expected);
-    silent.set(Fault::None);
-    // Nobody asks it for a lock.
-    told.scene.pass(10 * SECOND).await;
-    assert_eq!(told.counts(&[MEMBERS]), ["members counting 6"]);
+/// What stores record that have a queue or members.
+pub(super) fn stores() -> TestRecorder {
+    let recorder = TestRecorder::new();
+    recorder.scope(|| {
+        let mut members = MemberStandings::new("a store", 4);
+        members.judged(0, true);
+        members.judged(1, false);
+        members.failing(2, true);
+        HandOvers::new("a store").took(SECOND);
+    });
+    assert_eq!(recorder.sum(MEMBERS.name, &[]), 0.0, "the store is gone");
+    recorder
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_was_lost_unnoticed_is_told_as_lost_when_it_is_given_back() {
-    let told = Told::quorum(3);
+    let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.pass(SECOND).await;
     // No timer fires: the clock jumps, as after a suspended machine wakes.
@@ -387,7 +324,7 @@ async fn a_guard_that_was_lost_unnoticed_is_told_as_lost_when_it_is_given_back()
     guard.release().await.unwrap();
     told.assert_lost_only("stood_still");
     let lost = told.spans(&HOLD, "lost");
-    assert_close(&lost, &[TTL - QUORUM_MARGIN]);
+    assert_close(&lost, &[TTL - MARGIN]);
     assert!(told.spans(&HOLD, "released").is_empty());
     assert_eq!(told.sum(&HELD, ""), 0.0);
 }

@@ -5,7 +5,6 @@
 )]
 
 mod documented;
-mod hand_overs;
 mod losses;
 mod metrics;
 mod spans;

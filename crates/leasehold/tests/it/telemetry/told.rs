@@ -13,21 +13,13 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn single() -> Self {
-        Self::by(Scene::single)
-    }
-
-    pub(super) fn quorum(count: usize) -> Self {
-        Self::by(|| Scene::quorum(count))
-    }
-
-    fn by(build: impl FnOnce() -> Scene) -> Self {
+    pub(super) fn new() -> Self {
         let recorder = TestRecorder::new();
-        let scene = recorder.scope(build);
+        let scene = recorder.scope(Scene::new);
         Self { recorder, scene }
     }
 
-    /// Another client of the same members, recorded too.
+    /// Another client of the same store, recorded too.
     pub(super) fn other_client(&self) -> Client {
         self.recorder.scope(|| self.scene.other_client())
     }

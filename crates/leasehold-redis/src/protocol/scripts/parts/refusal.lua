@@ -23,7 +23,8 @@ local function refusal(entry)
     -- A waiter further behind waits for a notification.
     shares = ends
   end
-  if called then
+  if called and place <= 2 then
+    -- The next waiter, if the notified one is dead. The others would all ask at one moment.
     ask = called - now
   elseif place == 1 and (is_foreign or not value) then
     -- Foreign clients notify no waiter.

@@ -1,0 +1,178 @@
+//! What follows from the members' answers about a record.
+
+use leasehold::{Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, Written, Wrote};
+
+use super::{RecordAction, RecordAnswer};
+use crate::ballot::majority;
+use crate::errors::too_few;
+
+/// The answers of the members to one operation.
+#[derive(Debug)]
+pub(super) struct Round {
+    members: usize,
+    kind: Kind,
+    /// The members that have a value, or show that there is none.
+    found: Found,
+    /// How many members wrote.
+    wrote: usize,
+    /// How many members refused a write for a greater fence, or for a later step of this one.
+    refused: usize,
+    superseded: Option<Fence>,
+    failures: Vec<MemberFailure>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Open,
+    Write,
+    Read,
+}
+
+/// The values of the members.
+#[derive(Debug, Default)]
+struct Found {
+    /// How many members answered.
+    heard: usize,
+    greatest: Option<Written>,
+    /// How many members have exactly that.
+    same: usize,
+}
+
+impl Found {
+    fn add(&mut self, reading: Reading) {
+        self.heard += 1;
+        let Some(written) = reading.written else {
+            return;
+        };
+        match &mut self.greatest {
+            Some(greatest) if greatest.stamp > written.stamp => {}
+            Some(greatest) if greatest.stamp == written.stamp => {
+                self.same += 1;
+                greatest.remaining = greatest.remaining.max(written.remaining);
+            }
+            _ => {
+                self.same = 1;
+                self.greatest = Some(written);
+            }
+        }
+    }
+
+    fn reading(self, members: usize) -> Reading {
+        let mut reading = Reading::settled(self.greatest);
+        reading.settled = reading.written.is_none() || self.same >= majority(members);
+        reading
+    }
+}
+
+impl Round {
+    pub(super) fn new(action: &RecordAction, members: usize) -> Self {
+        let kind = match action {
+            RecordAction::Open(_) => Kind::Open,
+            RecordAction::Write(_) => Kind::Write,
+            RecordAction::Read => Kind::Read,
+        };
+        Self {
+            members,
+            kind,
+            found: Found::default(),
+            wrote: 0,
+            refused: 0,
+            superseded: None,
+            failures: Vec::new(),
+        }
+    }
+
+    pub(super) fn fail(&mut self, failure: MemberFailure) {
+        self.failures.push(failure);
+    }
+
+    /// Takes in an answer of a member that has a vote.
+    pub(super) fn count(&mut self, answer: RecordAnswer) {
+        match answer {
+            RecordAnswer::Opened(Opened::Open(reading)) | RecordAnswer::Read(reading) => {
+                self.found.add(reading);
+            }
+            RecordAnswer::Opened(Opened::Superseded(fence)) => {
+                self.superseded = self.superseded.max(Some(fence));
+            }
+            RecordAnswer::Written(Wrote::Superseded(fence)) => {
+                self.superseded = self.superseded.max(Some(fence));
+                self.refused += 1;
+            }
+            RecordAnswer::Written(Wrote::Written) => self.wrote += 1,
+        }
+    }
+
+    /// Returns whether more answers change nothing. A reader goes on until a majority has the same: a
+    /// value of a minority may yet be that of a majority.
+    pub(super) fn is_decided(&self) -> bool {
+        let needed = majority(self.members);
+        match self.kind {
+            Kind::Open => self.found.heard >= needed,
+            Kind::Write => self.wrote >= needed,
+            Kind::Read => {
+                let is_nothing = self.found.greatest.is_none() && self.found.heard >= needed;
+                is_nothing || self.found.same >= needed
+            }
+        }
+    }
+
+    /// Returns the result: of all members, unless it was decided before.
+    pub(super) fn outcome(self) -> Result<RecordAnswer, Error> {
+        match self.kind {
+            Kind::Open => self.opened().map(RecordAnswer::Opened),
+            Kind::Write => self.written().map(RecordAnswer::Written),
+            Kind::Read => self.read().map(RecordAnswer::Read),
+        }
+    }
+
+    /// A greater fence at any member shows that there is a later holder.
+    fn opened(self) -> Result<Opened, Error> {
+        if self.is_decided() {
+            return Ok(Opened::Open(self.found.reading(self.members)));
+        }
+        match self.superseded {
+            Some(fence) => Ok(Opened::Superseded(fence)),
+            None => Err(too_few(self.members, 0, self.failures).with_unknown_effect()),
+        }
+    }
+
+    /// If one member wrote, or may have, a later holder may find the value and complete it. So nothing was
+    /// written for certain only if no member did.
+    fn written(self) -> Result<Wrote, Error> {
+        if self.is_decided() {
+            return Ok(Wrote::Written);
+        }
+        let may_have = |failure: &MemberFailure| failure.error.effect() == Effect::Unknown;
+        let is_nowhere = self.wrote == 0 && !self.failures.iter().any(may_have);
+        match self.superseded {
+            Some(fence) if is_nowhere => Ok(Wrote::Superseded(fence)),
+            // No majority will ever take it, so asking again does not help.
+            Some(fence) if self.refused >= majority(self.members) => {
+                let text = format!(
+                    "{} of {} members have seen fence {fence}, and others may have the value",
+                    self.refused, self.members
+                );
+                Err(Error::new(ErrorKind::Fenced, text).with_unknown_effect())
+            }
+            _ => {
+                let error = too_few(self.members, 0, self.failures);
+                Err(match is_nowhere {
+                    true => error,
+                    false => error.with_unknown_effect(),
+                })
+            }
+        }
+    }
+
+    fn read(self) -> Result<Reading, Error> {
+        if self.is_decided() || self.found.heard >= majority(self.members) {
+            return Ok(self.found.reading(self.members));
+        }
+        Err(too_few(self.members, 0, self.failures))
+    }
+}
+
+#[cfg(test)]
+#[path = "rounds_tests.rs"]
+mod tests;

@@ -1,0 +1,178 @@
+//! How the members of a quorum change: one at a time, so that each majority of the new members has a member
+//! in common with each majority of the old ones. The next change waits until all leases of before are over.
+
+use std::time::Duration;
+
+use leasehold::ambient::Entropy;
+use leasehold::{Card, CardEdit, Error, MemberId, MemberSet, Presence};
+
+use super::{MemberAnswer, draw, refuse};
+use crate::trust::{difference, old_enough, wait_of};
+
+/// A change from one quorum to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    old: &'a MemberSet,
+    new: &'a MemberSet,
+}
+
+impl<'a> Change<'a> {
+    /// Returns the change from `old` to `new`.
+    ///
+    /// # Errors
+    ///
+    /// If the limits differ, not exactly one member joins or leaves, or fewer than three members remain.
+    pub fn new(old: &'a MemberSet, new: &'a MemberSet) -> Result<Self, Error> {
+        if (old.max_ttl, old.clock_tolerance) != (new.max_ttl, new.clock_tolerance) {
+            return refuse(format!(
+                "a change of members cannot change the limits: {old} is not {new}"
+            ));
+        }
+        let joining = new.ids.iter().filter(|id| !old.ids.contains(id)).count();
+        let leaving = old.ids.iter().filter(|id| !new.ids.contains(id)).count();
+        if joining + leaving != 1 {
+            return refuse(format!(
+                "{joining} servers would join and {leaving} leave; change one server at a time, then wait {:?}",
+                wait_of(new.max_ttl)
+            ));
+        }
+        if new.ids.len() < 3 {
+            return refuse(format!(
+                "refused: {} servers could not survive one failure; keep at least 3",
+                new.ids.len()
+            ));
+        }
+        Ok(Self { old, new })
+    }
+
+    /// Returns what to write to the members of the new quorum, in the order of their answers; `None` for a
+    /// member that has its new record already. Write one after the other: an interrupted change can then be
+    /// repeated.
+    ///
+    /// # Errors
+    ///
+    /// If a member does not answer, cannot be a member, or has another record than expected, or if the last
+    /// change is too recent.
+    pub fn edits(
+        &self,
+        answers: &[MemberAnswer],
+        entropy: &dyn Entropy,
+    ) -> Result<Vec<Option<CardEdit>>, Error> {
+        let members: Result<Vec<_>, Error> = answers.iter().map(known).collect();
+        let members = members?;
+        let mut generation = 0;
+        for (id, presence) in &members {
+            self.check_member(id, presence)?;
+            let card = presence.card.as_ref();
+            let next = card.map_or(0, |card| card.generation + u64::from(card.set != *self.new));
+            generation = generation.max(next);
+        }
+        let mut draw = draw(entropy);
+        let edit = |(id, presence): &(&MemberId, &Presence)| {
+            let card = presence.card.as_ref();
+            if card.is_some_and(|card| card.set == *self.new) {
+                return None;
+            }
+            let stays = card.filter(|_| self.old.ids.contains(id));
+            Some(CardEdit {
+                expected: card.map(Card::mark),
+                set: self.new.clone(),
+                generation,
+                run: presence.run.clone(),
+                // The next client finds out whether the member is still durable.
+                durable: stays.map_or(presence.durable, |card| card.durable),
+                life: stays.map_or_else(&mut draw, |card| card.life),
+                // A new member has a vote at once: the other members remember the leases.
+                age: stays.is_none().then(|| old_enough(self.new.max_ttl)),
+                seen: Vec::new(),
+            })
+        };
+        Ok(members.iter().map(edit).collect())
+    }
+
+    /// Returns what to write to the member that leaves, unless its record is not one of the old quorum.
+    pub fn dismissal(&self, presence: Presence) -> Option<CardEdit> {
+        let card = presence.card.filter(|card| card.set == *self.old)?;
+        Some(CardEdit {
+            expected: Some(card.mark()),
+            set: self.new.clone(),
+            generation: card.generation + 1,
+            run: card.run,
+            durable: card.durable,
+            life: card.life,
+            age: None,
+            seen: Vec::new(),
+        })
+    }
+
+    fn check_member(&self, id: &MemberId, presence: &Presence) -> Result<(), Error> {
+        if let Some(why) = &presence.unfit {
+            return refuse(format!("{id} cannot be a member: {why}"));
+        }
+        let joins = !self.old.ids.contains(id);
+        let Some(card) = &presence.card else {
+            let text = format!(
+                "{id} has lost its quorum record; a client writes a new one once the other members \
+                 answer, or `leasehold members readmit {id}` does; then try again"
+            );
+            return if joins { Ok(()) } else { refuse(text) };
+        };
+        if card.set == *self.new {
+            return Ok(());
+        }
+        if joins {
+            return match card.set.ids.contains(id) {
+                true => refuse(format!("{id} already belongs to the quorum {}", card.set)),
+                false => Ok(()),
+            };
+        }
+        self.check_record(id, presence, card)
+    }
+
+    /// Checks the record of a member that stays.
+    fn check_record(&self, id: &MemberId, presence: &Presence, card: &Card) -> Result<(), Error> {
+        if card.set != *self.old {
+            return refuse(format!(
+                "{id} belongs to another quorum: {}",
+                difference(&card.set, self.old)
+            ));
+        }
+        if !card.is_formed() {
+            return refuse(format!(
+                "{id}: its quorum is not initialized; run `leasehold init`"
+            ));
+        }
+        if card.run != presence.run {
+            return refuse(format!(
+                "{id} restarted; let a client acquire a lock, then try again"
+            ));
+        }
+        let clock = presence.clock.as_micros();
+        let passed = Duration::from_micros(clock.saturating_sub(card.changed.as_micros()));
+        let left = wait_of(self.new.max_ttl).saturating_sub(passed);
+        if card.generation > 1 && !left.is_zero() {
+            return refuse(format!(
+                "the quorum was changed recently, and earlier leases may still be valid; wait {left:.0?} \
+                 more"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the status of a member that answered. A member without a record must not hold a lock.
+fn known(answer: &MemberAnswer) -> Result<(&MemberId, &Presence), Error> {
+    let presence = answer.status.as_ref();
+    let presence = presence.map_err(|error| answer.named(error.clone()))?;
+    if presence.card.is_none() {
+        let held = answer.held.as_ref();
+        if let Some(key) = held.map_err(|error| answer.named(error.clone()))? {
+            return refuse(format!(
+                "{} holds lock {:?}; wait until it is released",
+                answer.id,
+                key.as_str()
+            ));
+        }
+    }
+    Ok((&answer.id, presence))
+}

@@ -1,0 +1,65 @@
+//! What an operator does to a quorum: initialize it, change its members, and readmit a member.
+//!
+//! These functions decide from the members' answers alone. They return the member records to write, or an
+//! error. The caller asks all members at once, and writes.
+
+mod change;
+mod forming;
+mod readmission;
+#[cfg(test)]
+mod tests;
+
+use leasehold::ambient::Entropy;
+use leasehold::clock::BootInstant;
+use leasehold::{Error, ErrorKind, Key, Life, MemberId, MemberSet, Presence};
+
+use crate::trust::{Between, Trust};
+
+pub use change::Change;
+pub use forming::{completion, first_records};
+pub use readmission::{check_member, readmission};
+
+/// What one member answered.
+#[derive(Clone, Debug)]
+pub struct MemberAnswer {
+    /// The member.
+    pub id: MemberId,
+    /// Its status, or why it did not report it.
+    pub status: Result<Presence, Error>,
+    /// A lock that it holds. Ask this of members without a record: those with one are not set up anew.
+    pub held: Result<Option<Key>, Error>,
+    /// When it was asked for the status.
+    pub sent: BootInstant,
+    /// When the status arrived.
+    pub received: BootInstant,
+}
+
+impl MemberAnswer {
+    fn named(&self, error: Error) -> Error {
+        error.with_store(self.id.as_str())
+    }
+}
+
+/// Returns what a client knows after these answers.
+fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
+    let ids = answers.iter().map(|answer| answer.id.clone()).collect();
+    let mut trust = Trust::new(ids, set.clone(), true);
+    for (member, answer) in answers.iter().enumerate() {
+        if let Ok(presence) = &answer.status {
+            let at = Between {
+                sent: answer.sent,
+                received: answer.received,
+            };
+            trust.present(member, presence.clone(), at);
+        }
+    }
+    trust
+}
+
+fn draw(entropy: &dyn Entropy) -> impl FnMut() -> Life {
+    move || Life::random(entropy)
+}
+
+fn refuse<T>(text: String) -> Result<T, Error> {
+    Err(Error::new(ErrorKind::InvalidInput, text))
+}

@@ -1,0 +1,302 @@
+//! What setting up a quorum refuses, and what it writes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use leasehold::ambient::SystemEntropy;
+use leasehold::clock::WallTime;
+use leasehold::{Card, CardEdit, RunId};
+
+use super::*;
+
+const NOW: u64 = 1_000_000_000;
+
+fn set_of(ids: &[&str]) -> MemberSet {
+    let ids = ids.iter().map(|id| MemberId::new(*id));
+    MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250))
+}
+
+fn three() -> MemberSet {
+    set_of(&["a", "b", "c"])
+}
+
+fn four() -> MemberSet {
+    set_of(&["a", "b", "c", "d"])
+}
+
+/// A member without a record, which holds nothing.
+fn empty(id: &str) -> MemberAnswer {
+    let clock = WallTime::from_micros(NOW);
+    let run = RunId::new(format!("run of {id}"));
+    let now = BootInstant::from_nanos(1_000_000);
+    MemberAnswer {
+        id: MemberId::new(id),
+        status: Ok(Presence::new(run, clock, Duration::from_secs(100))),
+        held: Ok(None),
+        sent: now,
+        received: now,
+    }
+}
+
+/// A member of `set` in this generation.
+fn member(id: &str, set: &MemberSet, generation: u64) -> MemberAnswer {
+    with(empty(id), |presence| {
+        presence.card = Some(card(set, generation, presence.run.clone()));
+    })
+}
+
+fn card(set: &MemberSet, generation: u64, run: RunId) -> Card {
+    let long_ago = WallTime::from_micros(0);
+    Card {
+        set: set.clone(),
+        generation,
+        changed: long_ago,
+        life: Life::random(&SystemEntropy),
+        since: long_ago,
+        run,
+        durable: false,
+        sightings: BTreeMap::new(),
+    }
+}
+
+fn with(mut answer: MemberAnswer, change: impl FnOnce(&mut Presence)) -> MemberAnswer {
+    change(answer.status.as_mut().unwrap());
+    answer
+}
+
+fn silent(id: &str) -> MemberAnswer {
+    MemberAnswer {
+        status: Err(Error::new(ErrorKind::Unreachable, "no answer")),
+        ..empty(id)
+    }
+}
+
+fn holding(id: &str) -> MemberAnswer {
+    MemberAnswer {
+        held: Ok(Some(Key::new("deploy").unwrap())),
+        ..empty(id)
+    }
+}
+
+fn first(answers: &[MemberAnswer]) -> Result<Vec<CardEdit>, Error> {
+    first_records(&three(), answers, &SystemEntropy)
+}
+
+fn edits(
+    old: &MemberSet,
+    new: &MemberSet,
+    answers: &[MemberAnswer],
+) -> Result<Vec<Option<CardEdit>>, Error> {
+    Change::new(old, new)?.edits(answers, &SystemEntropy)
+}
+
+/// Adds `d`.
+fn growth(answers: [MemberAnswer; 4]) -> Result<Vec<Option<CardEdit>>, Error> {
+    edits(&three(), &four(), &answers)
+}
+
+fn grown(changed: MemberAnswer) -> Error {
+    let set = three();
+    let [b, c] = ["b", "c"].map(|id| member(id, &set, 1));
+    growth([changed, b, c, empty("d")]).unwrap_err()
+}
+
+fn readmit(answers: &[MemberAnswer]) -> Result<Option<CardEdit>, Error> {
+    readmission(&three(), &MemberId::new("a"), answers, &SystemEntropy)
+}
+
+fn assert_says(error: &Error, text: &str) {
+    let told = error.to_string();
+    assert!(told.contains(text), "{told:?} does not say {text:?}");
+}
+
+#[test]
+fn initialization_gives_each_member_a_record() {
+    let edits = first(&["a", "b", "c"].map(empty)).unwrap();
+    assert_eq!(edits.len(), 3);
+    for edit in &edits {
+        assert_eq!((edit.generation, edit.expected.as_ref()), (0, None));
+        assert_eq!((edit.age, edit.seen.len()), (Some(Duration::MAX), 2));
+    }
+}
+
+#[test]
+fn completion_confirms_each_first_record() {
+    let set = three();
+    let answers = ["a", "b", "c"].map(|id| member(id, &set, 0));
+    let edits = completion(&set, &answers, &SystemEntropy).unwrap();
+    let written: Vec<_> = edits
+        .iter()
+        .map(|(at, edit)| (*at, edit.generation))
+        .collect();
+    assert_eq!(written, [(0, 1), (1, 1), (2, 1)]);
+    let error = completion(&set, &[silent("a")], &SystemEntropy).unwrap_err();
+    assert_says(&error, "no answer");
+}
+
+#[test]
+fn initialization_refuses_an_initialized_quorum() {
+    let set = three();
+    let error = first(&["a", "b", "c"].map(|id| member(id, &set, 1))).unwrap_err();
+    assert_says(&error, "already initialized; nothing to do");
+}
+
+#[test]
+fn initialization_names_each_obstacle() {
+    let other = set_of(&["b", "x", "y"]);
+    let answers = [silent("a"), member("b", &other, 2), holding("c")];
+    let error = first(&answers).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_says(&error, "nothing was written");
+    let told: Vec<String> = error.members().iter().map(ToString::to_string).collect();
+    assert!(told[0].contains("no answer"), "{told:?}");
+    assert!(
+        told[1].contains("already belongs to the quorum b,x,y"),
+        "{told:?}"
+    );
+    assert!(told[2].contains("holds lock \"deploy\""), "{told:?}");
+}
+
+#[test]
+fn initialization_refuses_unfit_and_twice_listed_servers() {
+    let unfit = with(empty("a"), |it| it.unfit = Some("it evicts keys".into()));
+    let error = first(&[unfit, empty("b"), empty("c")]).unwrap_err();
+    assert_says(&error.members()[0].error, "it evicts keys");
+    let twin = with(empty("b"), |it| it.run = RunId::new("run of a"));
+    let error = first(&[empty("a"), twin, empty("c")]).unwrap_err();
+    assert_eq!(error.members().len(), 2);
+}
+
+#[test]
+fn initialization_keeps_the_kind_of_an_outage() {
+    let error = first(&[silent("a"), empty("b"), empty("c")]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+}
+
+#[test]
+fn change_refuses_other_limits_and_large_steps() {
+    let (old, mut slower) = (three(), four());
+    slower.max_ttl = Duration::from_secs(90);
+    let refused = |new: &MemberSet| Change::new(&old, new).unwrap_err();
+    assert_says(&refused(&slower), "cannot change the limits");
+    assert_says(&refused(&old), "0 servers would join and 0 leave");
+    let replaced = set_of(&["a", "b", "d"]);
+    assert_says(&refused(&replaced), "1 servers would join and 1 leave");
+    assert_says(&refused(&set_of(&["a", "b"])), "keep at least 3");
+}
+
+#[test]
+fn change_writes_the_next_generation() {
+    let set = three();
+    let [a, b, c] = ["a", "b", "c"].map(|id| member(id, &set, 4));
+    let edits = growth([a, b, c, empty("d")]).unwrap();
+    let edits: Vec<CardEdit> = edits.into_iter().flatten().collect();
+    assert!(
+        edits
+            .iter()
+            .all(|edit| edit.generation == 5 && edit.set == four())
+    );
+    let ages: Vec<_> = edits.iter().map(|edit| edit.age).collect();
+    assert_eq!(ages, [None, None, None, Some(Duration::from_secs(122))]);
+}
+
+#[test]
+fn interrupted_change_goes_on() {
+    let set = three();
+    let [b, c] = ["b", "c"].map(|id| member(id, &set, 4));
+    let edits = growth([member("a", &four(), 5), b, c, empty("d")]).unwrap();
+    let generations: Vec<_> = edits
+        .iter()
+        .map(|it| it.as_ref().map(|it| it.generation))
+        .collect();
+    assert_eq!(generations, [None, Some(5), Some(5), Some(5)]);
+}
+
+#[test]
+fn change_refuses_silent_unfit_and_forgetful_members() {
+    assert_says(&grown(silent("a")), "no answer");
+    let unfit = with(empty("a"), |it| it.unfit = Some("it evicts keys".into()));
+    assert_says(&grown(unfit), "a cannot be a member: it evicts keys");
+    assert_says(&grown(holding("a")), "a holds lock \"deploy\"");
+    assert_says(&grown(empty("a")), "a has lost its quorum record");
+}
+
+#[test]
+fn change_refuses_unexpected_records() {
+    let other = set_of(&["a", "x", "y"]);
+    assert_says(
+        &grown(member("a", &other, 1)),
+        "a belongs to another quorum",
+    );
+    assert_says(&grown(member("a", &three(), 0)), "run `leasehold init`");
+    let restarted = with(member("a", &three(), 1), |it| it.run = RunId::new("new"));
+    assert_says(&grown(restarted), "a restarted");
+    let set = three();
+    let [a, b, c] = ["a", "b", "c"].map(|id| member(id, &set, 1));
+    let taken = member("d", &set_of(&["d", "x", "y"]), 1);
+    let error = growth([a, b, c, taken]).unwrap_err();
+    assert_says(&error, "d already belongs to the quorum d,x,y");
+}
+
+#[test]
+fn change_waits_for_the_leases_of_the_last_one() {
+    let changed = |answer, seconds: u64| {
+        with(answer, |presence| {
+            let card = presence.card.as_mut().unwrap();
+            card.changed = WallTime::from_micros(NOW - seconds * 1_000_000);
+        })
+    };
+    let error = grown(changed(member("a", &three(), 2), 60));
+    assert_says(&error, "wait 1s more");
+    let set = three();
+    let [a, b, c] = ["a", "b", "c"].map(|id| changed(member(id, &set, 2), 61));
+    growth([a, b, c, empty("d")]).expect("the leases are over");
+    let [a, b, c] = ["a", "b", "c"].map(|id| changed(member(id, &set, 1), 0));
+    growth([a, b, c, empty("d")]).expect("there was no change before");
+}
+
+#[test]
+fn dismissal_is_for_members_of_the_old_quorum() {
+    let (old, new) = (four(), three());
+    let change = Change::new(&old, &new).unwrap();
+    let edit = change
+        .dismissal(member("d", &old, 3).status.unwrap())
+        .unwrap();
+    assert_eq!((edit.generation, &edit.set), (4, &new));
+    assert!(
+        change
+            .dismissal(member("d", &new, 4).status.unwrap())
+            .is_none()
+    );
+    assert!(change.dismissal(empty("d").status.unwrap()).is_none());
+}
+
+#[test]
+fn readmission_needs_one_member_with_a_record() {
+    let answers = [empty("a"), member("b", &three(), 3), silent("c")];
+    let edit = readmit(&answers).unwrap().expect("a new record");
+    assert_eq!((edit.generation, edit.age), (3, Some(Duration::ZERO)));
+    assert_eq!(edit.seen.len(), 1);
+    let error = readmit(&[empty("a"), empty("b"), silent("c")]).unwrap_err();
+    assert_says(&error, "no member that answers has a record");
+}
+
+#[test]
+fn readmission_leaves_a_record_alone() {
+    let set = three();
+    let answers = [member("a", &set, 1), member("b", &set, 1), silent("c")];
+    assert_eq!(readmit(&answers).unwrap(), None);
+}
+
+#[test]
+fn readmission_refuses_strangers_silence_and_contradictions() {
+    let set = three();
+    let error = check_member(&set, &MemberId::new("x")).unwrap_err();
+    assert_says(&error, "x is not a member of this quorum: a,b,c");
+    let error = readmit(&[silent("a"), member("b", &set, 1), silent("c")]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    let other = member("c", &set_of(&["c", "x", "y"]), 2);
+    let error = readmit(&[empty("a"), member("b", &set, 1), other]).unwrap_err();
+    assert_says(&error, "the members contradict each other");
+    assert_eq!(error.members()[0].id.as_str(), "c");
+}

@@ -1,0 +1,119 @@
+//! Which ticket a wait gets: by the members' clocks, so that all clients draw from one series.
+
+use std::time::Duration;
+
+use leasehold::Owner;
+use leasehold::Ticket;
+use leasehold::clock::{BootInstant, WallTime};
+
+/// What is known of the members' clocks, and the last ticket that was drawn.
+#[derive(Debug)]
+pub(super) struct Tickets {
+    readings: Vec<Option<Reading>>,
+    last: WallTime,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    clock: WallTime,
+    at: BootInstant,
+}
+
+/// A clock that was read longer ago is read again first: by then it may have been set.
+const FRESH: Duration = Duration::from_secs(10);
+
+impl Tickets {
+    pub(super) fn new(members: usize) -> Self {
+        Self {
+            readings: vec![None; members],
+            last: WallTime::from_micros(0),
+        }
+    }
+
+    /// A member's clock showed `clock` at some moment between `sent` and `received`.
+    pub(super) fn read(
+        &mut self,
+        member: usize,
+        clock: WallTime,
+        sent: BootInstant,
+        received: BootInstant,
+    ) {
+        let at = sent + received.since(sent) / 2;
+        self.readings[member] = Some(Reading { clock, at });
+    }
+
+    /// The ticket of a wait that begins at `now`: the lower median of the members' clocks. Later
+    /// than every one that was drawn here before, so that the waits of one client keep their order
+    /// exactly. `None` while no clock was read lately.
+    pub(super) fn draw(&mut self, waiter: Owner, now: BootInstant) -> Option<Ticket> {
+        let fresh = self.readings.iter().flatten();
+        let fresh = fresh.filter(|reading| now.since(reading.at) <= FRESH);
+        let mut clocks: Vec<u64> = fresh.map(|reading| reading.clock_at(now)).collect();
+        clocks.sort_unstable();
+        let median = *clocks.get(clocks.len().checked_sub(1)? / 2)?;
+        let next = self.last.as_micros().saturating_add(1);
+        self.last = WallTime::from_micros(median.max(next));
+        Some(Ticket {
+            since: self.last,
+            waiter,
+        })
+    }
+}
+
+impl Reading {
+    fn clock_at(&self, now: BootInstant) -> u64 {
+        let micros = u64::try_from(now.since(self.at).as_micros()).unwrap_or(u64::MAX);
+        self.clock.as_micros().saturating_add(micros)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::ClientId;
+    use leasehold::ambient::SystemEntropy;
+
+    fn at(millis: u64) -> BootInstant {
+        BootInstant::from_nanos(millis * 1_000_000)
+    }
+
+    fn drawn(tickets: &mut Tickets, now: u64) -> Option<u64> {
+        let waiter = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+        Some(tickets.draw(waiter, at(now))?.since.as_micros())
+    }
+
+    #[test]
+    fn a_ticket_is_the_lower_median_of_the_clocks_as_they_are_now() {
+        let mut tickets = Tickets::new(4);
+        assert_eq!(drawn(&mut tickets, 0), None, "no clock was read");
+        for (member, clock) in [90_000, 10_000, 20_000, 30_000].into_iter().enumerate() {
+            tickets.read(member, WallTime::from_micros(clock), at(100), at(102));
+        }
+        assert_eq!(drawn(&mut tickets, 102), Some(21_000));
+        assert_eq!(drawn(&mut tickets, 111), Some(30_000));
+    }
+
+    #[test]
+    fn tickets_of_one_client_never_go_back() {
+        let mut tickets = Tickets::new(1);
+        tickets.read(0, WallTime::from_micros(50_000), at(100), at(100));
+        assert_eq!(drawn(&mut tickets, 100), Some(50_000));
+        tickets.read(0, WallTime::from_micros(40_000), at(101), at(101));
+        assert_eq!(drawn(&mut tickets, 101), Some(50_001));
+    }
+
+    #[test]
+    fn tickets_stop_at_the_largest_clock_reading() {
+        let mut tickets = Tickets::new(1);
+        tickets.read(0, WallTime::from_micros(u64::MAX), at(100), at(100));
+        assert_eq!(drawn(&mut tickets, 100), Some(u64::MAX));
+        assert_eq!(drawn(&mut tickets, 101), Some(u64::MAX));
+    }
+
+    #[test]
+    fn an_old_reading_is_of_no_use() {
+        let mut tickets = Tickets::new(1);
+        tickets.read(0, WallTime::from_micros(50_000), at(100), at(100));
+        assert_eq!(drawn(&mut tickets, 10_101), None);
+    }
+}

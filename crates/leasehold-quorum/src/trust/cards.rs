@@ -1,0 +1,297 @@
+use std::time::Duration;
+
+use crate::ballot::majority;
+use crate::trust::Trust;
+use crate::trust::lives::Known;
+use leasehold::MemberId;
+use leasehold::{Card, CardEdit, Life};
+
+/// What is to be done about the members' cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CardStep {
+    /// Write this on the member's card, then ask it anew.
+    Write(usize, CardEdit),
+    /// Tell the member these lives of others, then ask it anew.
+    Witness(usize, Vec<(MemberId, Life)>),
+    /// Ask the member anew: what we know of it is older than what a witness says.
+    Look(usize),
+}
+
+impl CardStep {
+    pub(crate) fn member(&self) -> usize {
+        match self {
+            Self::Write(member, _) | Self::Witness(member, _) | Self::Look(member) => *member,
+        }
+    }
+}
+
+impl Trust {
+    /// What the cards lack, as far as we know them. `draw` names new lives.
+    pub(crate) fn card_steps(&self, draw: &mut dyn FnMut() -> Life) -> Vec<CardStep> {
+        if !self.enforced {
+            return Vec::new();
+        }
+        if self
+            .known
+            .iter()
+            .flatten()
+            .all(|known| known.presence.card.is_none())
+        {
+            // It may be the second time: servers that were all flushed look the same.
+            let mut steps = self.form(draw, |known| Some(remembered(known)));
+            steps.retain(|step| !self.missed[step.member()]);
+            return steps;
+        }
+        let steps = (0..self.ids.len()).filter_map(|member| {
+            let known = self.known[member].as_ref()?;
+            if self.misfit(member, known).is_some() {
+                return None;
+            }
+            match &known.presence.card {
+                None => self.restore(member, known, draw()),
+                Some(card) => self
+                    .confirm(member, known, card, draw)
+                    .or_else(|| self.complete(member, known, card))
+                    .or_else(|| self.tell(member, known, card)),
+            }
+        });
+        let steps = steps.filter(|step| !self.missed[step.member()]);
+        let (looks, mut steps): (Vec<_>, Vec<_>) =
+            steps.partition(|step| matches!(step, CardStep::Look(_)));
+        // One look at a time, and only where nothing is known for certain: each look makes the
+        // member's own word the youngest, and two that follow one another around would make every
+        // other word doubtful again, without end.
+        if steps.is_empty() {
+            steps.extend(looks.into_iter().next());
+        }
+        steps
+    }
+
+    /// No member that we know has the card of a set that was formed.
+    pub(crate) fn is_unformed(&self) -> bool {
+        let mut known = self.known.iter().flatten();
+        known.all(|known| !known.presence.card.as_ref().is_some_and(Card::is_formed))
+    }
+
+    /// The first cards, once all members have answered; they say that the set is still being
+    /// formed. `age`: how long each has remembered everything.
+    pub(crate) fn form(
+        &self,
+        draw: &mut dyn FnMut() -> Life,
+        age: impl Fn(&Known) -> Option<Duration>,
+    ) -> Vec<CardStep> {
+        let known: Vec<&Known> = self.known.iter().flatten().collect();
+        let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
+        if known.len() < self.ids.len() || known.iter().enumerate().any(misfit) {
+            return Vec::new();
+        }
+        let lives: Vec<(MemberId, Life)> = self.ids.iter().map(|id| (id.clone(), draw())).collect();
+        let first = |(member, known): (usize, &&Known)| {
+            let (_, life) = lives[member];
+            let edit = CardEdit {
+                expected: None,
+                set: self.set.clone(),
+                generation: 0,
+                run: known.presence.run.clone(),
+                durable: known.presence.durable,
+                life,
+                age: age(known),
+                seen: others(&lives, &self.ids[member]),
+            };
+            CardStep::Write(member, edit)
+        };
+        known.iter().enumerate().map(first).collect()
+    }
+
+    /// What a card lacks that the member has: its new run, with a new life unless the member
+    /// remembers everything, or that it is no longer durable. Its life then gets its next name, so
+    /// that the other members notice a return to the data from before.
+    fn confirm(
+        &self,
+        member: usize,
+        known: &Known,
+        card: &Card,
+        draw: &mut dyn FnMut() -> Life,
+    ) -> Option<CardStep> {
+        let presence = &known.presence;
+        let remembers = presence.remembers() && !self.is_rolled_back(member, card);
+        let kept = match remembers {
+            false => None,
+            // After the last name the others could not notice a return: then the member gets a new life.
+            true if card.durable && !presence.durable => card.life.renamed(),
+            true if card.run == presence.run => return None,
+            true => Some(card.life),
+        };
+        let edit = CardEdit {
+            expected: Some(card.mark()),
+            set: card.set.clone(),
+            generation: card.generation,
+            run: presence.run.clone(),
+            durable: presence.durable,
+            life: kept.unwrap_or_else(draw),
+            age: kept.is_none().then_some(Duration::ZERO),
+            seen: Vec::new(),
+        };
+        Some(CardStep::Write(member, edit))
+    }
+
+    /// Confirms a card that says the quorum is still being formed: once all members have its card, or
+    /// once a majority has it confirmed. Otherwise two clients with different lists that write cards
+    /// at once could each win a majority of its own.
+    fn complete(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
+        if card.is_formed() {
+            return None;
+        }
+        let latest = self.latest()?;
+        let all = self.settled().count() == self.ids.len();
+        if !all && !self.is_vouched_for(latest.max(1)) {
+            return self.refresh();
+        }
+        let edit = CardEdit {
+            expected: Some(card.mark()),
+            set: card.set.clone(),
+            generation: latest.max(1),
+            run: known.presence.run.clone(),
+            durable: card.durable,
+            life: card.life,
+            age: None,
+            seen: Vec::new(),
+        };
+        Some(CardStep::Write(member, edit))
+    }
+
+    /// A card for a member that lost its own. Either a majority of the members has the card of the
+    /// latest generation, or all members answered and none contradicts; in the second case the card
+    /// is confirmed later, by [`complete`](Self::complete). One old card is thus never enough: it may
+    /// have come back from a copy, while the others lost everything and belong to another quorum.
+    ///
+    /// Only answers of the last seconds are evidence. What the client remembers from before is not.
+    fn restore(&self, member: usize, known: &Known, life: Life) -> Option<CardStep> {
+        let mut answered = self.answered();
+        if answered.any(|(other, known)| self.misfit(other, known).is_some()) {
+            return None;
+        }
+        let latest = self.latest()?;
+        let generation = if self.is_vouched_for(latest) {
+            latest
+        } else if (0..self.ids.len()).all(|it| self.is_recent(it)) {
+            0
+        } else {
+            return self.refresh();
+        };
+        let edit = CardEdit {
+            expected: None,
+            set: self.set.clone(),
+            generation,
+            run: known.presence.run.clone(),
+            durable: known.presence.durable,
+            life,
+            age: Some(match latest {
+                0 => remembered(known),
+                _ => Duration::ZERO,
+            }),
+            seen: self.lives(),
+        };
+        Some(CardStep::Write(member, edit))
+    }
+
+    fn answered(&self) -> impl Iterator<Item = (usize, &Known)> {
+        let known = self.known.iter().enumerate();
+        known.filter_map(|(member, known)| Some((member, known.as_ref()?)))
+    }
+
+    /// Whether the member answered within [`RECENT`] of the latest answer of any.
+    fn is_recent(&self, member: usize) -> bool {
+        let latest = self.answered().map(|(_, known)| known.received).max();
+        let received = self.known[member].as_ref().map(|known| known.received);
+        received.is_some_and(|received| latest.is_some_and(|it| it.since(received) <= RECENT))
+    }
+
+    /// Asks a member again whose answer is too old to be evidence.
+    fn refresh(&self) -> Option<CardStep> {
+        let stale = |(it, _): &(usize, _)| !self.is_recent(*it) && !self.missed[*it];
+        self.answered()
+            .find(stale)
+            .map(|(it, _)| CardStep::Look(it))
+    }
+
+    fn latest(&self) -> Option<u64> {
+        self.settled().map(|(_, card)| card.generation).max()
+    }
+
+    /// Whether a majority said a short time ago that it has the card of this generation.
+    fn is_vouched_for(&self, generation: u64) -> bool {
+        let vouches = |(member, card): &(usize, &Card)| {
+            card.generation == generation && self.is_recent(*member)
+        };
+        self.settled().filter(vouches).count() >= majority(self.ids.len())
+    }
+
+    /// Which members do not answer though a member without a card needs their word, if any.
+    pub(super) fn missing_evidence(&self) -> Option<Vec<MemberId>> {
+        if self.is_unformed() || self.latest().is_some_and(|it| self.is_vouched_for(it)) {
+            return None;
+        }
+        let silent = |member: &usize| self.known[*member].is_none() || self.missed[*member];
+        let silent = (0..self.ids.len()).filter(silent);
+        let missing: Vec<_> = silent.map(|member| self.ids[member].clone()).collect();
+        (!missing.is_empty()).then_some(missing)
+    }
+
+    /// Lives of others that this member has not heard of.
+    fn tell(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
+        let (mut news, mut doubtful) = (Vec::new(), None);
+        for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
+            let id = &self.ids[other];
+            match card.sightings.get(id) {
+                Some(sighting) if sighting.life.continues(theirs.life) => {}
+                Some(_) if !self.is_younger(other, known) => doubtful = doubtful.or(Some(other)),
+                _ => news.push((id.clone(), theirs.life)),
+            }
+        }
+        match news.is_empty() {
+            true => doubtful.map(CardStep::Look),
+            false => Some(CardStep::Witness(member, news)),
+        }
+    }
+
+    fn is_younger(&self, member: usize, than: &Known) -> bool {
+        let known = self.known[member].as_ref();
+        known.is_some_and(|known| known.order > than.order)
+    }
+
+    /// The members with cards of this set that need no writing.
+    fn settled(&self) -> impl Iterator<Item = (usize, &Card)> {
+        self.known.iter().enumerate().filter_map(|(member, known)| {
+            let known = known.as_ref()?;
+            let card = known.presence.card.as_ref()?;
+            let settled = card.set == self.set && card.run == known.presence.run;
+            settled.then_some((member, card))
+        })
+    }
+
+    fn lives(&self) -> Vec<(MemberId, Life)> {
+        self.settled()
+            .map(|(member, card)| (self.ids[member].clone(), card.life))
+            .collect()
+    }
+}
+
+/// How old an answer may be that is evidence for a card: long enough to ask all members once more.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// How long a member without a card has surely remembered everything.
+fn remembered(known: &Known) -> Duration {
+    match known.presence.uptime {
+        Duration::MAX => Duration::MAX,
+        _ => Duration::ZERO,
+    }
+}
+
+fn others(lives: &[(MemberId, Life)], id: &MemberId) -> Vec<(MemberId, Life)> {
+    lives
+        .iter()
+        .filter(|(other, _)| other != id)
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,223 @@
+use std::fmt;
+use std::time::Duration;
+
+use leasehold::MemberSet;
+use leasehold::clock::BootInstant;
+use leasehold::{Error, ErrorKind};
+use leasehold::{MemberFailure, MemberId};
+
+/// Why a member's answers do not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Distrust {
+    /// It has not said yet how it is.
+    Unknown,
+    /// No member has a card yet, and these have not answered.
+    NotFormed { missing: Vec<MemberId> },
+    /// Its card names another set.
+    OtherSet {
+        theirs: MemberSet,
+        generation: u64,
+        ours: MemberSet,
+    },
+    /// Its card names our set, and that of another member a set with it in which locks could be held
+    /// that ours knows nothing of.
+    Claimed {
+        by: MemberId,
+        theirs: Box<MemberSet>,
+        generation: u64,
+        ours: MemberSet,
+    },
+    /// The same server has another id too.
+    SameServer(MemberId),
+    /// It can be no member.
+    Unfit(String),
+    /// It may have forgotten leases.
+    Forgot {
+        what: Forgetting,
+        until: Option<BootInstant>,
+    },
+    /// It may have forgotten a record that others keep for longer than it has lived.
+    Young {
+        age: Duration,
+        left: Duration,
+        until: BootInstant,
+    },
+    /// It lost its card, and gets a new one only once these members answered.
+    LostCard {
+        id: MemberId,
+        missing: Vec<MemberId>,
+    },
+    /// Its clock does not go with the others, or did not go with ours.
+    WrongClock {
+        what: ClockFault,
+        until: BootInstant,
+    },
+    /// The answer came from other data than those that are known.
+    Changed,
+}
+
+/// How a member came to forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forgetting {
+    /// It restarted, and is not known to keep everything.
+    Restarted,
+    /// It was a replica, and took over the data of another server.
+    WasReplica,
+    /// Its card is gone, in a server that may have run on.
+    LostCard,
+    /// It began a new life a short time ago, by its own or a witness's word.
+    NewLife,
+}
+
+/// What is wrong with a member's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClockFault {
+    /// It moved this much further (or less far) than ours did meanwhile.
+    Stepped(Skew),
+    /// It is this far from the lower median of the members.
+    Apart(Skew),
+}
+
+/// A signed span between two clocks, in microseconds; ahead is positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Skew(pub(crate) i64);
+
+impl Skew {
+    pub(crate) fn span(self) -> Duration {
+        Duration::from_micros(self.0.unsigned_abs())
+    }
+}
+
+impl fmt::Display for Skew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.0 < 0 { "back" } else { "ahead" };
+        write!(f, "{:.1?} {word}", self.span())
+    }
+}
+
+/// How the configuration of a server differs from that of this client. Names only the parts that do.
+pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
+    let mut parts = Vec::new();
+    if theirs.ids != ours.ids {
+        let list = |set: &MemberSet| {
+            let ids: Vec<_> = set.ids.iter().map(MemberId::as_str).collect();
+            ids.join(",")
+        };
+        parts.push((list(theirs), list(ours)));
+    }
+    let spans = [
+        ("max_ttl", theirs.max_ttl, ours.max_ttl),
+        (
+            "clock_tolerance",
+            theirs.clock_tolerance,
+            ours.clock_tolerance,
+        ),
+    ];
+    let differing = spans.into_iter().filter(|(_, theirs, ours)| theirs != ours);
+    parts
+        .extend(differing.map(|(name, theirs, ours)| {
+            (format!("{name} {theirs:?}"), format!("{name} {ours:?}"))
+        }));
+    let (theirs, ours): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    format!(
+        "it has {}, this client {}",
+        theirs.join(", "),
+        ours.join(", ")
+    )
+}
+
+impl Distrust {
+    /// From when on the member counts again, where that is known.
+    pub(crate) fn until(&self) -> Option<BootInstant> {
+        match self {
+            Self::Forgot { until, .. } => *until,
+            Self::Young { until, .. } | Self::WrongClock { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn error(&self) -> Error {
+        let kind = match self {
+            Self::OtherSet { .. } | Self::Claimed { .. } | Self::SameServer(_) => {
+                ErrorKind::InvalidInput
+            }
+            Self::Unfit(_) => ErrorKind::Unsupported,
+            _ => ErrorKind::Untrusted,
+        };
+        Error::new(kind, self.to_string())
+    }
+
+    pub(crate) fn failure(&self, id: &MemberId, now: BootInstant) -> MemberFailure {
+        let mut failure = MemberFailure::new(id.clone(), self.error());
+        failure.counts_again = self.until().map(|until| until.since(now));
+        failure
+    }
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("has not reported its state yet"),
+            Self::NotFormed { missing } if missing.is_empty() => {
+                f.write_str("the quorum is being initialized")
+            }
+            Self::NotFormed { missing } => {
+                write!(
+                    f,
+                    "the quorum is not initialized, because {} did not answer",
+                    list(missing)
+                )
+            }
+            Self::OtherSet {
+                theirs,
+                generation,
+                ours,
+            } => write!(
+                f,
+                "belongs to another quorum (generation {generation}): {}",
+                difference(theirs, ours)
+            ),
+            Self::Claimed {
+                by,
+                theirs,
+                generation,
+                ours,
+            } => write!(
+                f,
+                "belongs to another quorum according to {by} (generation {generation}): {}",
+                difference(theirs, ours)
+            ),
+            Self::SameServer(other) => write!(f, "is the same server as {other}"),
+            Self::Unfit(why) => write!(f, "cannot be a member: {why}"),
+            Self::Forgot { what, .. } => f.write_str(match what {
+                Forgetting::Restarted => "restarted, and may have lost locks",
+                Forgetting::WasReplica => "was a replica, and may have lost locks",
+                Forgetting::LostCard => "lost its data",
+                Forgetting::NewLife => "it restarted, lost data, or is new",
+            }),
+            Self::Young { age, left, .. } => write!(
+                f,
+                "lost its data, joined or became durable {age:.0?} ago; for {left:.0?} more it cannot \
+                 say that a result does not exist"
+            ),
+            Self::LostCard { id, missing } => write!(
+                f,
+                "lost its data, and with it the record of this quorum: it gets a new one when {} \
+                 answers, or by `leasehold members readmit {id}`",
+                list(missing)
+            ),
+            Self::WrongClock { what, .. } => match what {
+                ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
+                ClockFault::Apart(by) => {
+                    write!(f, "its clock is {by} of the other servers")
+                }
+            },
+            Self::Changed => f.write_str("restarted or changed its card while it was asked"),
+        }
+    }
+}
+
+fn list(ids: &[MemberId]) -> String {
+    let ids: Vec<_> = ids.iter().map(MemberId::as_str).collect();
+    ids.join(", ")
+}

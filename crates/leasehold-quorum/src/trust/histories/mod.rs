@@ -1,0 +1,218 @@
+//! Invented histories: who counts, and from when on.
+
+mod clocks;
+mod memory;
+mod records;
+mod restoring;
+mod rollback;
+mod sets;
+
+use super::*;
+use crate::trust::cards::CardStep;
+use crate::trust::distrust::{ClockFault, Forgetting};
+use leasehold::clock::WallTime;
+use leasehold::{Card, CardEdit, Life, RunId, Sighting};
+
+const MAX_TTL: Duration = Duration::from_secs(60);
+const TOLERANCE: Duration = Duration::from_millis(250);
+const SECOND: u64 = 1_000_000;
+
+/// A server as a history moves it along.
+#[derive(Clone)]
+struct Server {
+    run: u64,
+    started: i64,
+    durable: bool,
+    card: Option<Card>,
+    /// Ahead of the true time, in microseconds.
+    clock: i64,
+}
+
+/// Servers, and one client that knows of them what it asked. Times are in seconds of true time.
+struct World {
+    servers: Vec<Server>,
+    trust: Trust,
+    /// True time, and how far our clock has fallen behind it: microseconds.
+    now: i64,
+    behind: i64,
+    lives: u64,
+}
+
+fn ids(count: usize) -> Vec<MemberId> {
+    (0..count).map(|n| MemberId::new(format!("m{n}"))).collect()
+}
+
+fn set(count: usize) -> MemberSet {
+    MemberSet::new(ids(count), MAX_TTL, TOLERANCE)
+}
+
+impl World {
+    /// A set that was formed long ago, which this client has not met yet.
+    fn new(count: usize) -> Self {
+        let server = |n: usize| Server {
+            run: n as u64,
+            started: 0,
+            durable: false,
+            card: None,
+            clock: 0,
+        };
+        let mut world = Self {
+            servers: (0..count).map(server).collect(),
+            trust: Trust::new(ids(count), set(count), true),
+            now: 1_000_000 * SECOND as i64,
+            behind: 0,
+            lives: 0,
+        };
+        world.meet_all();
+        world.keep_cards();
+        world.forget_the_client();
+        world.pass(100_000);
+        world
+    }
+
+    /// Another client takes over, which knows nothing.
+    fn forget_the_client(&mut self) {
+        let count = self.servers.len();
+        self.trust = Trust::new(ids(count), set(count), true);
+    }
+
+    fn pass(&mut self, seconds: i64) {
+        self.now += seconds * SECOND as i64;
+    }
+
+    fn ours(&self) -> BootInstant {
+        BootInstant::from_nanos(((self.now - self.behind) * 1_000) as u64)
+    }
+
+    fn at(&self) -> Between {
+        let now = self.ours();
+        Between {
+            sent: now,
+            received: now,
+        }
+    }
+
+    fn wall(&self, member: usize) -> WallTime {
+        WallTime::from_micros((self.now + self.servers[member].clock) as u64)
+    }
+
+    fn presence(&self, member: usize) -> Presence {
+        let server = &self.servers[member];
+        let uptime = self.now + server.clock - server.started;
+        let mut presence = Presence::new(
+            RunId::new(server.run.to_string()),
+            self.wall(member),
+            Duration::from_micros(uptime.max(0) as u64),
+        );
+        presence.durable = server.durable;
+        presence.card = server.card.clone();
+        presence
+    }
+
+    fn meet(&mut self, member: usize) -> Learned {
+        self.trust.present(member, self.presence(member), self.at())
+    }
+
+    fn meet_all(&mut self) {
+        for member in 0..self.servers.len() {
+            self.meet(member);
+        }
+    }
+
+    /// Does what the client would do about the cards, until nothing is left to do.
+    fn keep_cards(&mut self) {
+        for _ in 0..10 {
+            let lives = &mut self.lives;
+            let mut draw = || {
+                *lives += 1;
+                Life::parse(&format!("{lives:015x}0")).unwrap()
+            };
+            let steps = self.trust.card_steps(&mut draw);
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                let member = step.member();
+                match step {
+                    CardStep::Write(member, edit) => self.write(member, edit),
+                    CardStep::Witness(member, seen) => self.witness(member, &seen),
+                    CardStep::Look(_) => {}
+                }
+                // Answers come one after the other.
+                self.now += 1;
+                self.meet(member);
+            }
+        }
+        panic!("the cards are never done");
+    }
+
+    fn write(&mut self, member: usize, edit: CardEdit) {
+        let clock = self.wall(member);
+        let old = self.servers[member].card.take();
+        assert_eq!(old.as_ref().map(Card::mark), edit.expected);
+        let age = edit.age.map(|age| age.as_micros() as u64);
+        self.servers[member].card = Some(Card {
+            set: edit.set,
+            generation: edit.generation,
+            changed: match &old {
+                Some(old) if old.generation == edit.generation => old.changed,
+                _ => clock,
+            },
+            life: edit.life,
+            since: match (age, &old) {
+                (None, Some(old)) => old.since,
+                (age, _) => {
+                    WallTime::from_micros(clock.as_micros().saturating_sub(age.unwrap_or_default()))
+                }
+            },
+            run: edit.run,
+            durable: edit.durable,
+            sightings: old.map(|card| card.sightings).unwrap_or_default(),
+        });
+        self.witness(member, &edit.seen);
+    }
+
+    fn witness(&mut self, member: usize, seen: &[(MemberId, Life)]) {
+        let at = self.wall(member);
+        let card = self.servers[member].card.as_mut().unwrap();
+        for (id, life) in seen {
+            let known = card.sightings.get(id).copied();
+            if let Some(sighting) = Sighting::noted(known, *life, at) {
+                card.sightings.insert(id.clone(), sighting);
+            }
+        }
+    }
+
+    fn restart(&mut self, member: usize, keeps_data: bool) {
+        let server = &mut self.servers[member];
+        server.run += 1_000;
+        server.started = self.now + server.clock;
+        if !keeps_data {
+            server.card = None;
+        }
+    }
+
+    fn step(&mut self, member: usize, seconds: i64) {
+        self.servers[member].clock += seconds * SECOND as i64;
+    }
+
+    /// Whether an answer to a request sent now counts.
+    fn counts(&self, member: usize) -> Result<(), Distrust> {
+        self.trust.counts(member, self.ours(), None)
+    }
+
+    fn all_count(&self) {
+        for member in 0..self.servers.len() {
+            assert_eq!(self.counts(member), Ok(()), "m{member}");
+        }
+    }
+
+    fn forgot(&self, member: usize) -> Duration {
+        match self.counts(member) {
+            Err(Distrust::Forgot {
+                until: Some(until), ..
+            }) => until.since(self.ours()),
+            other => panic!("m{member}: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Members that lost their records, and what it takes to give them new ones.
+
+use super::sets::{client_of, set_of, with_another_set};
+use super::*;
+use leasehold::ambient::SystemEntropy;
+
+/// What the client would do about the cards; new lives have names of their own.
+fn steps(client: &Trust) -> Vec<CardStep> {
+    client.card_steps(&mut || Life::random(&SystemEntropy))
+}
+
+fn record_of(world: &World, member: usize) -> Option<(MemberSet, u64)> {
+    let card = world.servers[member].card.as_ref()?;
+    Some((card.set.clone(), card.generation))
+}
+
+#[test]
+fn one_old_record_restores_no_other() {
+    let mut world = World::new(3);
+    world.restart(0, false);
+    world.meet(0);
+    world.meet(1);
+    world.keep_cards();
+    assert_eq!(record_of(&world, 0), None, "m2 may contradict it");
+    world.meet(2);
+    world.keep_cards();
+    assert_eq!(record_of(&world, 0), Some((set(3), 1)));
+    assert!(world.forgot(0).as_secs() >= 60);
+}
+
+#[test]
+fn remembered_record_does_not_restore_another() {
+    let mut world = World::new(3);
+    world.meet_all();
+    world.pass(3_600);
+    // m2 is silent from now on. It may belong to another quorum by this time.
+    world.restart(0, false);
+    world.meet(0);
+    world.meet(1);
+    assert_eq!(steps(&world.trust), [CardStep::Look(2)]);
+    world.trust.missed(2);
+    assert_eq!(steps(&world.trust), []);
+    world.meet(2);
+    assert!(matches!(steps(&world.trust)[..], [CardStep::Write(0, _)]));
+}
+
+#[test]
+fn record_of_an_older_generation_is_no_evidence() {
+    let mut world = World::new(5);
+    for member in [0, 1] {
+        world.restart(member, false);
+    }
+    world.servers[2].card.as_mut().unwrap().generation = 3;
+    world.servers[3].card.as_mut().unwrap().generation = 3;
+    for member in 0..5 {
+        if member != 1 {
+            world.meet(member);
+        }
+    }
+    world.keep_cards();
+    assert_eq!(record_of(&world, 0), None, "two of five have generation 3");
+    world.meet(1);
+    world.keep_cards();
+    assert_eq!(record_of(&world, 0), Some((set(5), 3)));
+}
+
+#[test]
+fn contradicted_record_restores_no_other() {
+    let mut world = with_another_set(&[1, 2, 3], 1);
+    world.servers[0].card = None;
+    world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    assert_eq!(steps(&client_of(&world, &[0, 1, 2])), []);
+}
+
+#[test]
+fn of_two_lists_that_restore_at_once_none_wins() {
+    // Of each quorum one member kept its record; both clients find the other two servers empty.
+    let mut world = with_another_set(&[1, 2, 3], 1);
+    for member in [1, 2] {
+        world.servers[member].card = None;
+    }
+    let lists = [[0, 1, 2], [1, 2, 3]];
+    let clients = lists.map(|list| client_of(&world, &list));
+    // Each client is the first at one of them.
+    for ((client, list), first) in clients.iter().zip(lists).zip([1, 2]) {
+        carry_out(&mut world, client, |place| list[place], Some(first));
+    }
+    // From now on neither client reaches the server that the other one was first at.
+    for (list, reached) in lists.into_iter().zip([[0, 1], [1, 2]]) {
+        let mut client = Trust::new(set_of(&list).ids, set_of(&list), true);
+        for _ in 0..2 {
+            for place in reached {
+                client.present(place, world.presence(list[place]), world.at());
+            }
+            carry_out(&mut world, &client, |place| list[place], None);
+            world.pass(3_600);
+        }
+        let trusted = |place: &usize| client.counts(*place, world.ours(), None).is_ok();
+        assert_eq!((0..3).filter(trusted).count(), 1, "{list:?}");
+    }
+}
+
+/// Does what the client would do about the cards, at this server only if one is given.
+fn carry_out(
+    world: &mut World,
+    client: &Trust,
+    server: impl Fn(usize) -> usize,
+    only: Option<usize>,
+) {
+    for step in steps(client) {
+        let server = server(step.member());
+        if only.is_some_and(|only| only != server) {
+            continue;
+        }
+        match step {
+            CardStep::Write(_, edit) => world.write(server, edit),
+            CardStep::Witness(_, seen) => world.witness(server, &seen),
+            CardStep::Look(_) => {}
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Whose answers count: decided from what members showed of themselves, alone.
+//!
+//! Pure: fed what members said and the instants between which they said it, asked whether an
+//! answer to a request sent at some instant counts. Asked at all four places where something is
+//! counted: grant, seal, renewal and healing.
+
+mod cards;
+mod claims;
+mod clocks;
+mod distrust;
+#[cfg(test)]
+mod histories;
+mod lives;
+mod rules;
+
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, WallTime};
+use leasehold::{Card, MemberSet};
+use leasehold::{Incarnation, MemberId, Presence, Sample};
+
+pub(crate) use cards::CardStep;
+pub(crate) use clocks::Reading;
+pub(crate) use distrust::{Distrust, difference};
+pub(crate) use lives::{old_enough, wait_of};
+pub use rules::TrustRules;
+
+use clocks::Clocks;
+use distrust::Forgetting;
+use lives::{Beginning, Known, Lives};
+
+/// What one client knows of its members, and whom it trusts.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    set: MemberSet,
+    /// As the client was given them; members are named by their place here.
+    ids: Vec<MemberId>,
+    /// Else everybody's answers count.
+    enforced: bool,
+    known: Vec<Option<Known>>,
+    /// What follows from what is known for each member, as long as all clocks are believed.
+    standings: Vec<Standing>,
+    /// How often we were told anything.
+    told: u64,
+    incarnations: Vec<Option<Incarnation>>,
+    /// Whose card could not be read or written. Nothing is tried again before its next answer.
+    missed: Vec<bool>,
+    lives: Lives,
+    clocks: Clocks,
+}
+
+/// What follows for one member from what all of them said of themselves.
+#[derive(Clone, Debug)]
+struct Standing {
+    may_be_asked: Result<(), Distrust>,
+    counts_from: Result<BootInstant, Distrust>,
+}
+
+/// Two instants of ours between which a member answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Between {
+    pub(crate) sent: BootInstant,
+    pub(crate) received: BootInstant,
+}
+
+/// What is to be done after a sample was taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learned {
+    /// The member must be asked anew: the answer came from other data than it told us of, what it told
+    /// us is old ([`LOOK_AGAIN`]), or its card could not be read or written before.
+    pub(crate) must_look: bool,
+    /// We stood still for so long.
+    pub(crate) stood_still: Option<Duration>,
+}
+
+/// For how long a client relies on what a member said of itself: a change of its settings shows
+/// in no other answer.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+impl Trust {
+    pub(crate) fn new(ids: Vec<MemberId>, set: MemberSet, enforced: bool) -> Self {
+        let count = ids.len();
+        let mut trust = Self {
+            known: vec![None; count],
+            standings: Vec::new(),
+            told: 0,
+            incarnations: vec![None; count],
+            missed: vec![false; count],
+            lives: Lives::new(count, set.max_ttl),
+            clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
+            set,
+            ids,
+            enforced,
+        };
+        trust.judge();
+        trust
+    }
+
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.enforced
+    }
+
+    /// What the member said last of itself.
+    pub(crate) fn presence(&self, member: usize) -> Option<&Presence> {
+        Some(&self.known[member].as_ref()?.presence)
+    }
+
+    /// Whether the member keeps what it acknowledges across its next restart.
+    pub(crate) fn is_durable(&self, member: usize) -> bool {
+        let known = self.known[member].as_ref();
+        known.is_some_and(|known| known.presence.will_remember())
+    }
+
+    /// Whether the card of another member shows that this one came back with older data.
+    fn is_rolled_back(&self, member: usize, card: &Card) -> bool {
+        let mut witnesses = self.known.iter().flatten();
+        witnesses.any(|known| {
+            let witness = known.presence.card.as_ref();
+            witness.is_some_and(|witness| card.is_older_than_known_to(witness, &self.ids[member]))
+        })
+    }
+
+    /// Whether the member has said of itself anything since `instant`.
+    pub(crate) fn heard_since(&self, member: usize, instant: BootInstant) -> bool {
+        let known = self.known[member].as_ref();
+        known.is_some_and(|known| known.received >= instant)
+    }
+
+    /// Takes in what a member says of itself.
+    pub(crate) fn present(&mut self, member: usize, presence: Presence, at: Between) -> Learned {
+        let received = at.received;
+        // An answer that was overtaken by a younger one.
+        if self.known[member]
+            .as_ref()
+            .is_some_and(|known| known.received > received)
+        {
+            return Learned::default();
+        }
+        let learned = Learned {
+            must_look: false,
+            stood_still: self.read_clock(member, presence.clock, at),
+        };
+        self.incarnations[member] = Some(presence.incarnation());
+        self.missed[member] = false;
+        self.told += 1;
+        let known = Known {
+            presence,
+            received,
+            order: self.told,
+        };
+        self.lives.present(member, &known);
+        self.known[member] = Some(known);
+        self.judge();
+        learned
+    }
+
+    /// Takes note that the member's card could not be read or written.
+    pub(crate) fn missed(&mut self, member: usize) {
+        self.missed[member] = self.enforced;
+        self.judge();
+    }
+
+    /// Draws from what is known what follows for each member. It is asked for far more often than anything
+    /// new is told.
+    fn judge(&mut self) {
+        let standing = |member| Standing {
+            may_be_asked: self.admit(member),
+            counts_from: self.counts_from(member, |_| true),
+        };
+        self.standings = (0..self.ids.len()).map(standing).collect();
+    }
+
+    /// Takes in what a member showed beside an answer.
+    pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Between) -> Learned {
+        let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
+        let is_due = self.enforced && !self.heard_since(member, at.received - LOOK_AGAIN);
+        let must_look = is_other_data || is_due || self.missed[member];
+        if !self.enforced {
+            self.incarnations[member] = Some(sample.incarnation.clone());
+        }
+        Learned {
+            must_look,
+            stood_still: self.read_clock(member, sample.clock, at),
+        }
+    }
+
+    /// Where the rules are not enforced, one mad server could tell us that we stood still.
+    fn read_clock(&mut self, member: usize, clock: WallTime, at: Between) -> Option<Duration> {
+        let Between { sent, received } = at;
+        let reading = Reading {
+            clock,
+            sent,
+            received,
+        };
+        self.enforced
+            .then(|| self.clocks.read(member, reading))
+            .flatten()
+    }
+
+    /// Whether the member may be asked for anything at all.
+    pub(crate) fn may_ask(&self, member: usize) -> Result<(), &Distrust> {
+        self.standings[member].may_be_asked.as_ref().copied()
+    }
+
+    fn admit(&self, member: usize) -> Result<(), Distrust> {
+        let Some(known) = &self.known[member] else {
+            return Ok(());
+        };
+        if !self.enforced {
+            // A server that is used alone may be a member of a set, whose locks it does not know.
+            return self.other_set(known).map_or(Ok(()), Err);
+        }
+        if let Some(misfit) = self.misfit(member, known) {
+            return Err(misfit);
+        }
+        let card = known.presence.card.as_ref();
+        if self.is_unformed() || card.is_some_and(|card| !card.is_formed()) {
+            let silent = |(member, known): (usize, &Option<Known>)| {
+                known.is_none().then(|| self.ids[member].clone())
+            };
+            let missing = self.known.iter().enumerate().filter_map(silent).collect();
+            return Err(Distrust::NotFormed { missing });
+        }
+        Ok(())
+    }
+
+    /// Whether an answer counts that the member gave, in this incarnation, to a request sent at
+    /// `sent`.
+    pub(crate) fn counts(
+        &self,
+        member: usize,
+        sent: BootInstant,
+        incarnation: Option<&Incarnation>,
+    ) -> Result<(), Distrust> {
+        self.may_ask(member).map_err(Clone::clone)?;
+        if !self.enforced {
+            return Ok(());
+        }
+        let from = if self.clocks.all_believed(sent) {
+            self.standings[member].counts_from.clone()
+        } else {
+            let believed = |other| self.clocks.verdict(other, sent).is_ok();
+            self.counts_from(member, believed)
+        };
+        let from = from?;
+        if sent < from {
+            return Err(Distrust::Forgot {
+                what: Forgetting::NewLife,
+                until: Some(from),
+            });
+        }
+        self.clocks.verdict(member, sent)?;
+        if incarnation.is_some() && incarnation != self.incarnations[member].as_ref() {
+            return Err(Distrust::Changed);
+        }
+        Ok(())
+    }
+
+    /// Whether a member that counts has lost nothing of what it was to keep for `retention`, by an answer to
+    /// a request sent at `sent`.
+    pub(crate) fn remembers(
+        &self,
+        member: usize,
+        sent: BootInstant,
+        retention: Duration,
+    ) -> Result<(), Distrust> {
+        if !self.enforced {
+            return Ok(());
+        }
+        let believed = |other| self.clocks.verdict(other, sent).is_ok();
+        let began = self.began(member, believed)?;
+        self.lives.remembers(began, sent, retention)
+    }
+
+    /// From when on the member's answers count, if those are witnesses whose clocks are believed.
+    fn counts_from(
+        &self,
+        member: usize,
+        believed: impl Fn(usize) -> bool,
+    ) -> Result<BootInstant, Distrust> {
+        let began = self.began(member, believed)?;
+        Ok(self.lives.counts_from(began))
+    }
+
+    fn began(
+        &self,
+        member: usize,
+        believed: impl Fn(usize) -> bool,
+    ) -> Result<Beginning, Distrust> {
+        let others = self.known.iter().enumerate();
+        let witnesses = others.filter_map(|(other, known)| {
+            known
+                .as_ref()
+                .filter(|_| other != member && believed(other))
+        });
+        let (id, known) = (&self.ids[member], self.known[member].as_ref());
+        let lost = |known: &Known| known.presence.card.is_none();
+        if known.is_some_and(lost)
+            && let Some(missing) = self.missing_evidence()
+        {
+            let id = id.clone();
+            return Err(Distrust::LostCard { id, missing });
+        }
+        let card = known.and_then(|known| known.presence.card.as_ref());
+        if card.is_some_and(|card| self.is_rolled_back(member, card)) {
+            let what = Forgetting::Restarted;
+            return Err(Distrust::Forgot { what, until: None });
+        }
+        self.lives.began(member, id, known, witnesses)
+    }
+
+    /// Why the member cannot be one of this set, if so.
+    fn misfit(&self, member: usize, known: &Known) -> Option<Distrust> {
+        let presence = &known.presence;
+        if let Some(why) = &presence.unfit {
+            return Some(Distrust::Unfit(why.clone()));
+        }
+        let twin = self.known.iter().enumerate().find(|(other, theirs)| {
+            let same = |theirs: &Known| theirs.presence.run == presence.run;
+            *other != member && theirs.as_ref().is_some_and(same)
+        });
+        if let Some((other, _)) = twin {
+            return Some(Distrust::SameServer(self.ids[other].clone()));
+        }
+        self.other_set(known)
+            .or_else(|| self.claimed(member, known))
+    }
+
+    fn other_set(&self, known: &Known) -> Option<Distrust> {
+        let card = known.presence.card.as_ref()?;
+        (card.set != self.set).then(|| Distrust::OtherSet {
+            theirs: card.set.clone(),
+            generation: card.generation,
+            ours: self.set.clone(),
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! What the members of a quorum show together: what a majority of them agrees on.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use leasehold::{
+    BreakRecord, Broken, Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Sight, Survey,
+    SurveyedLock, Waiter,
+};
+
+use crate::ballot::majority;
+use crate::errors::too_few;
+
+/// The answers of all members to one question, and the failures of the others.
+#[derive(Debug)]
+pub struct Answers<T> {
+    given: Vec<T>,
+    failures: Vec<MemberFailure>,
+}
+
+impl<T> Answers<T> {
+    /// Collects what each member answered.
+    pub fn new(answers: impl IntoIterator<Item = (MemberId, Result<T, Error>)>) -> Self {
+        let (mut given, mut failures) = (Vec::new(), Vec::new());
+        for (member, answer) in answers {
+            match answer {
+                Ok(answer) => given.push(answer),
+                Err(error) => failures.push(MemberFailure::new(member, error)),
+            }
+        }
+        Self { given, failures }
+    }
+
+    fn members(&self) -> usize {
+        self.given.len() + self.failures.len()
+    }
+
+    /// Returns the answers if a majority answered, the failures, and the size of a majority.
+    fn of_a_majority(self) -> Result<(Vec<T>, Vec<MemberFailure>, usize), Error> {
+        let members = self.members();
+        let needed = majority(members);
+        if self.given.len() < needed {
+            return Err(too_few(members, 0, self.failures));
+        }
+        Ok((self.given, self.failures, needed))
+    }
+}
+
+/// Returns the holders that a majority names. Holders that use another library have no identity and count
+/// as one.
+///
+/// # Errors
+///
+/// If no majority answered.
+pub fn holders(answers: Answers<Vec<Holder>>) -> Result<Vec<Holder>, Error> {
+    let (given, _, needed) = answers.of_a_majority()?;
+    Ok(by_holder(given.into_iter().flatten())
+        .filter(|views| views.len() >= needed)
+        .filter_map(|views| merged_holder(views, needed))
+        .collect())
+}
+
+/// Returns the waiters that a majority names, in the order of their tickets.
+///
+/// # Errors
+///
+/// If no majority answered.
+pub fn waiters(answers: Answers<Vec<Waiter>>) -> Result<Vec<Waiter>, Error> {
+    let (given, _, needed) = answers.of_a_majority()?;
+    let mut named = BTreeMap::<_, Vec<Waiter>>::new();
+    for waiter in given.into_iter().flatten() {
+        named.entry(waiter.ticket.waiter).or_default().push(waiter);
+    }
+    let agreed = named.into_values().filter(|views| views.len() >= needed);
+    let mut waiters: Vec<Waiter> = agreed.filter_map(merged_waiter).collect();
+    waiters.sort_by_key(|waiter| waiter.ticket);
+    Ok(waiters)
+}
+
+/// Returns the first `limit` locks that a majority lists.
+///
+/// # Errors
+///
+/// If no majority answered.
+pub fn list(answers: Answers<Vec<Key>>, limit: usize) -> Result<Vec<Key>, Error> {
+    let (given, _, needed) = answers.of_a_majority()?;
+    let mut seen = BTreeMap::<Key, usize>::new();
+    for key in given.into_iter().flatten() {
+        *seen.entry(key).or_default() += 1;
+    }
+    let held = seen.into_iter().filter(|(_, members)| *members >= needed);
+    Ok(held.map(|(key, _)| key).take(limit).collect())
+}
+
+/// Returns the first `limit` locks that any member lists, with the number of members for each holder. Each
+/// member lists its first locks up to the limit, so a lock among the first of all is among the first of
+/// each member that has it.
+///
+/// # Errors
+///
+/// If no majority answered.
+pub fn survey(answers: Answers<Survey>, limit: usize) -> Result<Survey, Error> {
+    let members = answers.members();
+    let (given, failures, needed) = answers.of_a_majority()?;
+    let mut more = given.iter().any(|survey| survey.more);
+    let mut named = BTreeMap::<Key, Vec<Holder>>::new();
+    for lock in given.into_iter().flat_map(|survey| survey.locks) {
+        let holders = lock.holders.into_iter().map(|sight| sight.holder);
+        named.entry(lock.key).or_default().extend(holders);
+    }
+    more |= named.len() > limit;
+    let locks = named.into_iter().take(limit);
+    let locks = locks.map(|(key, views)| surveyed(key, views, needed));
+    let mut survey = Survey::new(locks.collect(), more);
+    survey.members = members;
+    survey.failures = failures;
+    Ok(survey)
+}
+
+/// Returns what the breaking of a lease came to. A majority that remembers the break cannot hold the lease
+/// again, whether or not the lease was there.
+///
+/// # Errors
+///
+/// If no majority broke the lease.
+pub fn broken(answers: Answers<Broken>) -> Result<Broken, Error> {
+    let members = answers.members();
+    let Answers { given, failures } = answers;
+    if given.len() >= majority(members) {
+        let stood = given.iter().any(|broken| broken.stood);
+        let shut_for = given.iter().filter_map(|broken| broken.shut_for).max();
+        let mut broken = Broken::new(stood, shut_for);
+        broken.members = given.len();
+        return Ok(broken);
+    }
+    if let (1, [only]) = (members, failures.as_slice()) {
+        return Err(only.error.clone());
+    }
+    let text = format!(
+        "the lock is broken on only {} of {members} members, which is no majority: its holder may \
+         go on renewing its lease on the others",
+        given.len(),
+    );
+    let error = Error::new(ErrorKind::NoQuorum, text).with_members(failures);
+    Err(error.with_unknown_effect())
+}
+
+/// Returns the latest break that any member remembers.
+///
+/// # Errors
+///
+/// If no majority answered.
+pub fn last_break(answers: Answers<Option<BreakRecord>>) -> Result<Option<BreakRecord>, Error> {
+    let (given, _, _) = answers.of_a_majority()?;
+    Ok(given.into_iter().flatten().max_by_key(|record| record.at))
+}
+
+fn surveyed(key: Key, views: Vec<Holder>, needed: usize) -> SurveyedLock {
+    let mut counts = Vec::new();
+    let holders = by_holder(views).filter_map(|views| {
+        counts.push(views.len());
+        merged_holder(views, needed)
+    });
+    let holders = holders.collect();
+    let mut lock = SurveyedLock::new(key, holders);
+    let sights = lock.holders.iter_mut().zip(counts);
+    sights.for_each(|(sight, members)| sight.members = members);
+    lock.holders
+        .sort_by_key(|sight: &Sight| Reverse(sight.members));
+    lock
+}
+
+/// Groups what members say about each holder.
+fn by_holder(views: impl IntoIterator<Item = Holder>) -> impl Iterator<Item = Vec<Holder>> {
+    let mut named = BTreeMap::<_, Vec<Holder>>::new();
+    for view in views {
+        named.entry((view.owner, view.mode)).or_default().push(view);
+    }
+    named.into_values()
+}
+
+/// Merges what members say about one holder. The lease ends when its shortest part on the best majority
+/// ends. It is broken if the members on which it is not broken are no majority.
+fn merged_holder(mut views: Vec<Holder>, needed: usize) -> Option<Holder> {
+    // A lease without an end is the longest.
+    views.sort_by_key(|view| Reverse(view.remaining.map_or(u128::MAX, |left| left.as_nanos())));
+    let unbroken = views.iter().filter(|view| !view.broken).count();
+    let mut holder = views.get(needed - 1).or(views.first())?.clone();
+    holder.client = views.iter().find_map(|view| view.client.clone());
+    holder.fence = views.iter().filter_map(|view| view.fence).max();
+    holder.broken = unbroken < views.len() && unbroken < needed;
+    Some(holder)
+}
+
+/// Prefers a member that knows the waiter's process.
+fn merged_waiter(mut views: Vec<Waiter>) -> Option<Waiter> {
+    let known = views.iter().position(|view| view.client.is_some());
+    (!views.is_empty()).then(|| views.swap_remove(known.unwrap_or(0)))
+}
+
+#[cfg(test)]
+#[path = "views_tests.rs"]
+mod tests;

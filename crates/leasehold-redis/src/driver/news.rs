@@ -1,0 +1,50 @@
+//! Writes to the log what changed at members, and counts them for metrics.
+
+use leasehold::MemberId;
+use leasehold::clock::BootInstant;
+use leasehold::telemetry::MemberStandings;
+use leasehold_quorum::MemberEvent;
+
+/// Logs one event.
+pub(super) fn log(members: &[MemberId], now: BootInstant, event: MemberEvent) {
+    match event {
+        MemberEvent::NoVote {
+            member,
+            reason,
+            until,
+        } => {
+            let again = until.map(|until| format!("{:.0?}", until.since(now)));
+            tracing::warn!(member = %members[member], reason, again, "member has no vote");
+        }
+        MemberEvent::HasVote {
+            member,
+            again: true,
+        } => tracing::info!(member = %members[member], "member has a vote again"),
+        MemberEvent::HasVote { .. } => {}
+        MemberEvent::Restarted { member } => {
+            tracing::warn!(member = %members[member], "restarted, and may have forgotten leases");
+        }
+        MemberEvent::Fails { member, error } => {
+            let reason = error.reason();
+            tracing::warn!(member = %members[member], reason, "member has no vote");
+        }
+        MemberEvent::Answers { member } => {
+            tracing::info!(member = %members[member], "member answers again");
+        }
+        MemberEvent::Suspended { member, span } => {
+            let member = &members[member];
+            tracing::warn!(%member, ?span, "this machine was suspended, and its clock did not notice");
+        }
+    }
+}
+
+/// Notes the event in the metric of the members' states.
+pub(super) fn count(standings: &mut MemberStandings, event: &MemberEvent) {
+    match event {
+        MemberEvent::NoVote { member, .. } => standings.judged(*member, false),
+        MemberEvent::HasVote { member, .. } => standings.judged(*member, true),
+        MemberEvent::Fails { member, .. } => standings.failing(*member, true),
+        MemberEvent::Answers { member } => standings.failing(*member, false),
+        MemberEvent::Restarted { .. } | MemberEvent::Suspended { .. } => {}
+    }
+}

@@ -1,0 +1,92 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Error, ErrorKind};
+use tokio::sync::oneshot;
+
+use crate::protocol::Script;
+use crate::resp::Value;
+
+/// Commands that a caller wrote, past the engine.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) id: QuestionId,
+    pub(super) bytes: Vec<u8>,
+    pub(super) commands: usize,
+    /// The script that the commands call, if they call one.
+    pub(super) script: Option<&'static Script>,
+}
+
+/// The number of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct QuestionId(pub(super) u64);
+
+/// What a caller waits for.
+pub(super) type Answer = Result<Vec<Value>, Error>;
+
+/// The callers that wait for replies to their own commands.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    last: u64,
+    open: HashMap<QuestionId, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    limit: Duration,
+    deadline: BootInstant,
+    sender: oneshot::Sender<Answer>,
+}
+
+impl Questions {
+    /// Enters a question.
+    pub(super) fn begin(
+        &mut self,
+        now: BootInstant,
+        limit: Duration,
+        sender: oneshot::Sender<Answer>,
+    ) -> QuestionId {
+        self.last += 1;
+        let id = QuestionId(self.last);
+        let waiting = Waiting {
+            limit,
+            deadline: now + limit,
+            sender,
+        };
+        self.open.insert(id, waiting);
+        id
+    }
+
+    /// Returns whether a caller still waits for the answer.
+    pub(super) fn is_open(&self, id: QuestionId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    /// Answers a question, unless it is too late.
+    pub(super) fn answer(&mut self, id: QuestionId, answer: Answer) {
+        if let Some(waiting) = self.open.remove(&id) {
+            // A failed sending means that the caller is gone.
+            let _ = waiting.sender.send(answer);
+        }
+    }
+
+    /// Returns when the next question ends without an answer.
+    pub(super) fn next_timeout(&self) -> Option<BootInstant> {
+        self.open.values().map(|waiting| waiting.deadline).min()
+    }
+
+    /// Ends the questions that no server answered in time.
+    pub(super) fn handle_timeout(&mut self, now: BootInstant) {
+        for (_, waiting) in self.open.extract_if(|_, waiting| waiting.deadline <= now) {
+            let silent = format!("no answer within {:?}", waiting.limit);
+            let error = Error::new(ErrorKind::Unreachable, silent).with_unknown_effect();
+            let _ = waiting.sender.send(Err(error));
+        }
+    }
+
+    /// Ends all questions.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+    }
+}

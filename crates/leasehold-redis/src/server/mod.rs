@@ -1,0 +1,192 @@
+//! One server outside of locks: what it holds, who waits, and what operators change.
+//!
+//! `docs/wire.md` specifies the keys that this reads.
+
+mod breaking;
+mod foreign;
+mod forget;
+mod inspect;
+mod listing;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::{Error, Key, MemberId};
+use leasehold_quorum::{Reply, Request};
+
+use crate::driver::Driver;
+use crate::protocol::{Names, RIGHTS, Rights, Script, refused};
+use crate::resp::{CommandWriter, Value};
+use crate::url::{Login, RedisUrl};
+pub(crate) use foreign::Form;
+pub(crate) use listing::escaped;
+
+/// Servers that share one I/O thread, which starts with the first question.
+pub(crate) struct Servers {
+    urls: Vec<RedisUrl>,
+    ambient: Ambient,
+    driver: OnceLock<Driver>,
+}
+
+/// One of several servers.
+#[derive(Clone)]
+pub(crate) struct Server {
+    all: Arc<Servers>,
+    number: usize,
+}
+
+/// How long a server may take to answer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+
+/// What a user needs to look at locks.
+pub(crate) const LOOK_RIGHTS: Rights =
+    Rights("+get +mget +pttl +type +exists +time +zrange +zscore +hgetall +scan");
+
+impl Servers {
+    /// Returns the servers in the order of their URLs. Sends nothing.
+    pub(crate) fn start(urls: Vec<RedisUrl>, ambient: Ambient) -> Vec<Server> {
+        let count = urls.len();
+        let all = Arc::new(Self {
+            urls,
+            ambient,
+            driver: OnceLock::new(),
+        });
+        let server = |number| Server {
+            all: Arc::clone(&all),
+            number,
+        };
+        (0..count).map(server).collect()
+    }
+
+    fn driver(&self) -> Result<&Driver, Error> {
+        if let Some(driver) = self.driver.get() {
+            return Ok(driver);
+        }
+        let driver = Driver::without_engine(self.urls.clone(), &self.ambient)?;
+        // If another thread was faster, this driver ends again.
+        Ok(self.driver.get_or_init(|| driver))
+    }
+}
+
+impl Server {
+    /// Returns a server with an I/O thread of its own.
+    pub(crate) fn new(url: RedisUrl, ambient: Ambient) -> Self {
+        let all = Servers {
+            urls: vec![url],
+            ambient,
+            driver: OnceLock::new(),
+        };
+        Self {
+            all: Arc::new(all),
+            number: 0,
+        }
+    }
+
+    pub(crate) fn url(&self) -> &RedisUrl {
+        &self.all.urls[self.number]
+    }
+
+    pub(crate) fn id(&self) -> &MemberId {
+        &self.url().id
+    }
+
+    pub(crate) fn ambient(&self) -> &Ambient {
+        &self.all.ambient
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        Login::shown(self.url().login.as_ref())
+    }
+
+    pub(crate) fn names<'k>(&self, key: &'k Key) -> Names<'k> {
+        Names::new(&self.url().prefix, key)
+    }
+
+    /// Adds the id of the server to an error.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        error.with_store(self.id().as_str())
+    }
+
+    /// Sends a request of the engine: for the status and the member record.
+    pub(crate) async fn request(&self, request: Request) -> Result<Reply, Error> {
+        match self.all.driver()?.ask(self.number, request).await? {
+            Reply::Failed(error) => Err(self.named(error)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Sends commands, and returns a reply for each. A reply may be an error of the server.
+    pub(crate) async fn ask(
+        &self,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        let driver = self.all.driver()?;
+        driver.ask_raw(self.number, LIMIT, write).await
+    }
+
+    /// Calls a script, once or several times.
+    pub(crate) async fn call(
+        &self,
+        script: &'static Script,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        let driver = self.all.driver()?;
+        driver.ask_script(self.number, LIMIT, script, write).await
+    }
+
+    /// Asks as [`ask`](Self::ask) does, and returns each error of the server, unless it is about the type of
+    /// a key and `types` is true.
+    async fn look(
+        &self,
+        types: bool,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        let values = self.ask(write).await?;
+        for value in &values {
+            if let Value::Error { code, message } = value
+                && !(types && code == "WRONGTYPE")
+            {
+                let error = refused(code, message, self.user(), LOOK_RIGHTS);
+                return Err(self.named(error));
+            }
+        }
+        Ok(values)
+    }
+
+    /// Returns the answer of a script unless it is an error. The script may have done a part of its work.
+    fn accepted<'v>(&self, answer: Option<&'v Value>) -> Result<&'v Value, Error> {
+        match answer {
+            Some(Value::Error { code, message }) => {
+                let error = refused(code, message, self.user(), RIGHTS);
+                Err(self.named(error.with_unknown_effect()))
+            }
+            Some(answer) => Ok(answer),
+            None => Err(self.garbled("a script")),
+        }
+    }
+
+    fn garbled(&self, what: &str) -> Error {
+        self.named(crate::protocol::garbled(what))
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL may have a password.
+        f.debug_tuple("Server").field(self.id()).finish()
+    }
+}
+
+/// Reads replies as those to questions about locks, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_all(values: &[Value], client: leasehold::ClientId) {
+    let now = leasehold::clock::WallTime::from_micros(1_763_637_400_000_000);
+    let _ = inspect::read_together(values, leasehold::Mode::Shared, now);
+    for value in values {
+        let _ = inspect::read_client(client, value);
+        let fields = inspect::texts(value).unwrap_or_default();
+        let _ = breaking::read(&fields.into_iter().collect());
+    }
+}

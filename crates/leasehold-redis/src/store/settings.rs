@@ -1,0 +1,203 @@
+//! What all clients of a store have to agree on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::{Error, ErrorKind, MemberId, MemberSet, Store};
+use leasehold_quorum::TrustRules;
+
+use super::RedisStore;
+use crate::RedisMember;
+use crate::driver::MEMBERS_MAX;
+
+impl RedisStore {
+    /// The greatest number of members.
+    pub const MEMBERS_MAX: usize = MEMBERS_MAX;
+
+    /// The default difference between the clocks of members.
+    pub const CLOCK_TOLERANCE: Duration = Duration::from_millis(250);
+
+    /// The least `clock_tolerance`. Time daemons, and the travel time of a reply, leave less than this
+    /// between clocks that are set well.
+    pub const CLOCK_TOLERANCE_MIN: Duration = Duration::from_millis(10);
+
+    /// The default length of a gap for clients of other libraries.
+    pub const FOREIGN_GAP: Duration = Duration::from_millis(150);
+
+    /// The greatest `max_ttl`. A member has no vote for that time after a restart.
+    pub const MAX_TTL_MAX: Duration = Duration::from_secs(60 * 60);
+
+    /// Sets the longest TTL of any lease. A member that may have forgotten leases has no vote for this time
+    /// and a second. The default is 60 s.
+    #[must_use]
+    pub fn max_ttl(mut self, ttl: Duration) -> Self {
+        self.set = MemberSet::new(self.set.ids, ttl, self.set.clock_tolerance);
+        self
+    }
+
+    /// Sets by how much the clocks of members may differ. The TTL is at least ten times as long, and deadlines
+    /// come twice as much earlier. The default is [`RedisStore::CLOCK_TOLERANCE`].
+    #[must_use]
+    pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
+        self.set = MemberSet::new(self.set.ids, self.set.max_ttl, tolerance);
+        self
+    }
+
+    /// Sets what happens to members that may have forgotten leases. By default, the rules are enforced with
+    /// three members or more: a single server serves efficiency, and goes on at once after a restart.
+    #[must_use]
+    pub fn trust(mut self, rules: TrustRules) -> Self {
+        self.enforced = rules == TrustRules::Enforced;
+        self
+    }
+
+    /// Writes nothing to the servers: for tools that only show the [`Health`](leasehold::Health) of the members.
+    /// Such a store takes no locks reliably, since it keeps no member records.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Sets for how long a release leaves a contended lock free for clients of other libraries, which poll.
+    /// Waiters of the queue wait meanwhile. The default is [`RedisStore::FOREIGN_GAP`]; zero means never.
+    ///
+    /// That happens every 5 s, and every second for an hour after a client saw such a holder. So the first
+    /// of these clients may wait for 5 s, and longer if it asks less often than once in a gap.
+    #[must_use]
+    pub fn foreign_gap(mut self, gap: Duration) -> Self {
+        self.foreign_gap = gap;
+        self
+    }
+
+    /// Sets the clock and the random numbers, for tests.
+    #[must_use]
+    pub fn ambient(mut self, ambient: Ambient) -> Self {
+        RedisMember::share_thread(&mut self.members, &ambient);
+        self.ambient = ambient;
+        self
+    }
+
+    /// Checks the limits: `clock_tolerance` is at least [`RedisStore::CLOCK_TOLERANCE_MIN`], and `max_ttl` is
+    /// between ten times that tolerance, which is the shortest TTL, and [`RedisStore::MAX_TTL_MAX`]. With
+    /// other limits no lock can be taken.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], naming the value and the rule.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use leasehold_redis::RedisStore;
+    ///
+    /// # fn main() -> Result<(), leasehold::Error> {
+    /// let store = RedisStore::new(["redis://10.0.0.1"])?;
+    /// let error = store.max_ttl(Duration::from_secs(2)).checked().unwrap_err();
+    /// assert!(error.to_string().contains("max_ttl 2s is too short"));
+    /// # Ok(()) }
+    /// ```
+    pub fn checked(self) -> Result<Self, Error> {
+        check(self.set.max_ttl, self.set.clock_tolerance)?;
+        Ok(self)
+    }
+
+    /// Returns what the clients agree on.
+    pub fn set(&self) -> &MemberSet {
+        &self.set
+    }
+
+    /// Returns the members' ids in the order of the URLs.
+    pub fn member_ids(&self) -> impl Iterator<Item = &MemberId> {
+        self.members.iter().map(RedisMember::id)
+    }
+
+    /// Returns the members in the order of the URLs.
+    pub fn members(&self) -> &[RedisMember] {
+        &self.members
+    }
+}
+
+fn check(max_ttl: Duration, tolerance: Duration) -> Result<(), Error> {
+    let refuse = |text| Err(Error::new(ErrorKind::InvalidInput, text));
+    if tolerance < RedisStore::CLOCK_TOLERANCE_MIN {
+        return refuse(format!(
+            "clock_tolerance {tolerance:?} is too small; use at least {:?}, because clocks never agree \
+             better",
+            RedisStore::CLOCK_TOLERANCE_MIN
+        ));
+    }
+    if max_ttl > RedisStore::MAX_TTL_MAX {
+        return refuse(format!(
+            "max_ttl {max_ttl:?} is too long; use at most {:?}, because a server has no vote for that \
+             time after a restart",
+            RedisStore::MAX_TTL_MAX
+        ));
+    }
+    if max_ttl / 10 < tolerance {
+        return refuse(format!(
+            "max_ttl {max_ttl:?} is too short for clock_tolerance {tolerance:?}; use at least ten \
+             times the tolerance"
+        ));
+    }
+    Ok(())
+}
+
+impl From<RedisStore> for Arc<dyn Store> {
+    fn from(store: RedisStore) -> Self {
+        let members = store.members.len();
+        if members > 1 && members.is_multiple_of(2) {
+            tracing::warn!(
+                members,
+                "an even number of servers tolerates no more failures than one server less; use an odd number"
+            );
+        }
+        Arc::new(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_fit_are_accepted() {
+        for (max_ttl, tolerance) in [(100, 10), (2_500, 250), (3_600_000, 360_000)] {
+            check(
+                Duration::from_millis(max_ttl),
+                Duration::from_millis(tolerance),
+            )
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn limits_that_do_not_fit_are_named() {
+        for (max_ttl, tolerance, start) in [
+            (
+                60_000,
+                9,
+                "clock_tolerance 9ms is too small; use at least 10ms",
+            ),
+            (
+                3_600_001,
+                250,
+                "max_ttl 3600.001s is too long; use at most 3600s",
+            ),
+            (
+                2_499,
+                250,
+                "max_ttl 2.499s is too short for clock_tolerance 250ms; use at least ten times",
+            ),
+        ] {
+            let refused = check(
+                Duration::from_millis(max_ttl),
+                Duration::from_millis(tolerance),
+            );
+            let text = refused.unwrap_err().to_string();
+            assert!(text.starts_with(start), "{text}");
+        }
+    }
+}

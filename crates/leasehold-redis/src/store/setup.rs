@@ -1,0 +1,157 @@
+//! Setting up a quorum, and changing its members.
+
+use futures_util::future::join_all;
+use leasehold::{CardEdit, Error, ErrorKind, Key, MemberId};
+use leasehold_quorum::setup::{self, Change, MemberAnswer};
+
+use super::RedisStore;
+use crate::RedisMember;
+
+impl RedisStore {
+    /// Initializes the quorum: writes the first member records, so that all members have a vote at once.
+    /// Otherwise the first client does so when all members have answered, and the members have a vote after
+    /// the longest TTL and a second.
+    ///
+    /// # Errors
+    ///
+    /// If a member does not answer, has a record already, holds a lock, or cannot be a member. Then nothing is
+    /// written.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, some members may have their record. Clients complete the quorum.
+    pub async fn init(&self) -> Result<(), Error> {
+        let entropy = &*self.ambient.entropy;
+        let first = setup::first_records(&self.set, &self.ask_all().await, entropy)?;
+        self.write_all(first.into_iter().enumerate()).await?;
+        let rest = setup::completion(&self.set, &self.ask_all().await, entropy)?;
+        self.write_all(rest).await
+    }
+
+    /// Makes this quorum the successor of `old`, from which it differs by one member. Members refuse clients
+    /// of the old quorum from then on, and these lose their locks at the deadlines. Change the configuration
+    /// of all clients at once. Wait for the longest TTL and a second before the next change.
+    ///
+    /// # Errors
+    ///
+    /// If a member does not answer, has no record of `old` (a new member: has a record or locks), or changed
+    /// too recently. Then nothing is written. After an interruption, call this again.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, some members may have the new configuration, and clients of neither
+    /// quorum may find a majority. Call this again.
+    pub async fn succeed(&self, old: &Self) -> Result<(), Error> {
+        let change = Change::new(&old.set, &self.set)?;
+        let edits = change.edits(&self.ask_all().await, &*self.ambient.entropy)?;
+        for (member, edit) in self.members.iter().zip(edits) {
+            let Some(edit) = edit else { continue };
+            if !member.write_member_record(&edit).await? {
+                let id = member.id();
+                return refuse(format!(
+                    "{id}: its quorum record changed meanwhile; try again"
+                ));
+            }
+        }
+        let leaves = |member: &&RedisMember| !self.set.ids.contains(member.id());
+        if let Some(member) = old.members.iter().find(leaves)
+            && let Err(error) = dismiss(change, member).await
+        {
+            // A majority has the new record, so the old one on this member has no effect.
+            tracing::warn!(member = %member.id(), %error, "removed, but could not be told");
+        }
+        Ok(())
+    }
+
+    /// Gives a member that lost its data a new record of this quorum, at the request of an operator. Returns
+    /// whether this wrote a record: `false` if the member has one already.
+    ///
+    /// Clients do the same by themselves if a majority of the members has the record, or if all members
+    /// answer and none contradicts. This method needs only one member that answers and has the record. Use it
+    /// if the other members cannot come back. The member has no vote for the longest TTL and a second.
+    ///
+    /// The members that answer may be wrong: a record may come from an old copy, and the silent members may
+    /// belong to another quorum by now. Then two clients can hold the same lock.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if no member has this id, if a member
+    /// that answers belongs to another quorum or cannot be a member, or if none has a record of this quorum.
+    /// [`ErrorKind::Unreachable`] if the member itself does not answer.
+    /// Nothing is written, except if an answer was lost ([`Error::effect`]).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the member may have its record or not. Call this again.
+    pub async fn readmit(&self, member: &MemberId) -> Result<bool, Error> {
+        setup::check_member(&self.set, member)?;
+        let answers = self.ask_all().await;
+        let edit = setup::readmission(&self.set, member, &answers, &*self.ambient.entropy)?;
+        let place = self.members.iter().find(|it| it.id() == member);
+        let (Some(edit), Some(place)) = (edit, place) else {
+            return Ok(false);
+        };
+        match place.write_member_record(&edit).await? {
+            true => Ok(true),
+            false => refuse(format!("{member} was given a record meanwhile: try again")),
+        }
+    }
+
+    /// Asks all members at once.
+    async fn ask_all(&self) -> Vec<MemberAnswer> {
+        let clock = &self.ambient.clock;
+        let asked = self.members.iter().map(|member| async move {
+            let sent = clock.now();
+            let status = member.presence().await;
+            let received = clock.now();
+            let held = match &status {
+                Ok(presence) if presence.card.is_none() => first_lock(member).await,
+                _ => Ok(None),
+            };
+            MemberAnswer {
+                id: member.id().clone(),
+                status,
+                held,
+                sent,
+                received,
+            }
+        });
+        join_all(asked).await
+    }
+
+    /// Writes member records, all at once.
+    async fn write_all(
+        &self,
+        edits: impl IntoIterator<Item = (usize, CardEdit)>,
+    ) -> Result<(), Error> {
+        let writes = edits.into_iter().map(|(place, edit)| async move {
+            let member = &self.members[place];
+            match member.write_member_record(&edit).await? {
+                true => Ok(()),
+                false => {
+                    let text = "was initialized by another client meanwhile; try again";
+                    let error = Error::new(ErrorKind::InvalidInput, text);
+                    Err(error.with_store(member.id().as_str()))
+                }
+            }
+        });
+        join_all(writes).await.into_iter().collect()
+    }
+}
+
+/// Returns a lock that the member holds, if there is one.
+async fn first_lock(member: &RedisMember) -> Result<Option<Key>, Error> {
+    Ok(member.list("", 1).await?.into_iter().next())
+}
+
+/// Tells the member that leaves which quorum it left.
+async fn dismiss(change: Change<'_>, member: &RedisMember) -> Result<(), Error> {
+    if let Some(edit) = change.dismissal(member.presence().await?) {
+        member.write_member_record(&edit).await?;
+    }
+    Ok(())
+}
+
+fn refuse<T>(text: String) -> Result<T, Error> {
+    Err(Error::new(ErrorKind::InvalidInput, text))
+}

@@ -1,0 +1,110 @@
+//! The locks of all members, for people: each member answers, and a majority decides.
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use leasehold::clock::within;
+use leasehold::{
+    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, Pattern,
+    Survey, Waiter,
+};
+use leasehold_quorum::views::{self, Answers};
+
+use super::RedisStore;
+use crate::server::Server;
+
+impl RedisStore {
+    /// Asks all members at once. A member that is much slower than a majority counts as silent.
+    async fn ask_each<'a, T, F>(&'a self, ask: impl Fn(&'a Server) -> F) -> Answers<T>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let clock = &*self.ambient.clock;
+        let began = clock.now();
+        let mut asked: FuturesUnordered<_> = self
+            .servers()
+            .enumerate()
+            .map(|(place, server)| {
+                let answer = ask(server);
+                async move { (place, answer.await) }
+            })
+            .collect();
+        let mut answers: Vec<Option<Result<T, Error>>> =
+            self.members.iter().map(|_| None).collect();
+        let mut given = 0;
+        while given <= self.members.len() / 2
+            && let Some((place, answer)) = asked.next().await
+        {
+            given += usize::from(answer.is_ok());
+            answers[place] = Some(answer);
+        }
+        let patience = (4 * clock.now().since(began)).max(PATIENCE_MIN);
+        let rest = async {
+            while let Some((place, answer)) = asked.next().await {
+                answers[place] = Some(answer);
+            }
+        };
+        // The members that are silent by then have no answer.
+        let _ = within(clock, clock.now() + patience, rest).await;
+        let answers = self.member_ids().cloned().zip(answers);
+        Answers::new(
+            answers.map(|(id, answer)| (id, answer.unwrap_or_else(|| Err(silent(patience))))),
+        )
+    }
+}
+
+/// How long the other members may take at least, once a majority answered.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
+fn silent(span: Duration) -> Error {
+    let text = format!("no answer within {span:.1?} after a majority");
+    Error::new(ErrorKind::Unreachable, text)
+}
+
+impl Inspection for RedisStore {
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        let asked = self.ask_each(move |server| server.holders(key));
+        Box::pin(async { views::holders(asked.await) })
+    }
+
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        let asked = self.ask_each(move |server| server.waiters(key));
+        Box::pin(async { views::waiters(asked.await) })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        // A member that lists only some of its locks may leave out those that a majority has.
+        let all = match self.members.len() {
+            1 => limit,
+            _ => usize::MAX,
+        };
+        let asked = self.ask_each(move |server| server.list(prefix, all));
+        Box::pin(async move { views::list(asked.await, limit) })
+    }
+
+    fn survey<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Survey, Error>> {
+        let asked = self.ask_each(move |server| server.survey(pattern, limit));
+        Box::pin(async move { views::survey(asked.await, limit) })
+    }
+}
+
+impl Admin for RedisStore {
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        let asked = self.ask_each(move |server| server.break_lease(key, record));
+        Box::pin(async { views::broken(asked.await) })
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        let asked = self.ask_each(move |server| server.last_break(key));
+        Box::pin(async { views::last_break(asked.await) })
+    }
+}

@@ -1,0 +1,179 @@
+//! Connections that break, servers that stop, and answers that make no sense.
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock, SystemClock, within};
+use leasehold::{Client, Effect, ErrorKind, background};
+use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
+
+use crate::proxy::{End, SlowNetwork, endless, parrot, reconnecting_proxy};
+use crate::support::{
+    client, client_at, connections, eventually, hold, queued, refused, store, value,
+};
+
+#[tokio::test]
+async fn late_attempt_finds_its_connection_closed() {
+    let server = RedisServer::start();
+    let mut network = SlowNetwork::to(server.port()).await;
+    let locks = client_at(&format!("redis://127.0.0.1:{}", network.port));
+    hold(&locks, "other").await.release().await.unwrap();
+    network.hold();
+    let lock = locks.lock("deploy").ttl(Duration::from_secs(60));
+    let error = lock.try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    // What may be held is released on a new connection.
+    eventually("another connection works", async || {
+        locks.holders("deploy").await.ok()
+    })
+    .await;
+    assert!(network.held() > 0);
+    assert_eq!(network.deliver().await, End::Aborted);
+    until("the late attempt is released", || {
+        value(&server, "deploy") == Reply::Nil
+    });
+}
+
+#[tokio::test]
+async fn attempts_at_a_stopped_server_leave_nothing() {
+    let server = RedisServer::start();
+    let locks = client(&server);
+    hold(&locks, "other").await.release().await.unwrap();
+    server.freeze();
+    let waits: Vec<_> = (0..200)
+        .map(|number| locks.lock(format!("lock {number}")).try_acquire())
+        .collect();
+    let soon = SystemClock.now() + Duration::from_millis(100);
+    let all = futures_util::future::join_all(waits);
+    assert!(within(&SystemClock, soon, all).await.is_none());
+    server.thaw();
+    until("all of them are free", || {
+        let left = server.command(&["KEYS", "lock *"]);
+        left == Reply::Array(Vec::new())
+    });
+}
+
+#[tokio::test]
+async fn waiter_survives_cut_connections() {
+    let server = RedisServer::start();
+    let (holder, waiter) = (client(&server), client(&server));
+    let guard = hold(&holder, "deploy").await;
+    let waits = background::spawn(waiter.lock("deploy").acquire());
+    queued(&server, "deploy", 1).await;
+    let id = format!("leasehold:inbox:{}", waiter.id());
+    for _ in 0..5 {
+        eventually("the waiter listens", async || {
+            let listeners = server.command(&["PUBSUB", "NUMSUB", &id]);
+            (listeners == Reply::Array(vec![Reply::Bulk(id.clone()), Reply::Integer(1)]))
+                .then_some(())
+        })
+        .await;
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    }
+    let end = SystemClock.now() + Duration::from_secs(10);
+    // The release may fail on a connection that was cut. The client repeats it.
+    let _ = guard.release().await;
+    let next = within(&SystemClock, end, waits).await.expect("a grant");
+    next.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn many_callers_share_one_connection() {
+    let server = RedisServer::start();
+    let locks = client(&server);
+    let all = (0..100).map(async |number| hold(&locks, &format!("lock {number}")).await);
+    let guards = futures_util::future::join_all(all).await;
+    assert_eq!(connections(&server), 1);
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    drop(locks);
+    let ended = "the connection ends with the client";
+    eventually(ended, async || (connections(&server) == 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn dead_server_is_unreachable_until_it_returns() {
+    let mut server = RedisServer::start();
+    let locks = client(&server);
+    let guard = hold(&locks, "deploy").await;
+    server.kill();
+    eventually("the connection is refused", async || {
+        let error = refused(&locks, "other").await;
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        let is_refused = error.to_string().contains("refused");
+        (is_refused && error.effect() == Effect::None).then_some(())
+    })
+    .await;
+    guard.release().await.unwrap_err();
+    server.restart();
+    let again = eventually("the server answers", async || {
+        locks.lock("deploy").try_acquire().await.ok()?
+    });
+    again.await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn restart_behind_a_reconnecting_proxy_is_noticed() {
+    let mut server = RedisServer::start();
+    let (port, mut opened) = reconnecting_proxy(server.port()).await;
+    let locks = client_at(&format!("redis://127.0.0.1:{port}"));
+    let guard = hold(&locks, "deploy").await;
+    server.restart();
+    opened.wait_for(|count| *count >= 2).await.unwrap();
+    let health = locks.health().await.unwrap();
+    let error = health[0].presence.as_ref().unwrap_err();
+    assert!(error.to_string().contains("a proxy in between"), "{error}");
+    drop(guard);
+    opened.wait_for(|count| *count >= 3).await.unwrap();
+    let lock = locks.lock("deploy").wait(Duration::from_secs(10));
+    lock.acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn forgotten_scripts_are_loaded_again() {
+    let server = RedisServer::start();
+    let locks = client(&server);
+    for _ in 0..3 {
+        let lock = locks.lock("deploy").ttl(Duration::from_secs(1));
+        let guard = lock.wait(LIMIT).acquire().await.unwrap();
+        server.command(&["SCRIPT", "FLUSH"]);
+        guard.deadline_moved(guard.deadline()).await;
+        assert!(guard.is_valid(), "{:?}", guard.state());
+        server.command(&["SCRIPT", "FLUSH"]);
+        // The client repeats a release that failed.
+        let _ = guard.release().await;
+    }
+}
+
+#[tokio::test]
+async fn unintelligible_answers_are_an_error() {
+    for answer in [
+        &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+        b"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
+        b":seven\r\n",
+        b"\0\0\0\0\r\n",
+    ] {
+        let port = parrot(answer).await;
+        let locks = client_at(&format!("redis://127.0.0.1:{port}"));
+        let error = refused(&locks, "deploy").await;
+        assert_eq!(error.kind(), ErrorKind::Garbled, "{answer:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn endless_reply_costs_only_its_own_connection() {
+    let server = RedisServer::start();
+    let other = Client::new(store(&server));
+    let guard = hold(&other, "deploy").await;
+    let (port, ended) = endless().await;
+    let locks = client_at(&format!("redis://127.0.0.1:{port}"));
+    let error = refused(&locks, "deploy").await;
+    assert_eq!(error.kind(), ErrorKind::Garbled, "{error}");
+    let text = error.to_string();
+    assert!(text.contains(&format!("127.0.0.1:{port}: ")), "{text}");
+    assert!(text.contains("the limit is 8388608 bytes"), "{text}");
+    let end = SystemClock.now() + LIMIT;
+    within(&SystemClock, end, ended).await.unwrap().unwrap();
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+}

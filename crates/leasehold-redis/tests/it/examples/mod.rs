@@ -1,0 +1,4 @@
+//! The examples, which `cargo test` builds.
+
+mod late_write;
+mod prometheus;

@@ -1,0 +1,22 @@
+//! What stores of several servers promise.
+
+use leasehold::{Exclusion, Store as _};
+use leasehold_redis::{RedisStore, TrustRules};
+
+/// A store of servers that are never asked.
+fn store_of(count: u16) -> RedisStore {
+    RedisStore::new((1..=count).map(|port| format!("redis://127.0.0.1:{port}"))).unwrap()
+}
+
+#[test]
+fn majority_is_promised_only_under_trust_rules() {
+    let promised = |store: RedisStore| store.guarantees().exclusion;
+    assert_eq!(promised(store_of(1)), Exclusion::OneServer);
+    assert_eq!(promised(store_of(2)), Exclusion::EveryMember);
+    assert_eq!(promised(store_of(3)), Exclusion::Majority);
+    let logged = |count| store_of(count).trust(TrustRules::Logged);
+    assert_eq!(promised(logged(3)), Exclusion::EveryMember);
+    assert_eq!(promised(logged(5)), Exclusion::EveryMember);
+    let enforced = store_of(2).trust(TrustRules::Enforced);
+    assert_eq!(promised(enforced), Exclusion::Majority);
+}

@@ -1,0 +1,93 @@
+//! Operators initialize a quorum, change its members and readmit one.
+
+use leasehold::{Client, ErrorKind};
+use leasehold_redis::RedisStore;
+use leasehold_testkit::servers::RedisSet;
+
+use crate::support::{client, hold, quorum};
+
+fn of_first(servers: &RedisSet, count: usize) -> RedisStore {
+    RedisStore::new(&servers.urls()[..count]).unwrap()
+}
+
+async fn assert_all_vote(store: RedisStore) {
+    let ids: Vec<_> = store.member_ids().cloned().collect();
+    let health = Client::new(store).health().await.unwrap();
+    let of: Vec<_> = health.iter().map(|it| it.id.clone()).collect();
+    assert_eq!(of, ids);
+    for member in health {
+        assert!(member.presence.is_ok(), "{member:?}");
+        assert!(member.distrust.is_none(), "{member:?}");
+    }
+}
+
+#[tokio::test]
+async fn initialized_members_vote_at_once() {
+    let servers = RedisSet::start(3);
+    quorum(&servers).init().await.unwrap();
+    assert_all_vote(quorum(&servers)).await;
+    let error = quorum(&servers).init().await.unwrap_err();
+    assert!(error.to_string().contains("already initialized"), "{error}");
+}
+
+#[tokio::test]
+async fn member_that_holds_a_lock_is_not_initialized() {
+    let servers = RedisSet::start(3);
+    let guard = hold(&client(&servers[1]), "deploy").await;
+    let error = quorum(&servers).init().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let [failure] = error.members() else {
+        panic!("{error}");
+    };
+    assert!(failure.to_string().contains("holds lock"), "{failure}");
+    guard.release().await.unwrap();
+    quorum(&servers).init().await.unwrap();
+}
+
+#[tokio::test]
+async fn members_join_and_leave_one_by_one() {
+    let servers = RedisSet::start(4);
+    let old = of_first(&servers, 3);
+    old.init().await.unwrap();
+    let new = of_first(&servers, 4);
+    new.succeed(&old).await.unwrap();
+    // It can be repeated, and changes nothing.
+    new.succeed(&old).await.unwrap();
+    assert_all_vote(of_first(&servers, 4)).await;
+    let error = Client::new(old).lock("x").try_acquire().await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("belongs to another quorum"), "{text}");
+    let early = of_first(&servers, 3).succeed(&new).await.unwrap_err();
+    assert!(early.to_string().contains("changed recently"), "{early}");
+}
+
+#[tokio::test]
+async fn one_member_is_enough_to_readmit_another() {
+    let mut servers = RedisSet::start(3);
+    let store = quorum(&servers);
+    store.init().await.unwrap();
+    let ids: Vec<_> = store.member_ids().cloned().collect();
+    assert!(!store.readmit(&ids[0]).await.unwrap());
+    servers[0].command(&["FLUSHALL"]);
+    servers[2].kill();
+    assert!(store.readmit(&ids[0]).await.unwrap());
+    assert!(!store.readmit(&ids[0]).await.unwrap());
+    let health = Client::new(store).health().await.unwrap();
+    let out = health[0].distrust.as_ref().expect("a new record");
+    assert!(out.counts_again.is_some(), "{out}");
+    assert!(health[1].distrust.is_none());
+    let error = health[2].presence.as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+}
+
+#[tokio::test]
+async fn health_is_asked_anew_each_time() {
+    let mut servers = RedisSet::start(3);
+    quorum(&servers).init().await.unwrap();
+    let locks = Client::new(quorum(&servers));
+    hold(&locks, "deploy").await.release().await.unwrap();
+    servers[1].kill();
+    let health = locks.health().await.unwrap();
+    assert!(health[0].presence.is_ok() && health[2].presence.is_ok());
+    assert!(health[1].presence.is_err(), "{:?}", health[1]);
+}

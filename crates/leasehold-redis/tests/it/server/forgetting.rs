@@ -1,0 +1,70 @@
+use leasehold::background;
+use leasehold_testkit::servers::{RedisServer, Reply};
+
+use crate::support::{client, hold, key, member, permit, queued, share};
+
+#[tokio::test]
+async fn lock_in_use_keeps_its_counter() {
+    let server = RedisServer::start();
+    let (store, locks) = (member(&server), client(&server));
+    let held = [
+        hold(&locks, "alone").await,
+        share(&locks, "together").await,
+        permit(&locks, "permit", 2).await,
+    ];
+    hold(&locks, "free").await.release().await.unwrap();
+
+    let keys = ["alone", "free", "together", "permit", "never used"].map(key);
+    let in_use = store.forget(&keys).await.unwrap();
+    assert_eq!(in_use, ["alone", "together", "permit"].map(key));
+    let fences = |server: &RedisServer| match server.command(&["KEYS", "leasehold:fence:*"]) {
+        Reply::Array(fences) => fences.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(fences(&server), 3);
+
+    for guard in held {
+        guard.release().await.unwrap();
+    }
+    assert_eq!(store.forget(&keys).await.unwrap(), []);
+    assert_eq!(fences(&server), 0);
+
+    hold(&locks, "free").await.release().await.unwrap();
+    let rest = server.command(&["PTTL", "leasehold:fence:0:{free}:free"]);
+    assert!(matches!(rest, Reply::Integer(1..)), "{rest:?}");
+}
+
+#[tokio::test]
+async fn lock_with_waiters_keeps_its_counter() {
+    let server = RedisServer::start();
+    let (store, locks) = (member(&server), client(&server));
+    server.command(&["SET", "deploy", "theirs"]);
+    let waits = background::spawn(locks.lock("deploy").acquire());
+    queued(&server, "deploy", 1).await;
+    let counter = "leasehold:fence:0:{deploy}:deploy";
+    server.command(&["ZADD", counter, "7", "f"]);
+    let in_use = store.forget(&[key("deploy")]).await.unwrap();
+    assert_eq!(in_use, [key("deploy")]);
+    assert_eq!(server.command(&["EXISTS", counter]), Reply::Integer(1));
+    server.command(&["DEL", "deploy"]);
+    waits.await.unwrap().unwrap().release().await.unwrap();
+    assert_eq!(store.forget(&[key("deploy")]).await.unwrap(), []);
+    // Any record of a lock says that it is in use.
+    for kind in ["readers", "queue", "slots"] {
+        let record = format!("leasehold:{kind}:{{deploy}}:deploy");
+        server.command(&["HSET", &record, "a", "1"]);
+        let in_use = store.forget(&[key("deploy")]).await.unwrap();
+        assert_eq!(in_use, [key("deploy")], "{kind}");
+        server.command(&["DEL", &record]);
+    }
+}
+
+#[tokio::test]
+async fn lock_of_another_library_is_not_touched() {
+    let server = RedisServer::start();
+    server.command(&["HSET", "theirs", "owner", "1"]);
+    let store = member(&server);
+    let in_use = store.forget(&[key("theirs")]).await.unwrap();
+    assert_eq!(in_use, [key("theirs")]);
+    assert!(store.holders(&key("theirs")).await.is_ok());
+}

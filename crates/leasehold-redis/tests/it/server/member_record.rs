@@ -1,0 +1,194 @@
+//! The member record at the server.
+
+use std::time::Duration;
+
+use leasehold::{Card, Client, ErrorKind, Incarnation, Life, MemberHealth, MemberId};
+use leasehold_redis::RedisMember;
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
+
+use crate::support::{card_edit, eventually, hold, member, quorum};
+
+const CARD: &str = "leasehold:card";
+
+async fn write(store: &RedisMember) -> Card {
+    let edit = card_edit(&store.presence().await.unwrap(), "a");
+    assert!(store.write_member_record(&edit).await.unwrap());
+    store.presence().await.unwrap().card.unwrap()
+}
+
+async fn incarnation(store: &RedisMember) -> Incarnation {
+    store.presence().await.unwrap().incarnation()
+}
+
+#[tokio::test]
+async fn lost_data_shows_another_incarnation() {
+    for command in [
+        &["FLUSHALL"][..],
+        &["FLUSHDB"],
+        &["DEL", CARD],
+        &["SWAPDB", "0", "1"],
+        &["RENAME", CARD, "elsewhere"],
+        &["EXPIRE", CARD, "-1"],
+    ] {
+        let server = RedisServer::start();
+        let store = member(&server);
+        write(&store).await;
+        let before = incarnation(&store).await;
+        assert_eq!(incarnation(&store).await, before);
+        assert!(!matches!(server.command(command), Reply::Error(_)));
+        let after = incarnation(&store).await;
+        assert_ne!(after, before, "{command:?}");
+        write(&store).await;
+        let anew = incarnation(&store).await;
+        assert!(anew != before && anew != after, "{command:?}");
+    }
+}
+
+/// By the answers to requests for locks, without a look at the member.
+#[tokio::test]
+async fn lost_data_takes_the_vote_at_once() {
+    let servers = RedisSet::start(3);
+    quorum(&servers).init().await.unwrap();
+    let locks = Client::new(quorum(&servers));
+    hold(&locks, "before").await.release().await.unwrap();
+    servers[0].command(&["FLUSHALL"]);
+    for number in 0..3 {
+        let name = format!("after {number}");
+        hold(&locks, &name).await.release().await.unwrap();
+    }
+    let health = locks.health().await.unwrap();
+    let id = format!("127.0.0.1:{}", servers[0].port());
+    let lost = |it: &&MemberHealth| it.distrust.is_some();
+    let out: Vec<_> = health
+        .iter()
+        .filter(lost)
+        .map(|it| it.id.as_str())
+        .collect();
+    assert_eq!(out, [id]);
+}
+
+#[tokio::test]
+async fn restart_shows_whether_the_record_survived() {
+    for (settings, saved, survives) in [
+        (RedisServer::builder(), false, false),
+        (RedisServer::builder(), true, true),
+        (RedisServer::builder().durable(), false, true),
+    ] {
+        let mut server = settings.start();
+        let store = member(&server);
+        let card = write(&store).await;
+        let before = incarnation(&store).await;
+        if saved {
+            assert_eq!(server.command(&["SAVE"]), Reply::Status("OK".into()));
+        }
+        server.restart();
+        let presence = eventually("the server is back", async || store.presence().await.ok());
+        let presence = presence.await;
+        assert_ne!(presence.run, card.run);
+        assert_ne!(presence.incarnation(), before);
+        assert_eq!(presence.card, survives.then_some(card));
+    }
+}
+
+#[tokio::test]
+async fn each_database_has_one_record() {
+    let server = RedisServer::start();
+    let at = |rest: &str| RedisMember::new(format!("{}{rest}", server.url())).unwrap();
+    let card = write(&at("?prefix=app:")).await;
+    let seen = at("").presence().await.unwrap().card;
+    assert_eq!(seen.as_ref(), Some(&card));
+    assert_eq!(at("/1").presence().await.unwrap().card, None);
+    assert_eq!(server.command(&["PTTL", CARD]), Reply::Integer(-1));
+    assert_ne!(incarnation(&at("/1")).await, incarnation(&at("")).await);
+}
+
+#[tokio::test]
+async fn damaged_record_is_named() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    for (damage, named) in [
+        (&["HSET", CARD, "since", "soon"][..], r#""since""#),
+        (&["HDEL", CARD, "ids"], r#""ids""#),
+        (&["HSET", CARD, "seen:x", "1"], r#""seen:x""#),
+        (&["HSET", CARD, "mark", "0123456789abcdef.1"], r#""mark""#),
+        (&["HDEL", CARD, "mark"], r#""mark""#),
+        (&["HSET", CARD, "life", "\u{1}\""], r#""life""#),
+    ] {
+        server.command(&["DEL", CARD]);
+        write(&store).await;
+        server.command(damage);
+        let error = store.presence().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(named), "{text}");
+        assert!(text.contains("DEL leasehold:card"), "{text}");
+        assert!(!text.contains('\u{1}'), "{text}");
+        // A record without a mark is a record, too.
+        server.command(&["HDEL", CARD, "mark"]);
+        let elsewhere = RedisMember::new(format!("{}/7", server.url())).unwrap();
+        let edit = card_edit(&elsewhere.presence().await.unwrap(), "a");
+        assert!(!store.write_member_record(&edit).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn key_of_another_type_is_no_record() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let edit = card_edit(&store.presence().await.unwrap(), "a");
+    server.command(&["SET", CARD, "text"]);
+    let mut expecting = edit.clone();
+    expecting.expected = Some(leasehold::Mark::of(edit.life, 1));
+    let errors = [
+        store.presence().await.unwrap_err(),
+        store.write_member_record(&expecting).await.unwrap_err(),
+        store.observe(&edit.seen).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.to_string().contains("is not a hash"), "{error}");
+    }
+    assert!(!store.write_member_record(&edit).await.unwrap());
+}
+
+#[tokio::test]
+async fn invalid_ids_are_refused() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let mut edit = card_edit(&store.presence().await.unwrap(), "a\nb");
+    let error = store.write_member_record(&edit).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains(r#""a\nb""#), "{error}");
+    edit = card_edit(&store.presence().await.unwrap(), "a");
+    edit.seen[0].0 = MemberId::new("");
+    for error in [
+        store.write_member_record(&edit).await.unwrap_err(),
+        store.observe(&edit.seen).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
+    assert_eq!(server.command(&["DBSIZE"]), Reply::Integer(0));
+}
+
+#[tokio::test]
+async fn largest_quorum_and_longest_age_fit() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let ids = (0..31).map(|n| MemberId::new(format!("{n} {}", "x".repeat(120))));
+    let mut edit = card_edit(&store.presence().await.unwrap(), "a");
+    let (tolerance, life) = (Duration::from_millis(20), edit.life);
+    edit.set = leasehold::MemberSet::new(ids.clone(), Duration::from_secs(3600), tolerance);
+    edit.age = Some(Duration::MAX);
+    edit.generation = u64::MAX;
+    edit.seen = ids.map(|id| (id, life)).collect();
+    assert!(store.write_member_record(&edit).await.unwrap());
+    let card = store.presence().await.unwrap().card.unwrap();
+    assert_eq!((&card.set, card.since.as_micros()), (&edit.set, 0));
+    assert_eq!((card.generation, card.sightings.len()), (u64::MAX, 31));
+    let turned: String = life.to_string().chars().rev().collect();
+    let other = Life::parse(&turned).unwrap();
+    let again = edit.seen.iter().map(|(id, _)| (id.clone(), other));
+    store.observe(&again.collect::<Vec<_>>()).await.unwrap();
+    let card = store.presence().await.unwrap().card.unwrap();
+    assert!(card.sightings.values().all(|seen| seen.changed));
+}

@@ -1,0 +1,41 @@
+use std::collections::VecDeque;
+
+use crate::breaking::BreakRecord;
+use crate::clock::BootInstant;
+use crate::owner::Owner;
+
+/// How a key was broken.
+#[derive(Debug, Default)]
+pub(super) struct Breaks {
+    /// The owners of the last broken leases.
+    owners: VecDeque<Owner>,
+    last: Option<(BreakRecord, BootInstant)>,
+}
+
+/// How many owners of broken leases are remembered. An older one does not hold the lock either.
+const REMEMBERED_MAX: usize = 16;
+
+impl Breaks {
+    /// Whether the lease of `owner` was broken.
+    pub(super) fn concern(&self, owner: Owner) -> bool {
+        self.owners.contains(&owner)
+    }
+
+    pub(super) fn remember(&mut self, owner: Owner) {
+        if !self.concern(owner) {
+            self.owners.push_back(owner);
+        }
+        if self.owners.len() > REMEMBERED_MAX {
+            self.owners.pop_front();
+        }
+    }
+
+    pub(super) fn keep(&mut self, record: &BreakRecord, now: BootInstant) {
+        self.last = Some((record.clone(), now + BreakRecord::KEPT));
+    }
+
+    pub(super) fn last(&self, now: BootInstant) -> Option<BreakRecord> {
+        let kept = self.last.as_ref().filter(|(_, end)| now < *end);
+        kept.map(|(record, _)| record.clone())
+    }
+}

@@ -1,0 +1,51 @@
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::claim::Claim;
+use crate::clock::BootInstant;
+use crate::fence::Fence;
+use crate::holder::Holder;
+use crate::permits::Slot;
+use crate::queue::{Ticket, Waiter};
+
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) claim: Claim,
+    pub(super) fence: Fence,
+    /// Which permit it is.
+    pub(super) slot: Option<Slot>,
+    pub(super) end: BootInstant,
+    /// It only keeps others out.
+    pub(super) broken: bool,
+}
+
+/// A waiter.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) claim: Claim,
+    pub(super) call: Arc<Notify>,
+    /// When the waiter was called, if the lock is free for it. One that does not come is dropped.
+    pub(super) called: Option<BootInstant>,
+}
+
+impl Lease {
+    pub(super) fn holder(&self, now: BootInstant) -> Holder {
+        let mut holder = Holder::of(self.claim.owner, self.claim.mode);
+        holder.client = Some((*self.claim.client).clone());
+        holder.fence = Some(self.fence);
+        holder.remaining = Some(self.end.since(now));
+        holder.broken = self.broken;
+        holder
+    }
+}
+
+impl Entry {
+    pub(super) fn waiter(&self) -> Waiter {
+        let waiter = self.claim.owner;
+        let since = waiter.since();
+        let mut shown = Waiter::unknown(Ticket { since, waiter }, self.claim.mode);
+        shown.client = Some((*self.claim.client).clone());
+        shown
+    }
+}

@@ -1,0 +1,334 @@
+//! The locks of a memory store, and the queue of each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::breaks::Breaks;
+use super::entries::{Entry, Lease};
+use crate::attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
+use crate::breaking::{BreakRecord, Broken};
+use crate::claim::{Claim, Held, Mode};
+use crate::clock::BootInstant;
+use crate::error::{Error, ErrorKind};
+use crate::fence::Fence;
+use crate::holder::Holder;
+use crate::key::Key;
+use crate::owner::Owner;
+use crate::permits::{Permits, Slots};
+use crate::queue::{Wait, Waiter};
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    locks: BTreeMap<Key, Lock>,
+}
+
+/// All that is known of one key.
+#[derive(Debug, Default)]
+pub(super) struct Lock {
+    /// The greatest fence ever granted. Outlives every lease.
+    counter: u64,
+    leases: Vec<Lease>,
+    /// The waiters, the oldest first.
+    queue: Vec<Entry>,
+    breaks: Breaks,
+}
+
+/// A waiter that is called and does not ask within this time loses its place.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Table {
+    pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
+        self.change(&claim.key, now, |lock| lock.acquire(claim, now))
+    }
+
+    pub(super) fn renew(&mut self, held: &Held, now: BootInstant) -> Renewal {
+        self.change(&held.claim.key, now, |lock| lock.renew(held, now))
+    }
+
+    pub(super) fn release(&mut self, claim: &Claim, now: BootInstant) -> Release {
+        self.change(&claim.key, now, |lock| lock.release(claim))
+    }
+
+    /// Takes the waiter out of the queue.
+    pub(super) fn leave(&mut self, claim: &Claim, now: BootInstant) {
+        if self.locks.contains_key(&claim.key) {
+            self.change(&claim.key, now, |lock| lock.dequeue(claim.owner));
+        }
+    }
+
+    /// Returns what calls the waiter, and when the lock may become free without a call.
+    pub(super) fn outlook(
+        &mut self,
+        claim: &Claim,
+        now: BootInstant,
+    ) -> Option<(Arc<Notify>, Option<BootInstant>)> {
+        let lock = self.locks.get_mut(&claim.key)?;
+        lock.refresh(now);
+        let entry = lock.queue.iter().find(|it| it.claim.owner == claim.owner)?;
+        let ends = lock.leases.iter().map(|lease| lease.end);
+        let called = lock.queue.iter().filter_map(|it| it.called);
+        let until = ends.chain(called.map(|at| at + PATIENCE)).min();
+        Some((Arc::clone(&entry.call), until))
+    }
+
+    pub(super) fn break_lease(
+        &mut self,
+        key: &Key,
+        record: &BreakRecord,
+        now: BootInstant,
+    ) -> Broken {
+        self.change(key, now, |lock| lock.break_lease(record, now))
+    }
+
+    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<BreakRecord> {
+        self.locks.get(key)?.breaks.last(now)
+    }
+
+    pub(super) fn holders(&self, key: &Key, now: BootInstant) -> Vec<Holder> {
+        let lock = self.locks.get(key);
+        lock.map_or_else(Vec::new, |lock| lock.holders(now))
+    }
+
+    pub(super) fn waiters(&mut self, key: &Key, now: BootInstant) -> Vec<Waiter> {
+        let Some(lock) = self.locks.get_mut(key) else {
+            return Vec::new();
+        };
+        lock.refresh(now);
+        lock.queue.iter().map(Entry::waiter).collect()
+    }
+
+    /// Returns the locks that are held, by name, with their holders.
+    pub(super) fn held(&self, now: BootInstant) -> impl Iterator<Item = (&Key, Vec<Holder>)> {
+        let locks = self.locks.iter();
+        locks
+            .map(move |(key, lock)| (key, lock.holders(now)))
+            .filter(|(_, holders)| !holders.is_empty())
+    }
+
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.locks.remove(key);
+    }
+
+    /// Changes the lock of `key` by `step`. Before and after, what is over is dropped, and the waiters
+    /// whose turn it is are called.
+    fn change<T>(&mut self, key: &Key, now: BootInstant, step: impl FnOnce(&mut Lock) -> T) -> T {
+        let lock = self.locks.entry(key.clone()).or_default();
+        lock.refresh(now);
+        let answer = step(lock);
+        lock.refresh(now);
+        answer
+    }
+}
+
+impl Lock {
+    fn refresh(&mut self, now: BootInstant) {
+        self.leases.retain(|lease| now < lease.end);
+        self.queue
+            .retain(|entry| entry.called.is_none_or(|at| now < at + PATIENCE));
+        for place in 0..self.queue.len() {
+            let is_called = self.concerns(place);
+            let entry = &mut self.queue[place];
+            if !is_called {
+                entry.called = None;
+            } else if entry.called.is_none() {
+                entry.called = Some(now);
+                entry.call.notify_one();
+            }
+        }
+    }
+
+    /// Whether the waiter at `place` gets an answer other than busy if it asks now.
+    fn concerns(&self, place: usize) -> bool {
+        let claim = &self.queue[place].claim;
+        self.differs(claim.mode) || (self.lets_in(claim) && self.is_turn(claim, place))
+    }
+
+    fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
+        if let Some(lease) = self.lease_of(claim.owner) {
+            return Ok(Attempt::Granted(Grant::new(lease.fence)));
+        }
+        if let Err(error) = self.check_permits(claim) {
+            self.dequeue(claim.owner);
+            return Err(error);
+        }
+        let place = self.place(claim, now);
+        if !self.lets_in(claim) || !self.is_turn(claim, place) {
+            return Ok(Attempt::Busy(self.busy(claim, place, now)));
+        }
+        self.dequeue(claim.owner);
+        let fence = self.next_fence(claim)?;
+        self.leases.push(Lease {
+            claim: claim.clone(),
+            fence,
+            slot: self.free_permits(claim.mode).iter().next(),
+            end: now + claim.ttl,
+            broken: false,
+        });
+        Ok(Attempt::Granted(Grant::new(fence)))
+    }
+
+    /// Returns how many waiters are before `claim`, after it joined the queue if it waits there.
+    fn place(&mut self, claim: &Claim, now: BootInstant) -> usize {
+        match claim.wait {
+            Wait::Barging => 0,
+            Wait::None => self.queue.len(),
+            Wait::InTurn => {
+                let mut entries = self.queue.iter_mut();
+                let at = entries.position(|it| it.claim.owner == claim.owner);
+                let Some(place) = at else {
+                    self.queue.push(Entry {
+                        claim: claim.clone(),
+                        call: Arc::default(),
+                        called: None,
+                    });
+                    return self.queue.len() - 1;
+                };
+                // It came. If others were faster, it is called again.
+                let entry = &mut self.queue[place];
+                entry.claim = claim.clone();
+                entry.called = entry.called.map(|_| now);
+                place
+            }
+        }
+    }
+
+    /// Renews a lease, or makes it shared. A late message of the exclusive claim finds a shared lease lost.
+    fn renew(&mut self, Held { claim, fence }: &Held, now: BootInstant) -> Renewal {
+        if self.breaks.concern(claim.owner) {
+            return Renewal::Lost(LostReason::Broken);
+        }
+        if self.leases.is_empty() {
+            return Renewal::Lost(LostReason::Gone);
+        }
+        let Some(lease) = self.lease_of(claim.owner) else {
+            return Renewal::Lost(LostReason::Taken);
+        };
+        let downgrades = (lease.claim.mode, claim.mode) == (Mode::Exclusive, Mode::Shared);
+        if lease.claim.mode != claim.mode && !downgrades {
+            return Renewal::Lost(LostReason::Taken);
+        }
+        (lease.claim.mode, lease.fence) = (claim.mode, lease.fence.max(*fence));
+        lease.end = lease.end.max(now + claim.ttl);
+        Renewal::Renewed
+    }
+
+    fn release(&mut self, claim: &Claim) -> Release {
+        let before = self.leases.len();
+        self.leases
+            .retain(|lease| lease.claim.owner != claim.owner || lease.broken);
+        match self.leases.len() < before {
+            true => Release::Released,
+            false => Release::WasLost,
+        }
+    }
+
+    fn break_lease(&mut self, record: &BreakRecord, now: BootInstant) -> Broken {
+        self.breaks.remember(record.owner);
+        let is_meant = |claim: &Claim| claim.owner == record.owner && claim.mode == Mode::Exclusive;
+        let Some(at) = self.leases.iter().position(|lease| is_meant(&lease.claim)) else {
+            return Broken::new(false, None);
+        };
+        self.breaks.keep(record, now);
+        if record.at_once {
+            self.leases.remove(at);
+            return Broken::new(true, None);
+        }
+        self.leases[at].broken = true;
+        Broken::new(true, Some(self.leases[at].end.since(now)))
+    }
+
+    fn dequeue(&mut self, owner: Owner) {
+        self.queue.retain(|entry| entry.claim.owner != owner);
+    }
+
+    fn lease_of(&mut self, owner: Owner) -> Option<&mut Lease> {
+        let mut leases = self.leases.iter_mut();
+        leases.find(|lease| lease.claim.owner == owner && !lease.broken)
+    }
+
+    /// Whether no lease keeps `claim` out.
+    fn lets_in(&self, claim: &Claim) -> bool {
+        let mut leases = self.leases.iter();
+        match claim.mode {
+            Mode::Exclusive => self.leases.is_empty(),
+            Mode::Shared => leases.all(|lease| lease.claim.mode == Mode::Shared),
+            Mode::Permit(_) => !self.free_permits(claim.mode).is_empty(),
+        }
+    }
+
+    /// Whether none of the `place` waiters before `claim` keeps it out.
+    fn is_turn(&self, claim: &Claim, place: usize) -> bool {
+        let older = self.queue[..place].iter().map(|entry| entry.claim.mode);
+        // Waiters for another number of permits are about to be refused.
+        let mut older = older.filter(|mode| !self.differs(*mode));
+        match claim.mode {
+            Mode::Exclusive => older.next().is_none(),
+            Mode::Shared => older.all(|mode| mode == Mode::Shared),
+            Mode::Permit(_) => {
+                let free = self.free_permits(claim.mode).len() as usize;
+                older.clone().all(|mode| mode == claim.mode) && older.count() < free
+            }
+        }
+    }
+
+    /// Whether permits are held, and in another number than in `mode`.
+    fn differs(&self, mode: Mode) -> bool {
+        matches!((self.permits(), mode.permits()), (Some(held), Some(wanted)) if held != wanted)
+    }
+
+    fn check_permits(&self, claim: &Claim) -> Result<(), Error> {
+        match (self.permits(), claim.mode.permits()) {
+            (Some(there), Some(wanted)) if there != wanted => {
+                let text = format!("the lock is in use with {there} permits, not {wanted}");
+                Err(Error::new(ErrorKind::PermitsDiffer, text).with_key(&claim.key))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many permits the lock has, while one is held.
+    fn permits(&self) -> Option<Permits> {
+        self.leases.first()?.claim.mode.permits()
+    }
+
+    /// The permits of `mode` that are not held.
+    fn free_permits(&self, mode: Mode) -> Slots {
+        let none_but_permits = self.leases.is_empty() || self.permits() == mode.permits();
+        let all = mode.permits().filter(|_| none_but_permits);
+        let mut free: Slots = all.into_iter().flat_map(Permits::slots).collect();
+        let held = self.leases.iter().filter_map(|lease| lease.slot);
+        held.for_each(|slot| free.remove(slot));
+        free
+    }
+
+    fn busy(&self, claim: &Claim, place: usize, now: BootInstant) -> Busy {
+        let lease = match claim.mode {
+            Mode::Permit(_) => self.leases.iter().min_by_key(|lease| lease.end),
+            _ => self.leases.iter().max_by_key(|lease| lease.end),
+        };
+        let mut busy = Busy::by(lease.map(|lease| lease.claim.owner));
+        busy.remaining = lease.map(|lease| lease.end.since(now));
+        busy.place = (claim.wait == Wait::InTurn).then_some(place as u64 + 1);
+        busy
+    }
+
+    fn next_fence(&mut self, claim: &Claim) -> Result<Fence, Error> {
+        let next = self.counter.max(claim.proposal.as_micros());
+        let next = next.saturating_add(1);
+        let fence = Fence::new(next).filter(|fence| *fence <= Fence::MAX);
+        let fence = fence.ok_or_else(|| {
+            let text = format!("fence {next} is out of bounds: at most {}", Fence::MAX);
+            Error::new(ErrorKind::Corrupt, text).with_key(&claim.key)
+        })?;
+        self.counter = next;
+        Ok(fence)
+    }
+
+    fn holders(&self, now: BootInstant) -> Vec<Holder> {
+        let leases = self.leases.iter().filter(|lease| now < lease.end);
+        leases.map(|lease| lease.holder(now)).collect()
+    }
+}

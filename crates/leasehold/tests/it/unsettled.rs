@@ -1,0 +1,119 @@
+//! A value that only a minority of a quorum has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leasehold::{
+    Attempt, BoxFuture, Claim, Error, Fence, Guarantees, Held, LeaseTerms, MemoryStore, Opened,
+    Reading, RecordKey, RecordWrite, Records, Release, Renewal, Store, Wrote,
+};
+
+use crate::scene::{Scene, TTL, client};
+
+/// A store that says of each value that only a minority has it, until the value is written again.
+#[derive(Clone, Debug)]
+struct Minority {
+    inner: MemoryStore,
+    is_settled: Arc<AtomicBool>,
+}
+
+impl Minority {
+    fn shown(&self, mut reading: Reading) -> Reading {
+        reading.settled &= self.is_settled.load(Ordering::Relaxed);
+        reading
+    }
+
+    fn records(&self) -> &dyn Records {
+        self.inner.records().expect("records")
+    }
+}
+
+impl Store for Minority {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        self.inner.guarantees()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        self.inner.terms()
+    }
+
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+        self.inner.acquire(claim)
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        self.inner.renew(leases)
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+        self.inner.release(claim)
+    }
+
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
+        self.inner.wait(claim)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
+    }
+}
+
+impl Records for Minority {
+    fn open_record<'a>(
+        &'a self,
+        record: &'a RecordKey,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        Box::pin(async move {
+            let opened = self.records().open_record(record, fence).await?;
+            Ok(match opened {
+                Opened::Open(reading) => Opened::Open(self.shown(reading)),
+                other => other,
+            })
+        })
+    }
+
+    fn write_record<'a>(
+        &'a self,
+        record: &'a RecordKey,
+        write: &'a RecordWrite,
+    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+        self.is_settled.store(true, Ordering::Relaxed);
+        self.records().write_record(record, write)
+    }
+
+    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
+        Box::pin(async move {
+            let reading = self.records().read_record(record).await?;
+            Ok(self.shown(reading))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn value_of_a_minority_is_written_before_it_is_told() {
+    let scene = Scene::new();
+    let store = Minority {
+        inner: scene.memory.clone(),
+        is_settled: Arc::default(),
+    };
+    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &scene.ambient);
+    let lock = client.lock("x").ttl(TTL);
+    let first = lock.acquire().await.unwrap();
+    let retention = Duration::from_secs(3600);
+    first.record().write(*b"value", retention).await.unwrap();
+    first.release().await.unwrap();
+    store.is_settled.store(false, Ordering::Relaxed);
+    let next = lock.acquire().await.unwrap();
+    let opened = next.record().open().await.unwrap().expect("a value");
+    assert_eq!(&*opened.bytes, b"value");
+    assert!(store.is_settled.load(Ordering::Relaxed), "written again");
+    let reading = client.record("x").read().await.unwrap();
+    let stamp = reading.written.expect("a value").stamp;
+    assert_eq!(stamp.fence, next.fence());
+}
