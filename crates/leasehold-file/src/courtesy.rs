@@ -39,7 +39,7 @@ impl Courtesy {
     }
 }
 
-/// How long one that shares the lock stands back for a writer that does not come.
+/// How long a reader waits for a writer that does not come.
 const LONGEST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

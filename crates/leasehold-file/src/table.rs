@@ -6,7 +6,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::held_lock::HeldLock;
 
-/// One claim, or one wait. The attempts of a wait have one owner.
+/// One claim, or one wait. All attempts of a wait use the same owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClaimId {
     owner: Owner,

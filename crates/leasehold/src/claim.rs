@@ -95,7 +95,7 @@ impl Claim {
         (self.term() / 3).min(Self::LIMIT_MAX)
     }
 
-    /// The same claim, of which the lease is this permit.
+    /// The same claim for this permit.
     #[must_use]
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);

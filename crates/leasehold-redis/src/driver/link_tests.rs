@@ -246,7 +246,7 @@ fn task_writes_what_follows_a_rest() {
     let mut rest = link.take_for_task(0).expect("the rest");
     rest.written = rest.bytes.len();
     link.finish(rest);
-    // No other thread is told that the rest is written.
+    // No other thread learns that the rest is written.
     assert!(link.take_for_task(0).is_some());
 }
 

@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it. The answers are for people: nothing here is atomic.
+//! Reads the holders and the waiters of a lock. The answers are for people: nothing here is atomic.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -146,7 +146,7 @@ impl Server {
     }
 }
 
-/// Asks for the fence of an exclusive lease. The counter does not tell it, since refused attempts raise it.
+/// Asks for the fence of an exclusive lease. The counter does not show it, since refused attempts raise it.
 pub(super) fn ask_note(names: &Names<'_>, owner: Owner, out: &mut CommandWriter<'_>) {
     let fence = names.record("fence:0");
     out.command("ZSCORE").arg(fence).arg(owner.to_string());

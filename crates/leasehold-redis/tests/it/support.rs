@@ -77,7 +77,7 @@ pub(crate) async fn refused(client: &Client, name: &str) -> Error {
     }
 }
 
-/// A new record for a quorum of this one member, in place of the one that the member has.
+/// Replaces the member record by a new one, for a quorum of this member alone.
 pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
     let id = MemberId::new(id);
     let other = MemberId::new("other");

@@ -18,7 +18,7 @@ impl HandOvers {
         Self(histogram)
     }
 
-    /// Records a grant that came `span` after the waiter was told that it is its turn.
+    /// Records a grant that came `span` after the first notification of the waiter.
     pub fn took(&self, span: Duration) {
         self.0.record(span);
     }

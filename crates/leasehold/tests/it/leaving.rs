@@ -30,7 +30,7 @@ async fn what_is_left_stays_shut_longer_by_as_much_as_clocks_may_differ() {
 async fn a_lease_that_may_end_within_the_span_is_renewed() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
-    // The lease stands that long by the store's clock, which may be fast.
+    // The lease is valid for that long by the store's clock, which may be fast.
     let span = TTL - SECOND;
     assert!(span > TTL - MARGIN);
     guard.leave_for(span).await.unwrap();

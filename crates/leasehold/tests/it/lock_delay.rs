@@ -31,7 +31,7 @@ impl Holder {
         taken.expect("an answer").expect("a free lock")
     }
 
-    /// Nothing of it reaches the store any more, as if its process were gone.
+    /// It sends nothing to the store from now on, as if its process were gone.
     fn cut_off(&self) {
         self.way.set(Fault::Unreachable);
     }

@@ -57,7 +57,7 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
     let spans = (0..ROUNDS).map(|_| {
         let guard = scene.hold(&client);
         let head = heads(&mut scene, &mut next);
-        // So it is notified, and does nothing any more.
+        // It is notified, and does nothing afterwards.
         head.pause();
         let killed = std::thread::scope(|scope| {
             let killing = scope.spawn(|| {
