@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use leasehold_quorum::{Outcome, ReleaseMode, Request};
 use leasehold_testkit::faults::{Proxy, Weather};
-use leasehold_testkit::servers::{RedisServer, RedisSet, until};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
 use super::fixture::{Client, locks};
 
@@ -96,4 +96,9 @@ async fn forgotten_connection_is_replaced() {
     let waiting = client.driver.acquire(client.claim("other-lock")).await;
     assert!(matches!(waiting, Outcome::Acquired(_)), "{waiting:?}");
     client.release(claim).await;
+    // What the server had received on the old connection must not take effect late.
+    let Reply::Bulk(clients) = server.command(&["CLIENT", "LIST"]) else {
+        panic!("no list of clients");
+    };
+    assert_eq!(clients.matches("name=leasehold ").count(), 1, "{clients}");
 }
