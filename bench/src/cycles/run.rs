@@ -1,4 +1,5 @@
 use std::str::FromStr;
+use std::time::Duration;
 
 use leasehold_testkit::servers::{RedisServer, RedisSet};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,10 @@ struct Cycled {
     why: String,
 }
 
+/// How long a subject cycles before it is measured. The proof makes a lock busy, and Leasehold leaves the
+/// plain commands alone for a second after that.
+const WARM_UP: Duration = Duration::from_millis(1_250);
+
 impl Run {
     /// Proves that the lock is real, warms up, counts commands, and measures.
     pub(super) fn measure(
@@ -64,7 +69,7 @@ impl Run {
         let seen = verify(subject, &mut worker, servers)?;
         cycle(
             &mut worker,
-            &format!("cycle-for {}", options.pick(100, 250)),
+            &format!("cycle-for {}", WARM_UP.as_millis()),
         )?;
         let times = if scenario.waiters == 1 { 100 } else { 5 };
         let counting = || cycle(&mut worker, &format!("cycle-times {times}"));

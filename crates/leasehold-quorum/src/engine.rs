@@ -1,7 +1,8 @@
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
@@ -84,10 +85,10 @@ impl Engine {
         Self {
             links: set.ids.iter().map(|_| Link::default()).collect(),
             membership: Membership::new(set, enforced, read_only, Arc::clone(&entropy)),
-            acquisitions: HashMap::new(),
-            by_owner: HashMap::new(),
+            acquisitions: HashMap::default(),
+            by_owner: HashMap::default(),
             waiters: Waiters::default(),
-            releases: HashMap::new(),
+            releases: HashMap::default(),
             renewals: Renewals::default(),
             records: Records::default(),
             health_checks: HealthChecks::default(),

@@ -1,6 +1,7 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use leasehold::clock::BootInstant;
 use leasehold::{Error, Key};
 
@@ -25,7 +26,7 @@ pub(crate) struct Link {
     round_trip: Option<Duration>,
     /// Releases of leases and waits that ended while the member took no requests.
     owed: VecDeque<Owed>,
-    /// When the expiry of the counter of a lock was last set on this connection.
+    /// When the expiry of the counter of a lock was last set on this connection: the locks that it knows.
     expiries: HashMap<Key, BootInstant>,
 }
 
@@ -161,6 +162,11 @@ impl Link {
         }
         self.expiries.insert(key.clone(), now);
         true
+    }
+
+    /// Returns whether this connection asked for the lock before.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.expiries.contains_key(key)
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {

@@ -1,6 +1,7 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use leasehold::Key;
 use leasehold::clock::BootInstant;
 

@@ -1,5 +1,6 @@
 mod granted;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,8 +23,8 @@ use crate::patience::{Answer, Hope, Limits, Patience};
 use crate::queue::Wait;
 use crate::telemetry::{AttemptEnd, WaitEnd, spans};
 
-/// One call of `acquire` or `try_acquire`: attempts and the waits between them, run on the
-/// background thread. The caller's future only waits for the outcome; dropping it is noticed here.
+/// One call of `acquire` or `try_acquire`: attempts and the waits between them. The caller's future runs
+/// them. If it is dropped, the background thread ends them.
 pub(crate) struct Acquisition {
     pub(crate) context: Arc<ClientContext>,
     /// Only for the guard: an attempt must not keep alive the client that waits for it.
@@ -53,30 +54,34 @@ impl Acquisition {
     pub(crate) fn start(
         self,
         client: &ClientCore,
-    ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
-        let (caller, outcome) = oneshot::channel();
+    ) -> Result<impl Future<Output = Answer> + Send + use<>, Error> {
+        let (caller, gone) = oneshot::channel();
         let span = self.span.clone();
-        let running = self.run(caller);
+        let running = self.run(gone);
         // Where nobody listens the task has no room for a span.
         let running = if span.is_disabled() {
-            client.begin(running, outcome)?
+            client.run(running)?
         } else {
-            client.begin(running.instrument(span), outcome)?
+            client.run(running.instrument(span))?
         };
-        Ok(async move { running.await? })
+        Ok(async move {
+            let answer = running.await;
+            // Until then the caller is there.
+            drop(caller);
+            answer
+        })
     }
 
-    async fn run(self, caller: oneshot::Sender<Answer>) {
-        let mut limits = self.limits(caller);
+    async fn run(self, gone: oneshot::Receiver<Infallible>) -> Answer {
+        let mut limits = self.limits(gone);
         let outcome = self.attempts(&mut limits).await;
-        let end = WaitEnd::of(&outcome, !limits.caller.is_closed());
+        let end = WaitEnd::of(&outcome, !limits.is_caller_gone());
         let now = limits.granted.unwrap_or_else(|| self.context.now());
         let waited = now.since(limits.began);
         // Before anybody knows of it, so that whoever does finds it told.
         self.context.metrics.waited(end, waited);
         spans::acquired(&self.span, end, waited);
-        // A failed send means that nobody waits any more; a guard is dropped with it.
-        let _ = limits.caller.send(outcome);
+        outcome
     }
 
     async fn attempts(&self, limits: &mut Limits) -> Answer {
@@ -134,7 +139,7 @@ impl Acquisition {
         }
     }
 
-    fn limits(&self, caller: oneshot::Sender<Answer>) -> Limits {
+    fn limits(&self, gone: oneshot::Receiver<Infallible>) -> Limits {
         let began = self.context.now();
         let end = match self.patience {
             Patience::OneAttempt => None,
@@ -142,7 +147,7 @@ impl Acquisition {
         };
         Limits {
             owner: self.new_owner(),
-            caller,
+            gone,
             began,
             end,
             granted: None,

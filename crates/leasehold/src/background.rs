@@ -1,11 +1,12 @@
 //! The only file that starts threads and tasks.
 
-use std::future::Future;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
 use std::os::unix::fs::MetadataExt as _;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -124,7 +125,7 @@ impl Thread {
         task: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Error> {
         match &self.background {
-            Some(background) if !self.is_forked() => background.run(task).await,
+            Some(background) if !self.is_forked() => Ok(background.run(task).await),
             _ => Err(forked()),
         }
     }
@@ -212,28 +213,24 @@ impl Background {
         let _ = self.tasks.send(Box::pin(task));
     }
 
-    /// Runs `task` to its end on the background thread, also if the returned future is dropped;
-    /// its output is then dropped there.
+    /// Returns `task` as a future that runs it where it is polled, on any executor. If that future is
+    /// dropped before, the background thread runs the task to its end.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
-    ) -> Outcome<T> {
-        let (done, outcome) = oneshot::channel();
-        let task = async move {
-            // A failed send means that nobody waits any more; the output is dropped with it.
-            let _ = done.send(task.await);
-        };
-        self.begin(task, outcome)
+    ) -> Running<T> {
+        Running {
+            task: Some(Box::pin(task)),
+            tasks: self.tasks.clone(),
+            runtime: self.place.handle().clone(),
+        }
     }
 
-    /// Runs `task`, which itself sends what it comes to, as [`run`](Self::run) does.
-    pub(crate) fn begin<T>(
-        &self,
-        task: impl Future<Output = ()> + Send + 'static,
-        outcome: oneshot::Receiver<T>,
-    ) -> Outcome<T> {
-        self.spawn(task);
-        Outcome(outcome)
+    /// Runs `task` where the returned future is polled, on any executor. It is dropped with the future.
+    pub(crate) async fn with<T>(&self, task: impl Future<Output = T>) -> T {
+        let mut task = pin!(task);
+        let runtime = self.place.handle();
+        poll_fn(|context| poll_within(runtime, task.as_mut(), context)).await
     }
 
     /// Ends the thread once `last_words` is over. Never waits for it.
@@ -257,19 +254,70 @@ impl Place {
     }
 }
 
-/// What a task on the background thread comes to.
-#[derive(Debug)]
-pub(crate) struct Outcome<T>(oneshot::Receiver<T>);
+/// A task that its caller polls, and that the background thread goes on with if the caller drops it.
+///
+/// The caller's own thread thus starts and ends the task, and no other has to be woken for it.
+pub(crate) struct Running<T: Send + 'static> {
+    /// `None` once it has ended.
+    task: Option<BoxFuture<'static, T>>,
+    tasks: UnboundedSender<Task>,
+    runtime: Handle,
+}
 
-impl<T> Future for Outcome<T> {
-    type Output = Result<T, Error>;
+impl<T: Send + 'static> Future for Running<T> {
+    type Output = T;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map_err(|_| {
-            let text = "the client's background thread has ended";
-            Error::new(ErrorKind::Closed, text)
-        })
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Self { task, runtime, .. } = &mut *self;
+        let Some(running) = task else {
+            return Poll::Pending;
+        };
+        let polled = poll_within(runtime, running.as_mut(), context);
+        if polled.is_ready() {
+            *task = None;
+        }
+        polled
     }
+}
+
+impl<T: Send + 'static> Drop for Running<T> {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            // A failed send means that the thread has ended.
+            let _ = self.tasks.send(Box::pin(async move { drop(task.await) }));
+        }
+    }
+}
+
+thread_local! {
+    /// Whether the caller that polls a task within another runtime has several threads.
+    static CALLER_HAS_THREADS: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// Returns whether the tasks of the runtime that polls the caller run on several threads.
+pub fn has_several_threads() -> bool {
+    CALLER_HAS_THREADS.get().unwrap_or_else(|| {
+        let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+        matches!(flavor, Ok(RuntimeFlavor::MultiThread))
+    })
+}
+
+/// Polls `task` on this thread. What it spawns, and its timers, belong to `runtime`.
+fn poll_within<T>(
+    runtime: &Handle,
+    task: Pin<&mut (impl Future<Output = T> + ?Sized)>,
+    context: &mut Context<'_>,
+) -> Poll<T> {
+    struct Reset(Option<bool>);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            CALLER_HAS_THREADS.set(self.0);
+        }
+    }
+    let several = has_several_threads();
+    let _reset = Reset(CALLER_HAS_THREADS.replace(Some(several)));
+    let _entered = runtime.enter();
+    task.poll(context)
 }
 
 /// Starts each task that comes in, until nobody can send one any more.
@@ -281,32 +329,43 @@ async fn start_all(mut inbox: UnboundedReceiver<Task>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::clock::{Clock as _, SystemClock, within};
+    use crate::clock::{Clock as _, SystemClock};
 
-    /// Waits for the word that there is nobody to carry the task out.
-    async fn assert_closed(outcome: Outcome<()>) {
-        let limit = SystemClock.now() + Duration::from_secs(60);
-        let outcome = within(&SystemClock, limit, outcome).await;
-        let error = outcome.expect("a word").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Closed);
+    async fn thread_name() -> Option<String> {
+        SystemClock.sleep_until(SystemClock.now()).await;
+        std::thread::current().name().map(str::to_owned)
+    }
+
+    #[test]
+    fn task_runs_where_it_is_polled() {
+        let background = Background::start().unwrap();
+        let here = std::thread::current().name().map(str::to_owned);
+        assert_eq!(pollster::block_on(background.run(thread_name())), here);
+        assert_eq!(pollster::block_on(background.with(thread_name())), here);
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_a_task_is_told_that_the_thread_ended() {
-        let mut background = Background::start().unwrap();
-        let (begun, has_begun) = oneshot::channel();
-        let under_way = background.run(async {
-            let _ = begun.send(());
-            std::future::pending::<()>().await;
-        });
-        has_begun.await.unwrap();
-        let not_begun = background.run(std::future::pending());
-        background.stop(std::future::ready(()));
-        assert_closed(under_way).await;
-        assert_closed(not_begun).await;
-        assert_closed(background.run(std::future::ready(()))).await;
+    async fn dropped_task_goes_on_in_the_background() {
+        let background = Background::start().unwrap();
+        let (done, outcome) = oneshot::channel();
+        let (begin, begun) = oneshot::channel::<()>();
+        let mut running = Box::pin(background.run(async {
+            let _ = begun.await;
+            let _ = done.send(thread_name().await);
+        }));
+        assert!(futures_util::poll!(&mut running).is_pending());
+        drop(running);
+        begin.send(()).unwrap();
+        assert_eq!(outcome.await.unwrap().as_deref(), Some("leasehold"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn task_knows_the_runtime_of_its_caller() {
+        let background = Background::start().unwrap();
+        let task = || async { has_several_threads() };
+        assert!(background.run(task()).await);
+        let alone = std::thread::spawn(move || pollster::block_on(background.run(task())));
+        assert!(!alone.join().unwrap());
     }
 }

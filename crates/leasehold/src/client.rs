@@ -134,7 +134,7 @@ impl Client {
                 holders.iter_mut().for_each(Holder::count_from_grant);
                 Ok(holders)
             })?
-            .await?
+            .await
     }
 
     /// Returns the current waiters for `name` in the order in which the store serves them. The list is
@@ -153,7 +153,7 @@ impl Client {
         let store = Arc::clone(&self.core.context.store);
         self.core
             .run(async move { optional::inspection(&*store)?.waiters(&key).await })?
-            .await?
+            .await
     }
 
     /// Returns up to `limit` held locks whose names begin with `prefix`. For people.
@@ -171,7 +171,7 @@ impl Client {
         let store = Arc::clone(&self.core.context.store);
         self.core
             .run(async move { optional::inspection(&*store)?.list(&prefix, limit).await })?
-            .await?
+            .await
     }
 
     /// How the members of the store are, each freshly asked, in the order they were given; empty for
@@ -212,14 +212,13 @@ impl Client {
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         let store = Arc::clone(&self.core.context.store);
-        self.core
-            .run(async move {
-                match store.health() {
-                    Some(health) => health.members().await,
-                    None => Vec::new(),
-                }
-            })?
-            .await
+        let asking = self.core.run(async move {
+            match store.health() {
+                Some(health) => health.members().await,
+                None => Vec::new(),
+            }
+        })?;
+        Ok(asking.await)
     }
 
     pub(crate) fn core(&self) -> &Arc<ClientCore> {

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use crate::attempt::Release;
-use crate::background::{Background, Outcome, Process};
+use crate::background::{Background, Process, Running};
 use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
@@ -78,41 +78,23 @@ impl ClientCore {
         }
     }
 
-    /// Runs `task` to its end on the background thread, whatever becomes of the future returned. The
-    /// thread of a client that is dropped ends after it; so it must not keep the client alive.
+    /// Returns `task` as a future that runs it where it is polled. If that future is dropped, the background
+    /// thread runs the task to its end. The thread of a client that is dropped ends after it; so it must
+    /// not keep the client alive.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
-    ) -> Result<Outcome<T>, Error> {
+    ) -> Result<Running<T>, Error> {
         let task = self.context.last_words.track_future(task);
         Ok(self.engine()?.background.run(task))
     }
 
-    /// Runs `task`, which tells `outcome` what it came to, as [`run`](Self::run) does.
-    pub(crate) fn begin<T>(
-        &self,
-        task: impl Future<Output = ()> + Send + 'static,
-        outcome: oneshot::Receiver<T>,
-    ) -> Result<Outcome<T>, Error> {
-        let task = self.context.last_words.track_future(task);
-        Ok(self.engine()?.background.begin(task, outcome))
-    }
-
     /// Resolves after `span`, on any executor. Nothing goes on once the future is dropped.
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
-        let (mut resting, over) = oneshot::channel();
-        let clock = Arc::clone(&self.context.ambient.clock);
-        let end = self.now() + span;
-        let rest = async move {
-            tokio::select! {
-                () = clock.sleep_until(end) => {
-                    // A failed send means that nobody waits any more.
-                    let _ = resting.send(());
-                }
-                () = resting.closed() => {}
-            }
-        };
-        self.engine()?.background.begin(rest, over).await
+        let clock = &self.context.ambient.clock;
+        let rest = clock.sleep_until(self.now() + span);
+        self.engine()?.background.with(rest).await;
+        Ok(())
     }
 
     /// Waits until everything in progress is over, for at most `limit`. Returns whether it is.
@@ -129,7 +111,7 @@ impl ClientCore {
                 .await
                 .is_some()
         };
-        self.engine()?.background.run(flushing).await
+        Ok(self.engine()?.background.run(flushing).await)
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {
@@ -174,9 +156,9 @@ impl ClientCore {
         Ok(())
     }
 
-    /// Stops renewing and frees the lock, on the background thread; after an unclean end of a lock with
+    /// Stops renewing and frees the lock; after an unclean end of a lock with
     /// a delay it leaves the lease to its own end. Not in a forked child.
-    pub(crate) fn free(&self, tenure: &Tenure) -> Result<Outcome<Result<Release, Error>>, Error> {
+    pub(crate) fn free(&self, tenure: &Tenure) -> Result<Running<Result<Release, Error>>, Error> {
         let engine = self.inherited_engine()?;
         let id = tenure.id;
         // Most leases are given back before the keeper has heard of them.
@@ -190,7 +172,6 @@ impl ClientCore {
         let span = spans::release(&claim.key);
         let around = span.clone();
         let freeing = async move {
-            // From there, and not from the caller's thread: one wake-up less before the release.
             if let Some(orders) = orders {
                 let _ = orders.send(Order::Forget(id));
             }

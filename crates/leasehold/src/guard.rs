@@ -291,7 +291,7 @@ impl Guard {
         };
         hold.freed = true;
         // Until the answer is there the client must live: it may be the last one to hold it.
-        match hold.client.free(&hold.tenure)?.await?? {
+        match hold.client.free(&hold.tenure)?.await? {
             Release::Released => Ok(Ended::Released),
             Release::WasLost => Ok(Ended::WasLost),
         }

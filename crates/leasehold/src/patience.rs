@@ -1,9 +1,11 @@
 //! How long an acquisition goes on, and what ends it.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
@@ -27,8 +29,8 @@ pub(crate) type Answer = Result<Option<Guard>, Error>;
 pub(crate) struct Limits {
     /// The owner of the next attempt: the same for all, but after one whose effect is unknown.
     pub(crate) owner: Owner,
-    /// Who is told the outcome, and is gone once nobody would hear it.
-    pub(crate) caller: oneshot::Sender<Answer>,
+    /// Resolves once nobody waits for the outcome any more.
+    pub(crate) gone: oneshot::Receiver<Infallible>,
     pub(crate) began: BootInstant,
     /// The end of the caller's wait.
     pub(crate) end: Option<BootInstant>,
@@ -61,6 +63,11 @@ impl Hope {
 }
 
 impl Limits {
+    /// Returns whether nobody waits for the outcome any more.
+    pub(crate) fn is_caller_gone(&mut self) -> bool {
+        matches!(self.gone.try_recv(), Err(TryRecvError::Closed))
+    }
+
     /// Runs `work` until it ends, the caller's wait is over, or the caller is gone. A wait of zero lets one
     /// attempt take its time.
     pub(crate) async fn bound<F: Future>(
@@ -77,7 +84,7 @@ impl Limits {
         tokio::select! {
             biased;
             output = work => Some(output),
-            () = self.caller.closed() => None,
+            _ = &mut self.gone => None,
             () = end => None,
         }
     }

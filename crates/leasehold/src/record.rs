@@ -53,7 +53,7 @@ impl Record {
         let key = record.key.clone();
         let store = Arc::clone(&self.client.context.store);
         let reading = async move { optional::records(&*store)?.read_record(&record).await };
-        let reading = self.client.run(reading)?.await?;
+        let reading = self.client.run(reading)?.await;
         reading.map_err(|error| error.with_key(&key))
     }
 }
@@ -223,7 +223,7 @@ impl HeldRecord<'_> {
         let client = &self.guard.hold.client;
         let store = Arc::clone(&client.context.store);
         let asking = async move { question(optional::records(&*store)?).await };
-        let answer = client.run(asking)?.await?;
+        let answer = client.run(asking)?.await;
         answer.map_err(|error| error.with_key(self.guard.key()))
     }
 

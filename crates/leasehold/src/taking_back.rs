@@ -112,9 +112,9 @@ impl Client {
         let freeing = begin_freeing(&core, handle);
         let misdirected = handle.misdirected(&*core.context.store);
         async move {
-            let outcome = freeing?.await??;
+            let outcome = freeing?.await;
             drop(core);
-            match (outcome, misdirected) {
+            match (outcome?, misdirected) {
                 (Release::Released, _) => Ok(Ended::Released),
                 (Release::WasLost, None) => Ok(Ended::WasLost),
                 (Release::WasLost, Some(error)) => Err(error),
@@ -126,7 +126,7 @@ impl Client {
 fn begin_freeing(
     core: &Arc<ClientCore>,
     handle: &Handle,
-) -> Result<impl Future<Output = Result<Result<Release, Error>, Error>> + Send + use<>, Error> {
+) -> Result<impl Future<Output = Result<Release, Error>> + Send + use<>, Error> {
     let tenure = take_up(core, handle)?;
     if !handle.is_of_this_boot() {
         tenure.lose(LostReason::StoodStill, core.now());
@@ -148,7 +148,7 @@ pub(crate) fn renew(
     })
 }
 
-/// Has the lease of `handle` renewed, on the background thread: what is returned resolves with it.
+/// Has the lease of `handle` renewed: what is returned resolves with it.
 fn confirmed(
     core: &Arc<ClientCore>,
     handle: Handle,
@@ -169,7 +169,7 @@ fn confirmed(
             misdirected.unwrap_or_else(|| error.with_key(&handle.key))
         })
     })?;
-    Ok(async move { confirming.await? })
+    Ok(confirming)
 }
 
 /// The lease of `handle` as this client sees it: with its old deadline, and renewed by nobody.

@@ -91,6 +91,8 @@ impl Engine {
         if let (Some(fence), Some(round)) = (fence, &mut acquisition.round) {
             round.ballot.vote(from.member, Vote::Granted(fence));
         }
+        // A script has set the expiry, too.
+        self.links[from.member].expiry_is_due(&acquisition.claim.key, now.instant);
     }
 
     fn draw_fence(&mut self, now: Now, id: OperationId, member: usize, number: u32) {

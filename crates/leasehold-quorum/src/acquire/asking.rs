@@ -185,13 +185,15 @@ impl Engine {
     }
 
     /// Whether the plain commands may take the lock ahead of the queue. They may only where no
-    /// waiter is known. A new client does not know, and could take the lock out of a gap for foreign clients.
+    /// waiter is known. A new client does not know, and could take the lock out of a gap for foreign clients:
+    /// in its first second it asks for each lock by a script first.
     fn may_be_hot(&self, now: Now, id: OperationId, member: usize) -> bool {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return false;
         };
-        let place = &acquisition.places[member];
-        let is_settled = self.links[member]
+        let (place, link) = (&acquisition.places[member], &self.links[member]);
+        let key = &acquisition.claim.key;
+        let is_settled = link
             .connected
             .is_some_and(|since| now.instant.since(since) >= HOT_PAUSE);
         acquisition.phase == Phase::Asking
@@ -199,11 +201,9 @@ impl Engine {
             && acquisition.ticket.is_none()
             && acquisition.claim.wait != Wait::Barging
             && !place.tried
-            && is_settled
-            && !self.links[member].scripts_only
-            && !self
-                .waiters
-                .was_busy(&acquisition.claim.key, now.instant, HOT_PAUSE)
+            && (is_settled || link.knows(key))
+            && !link.scripts_only
+            && !self.waiters.was_busy(key, now.instant, HOT_PAUSE)
     }
 
     pub(crate) fn confirm(&mut self, now: Now, id: OperationId, member: usize, fence: Fence) {

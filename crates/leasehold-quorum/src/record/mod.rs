@@ -8,9 +8,9 @@
 
 mod rounds;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Wrote};
 

@@ -1,6 +1,6 @@
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;

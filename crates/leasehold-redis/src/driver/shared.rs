@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use leasehold::MemberId;
-use leasehold::background::Process;
+use leasehold::background::{self, Process};
 use leasehold::clock::Clock;
 use leasehold_quorum::{MemberEvent, Now};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
 
 use super::link::Batch;
@@ -231,11 +230,11 @@ fn assign_duty(state: &mut State, now: Now, side: Side, was_busy: bool) -> (Duty
     if side == Side::Thread {
         return (Duty::None, true);
     }
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => (Duty::AfterYield, false),
+    match background::has_several_threads() {
+        true => (Duty::AfterYield, false),
         // On a single thread each wake-up polls one task, and each batch would be one operation.
-        _ if was_busy => (Duty::None, true),
-        _ => (Duty::Now, false),
+        false if was_busy => (Duty::None, true),
+        false => (Duty::Now, false),
     }
 }
 

@@ -1,8 +1,7 @@
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::task::Waker;
 
+use foldhash::HashMap;
 use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberStandings;
 use leasehold::{Claim, Error};
@@ -23,7 +22,7 @@ pub(super) struct State {
     engine: Option<Engine>,
     pub(super) links: Vec<Link>,
     pub(super) questions: Questions,
-    calls: HashMap<OperationId, Call, BuildHasherDefault<IdHasher>>,
+    calls: HashMap<OperationId, Call>,
     /// Futures to wake when the mutex is free again.
     wakers: Vec<Waker>,
     /// What to write to the log when the mutex is free again.
@@ -286,26 +285,5 @@ impl State {
                 self.wakers.extend(call.waker.take());
             }
         }
-    }
-}
-
-/// Ids are counted, so they are their own hashes.
-#[derive(Debug, Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 << 8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        // The table looks at the upper bits, too.
-        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

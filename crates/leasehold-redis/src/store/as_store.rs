@@ -6,9 +6,9 @@ use leasehold::{
     Guarantees, Health, Held, Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing,
     Store, Wait, Waiting,
 };
-use leasehold_quorum::{Outcome, ReleaseMode};
+use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 
-use super::waits::attempt;
+use super::waits::{attempt, told};
 use super::{RedisStore, describe, unexpected};
 use crate::RedisMember;
 
@@ -49,19 +49,43 @@ impl Store for RedisStore {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let session = self.session(&claim.client)?;
-            let begin = || session.driver.acquire(Arc::new(claim.clone()));
-            if !matches!(claim.wait, Wait::InTurn) {
-                return attempt(begin().await);
+            let event = match session.waits.get(claim.owner) {
+                Some(wait) => {
+                    let clock = &*self.ambient.clock;
+                    // Before the caller gives up.
+                    let end = clock.now() + claim.limit() / 2;
+                    let event = wait.attempt(clock, end).await;
+                    if event.is_ok() {
+                        session.waits.end(claim.owner);
+                    }
+                    event
+                }
+                None => {
+                    let mut call = session.driver.acquire(Arc::new(claim.clone()));
+                    if !matches!(claim.wait, Wait::InTurn) {
+                        return attempt(call.await);
+                    }
+                    let event = call.event().await;
+                    if let Err(progress) = &event {
+                        session.waits.begin(claim.owner, call, progress.clone());
+                    }
+                    event
+                }
+            };
+            match event {
+                Ok(outcome) => {
+                    if let Outcome::Acquired(Acquired {
+                        called: Some(called),
+                        ..
+                    }) = &outcome
+                    {
+                        let took = self.ambient.clock.now().since(*called);
+                        self.hand_overs.took(took);
+                    }
+                    attempt(outcome)
+                }
+                Err(progress) => told(progress),
             }
-            let wait = session.waits.of(claim.owner, begin);
-            let clock = &*self.ambient.clock;
-            // Before the caller gives up.
-            let end = clock.now() + claim.limit() / 2;
-            let (answer, is_over) = wait.attempt(clock, end, &self.hand_overs).await;
-            if is_over {
-                session.waits.end(claim.owner);
-            }
-            answer
         })
     }
 

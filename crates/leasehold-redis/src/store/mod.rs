@@ -8,11 +8,11 @@ mod setup;
 mod views;
 mod waits;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use foldhash::HashMap;
 use leasehold::ambient::Ambient;
 use leasehold::telemetry::{HandOvers, MemberStandings};
 use leasehold::{ClientId, ClientInfo, Error, ErrorKind, LeaseTerms, MemberSet};

@@ -1,15 +1,14 @@
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::HashMap;
 use leasehold::clock::{BootInstant, Clock, within};
-use leasehold::telemetry::HandOvers;
 use leasehold::{Attempt, Effect, Error, Grant, Owner};
-use leasehold_quorum::{Acquired, Outcome, Progress};
+use leasehold_quorum::{Outcome, Progress};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::driver::Call;
 
-/// The waits of one client, by their owners.
+/// The waits of one client, by their owners. A wait begins when the members did not grant the first attempt.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: Mutex<HashMap<Owner, Arc<Wait>>>,
@@ -25,23 +24,22 @@ struct State {
     /// An event that no attempt took yet.
     next: Option<Result<Outcome, Progress>>,
     /// The answer to the last attempt.
-    last: Option<Progress>,
+    last: Progress,
 }
 
 impl Waits {
-    /// Returns the wait of `owner`, which begins with `call` if there is none.
-    pub(super) fn of(&self, owner: Owner, call: impl FnOnce() -> Call) -> Arc<Wait> {
-        let mut open = self.open();
-        let wait = open.entry(owner).or_insert_with(|| {
-            Arc::new(Wait(AsyncMutex::new(State {
-                call: call(),
-                next: None,
-                last: None,
-            })))
-        });
-        Arc::clone(wait)
+    /// Begins a wait, whose first attempt was answered with `first`.
+    pub(super) fn begin(&self, owner: Owner, call: Call, first: Progress) {
+        let state = State {
+            call,
+            next: None,
+            last: first,
+        };
+        let wait = Arc::new(Wait(AsyncMutex::new(state)));
+        self.open().insert(owner, wait);
     }
 
+    /// Returns the wait of `owner`, if one began.
     pub(super) fn get(&self, owner: Owner) -> Option<Arc<Wait>> {
         self.open().get(&owner).cloned()
     }
@@ -59,41 +57,26 @@ impl Waits {
 }
 
 impl Wait {
-    /// Returns the state of the wait, and whether the wait is over. The first attempt waits for an answer of
-    /// the members. A later one returns an event that came since, or the last answer. If too few members
-    /// answered, the next event may take until `end`: the caller tries again instead of waiting for it.
+    /// Returns an event that came since the last attempt, or the last answer. If too few members answered,
+    /// the next event may take until `end`: the caller tries again instead of waiting for it.
     pub(super) async fn attempt(
         &self,
         clock: &dyn Clock,
         end: BootInstant,
-        hand_overs: &HandOvers,
-    ) -> (Result<Attempt, Error>, bool) {
+    ) -> Result<Outcome, Progress> {
         let mut state = self.0.lock().await;
         let event = match (state.next.take(), state.last.clone()) {
             (Some(event), _) => event,
-            (None, None) => state.call.event().await,
-            (None, Some(last @ Progress::Busy(_))) => Err(last),
-            (None, Some(last @ Progress::Unavailable(_))) => {
+            (None, last @ Progress::Busy(_)) => Err(last),
+            (None, last @ Progress::Unavailable(_)) => {
                 let next = within(clock, end, state.call.event()).await;
                 next.unwrap_or(Err(last))
             }
         };
-        match event {
-            Ok(outcome) => {
-                if let Outcome::Acquired(Acquired {
-                    called: Some(called),
-                    ..
-                }) = &outcome
-                {
-                    hand_overs.took(clock.now().since(*called));
-                }
-                (attempt(outcome), true)
-            }
-            Err(progress) => {
-                state.last = Some(progress.clone());
-                (told(progress), false)
-            }
+        if let Err(progress) = &event {
+            state.last = progress.clone();
         }
+        event
     }
 
     /// Resolves at the next event.
@@ -119,7 +102,8 @@ pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
     }
 }
 
-fn told(progress: Progress) -> Result<Attempt, Error> {
+/// What an attempt is told that goes on waiting.
+pub(super) fn told(progress: Progress) -> Result<Attempt, Error> {
     match progress {
         Progress::Busy(busy) => Ok(Attempt::Busy(busy)),
         // The engine goes on, and gives back what it gets too late.

@@ -62,7 +62,7 @@ impl Client {
         let context = Arc::clone(&self.core.context);
         self.core
             .run(async move { break_lock(&context, &key, fence, how).await })?
-            .await?
+            .await
     }
 
     /// The holder whose lease [`break_lock`](Self::break_lock) could break, with the fence to name it by;
@@ -83,7 +83,7 @@ impl Client {
         let found = self
             .core
             .run(async move { breakable(&context, &key).await })?
-            .await?;
+            .await;
         Ok(found?.map(|(holder, _)| holder))
     }
 
@@ -107,7 +107,7 @@ impl Client {
                     None => Ok(None),
                 }
             })?
-            .await?
+            .await
     }
 }
 
