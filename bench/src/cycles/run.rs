@@ -67,10 +67,7 @@ impl Run {
         let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
         let mut worker = WorkerProcess::start(subject, scenario, &ports)?;
         let seen = verify(subject, &mut worker, servers)?;
-        cycle(
-            &mut worker,
-            &format!("cycle-for {}", WARM_UP.as_millis()),
-        )?;
+        cycle(&mut worker, &format!("cycle-for {}", WARM_UP.as_millis()))?;
         let times = if scenario.waiters == 1 { 100 } else { 5 };
         let counting = || cycle(&mut worker, &format!("cycle-times {times}"));
         let (counted, sent) = commands::count(servers, counting)?;

@@ -69,7 +69,6 @@ pub struct Engine {
     pub(crate) entropy: Arc<dyn Entropy>,
     /// The client, as its first operation names it.
     pub(crate) client: Option<Arc<ClientInfo>>,
-    next_operation: u64,
     next_request: u64,
 }
 
@@ -99,15 +98,12 @@ impl Engine {
             events: VecDeque::new(),
             entropy,
             client: None,
-            next_operation: 0,
             next_request: 0,
         }
     }
 
-    /// Begins an operation.
-    pub fn start(&mut self, now: Now, operation: Operation) -> OperationId {
-        let id = OperationId(self.next_operation);
-        self.next_operation += 1;
+    /// Begins an operation. The caller chooses its id: no other operation may have had it.
+    pub fn start(&mut self, now: Now, id: OperationId, operation: Operation) {
         match operation {
             Operation::Acquire(claim) => {
                 self.client.get_or_insert_with(|| Arc::clone(&claim.client));
@@ -127,7 +123,6 @@ impl Engine {
             Operation::Health => self.start_health_check(now, id),
         }
         self.settle(now);
-        id
     }
 
     /// Ends an operation early, and no outcome follows. What an acquisition may have left behind is released

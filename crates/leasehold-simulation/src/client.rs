@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::ClientInfo;
 use leasehold::{ClientId, MemberId, MemberSet};
-use leasehold_quorum::{Config, Engine, MemberEvent, Now, OperationId};
+use leasehold_quorum::{Config, Engine, MemberEvent, Now, Operation, OperationId};
 use leasehold_redis::protocol::Codec;
 
 use crate::agenda::Action;
@@ -23,6 +23,7 @@ pub(crate) struct SimClient {
     pub(crate) info: Arc<ClientInfo>,
     pub(crate) clock: MachineClock,
     pub(crate) engine: Engine,
+    started: u64,
     /// The server of each member.
     pub(crate) members: Vec<usize>,
     pub(crate) sessions: Vec<Session>,
@@ -51,6 +52,14 @@ pub(crate) enum ClientState {
 }
 
 impl SimClient {
+    /// Begins an operation of the engine.
+    pub(crate) fn start(&mut self, now: Now, operation: Operation) -> OperationId {
+        self.started += 1;
+        let id = OperationId(self.started);
+        self.engine.start(now, id, operation);
+        id
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         self.state == ClientState::Running
     }
@@ -125,6 +134,7 @@ impl Simulation {
             info: Arc::new(info),
             clock,
             engine,
+            started: 0,
             members: (0..plan.servers).collect(),
             sessions: (0..plan.servers)
                 .map(|_| Session::new(codec.clone()))

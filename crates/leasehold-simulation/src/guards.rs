@@ -26,7 +26,7 @@ impl Simulation {
                 fence: guard.fence,
             });
         }
-        let operation = it.engine.start(now, Operation::Renew(held));
+        let operation = it.start(now, Operation::Renew(held));
         let purpose = Purpose::Renew {
             waits,
             sent: now.instant,

@@ -46,7 +46,7 @@ impl Simulation {
         let record = RecordKey::new(self.locks[lock].key.clone());
         let now = self.clients[client].now(self.now);
         let operation = Operation::Record(record, action.clone());
-        let operation = self.clients[client].engine.start(now, operation);
+        let operation = self.clients[client].start(now, operation);
         let step = RecordStep {
             lock,
             fence,

@@ -181,7 +181,7 @@ impl Simulation {
             manner,
         }));
         let operation = Operation::Acquire(Arc::clone(&claim));
-        let operation = self.clients[client].engine.start(now, operation);
+        let operation = self.clients[client].start(now, operation);
         let purpose = Purpose::Acquire {
             program,
             wait,
@@ -335,7 +335,7 @@ impl Simulation {
         }
         let now = self.clients[client].now(self.now);
         let operation = Operation::Release(guard.claim, mode);
-        let operation = self.clients[client].engine.start(now, operation);
+        let operation = self.clients[client].start(now, operation);
         let purpose = Purpose::Release { wait, program };
         self.clients[client].operations.insert(operation, purpose);
     }

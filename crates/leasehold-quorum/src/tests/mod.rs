@@ -39,6 +39,7 @@ impl Entropy for Counter {
 /// A client and its members.
 pub(super) struct Fixture {
     pub(super) engine: Engine,
+    started: u64,
     pub(super) events: VecDeque<(OperationId, Result<Outcome, Progress>)>,
     /// Requests without a reply, by member.
     sent: Vec<VecDeque<(RequestId, Request)>>,
@@ -76,6 +77,7 @@ impl Fixture {
         let client = ClientInfo::new(id, "host".into(), 1, "test".into(), since);
         Self {
             engine: Engine::new(config),
+            started: 0,
             events: VecDeque::new(),
             sent: vec![VecDeque::new(); members],
             mute: vec![false; members],
@@ -175,7 +177,9 @@ impl Fixture {
     }
 
     pub(super) fn start(&mut self, operation: Operation) -> OperationId {
-        let id = self.engine.start(self.now(), operation);
+        self.started += 1;
+        let id = OperationId(self.started);
+        self.engine.start(self.now(), id, operation);
         self.poll();
         id
     }

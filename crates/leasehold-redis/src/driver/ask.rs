@@ -7,7 +7,6 @@ use leasehold_quorum::{Reply, Request};
 use tokio::sync::oneshot;
 
 use super::question::Question;
-use super::shared::Side;
 use super::{Driver, call};
 use crate::protocol::{Decoded, Script, script_of};
 use crate::resp::{CommandWriter, Value};
@@ -124,10 +123,10 @@ impl Driver {
         }
         let (sender, answer) = oneshot::channel();
         // Questions are rare, so the thread may write.
-        self.shared.update(Side::Thread, |state, now| {
-            if state.closing || state.ended {
-                return;
-            }
+        if self.shared.is_closed() {
+            return Err(call::closed());
+        }
+        self.shared.update(|state, now| {
             let id = state.questions.begin(now.instant, limit, sender);
             let question = Question {
                 id,

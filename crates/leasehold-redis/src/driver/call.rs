@@ -22,7 +22,7 @@ pub struct Call {
 enum CallState {
     /// The operation could not begin.
     Failed(Option<Error>),
-    /// `duty` says whether this future has to write for the whole batch.
+    /// `duty` says whether this future has to carry out what all callers asked for.
     Open {
         id: OperationId,
         duty: Duty,
@@ -37,19 +37,12 @@ impl Call {
             let state = CallState::Failed(Some(forked()));
             return Self { shared, state };
         }
-        let (id, duty) = shared.update(Side::Caller, |state, now| {
-            let is_open = !state.closing && !state.ended;
-            if !is_open {
-                return None;
-            }
-            state.start(now, operation)
-        });
-        let state = match id {
-            Some(id) => CallState::Open { id, duty },
+        let state = match shared.start(operation) {
+            Some((id, duty)) => CallState::Open { id, duty },
             None => CallState::Failed(Some(closed())),
         };
         let mut call = Self { shared, state };
-        call.write_if(Duty::Now);
+        call.advance_if_due();
         call
     }
 
@@ -78,31 +71,25 @@ impl Call {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Duty::Now => self.write_if(Duty::Now),
+            Duty::Now => self.advance_if_due(),
             Duty::None => {}
         }
-        let mut state = self.shared.lock();
-        if let Some(event) = state.poll_event(id, context.waker()) {
-            drop(state);
-            if event.is_ok() {
-                self.state = CallState::Ended;
-            }
-            return Poll::Ready(event);
-        }
-        if state.ended {
-            drop(state);
+        let event = match self.shared.poll_event(id, context.waker()) {
+            Poll::Ready(event) => event.unwrap_or_else(|| Ok(Outcome::Failed(closed()))),
+            Poll::Pending => return Poll::Pending,
+        };
+        if event.is_ok() {
             self.state = CallState::Ended;
-            return Poll::Ready(Ok(Outcome::Failed(closed())));
         }
-        Poll::Pending
+        Poll::Ready(event)
     }
 
-    fn write_if(&mut self, wanted: Duty) {
+    fn advance_if_due(&mut self) {
         if let CallState::Open { duty, .. } = &mut self.state
-            && *duty == wanted
+            && *duty == Duty::Now
         {
             *duty = Duty::None;
-            self.shared.write(Side::Caller);
+            self.shared.advance(Side::Caller);
         }
     }
 }
@@ -124,17 +111,11 @@ impl Future for Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let CallState::Open { id, duty } = self.state else {
-            return;
-        };
-        if self.shared.is_forked() {
-            return;
-        }
-        self.shared
-            .update(Side::Thread, |state, now| state.abandon(now, id));
-        if duty != Duty::None {
-            // The duty must not be lost with the future.
-            self.shared.notify_thread();
+        // The thread takes over the duty, too: it must not be lost with the future.
+        if let CallState::Open { id, .. } = self.state
+            && !self.shared.is_forked()
+        {
+            self.shared.cancel(id);
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite as _;
 
 use super::link::Batch;
 use super::opening::{Entrance, Opened};
-use super::shared::{Shared, Side};
+use super::shared::Shared;
 use super::socket::ReadHalf;
 use crate::resp::{ParseError, Parser, Value};
 
@@ -50,7 +50,7 @@ impl Connection {
             };
             tracing::debug!(member = %self.entrance.member(), %error, "not connected");
             let error = error.with_store(self.entrance.member().as_str());
-            shared.update(Side::Thread, |state, now| {
+            shared.update(|state, now| {
                 state.disconnected(now, self.member, error);
             });
             // What the old socket has not delivered must be thrown away before a new one can carry a
@@ -80,7 +80,7 @@ impl Connection {
     /// Reads and writes until the connection breaks. Returns the reason.
     async fn run(&self, shared: &Shared, opened: Opened) -> Error {
         let (read, write) = opened.stream.split();
-        shared.update(Side::Thread, |state, now| {
+        shared.update(|state, now| {
             let has_plain = opened.has_plain_commands;
             state.connected(now, self.member, has_plain, |link| {
                 link.connect(now.instant, opened.run, write);
@@ -188,9 +188,9 @@ impl Open<'_> {
             }
         };
         if !self.values.is_empty() {
-            let (received, _) = self.shared.update(Side::Thread, |state, now| {
-                state.receive(now, self.member, &mut self.values)
-            });
+            let received = self
+                .shared
+                .update(|state, now| state.receive(now, self.member, &mut self.values));
             received?;
         }
         parsed

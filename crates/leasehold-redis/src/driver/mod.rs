@@ -1,16 +1,17 @@
 //! Drives the engine of `leasehold-quorum` for one client: owns the connections to all members.
 //!
 //! One thread per client reads all connections, keeps the only timer, and opens connections again.
-//! Futures of callers begin operations under one mutex and append requests to the members' buffers.
-//! The choice of the writer decides about the speed:
+//! Futures of callers put orders into a list. Whoever has the duty takes all orders, carries them out in
+//! the engine, and writes the requests. The choice of that thread decides about the speed:
 //!
 //! - On a runtime with several threads the first caller of a batch yields once. The other ready tasks
-//!   append, and one write to each member sends all.
-//! - Elsewhere a caller writes at once if no server has yet to reply. Otherwise the thread writes.
+//!   add their orders, and one write to each member sends all.
+//! - Elsewhere a caller does it at once if no server has yet to reply. Otherwise the thread does it.
+//! - If the engine is busy with something else, the thread does it: no caller waits for the engine.
 //! - Encrypted connections are written by the thread.
 //!
-//! No thread writes while it holds the mutex. A future that is dropped passes its duty to write to the
-//! thread. Each batch ends with a sample of the server's clock and of the mark of its record.
+//! No thread writes while it holds a mutex. A future that is dropped passes its duty to the thread. Each
+//! batch ends with a sample of the server's clock and of the mark of its record.
 
 mod ask;
 mod call;
@@ -20,6 +21,7 @@ mod link;
 mod news;
 mod open;
 mod opening;
+mod orders;
 mod question;
 mod shared;
 mod socket;
@@ -40,7 +42,7 @@ pub use call::Call;
 pub use config::DriverConfig;
 use config::Parts;
 pub(crate) use config::{MEMBERS_MAX, parse_all};
-use shared::{Shared, Side};
+use shared::Shared;
 use state::State;
 pub(crate) use tls::Tls;
 pub(crate) use visit::Visit;
@@ -137,9 +139,7 @@ impl Driver {
     }
 
     fn begin_close(&self) {
-        self.shared
-            .update(Side::Thread, |state, _| state.closing = true);
-        self.shared.notify_thread();
+        self.shared.close();
     }
 }
 

@@ -1,6 +1,6 @@
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -8,21 +8,27 @@ use futures_util::task::AtomicWaker;
 use leasehold::MemberId;
 use leasehold::background::{self, Process};
 use leasehold::clock::Clock;
-use leasehold_quorum::{MemberEvent, Now};
+use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 
 use super::link::Batch;
 use super::news;
+use super::orders::{Event, Orders};
 use super::state::State;
 
 /// What the I/O thread and the futures of callers share.
+///
+/// Whoever has the mutex of `orders` never waits for that of `state`.
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
     /// The members, in the order of their numbers.
     pub(super) members: Vec<MemberId>,
     process: Process,
+    orders: Mutex<Orders>,
     state: Mutex<State>,
+    /// Whether a server has yet to reply, as a hint.
+    is_busy: AtomicBool,
     /// Wakes the I/O thread: to write, to set its timer, or to end.
     thread: Notify,
     /// Wakes the task of each connection.
@@ -37,23 +43,23 @@ pub(super) struct TaskSignal {
     is_due: AtomicBool,
 }
 
-/// The part of a program that changed the state.
+/// Who carries out what callers asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// A future of a caller, which may take over the duty to write.
+    /// A future of a caller.
     Caller,
-    /// The I/O thread, or a future that is dropped.
+    /// The I/O thread.
     Thread,
 }
 
-/// The writer of requests that a caller appended.
+/// Who carries out what a caller asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
-    /// Another thread, or there is nothing to write.
+    /// Somebody else.
     None,
     /// The caller, at once.
     Now,
-    /// The caller, after the other tasks that are ready now: they append, and one write sends all.
+    /// The caller, after the other tasks that are ready now: they ask as well, and one write sends all.
     AfterYield,
 }
 
@@ -70,7 +76,9 @@ impl Shared {
             clock,
             members,
             process: Process::current(),
+            orders: Mutex::new(Orders::new()),
             state: Mutex::new(state),
+            is_busy: AtomicBool::new(false),
             thread: Notify::new(),
             tasks,
             ended: watch::Sender::new(false),
@@ -93,43 +101,71 @@ impl Shared {
         }
     }
 
-    /// Changes the state, and wakes the futures that wait for the change. Returns whether the caller has
-    /// to write what came of it. Otherwise another thread does.
-    pub(super) fn update<T>(
-        &self,
-        side: Side,
-        change: impl FnOnce(&mut State, Now) -> T,
-    ) -> (T, Duty) {
-        let now = self.now();
-        let mut state = self.lock();
-        let was_busy = state.is_busy();
-        let result = change(&mut state, now);
-        let (duty, is_thread_due) = assign_duty(&mut state, now, side, was_busy);
-        let wakes_thread = is_thread_due | advance_timer(&mut state) | state.is_done();
-        let (wakers, news) = (state.take_wakers(), state.take_news());
-        for event in &news {
-            if let MemberEvent::Suspended { span, .. } = event {
-                // Before the engine takes in anything else.
-                self.clock.stood_still(*span);
-            }
-        }
-        drop(state);
-        for event in news {
-            news::log(&self.members, now.instant, event);
-        }
-        wakers.into_iter().for_each(Waker::wake);
-        if wakes_thread {
-            self.thread.notify_one();
-        }
-        (result, duty)
+    /// Takes an order of a caller. Returns its number, and whether the caller has to carry it out. `None` if
+    /// the driver is closed.
+    pub(super) fn start(&self, operation: Operation) -> Option<(OperationId, Duty)> {
+        let now = self.clock.now();
+        let mut orders = self.orders();
+        let id = orders.start(operation)?;
+        let since = *orders.carrier_since.get_or_insert(now);
+        let is_first = since == now;
+        drop(orders);
+        let duty = match () {
+            () if !is_first && now.since(since) <= DUTY_MAX => Duty::None,
+            () if !is_first => self.leave_to_thread(),
+            () if background::has_several_threads() => Duty::AfterYield,
+            // On a single thread each wake-up polls one task, and each batch would be one operation.
+            () if self.is_busy.load(Ordering::Relaxed) => self.leave_to_thread(),
+            () => Duty::Now,
+        };
+        Some((id, duty))
     }
 
-    /// Writes all batches that this thread may write. The thread goes on with what a caller leaves.
-    pub(super) fn write(&self, side: Side) {
+    fn leave_to_thread(&self) -> Duty {
+        self.thread.notify_one();
+        Duty::None
+    }
+
+    /// The future of an operation is gone, before it took the outcome.
+    pub(super) fn cancel(&self, id: OperationId) {
+        self.orders().cancel(id);
+        self.thread.notify_one();
+    }
+
+    /// Returns the next event of an operation, or `None` if the thread ended before it.
+    pub(super) fn poll_event(&self, id: OperationId, waker: &Waker) -> Poll<Option<Event>> {
+        self.orders().poll(id, waker)
+    }
+
+    /// Changes the state, and wakes the futures that wait for the change. The I/O thread writes what came of
+    /// it.
+    pub(super) fn update<T>(&self, change: impl FnOnce(&mut State, Now) -> T) -> T {
+        let mut state = self.lock();
+        let now = self.now();
+        let result = change(&mut state, now);
+        let has_output = state.has_output();
+        self.publish(state, now);
+        if has_output {
+            self.thread.notify_one();
+        }
+        result
+    }
+
+    /// Carries out what callers asked for, and writes all batches that this thread may write. The I/O thread
+    /// goes on with what a caller leaves.
+    pub(super) fn advance(&self, side: Side) {
+        let mut state = match side {
+            Side::Thread => self.lock(),
+            Side::Caller => match self.state.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                // To wait for the engine would cost more.
+                Err(TryLockError::WouldBlock) => return self.thread.notify_one(),
+            },
+        };
         let mut batches: Vec<Batch> = Vec::new();
         let mut rounds = 0;
         loop {
-            let mut state = self.lock();
             for batch in batches.drain(..) {
                 let member = batch.member;
                 state.links[member].finish(batch);
@@ -138,8 +174,11 @@ impl Shared {
                     self.tasks[member].wake();
                 }
             }
+            let now = self.now();
             let is_over = side == Side::Caller && rounds == CALLER_ROUNDS;
             if !is_over {
+                self.orders().take(&mut state.orders);
+                state.carry_out(now);
                 state.take_batches(&mut batches);
             }
             for (signal, link) in self.tasks.iter().zip(&state.links) {
@@ -148,7 +187,7 @@ impl Shared {
                 }
             }
             let is_left = is_over && state.has_output();
-            drop(state);
+            self.publish(state, now);
             if is_left {
                 self.thread.notify_one();
             }
@@ -157,17 +196,59 @@ impl Shared {
             }
             batches.iter_mut().for_each(Batch::write);
             rounds += 1;
+            state = self.lock();
         }
+    }
+
+    /// Frees the state, and tells everybody who waits for what changed.
+    fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
+        let mut wakers = Vec::new();
+        if !state.events.is_empty() {
+            let mut orders = self.orders();
+            orders.deliver(state.events.drain(..), &mut wakers);
+        }
+        state.take_flushing(&mut wakers);
+        let is_end = state.is_idle() && self.orders().is_closed();
+        let wakes_thread = advance_timer(&mut state) | is_end;
+        let news = state.take_news();
+        for event in &news {
+            if let MemberEvent::Suspended { span, .. } = event {
+                // Before the engine takes in anything else.
+                self.clock.stood_still(*span);
+            }
+        }
+        self.is_busy.store(state.is_busy(), Ordering::Relaxed);
+        drop(state);
+        for event in news {
+            news::log(&self.members, now.instant, event);
+        }
+        wakers.into_iter().for_each(Waker::wake);
+        if wakes_thread {
+            self.thread.notify_one();
+        }
+    }
+
+    /// Lets no further operation begin.
+    pub(super) fn close(&self) {
+        self.orders().close();
+        self.thread.notify_one();
+    }
+
+    /// Returns whether no further operation can begin.
+    pub(super) fn is_closed(&self) -> bool {
+        self.orders().is_closed()
+    }
+
+    /// Returns whether the thread can end.
+    pub(super) fn is_done(&self) -> bool {
+        let state = self.lock();
+        let orders = self.orders();
+        orders.is_closed() && orders.is_empty() && state.is_idle()
     }
 
     /// Resolves when another thread or future has something for the I/O thread.
     pub(super) async fn notified(&self) {
         self.thread.notified().await;
-    }
-
-    /// Wakes the I/O thread.
-    pub(super) fn notify_thread(&self) {
-        self.thread.notify_one();
     }
 
     /// The signal of a connection's task.
@@ -179,11 +260,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The I/O thread ended.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.end();
-        let wakers = state.take_wakers();
+        let mut wakers = self.orders().end();
+        state.take_flushing(&mut wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         self.ended.send_replace(true);
@@ -191,9 +277,15 @@ impl Shared {
 
     /// Resolves when nothing is in flight at members that answer.
     pub(super) async fn idle(&self) {
-        poll_fn(|context| match self.lock().poll_idle(context.waker()) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        // A future that has the duty may not be polled.
+        self.thread.notify_one();
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if state.is_idle() && self.orders().is_empty() {
+                return Poll::Ready(());
+            }
+            state.wait_until_idle(context.waker());
+            Poll::Pending
         })
         .await;
     }
@@ -215,26 +307,6 @@ impl TaskSignal {
     /// Returns whether the task was woken to write since the last call.
     pub(super) fn take(&self) -> bool {
         self.is_due.load(Ordering::Relaxed) && self.is_due.swap(false, Ordering::AcqRel)
-    }
-}
-
-/// Says who writes what a change of the state appended, and whether the I/O thread must be woken for it.
-fn assign_duty(state: &mut State, now: Now, side: Side, was_busy: bool) -> (Duty, bool) {
-    if !state.unwritten {
-        return (Duty::None, false);
-    }
-    if let Some(since) = state.writer_since {
-        return (Duty::None, now.instant.since(since) > DUTY_MAX);
-    }
-    state.writer_since = Some(now.instant);
-    if side == Side::Thread {
-        return (Duty::None, true);
-    }
-    match background::has_several_threads() {
-        true => (Duty::AfterYield, false),
-        // On a single thread each wake-up polls one task, and each batch would be one operation.
-        false if was_busy => (Duty::None, true),
-        false => (Duty::Now, false),
     }
 }
 

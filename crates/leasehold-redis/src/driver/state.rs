@@ -1,17 +1,14 @@
-use std::sync::Arc;
 use std::task::Waker;
 
-use foldhash::HashMap;
+use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberStandings;
-use leasehold::{Claim, Error};
-use leasehold_quorum::{
-    Engine, MemberEvent, Now, Operation, OperationId, Outcome, Progress, ReleaseMode,
-};
+use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
 use super::link::{Batch, Link};
 use super::news;
 use super::open::Event;
+use super::orders::Order;
 use super::question::{Question, Questions};
 use crate::resp::Value;
 
@@ -22,34 +19,20 @@ pub(super) struct State {
     engine: Option<Engine>,
     pub(super) links: Vec<Link>,
     pub(super) questions: Questions,
-    calls: HashMap<OperationId, Call>,
-    /// Futures to wake when the mutex is free again.
-    wakers: Vec<Waker>,
-    /// What to write to the log when the mutex is free again.
+    /// What callers asked for, while it is carried out.
+    pub(super) orders: Vec<Order>,
+    /// What callers have to be told.
+    pub(super) events: Vec<(OperationId, Result<Outcome, Progress>)>,
     /// The metric of the members' states.
     standings: Option<MemberStandings>,
+    /// What to write to the log when the mutex is free again.
     news: Vec<MemberEvent>,
-    /// There are bytes that no thread took for writing.
-    pub(super) unwritten: bool,
-    /// Since when a future or the I/O thread has the duty to write.
-    pub(super) writer_since: Option<BootInstant>,
     /// When the I/O thread wakes up by itself; `None`: not at all.
     pub(super) timer: Option<BootInstant>,
-    /// No further operation begins, and the thread ends when all is done.
-    pub(super) closing: bool,
     /// The thread ended.
-    pub(super) ended: bool,
+    ended: bool,
     /// Futures that wait until nothing is in flight.
     flushing: Vec<Waker>,
-}
-
-/// An operation that a future waits for.
-#[derive(Debug)]
-struct Call {
-    /// What the operation takes, if it takes a lock.
-    claim: Option<Arc<Claim>>,
-    waker: Option<Waker>,
-    event: Option<Result<Outcome, Progress>>,
 }
 
 impl State {
@@ -62,79 +45,37 @@ impl State {
             engine,
             links,
             questions: Questions::default(),
-            calls: HashMap::default(),
-            wakers: Vec::new(),
+            orders: Vec::new(),
+            events: Vec::new(),
             standings,
             news: Vec::new(),
-            unwritten: false,
-            writer_since: None,
             timer: None,
-            closing: false,
             ended: false,
             flushing: Vec::new(),
         }
     }
 
-    /// Begins an operation that a future waits for, if there is an engine.
-    pub(super) fn start(&mut self, now: Now, operation: Operation) -> Option<OperationId> {
-        let claim = match &operation {
-            Operation::Acquire(claim) => Some(Arc::clone(claim)),
-            _ => None,
+    /// Carries out what callers asked for.
+    pub(super) fn carry_out(&mut self, now: Now) {
+        let Some(engine) = &mut self.engine else {
+            return self.orders.clear();
         };
-        let id = self.engine.as_mut()?.start(now, operation);
-        let call = Call {
-            claim,
-            waker: None,
-            event: None,
-        };
-        self.calls.insert(id, call);
+        if self.orders.is_empty() {
+            return;
+        }
+        for order in self.orders.drain(..) {
+            match order {
+                Order::Start(id, operation) => engine.start(now, id, operation),
+                // An acquisition is undone, and a record operation forgotten. Anything else goes on.
+                Order::Cancel(id) => engine.cancel(now, id),
+            }
+        }
         self.pump();
-        Some(id)
     }
 
     /// Adds a question to a member.
     pub(super) fn ask(&mut self, member: usize, question: Question) {
-        self.unwritten |= self.links[member].ask(question);
-    }
-
-    /// Returns the next event of an operation. Otherwise `waker` is woken when there is one.
-    pub(super) fn poll_event(
-        &mut self,
-        id: OperationId,
-        waker: &Waker,
-    ) -> Option<Result<Outcome, Progress>> {
-        let call = self.calls.get_mut(&id)?;
-        match call.event.take() {
-            Some(Ok(outcome)) => {
-                self.calls.remove(&id);
-                Some(Ok(outcome))
-            }
-            Some(Err(progress)) => Some(Err(progress)),
-            None => {
-                match &mut call.waker {
-                    Some(known) => known.clone_from(waker),
-                    none => *none = Some(waker.clone()),
-                }
-                None
-            }
-        }
-    }
-
-    /// The future of an operation is gone. The engine undoes an acquisition and forgets a record operation;
-    /// anything else goes on.
-    pub(super) fn abandon(&mut self, now: Now, id: OperationId) {
-        let (Some(call), Some(engine)) = (self.calls.remove(&id), &mut self.engine) else {
-            return;
-        };
-        match (call.event, call.claim) {
-            (Some(Ok(Outcome::Acquired(_))), Some(claim)) => {
-                let release = Operation::Release(claim, ReleaseMode::HandOver);
-                engine.start(now, release);
-            }
-            (Some(Ok(_)), _) => {}
-            (Some(Err(_)) | None, _) => engine.cancel(now, id),
-        }
-        self.pump();
+        self.links[member].ask(question);
     }
 
     /// The member is connected. `connect` enters the connection.
@@ -148,7 +89,6 @@ impl State {
         let link = &mut self.links[member];
         connect(link);
         link.ask_pending(|id| self.questions.is_open(id));
-        self.unwritten |= link.has_output();
         if let Some(engine) = &mut self.engine {
             engine.allow_plain_commands(member, has_plain_commands);
             engine.handle_connect(now, member);
@@ -183,8 +123,6 @@ impl State {
             }
             (Event::Batch(_) | Event::Notification(_), None) => {}
         });
-        // A reply may ask for a script to be loaded.
-        self.unwritten |= self.links[member].has_output();
         self.pump();
         received
     }
@@ -202,8 +140,6 @@ impl State {
 
     /// Takes the batches that any thread may write.
     pub(super) fn take_batches(&mut self, batches: &mut Vec<Batch>) {
-        self.unwritten = false;
-        self.writer_since = None;
         for (member, link) in self.links.iter_mut().enumerate() {
             batches.extend(link.take(member));
         }
@@ -215,18 +151,15 @@ impl State {
         self.links.iter().any(waits)
     }
 
-    /// Returns whether the thread can end.
-    pub(super) fn is_done(&self) -> bool {
-        self.closing && self.is_idle() && !self.has_output()
+    /// Returns whether nothing is left to do at members that answer, or the thread ended.
+    pub(super) fn is_idle(&self) -> bool {
+        let is_idle = |engine: &Engine| engine.is_idle();
+        self.ended || (self.engine.as_ref().is_none_or(is_idle) && !self.has_output())
     }
 
-    /// Returns whether nothing is left to do at members that answer. Otherwise `waker` is woken then.
-    pub(super) fn poll_idle(&mut self, waker: &Waker) -> bool {
-        let is_idle = self.is_idle() && !self.has_output();
-        if !is_idle && !self.ended {
-            self.flushing.push(waker.clone());
-        }
-        is_idle || self.ended
+    /// Wakes `waker` when nothing is left to do.
+    pub(super) fn wait_until_idle(&mut self, waker: &Waker) {
+        self.flushing.push(waker.clone());
     }
 
     /// Returns whether a member has yet to reply.
@@ -240,23 +173,17 @@ impl State {
         timeouts.into_iter().flatten().min()
     }
 
-    fn is_idle(&self) -> bool {
-        self.engine.as_ref().is_none_or(Engine::is_idle)
-    }
-
-    /// Ends all calls: the thread is gone.
+    /// The thread is gone.
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.questions.clear();
-        let calls = self.calls.drain();
-        self.wakers.extend(calls.filter_map(|(_, call)| call.waker));
     }
 
-    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
-        if !self.flushing.is_empty() && (self.ended || self.is_idle()) {
-            self.wakers.append(&mut self.flushing);
+    /// Adds the futures that wait until nothing is left to do, if that is so.
+    pub(super) fn take_flushing(&mut self, wakers: &mut Vec<Waker>) {
+        if !self.flushing.is_empty() && self.is_idle() {
+            wakers.append(&mut self.flushing);
         }
-        std::mem::take(&mut self.wakers)
     }
 
     pub(super) fn take_news(&mut self) -> Vec<MemberEvent> {
@@ -269,8 +196,7 @@ impl State {
             return;
         };
         while let Some((member, id, request)) = engine.poll_transmit() {
-            let is_open = self.links[member].push(id, request);
-            self.unwritten |= is_open;
+            self.links[member].push(id, request);
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(standings) = &mut self.standings {
@@ -278,12 +204,8 @@ impl State {
             }
             self.news.push(event);
         }
-        while let Some((id, event)) = engine.poll_event() {
-            // An operation without a call was abandoned.
-            if let Some(call) = self.calls.get_mut(&id) {
-                call.event = Some(event);
-                self.wakers.extend(call.waker.take());
-            }
+        while let Some(event) = engine.poll_event() {
+            self.events.push(event);
         }
     }
 }

@@ -52,18 +52,18 @@ async fn run(shared: &Arc<Shared>, connections: Vec<Connection>) {
 /// Does what is due. Returns when to wake up again (at the end of time if only others wake the thread),
 /// or `None` if the driver is closed and has nothing left to do.
 fn turn(shared: &Shared) -> Option<BootInstant> {
-    let ((deadline, is_done), _) = shared.update(Side::Thread, |state, now| {
+    let deadline = shared.update(|state, now| {
         if state.timer.is_some_and(|timer| timer <= now.instant) {
             state.timer = None;
             state.handle_timeout(now);
         }
         // It is not moved back: a reply usually comes long before its deadline.
         state.timer = state.timer.or_else(|| state.next_timeout());
-        (state.timer, state.is_done())
+        state.timer
     });
-    shared.write(Side::Thread);
+    shared.advance(Side::Thread);
     let never = BootInstant::from_nanos(u64::MAX);
-    (!is_done).then(|| deadline.unwrap_or(never))
+    (!shared.is_done()).then(|| deadline.unwrap_or(never))
 }
 
 /// Sleeps until a deadline that seldom changes.

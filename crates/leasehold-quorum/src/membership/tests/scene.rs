@@ -20,6 +20,7 @@ pub(super) const TTL: Duration = Duration::from_secs(10);
 pub(super) struct Scene {
     pub(super) world: World,
     engine: Engine,
+    started: u64,
     /// Which owners hold the lock at each member, with their fence.
     pub(super) holders: Vec<BTreeMap<Owner, u64>>,
     pub(super) counters: Vec<u64>,
@@ -62,6 +63,7 @@ impl Scene {
         Self {
             world,
             engine: Engine::new(config),
+            started: 0,
             holders: vec![BTreeMap::new(); servers],
             counters: vec![0; servers],
             records: vec![Kept::default(); servers],
@@ -209,7 +211,9 @@ impl Scene {
     }
 
     pub(super) fn start(&mut self, operation: Operation) -> OperationId {
-        let id = self.engine.start(self.now(), operation);
+        self.started += 1;
+        let id = OperationId(self.started);
+        self.engine.start(self.now(), id, operation);
         self.pump();
         id
     }

@@ -1,0 +1,137 @@
+use foldhash::HashMap;
+use std::task::{Poll, Waker};
+
+use leasehold::clock::BootInstant;
+use leasehold_quorum::{Operation, OperationId, Outcome, Progress};
+
+/// What callers ask for, and what they get. Its mutex is held for a moment only, and never while the
+/// engine works.
+#[derive(Debug)]
+pub(super) struct Orders {
+    last: u64,
+    /// What no thread took yet, the oldest first.
+    open: Vec<Order>,
+    calls: HashMap<OperationId, Call>,
+    /// Since when a future or the I/O thread has the duty to carry out what is open.
+    pub(super) carrier_since: Option<BootInstant>,
+    /// No further operation begins, and the thread ends when all is done.
+    closing: bool,
+    /// The thread ended.
+    ended: bool,
+}
+
+/// What a caller asks for.
+#[derive(Debug)]
+pub(super) enum Order {
+    Start(OperationId, Operation),
+    Cancel(OperationId),
+}
+
+/// An intermediate result, or the outcome.
+pub(super) type Event = Result<Outcome, Progress>;
+
+/// An operation that a future waits for.
+#[derive(Debug, Default)]
+struct Call {
+    waker: Option<Waker>,
+    event: Option<Event>,
+}
+
+impl Orders {
+    pub(super) fn new() -> Self {
+        Self {
+            last: 0,
+            open: Vec::new(),
+            calls: HashMap::default(),
+            carrier_since: None,
+            closing: false,
+            ended: false,
+        }
+    }
+
+    /// Asks for an operation. `None` if the driver is closed.
+    pub(super) fn start(&mut self, operation: Operation) -> Option<OperationId> {
+        if self.is_closed() {
+            return None;
+        }
+        self.last += 1;
+        let id = OperationId(self.last);
+        self.calls.insert(id, Call::default());
+        self.open.push(Order::Start(id, operation));
+        Some(id)
+    }
+
+    /// The future of an operation is gone, before it took the outcome.
+    pub(super) fn cancel(&mut self, id: OperationId) {
+        self.calls.remove(&id);
+        self.open.push(Order::Cancel(id));
+    }
+
+    /// Takes what is open. `room` becomes the room for what comes next.
+    pub(super) fn take(&mut self, room: &mut Vec<Order>) {
+        debug_assert!(room.is_empty(), "{room:?}");
+        self.carrier_since = None;
+        std::mem::swap(&mut self.open, room);
+    }
+
+    /// Returns the next event of an operation, or `None` if the thread ended before it. Otherwise `waker` is
+    /// woken when there is one.
+    pub(super) fn poll(&mut self, id: OperationId, waker: &Waker) -> Poll<Option<Event>> {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return Poll::Ready(None);
+        };
+        match call.event.take() {
+            Some(event) => {
+                if event.is_ok() {
+                    self.calls.remove(&id);
+                }
+                Poll::Ready(Some(event))
+            }
+            None if self.ended => Poll::Ready(None),
+            None => {
+                match &mut call.waker {
+                    Some(known) => known.clone_from(waker),
+                    none => *none = Some(waker.clone()),
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Hands events to the futures that wait for them, and adds these to `wakers`.
+    pub(super) fn deliver(
+        &mut self,
+        events: impl Iterator<Item = (OperationId, Event)>,
+        wakers: &mut Vec<Waker>,
+    ) {
+        for (id, event) in events {
+            // An operation without a call was cancelled: the engine undoes it.
+            if let Some(call) = self.calls.get_mut(&id) {
+                call.event = Some(event);
+                wakers.extend(call.waker.take());
+            }
+        }
+    }
+
+    /// Lets no further operation begin.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Returns whether no further operation can begin.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closing || self.ended
+    }
+
+    /// Returns whether something is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The thread ended. Returns the futures that wait.
+    pub(super) fn end(&mut self) -> Vec<Waker> {
+        self.ended = true;
+        let calls = self.calls.values_mut();
+        calls.filter_map(|call| call.waker.take()).collect()
+    }
+}
