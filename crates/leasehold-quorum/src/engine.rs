@@ -154,6 +154,7 @@ impl Engine {
     /// Takes in the replies to a batch.
     pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
         let BatchReply { sample, replies } = batch;
+        self.links[member].replies_from(&sample.incarnation);
         let mut is_read = false;
         for (id, reply) in replies {
             let Some(flight) = self.links[member].answered(id, now.instant) else {

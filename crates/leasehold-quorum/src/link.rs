@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 use leasehold::clock::BootInstant;
-use leasehold::{Error, Key};
+use leasehold::{Error, Incarnation, Key};
 
 use crate::operation::OperationId;
 use crate::renewal;
@@ -28,6 +28,8 @@ pub(crate) struct Link {
     owed: VecDeque<Owed>,
     /// When the expiry of the counter of a lock was last set on this connection: the locks that it knows.
     expiries: HashMap<Key, BootInstant>,
+    /// The data of the member, by its last reply.
+    data: Option<Incarnation>,
 }
 
 /// A release that a member gets once it is connected again, or answers again.
@@ -162,6 +164,14 @@ impl Link {
         }
         self.expiries.insert(key.clone(), now);
         true
+    }
+
+    /// Takes in which data the member replies from. Other data may have no counter that expires.
+    pub(crate) fn replies_from(&mut self, data: &Incarnation) {
+        if self.data.as_ref() != Some(data) {
+            self.expiries.clear();
+            self.data = Some(data.clone());
+        }
     }
 
     /// Returns whether this connection asked for the lock before.

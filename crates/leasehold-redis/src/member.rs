@@ -189,7 +189,8 @@ impl RedisMember {
     /// Deletes the fence counters of those of `keys` that are not in use, and returns the others. Use it for
     /// names that exist only for a while, as for a measurement.
     ///
-    /// A lock of the same name gets greater fences later, if the clients' wall clocks are right.
+    /// A lock of the same name gets greater fences later, if the clients' wall clocks are right. A client that
+    /// used the lock within ten minutes may make a new counter without an expiry; its next use after that sets one.
     ///
     /// # Errors
     ///

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::os::unix::fs::MetadataExt as _;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, coop};
 
 use crate::BoxFuture;
 use crate::error::{Error, ErrorKind};
@@ -110,16 +110,15 @@ impl Thread {
         })
     }
 
-    /// Runs `task` on the thread. Works on any executor.
+    /// Runs `task`, with timers and spawned tasks on the thread. Works on any executor.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forked`] in a forked child, which has a copy of the handle and no thread;
-    /// [`ErrorKind::Closed`] if the task panicked.
+    /// [`ErrorKind::Forked`] in a forked child, which has a copy of the handle and no thread.
     ///
     /// # Cancel safety
     ///
-    /// The task runs to its end also if the future is dropped.
+    /// If the future is dropped, the thread runs the task to its end.
     pub async fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -154,6 +153,7 @@ pub(crate) struct Background {
     /// thread.
     tasks: UnboundedSender<Task>,
     place: Place,
+    process: Process,
 }
 
 type Task = BoxFuture<'static, ()>;
@@ -204,7 +204,11 @@ impl Background {
     fn at(place: Place) -> Self {
         let (tasks, inbox) = unbounded_channel();
         drop(place.handle().spawn(start_all(inbox)));
-        Self { tasks, place }
+        Self {
+            tasks,
+            place,
+            process: Process::current(),
+        }
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
@@ -223,6 +227,7 @@ impl Background {
             task: Some(Box::pin(task)),
             tasks: self.tasks.clone(),
             runtime: self.place.handle().clone(),
+            process: self.process,
         }
     }
 
@@ -262,6 +267,16 @@ pub(crate) struct Running<T: Send + 'static> {
     task: Option<BoxFuture<'static, T>>,
     tasks: UnboundedSender<Task>,
     runtime: Handle,
+    process: Process,
+}
+
+impl<T: Send + 'static> Running<T> {
+    /// Begins the task at once, and leaves the rest to the background thread.
+    pub(crate) fn begin(mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        // The thread polls it again.
+        let _ = Pin::new(&mut self).poll(&mut context);
+    }
 }
 
 impl<T: Send + 'static> Future for Running<T> {
@@ -272,8 +287,12 @@ impl<T: Send + 'static> Future for Running<T> {
         let Some(running) = task else {
             return Poll::Pending;
         };
+        // A store may always answer at once. A caller that asks in a loop must not keep other tasks from
+        // running.
+        let budget = ready!(coop::poll_proceed(context));
         let polled = poll_within(runtime, running.as_mut(), context);
         if polled.is_ready() {
+            budget.made_progress();
             *task = None;
         }
         polled
@@ -282,7 +301,13 @@ impl<T: Send + 'static> Future for Running<T> {
 
 impl<T: Send + 'static> Drop for Running<T> {
     fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
+        let Some(task) = self.task.take() else {
+            return;
+        };
+        if !self.process.is_current() {
+            // A forked child has no thread, and any mutex in its copy may be locked for ever.
+            std::mem::forget(task);
+        } else {
             // A failed send means that the thread has ended.
             let _ = self.tasks.send(Box::pin(async move { drop(task.await) }));
         }

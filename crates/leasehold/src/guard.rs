@@ -329,8 +329,12 @@ pub(crate) fn forked() -> Error {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.freed && !self.client.is_forked() {
-            drop(self.client.free(&self.tenure));
+        if !self.freed
+            && !self.client.is_forked()
+            && let Ok(freeing) = self.client.free(&self.tenure)
+        {
+            // A later attempt of this client comes after it.
+            freeing.begin();
         }
     }
 }

@@ -190,6 +190,10 @@ impl Keeper {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
             };
+            if kept.tenure.is_over() {
+                self.forget(id);
+                continue;
+            }
             if let Err(reason) = kept.tenure.check(now) {
                 self.drop_lost(id, reason);
                 continue;

@@ -28,6 +28,8 @@ pub(crate) struct Tenure {
     lease: Mutex<Lease>,
     /// Made for whoever first asks to be told: most locks are given back before anybody does.
     lost: OnceLock<CancellationToken>,
+    /// Its holder gave the lock back or up.
+    is_over: AtomicBool,
     /// Cancelled when the holder gives the lock back or up. Made for the first watch.
     ended: OnceLock<CancellationToken>,
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
@@ -47,6 +49,7 @@ impl Tenure {
             handed_out: AtomicBool::new(true),
             lease: Mutex::new(lease),
             lost: OnceLock::new(),
+            is_over: AtomicBool::new(false),
             ended: OnceLock::new(),
             deadlines: OnceLock::new(),
             steps: AtomicU32::new(0),
@@ -59,8 +62,9 @@ impl Tenure {
         self.meter.get_or_init(|| meter);
     }
 
-    /// Its holder gives it back or up at `now`. Changes nothing but what is told of it.
+    /// Its holder gives it back or up at `now`: it is renewed no more.
     pub(crate) fn ended(&self, end: HoldEnd, now: BootInstant) {
+        self.is_over.store(true, Ordering::Release);
         if let Some(ended) = self.ended.get() {
             ended.cancel();
         }
@@ -73,6 +77,11 @@ impl Tenure {
             Ok(()) => meter.end(end, now),
             Err(reason) => meter.lose(reason, self.deadline(), now),
         }
+    }
+
+    /// Returns whether its holder gave it back or up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// The claim as it is to be renewed and released.

@@ -34,7 +34,7 @@ impl Engine {
         let step = round.ballot.step(|member| counted.contains(member));
         match step {
             Step::Wait => self.wait_on(id),
-            Step::Won(_) if self.awaits_members(now, id) => self.set_wake(id),
+            Step::Won(_) | Step::NoQuorum if self.awaits_members(now, id) => self.set_wake(id),
             Step::Won(fence) => self.hold(now, id, fence, counted),
             Step::Seal(fence, members) => {
                 for member in members {
@@ -48,7 +48,8 @@ impl Engine {
     }
 
     /// Whether members that are not connected yet should be asked first. A lease on a bare majority ends with
-    /// the next server that fails, and only a guard's renewal repairs it. A new client waits for a moment.
+    /// the next server that fails, and only a guard's renewal repairs it. A failure would not say what these
+    /// members know. A new client waits for a moment.
     fn awaits_members(&mut self, now: Now, id: OperationId) -> bool {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return false;

@@ -1,5 +1,7 @@
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
@@ -112,4 +114,17 @@ pub(super) async fn alongside<W: Future<Output = ()> + Unpin>(
         Either::Right(((), wait)) => wait,
         Either::Left(_) => panic!("granted while it was held"),
     }
+}
+
+/// Lets the other futures of the task go on.
+pub(super) async fn let_others_run() {
+    let mut ran = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut ran, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use leasehold::{Mode, Sharing};
 use tokio::sync::Semaphore;
 
-use super::crowd::{Crowd, Served, alongside, in_time};
+use super::crowd::{Crowd, Served, alongside, in_time, let_others_run};
 use super::scene::{Scene, inspection, now};
 
 pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(scene: &Scene) {
@@ -80,6 +80,8 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
                 served.order.borrow_mut().push(OUTSIDER);
                 guard.release().await.expect("a release");
             }
+            // A store in memory answers at once.
+            let_others_run().await;
         }
     };
     futures_util::join!(join_all(waits), all_wait, outsider);

@@ -117,6 +117,8 @@ async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() 
     // given up before the last deadline.
     let short = scene.client.lock("short").ttl(TTL / 10);
     let short = short.acquire().await.unwrap();
+    // The keeper hears of them.
+    scene.settle().await;
     scene.store.set(Fault::Frozen);
     scene.ambient.clock.stood_still(Duration::from_secs(25));
     let ended = guards.iter().map(async |guard| {
