@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{LostReason, Release};
+use crate::background::Running;
 use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::clock::BootInstant;
@@ -329,12 +330,9 @@ pub(crate) fn forked() -> Error {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.freed
-            && !self.client.is_forked()
-            && let Ok(freeing) = self.client.free(&self.tenure)
-        {
+        if !self.freed && !self.client.is_forked() {
             // A later attempt of this client comes after it.
-            freeing.begin();
+            let _ = self.client.free(&self.tenure).map(Running::begin);
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) type Answer = Result<Option<Guard>, Error>;
 pub(crate) struct Limits {
     /// The owner of the next attempt: the same for all, but after one whose effect is unknown.
     pub(crate) owner: Owner,
-    /// Resolves once nobody waits for the outcome any more.
+    /// Resolves when the caller has dropped its future.
     pub(crate) gone: oneshot::Receiver<Infallible>,
     pub(crate) began: BootInstant,
     /// The end of the caller's wait.
@@ -63,7 +63,7 @@ impl Hope {
 }
 
 impl Limits {
-    /// Returns whether nobody waits for the outcome any more.
+    /// Returns whether the caller has dropped its future.
     pub(crate) fn is_caller_gone(&mut self) -> bool {
         matches!(self.gone.try_recv(), Err(TryRecvError::Closed))
     }

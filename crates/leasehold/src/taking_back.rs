@@ -148,7 +148,7 @@ pub(crate) fn renew(
     })
 }
 
-/// Has the lease of `handle` renewed: what is returned resolves with it.
+/// Renews the lease of `handle`.
 fn confirmed(
     core: &Arc<ClientCore>,
     handle: Handle,

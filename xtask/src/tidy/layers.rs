@@ -26,9 +26,10 @@ fn refusal(own: &str, dependency: &Dependency) -> Option<String> {
     if own == "xtask" {
         return Some(format!("xtask builds from nothing, not from {name}"));
     }
-    if own == "leasehold-quorum" && name != "leasehold" && dependency.kind == Kind::Normal {
+    let is_pure = matches!(name, "leasehold" | "foldhash");
+    if own == "leasehold-quorum" && !is_pure && dependency.kind == Kind::Normal {
         return Some(format!(
-            "the engine does no I/O and knows the core only, not {name}"
+            "the engine does no I/O and knows the core and a hash only, not {name}"
         ));
     }
     if !name.starts_with("leasehold") || own == "leasehold-cli" || own == "bench" {
@@ -172,7 +173,8 @@ mod tests {
         assert!(offences("leasehold-quorum", core).is_empty());
         for other in ["leasehold-redis", "tokio"] {
             let manifest = format!("[dependencies]\n{other}.workspace = true\n");
-            let rule = format!("the engine does no I/O and knows the core only, not {other}");
+            let rule =
+                format!("the engine does no I/O and knows the core and a hash only, not {other}");
             assert_eq!(offences("leasehold-quorum", &manifest), [rule]);
         }
         let engine = "[dependencies]\nleasehold-quorum.workspace = true\n";

@@ -57,6 +57,19 @@ fn new_client_sends_no_plain_commands() {
 }
 
 #[test]
+fn new_client_takes_a_known_lock_by_plain_commands() {
+    let mut fixture = Fixture::disconnected(3);
+    (0..3).for_each(|member| fixture.connect(member));
+    let (claim, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1, 2], &granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.release(&claim);
+    fixture.reply_all(&[0, 1, 2], &released(true));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["try"]);
+}
+
+#[test]
 fn readers_permits_and_barging_use_the_script() {
     let mut fixture = Fixture::new(3);
     let permits = Mode::Permit(Permits::new(2).unwrap());
@@ -127,4 +140,20 @@ fn expiry_of_a_counter_is_set_every_ten_minutes() {
     fixture.pass(600_000);
     assert!(expires(&mut fixture));
     assert!(!expires(&mut fixture));
+}
+
+#[test]
+fn counter_in_other_data_gets_an_expiry() {
+    let mut fixture = Fixture::new(3);
+    fixture.attempt();
+    fixture.runs[0] = 1;
+    fixture.reply_all(&[0, 1, 2], &refused());
+    fixture.pass(2_000);
+    fixture.attempt();
+    for (member, is_new) in [(0, true), (1, false)] {
+        let [Request::TryAcquire { expire, .. }] = fixture.sent(member)[..] else {
+            panic!("{:?}", fixture.sent(member));
+        };
+        assert_eq!(*expire, is_new, "member {member}");
+    }
 }

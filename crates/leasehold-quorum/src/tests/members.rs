@@ -270,3 +270,17 @@ fn new_client_waits_a_moment_for_all_members() {
         fixture.acquired(id).expect("a lease");
     }
 }
+
+/// The error is to name what each member knows.
+#[test]
+fn failure_waits_for_first_connections() {
+    let mut fixture = Fixture::disconnected(3);
+    (0..2).for_each(|member| fixture.connect(member));
+    let (_, id) = fixture.attempt();
+    let error = Error::new(ErrorKind::Refused, "no such right");
+    fixture.reply_all(&[0, 1], &Reply::Failed(error));
+    fixture.pass(99);
+    assert!(fixture.outcome(id).is_none());
+    fixture.pass(1);
+    assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
+}

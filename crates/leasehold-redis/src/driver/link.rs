@@ -28,7 +28,7 @@ pub(super) struct Link {
     /// A batch that the I/O thread has to write on.
     rest: Option<Batch>,
     /// The task of the connection wrote a rest. It also writes what was added meanwhile, since no other
-    /// thread is told when it is done.
+    /// thread learns when it is done.
     task_writes: bool,
     /// How many connections there were. A batch of an earlier one is thrown away.
     connections: u64,

@@ -1,7 +1,7 @@
 //! Drives the engine of `leasehold-quorum` for one client: owns the connections to all members.
 //!
 //! One thread per client reads all connections, keeps the only timer, and opens connections again.
-//! Futures of callers put orders into a list. Whoever has the duty takes all orders, carries them out in
+//! Futures of callers put orders into a list. One thread at a time takes all orders, carries them out in
 //! the engine, and writes the requests. The choice of that thread decides about the speed:
 //!
 //! - On a runtime with several threads the first caller of a batch yields once. The other ready tasks

@@ -18,7 +18,7 @@ use super::state::State;
 
 /// What the I/O thread and the futures of callers share.
 ///
-/// Whoever has the mutex of `orders` never waits for that of `state`.
+/// A thread that holds the mutex of `orders` never waits for that of `state`.
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
@@ -43,7 +43,7 @@ pub(super) struct TaskSignal {
     is_due: AtomicBool,
 }
 
-/// Who carries out what callers asked for.
+/// A thread that carries out orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A future of a caller.
@@ -52,7 +52,7 @@ pub(super) enum Side {
     Thread,
 }
 
-/// Who carries out what a caller asked for.
+/// The thread that carries out an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     /// Somebody else.
@@ -200,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Frees the state, and tells everybody who waits for what changed.
+    /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
         let mut wakers = Vec::new();
         if !state.events.is_empty() {

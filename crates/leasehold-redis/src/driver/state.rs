@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) questions: Questions,
     /// What callers asked for, while it is carried out.
     pub(super) orders: Vec<Order>,
-    /// What callers have to be told.
+    /// Events that no caller knows yet.
     pub(super) events: Vec<(OperationId, Result<Outcome, Progress>)>,
     /// The metric of the members' states.
     standings: Option<MemberStandings>,

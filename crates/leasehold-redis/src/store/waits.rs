@@ -102,7 +102,7 @@ pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
     }
 }
 
-/// What an attempt is told that goes on waiting.
+/// The answer to an attempt whose wait goes on.
 pub(super) fn told(progress: Progress) -> Result<Attempt, Error> {
     match progress {
         Progress::Busy(busy) => Ok(Attempt::Busy(busy)),

@@ -116,7 +116,7 @@ pub(super) async fn alongside<W: Future<Output = ()> + Unpin>(
     }
 }
 
-/// Lets the other futures of the task go on.
+/// Yields once to the other futures of the task.
 pub(super) async fn let_others_run() {
     let mut ran = false;
     poll_fn(|context| {
