@@ -117,6 +117,8 @@ mod tests {
         let here = std::thread::current().name().map(str::to_owned);
         assert_eq!(pollster::block_on(background.run(thread_name())), here);
         assert_eq!(pollster::block_on(background.with(thread_name())), here);
+        let several = background.run(async { has_several_threads() });
+        assert!(!pollster::block_on(several));
     }
 
     #[tokio::test]
@@ -137,9 +139,6 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn task_knows_the_runtime_of_its_caller() {
         let background = Background::start().unwrap();
-        let task = || async { has_several_threads() };
-        assert!(background.run(task()).await);
-        let alone = std::thread::spawn(move || pollster::block_on(background.run(task())));
-        assert!(!alone.join().unwrap());
+        assert!(background.run(async { has_several_threads() }).await);
     }
 }
