@@ -107,23 +107,22 @@ impl Shared {
         let now = self.clock.now();
         let mut orders = self.orders();
         let id = orders.start(operation)?;
-        let since = *orders.carrier_since.get_or_insert(now);
-        let is_first = since == now;
+        let since = orders.carrier_since;
+        orders.carrier_since = since.or(Some(now));
         drop(orders);
-        let duty = match () {
-            () if !is_first && now.since(since) <= DUTY_MAX => Duty::None,
-            () if !is_first => self.leave_to_thread(),
-            () if background::has_several_threads() => Duty::AfterYield,
+        let is_busy = self.is_busy.load(Ordering::Relaxed);
+        let duty = match since {
+            // The thread takes over with the last reply, should that caller not be polled.
+            Some(since) if is_busy && now.since(since) <= DUTY_MAX => Duty::None,
+            _ if background::has_several_threads() => Duty::AfterYield,
+            None if !is_busy => Duty::Now,
             // On a single thread each wake-up polls one task, and each batch would be one operation.
-            () if self.is_busy.load(Ordering::Relaxed) => self.leave_to_thread(),
-            () => Duty::Now,
+            _ => {
+                self.thread.notify_one();
+                Duty::None
+            }
         };
         Some((id, duty))
-    }
-
-    fn leave_to_thread(&self) -> Duty {
-        self.thread.notify_one();
-        Duty::None
     }
 
     /// The future of an operation is gone, before it took the outcome.
@@ -181,11 +180,6 @@ impl Shared {
                 state.carry_out(now);
                 state.take_batches(&mut batches);
             }
-            for (signal, link) in self.tasks.iter().zip(&state.links) {
-                if link.needs_task() {
-                    signal.wake();
-                }
-            }
             let is_left = is_over && state.has_output();
             self.publish(state, now);
             if is_left {
@@ -202,14 +196,20 @@ impl Shared {
 
     /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        let mut wakers = Vec::new();
-        if !state.events.is_empty() {
-            let mut orders = self.orders();
-            orders.deliver(state.events.drain(..), &mut wakers);
+        for (signal, link) in self.tasks.iter().zip(&state.links) {
+            if link.needs_task() {
+                signal.wake();
+            }
         }
+        let mut wakers = Vec::new();
+        let is_busy = state.is_busy();
+        let mut orders = self.orders();
+        orders.deliver(state.events.drain(..), &mut wakers);
+        let is_forgotten = !is_busy && !orders.is_empty();
+        let is_end = orders.is_closed() && state.is_idle();
+        drop(orders);
         state.take_flushing(&mut wakers);
-        let is_end = state.is_idle() && self.orders().is_closed();
-        let wakes_thread = advance_timer(&mut state) | is_end;
+        let wakes_thread = advance_timer(&mut state) | is_forgotten | is_end;
         let news = state.take_news();
         for event in &news {
             if let MemberEvent::Suspended { span, .. } = event {
@@ -217,7 +217,7 @@ impl Shared {
                 self.clock.stood_still(*span);
             }
         }
-        self.is_busy.store(state.is_busy(), Ordering::Relaxed);
+        self.is_busy.store(is_busy, Ordering::Relaxed);
         drop(state);
         for event in news {
             news::log(&self.members, now.instant, event);

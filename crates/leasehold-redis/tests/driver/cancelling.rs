@@ -99,3 +99,21 @@ async fn dropped_writer_passes_its_duty_on() {
     assert!(matches!(follower.await, Outcome::Acquired(_)));
     client.acquire("lock-0").await;
 }
+
+/// A caller may begin a batch and then block its thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unpolled_writer_holds_up_no_other() {
+    let set = RedisSet::start(1);
+    let client = Client::of(&set);
+    let (claim, _) = client.acquire("lock-0").await;
+    // The first poll yields, and the second one writes.
+    let mut busy = client.driver.acquire(client.claim("lock-1"));
+    assert!(futures_util::poll!(&mut busy).is_pending());
+    assert!(futures_util::poll!(&mut busy).is_pending());
+    let writer = client.driver.release(claim, ReleaseMode::HandOver);
+    let follower = client.driver.acquire(client.claim("lock-2"));
+    let (first, second) = tokio::join!(busy, follower);
+    assert!(matches!(first, Outcome::Acquired(_)), "{first:?}");
+    assert!(matches!(second, Outcome::Acquired(_)), "{second:?}");
+    drop(writer);
+}

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use leasehold::ErrorKind;
 use leasehold_quorum::{Outcome, ReleaseMode, Reply, Request};
-use leasehold_testkit::servers::{RedisSet, until};
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 
 use super::fixture::{Client, locks};
 
@@ -121,4 +121,17 @@ async fn member_answers_administration() {
         assert!(matches!(reply, Reply::Status(_)), "{reply:?}");
     }
     client.driver.ask(7, Request::Status).await.unwrap_err();
+}
+
+/// Only the task of an encrypted connection can write to it.
+#[tokio::test]
+async fn encrypted_connection_needs_no_other_event() {
+    let server = RedisServer::builder().tls().start();
+    let ca = server.ca().certificate();
+    let url = format!("{}?ca={}", server.tls_url(), ca.display());
+    let client = Client::at(vec![url]);
+    let Outcome::Health(health) = client.driver.health().await else {
+        panic!("no health");
+    };
+    assert!(health[0].presence.is_ok(), "{health:?}");
 }
