@@ -3,8 +3,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use leasehold::background;
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold_quorum::{Outcome, ReleaseMode};
 use leasehold_testkit::servers::{RedisSet, until};
 
@@ -104,7 +106,7 @@ async fn dropped_writer_passes_its_duty_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unpolled_writer_holds_up_no_other() {
     let set = RedisSet::start(1);
-    let client = Client::of(&set);
+    let client = Client::without_timers(&set);
     let (claim, _) = client.acquire("lock-0").await;
     // The first poll yields, and the second one writes.
     let mut busy = client.driver.acquire(client.claim("lock-1"));
@@ -112,7 +114,10 @@ async fn unpolled_writer_holds_up_no_other() {
     assert!(futures_util::poll!(&mut busy).is_pending());
     let writer = client.driver.release(claim, ReleaseMode::HandOver);
     let follower = client.driver.acquire(client.claim("lock-2"));
-    let (first, second) = tokio::join!(busy, follower);
+    let both = async { tokio::join!(busy, follower) };
+    let limit = SystemClock.now() + Duration::from_secs(60);
+    let both = within(&SystemClock, limit, both).await;
+    let (first, second) = both.expect("the thread takes over");
     assert!(matches!(first, Outcome::Acquired(_)), "{first:?}");
     assert!(matches!(second, Outcome::Acquired(_)), "{second:?}");
     drop(writer);

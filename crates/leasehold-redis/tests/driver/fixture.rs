@@ -1,10 +1,11 @@
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold::ambient::{Ambient, SystemEntropy};
-use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Claim, ClientInfo, Key, Owner, Wait};
+use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::{BoxFuture, Claim, ClientInfo, Key, Owner, Wait};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};
@@ -23,7 +24,19 @@ impl Client {
     }
 
     pub(crate) fn at(urls: Vec<String>) -> Self {
-        let ambient = Ambient::default();
+        Self::with(urls, Ambient::default())
+    }
+
+    /// A client whose timers never end.
+    pub(crate) fn without_timers(set: &RedisSet) -> Self {
+        let ambient = Ambient {
+            clock: Arc::new(NoTimers),
+            ..Ambient::default()
+        };
+        Self::with(set.urls(), ambient)
+    }
+
+    fn with(urls: Vec<String>, ambient: Ambient) -> Self {
         let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
         let config = DriverConfig {
             standings: None,
@@ -82,4 +95,24 @@ pub(crate) fn draw(below: u64) -> u64 {
     let state = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed >> 33) % below
+}
+
+/// The clock of the machine, without its timers.
+#[derive(Debug)]
+struct NoTimers;
+
+impl Clock for NoTimers {
+    fn now(&self) -> BootInstant {
+        SystemClock.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        SystemClock.wall()
+    }
+
+    fn sleep_until(&self, _: BootInstant) -> BoxFuture<'static, ()> {
+        Box::pin(pending())
+    }
+
+    fn stood_still(&self, _: Duration) {}
 }
