@@ -116,7 +116,7 @@ fn start(way: &str, directory: &Path) -> Result<(Child, ChildStdin), Failure> {
     Ok((child, orders))
 }
 
-/// How often each of several waiters tries while somebody else holds the lock.
+/// Returns how often each of several waiters tries while another client holds the lock.
 async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Failure> {
     let lock = Client::new(FileStore::open(directory)?).lock(KEY);
     let guard = lock.acquire().await?;

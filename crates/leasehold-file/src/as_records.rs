@@ -34,7 +34,7 @@ impl Records for FileStore {
         self.until_done(record, move |directory, now| {
             let written =
                 record_file::change(directory, &key, |content| content.write(&write, now));
-            // Who has to come again has changed nothing, and sweeps then.
+            // An attempt that has to be repeated changed nothing; the repetition sweeps.
             if chance.is_multiple_of(SWEEP_EVERY) && matches!(written, Ok(Tried::Done(_))) {
                 record_file::sweep(directory, chance / SWEEP_EVERY, now);
             }
@@ -51,7 +51,7 @@ impl Records for FileStore {
 }
 
 impl FileStore {
-    /// Tries until nobody else is at the file, which is a matter of one write.
+    /// Tries until no other process is using the file, which takes about as long as one write.
     fn until_done<'a, T: Send + 'static>(
         &'a self,
         record: &'a RecordKey,
@@ -86,7 +86,7 @@ fn stuck(path: &Path) -> Error {
     Error::new(ErrorKind::Io, message)
 }
 
-/// At every so many writes it is looked whether some of all records are over.
+/// On average, one in this many writes sweeps records that are over.
 const SWEEP_EVERY: u64 = 8;
 
 /// About as long as a disk takes to write a file through.

@@ -26,15 +26,15 @@ use crate::waits::KeptOpen;
 /// How far an attempt got.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// With the file, for a waiter to keep open.
+    /// The lock is held. A waiter keeps the file open.
     Busy(Busy, KeptOpen),
-    /// Nothing is decided, since others who share the lock are about to take their place: go on
-    /// with this soon.
+    /// Undecided, because other claims that share the lock are about to take their seats. The caller
+    /// continues with this stage soon.
     Later(Stage),
     Granted(HeldLock),
 }
 
-/// What is to be done for an attempt.
+/// What an attempt does next.
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Try, with the file that its waiter kept open since the last try.
@@ -47,14 +47,14 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Won {
     lock: LockFile,
-    /// What its waiter heard since the try.
+    /// What its waiter has heard since the try.
     told: Option<Watch>,
 }
 
-/// Goes on with the attempt of `claim`, at `now`.
+/// Continues the attempt of `claim`, at `now`.
 ///
-/// `watch` is asked to watch a file that is locked, on behalf of a waiter. The file is then tried
-/// once more: of what happened before, nobody was told.
+/// `watch` starts watching a locked file on behalf of a waiter. The attempt then tries the file once
+/// more, because the watch reports nothing that happened before.
 pub(crate) fn go_on(
     directory: &Directory,
     claim: &Claim,
@@ -72,7 +72,7 @@ pub(crate) fn go_on(
             Some(open) => open,
             None => match lock_file::open(&path, directory.mode_of_files()) {
                 Ok(file) => KeptOpen::new(file),
-                // Somebody else made the file in the same moment.
+                // Another process made the file at the same moment.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     directory.restore()?;
@@ -102,7 +102,8 @@ pub(crate) fn go_on(
     Err(Error::new(ErrorKind::Io, message))
 }
 
-/// Tries to take the lock on an open file; `None` if the file is not the one under its name any more.
+/// Tries to take the lock on an open file. Returns `None` if the file is no longer the one under its
+/// name.
 fn take(
     directory: &Directory,
     claim: &Claim,
@@ -110,9 +111,9 @@ fn take(
     mut open: KeptOpen,
     now: BootInstant,
 ) -> Result<Option<Step>, Error> {
-    // Before the try: whatever is heard from now on it may not have seen.
+    // Forget earlier notifications before the try: it may miss the cause of any later one.
     open.watch = open.watch.map(Watch::forgetful);
-    // And before the `flock`, which others would see for a moment.
+    // Look before taking the `flock`, which others would see for a moment.
     let room = room::look(&open.file, path, claim)?;
     let stands_back = stands_back(&mut open, claim, now);
     if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
@@ -128,7 +129,7 @@ fn take(
             draw(directory, claim, Won { lock, told }).map(Some)
         }
         Locking::Busy(file) => {
-            // Nobody but a writer keeps out who would share it.
+            // Only a writer refuses a claim that shares the lock, so a writer has had its turn.
             let courtesy = Courtesy::paid();
             let mut open = KeptOpen {
                 file,
@@ -142,7 +143,7 @@ fn take(
     }
 }
 
-/// Whether `claim`, if it is to share the lock, stands back for a writer that waits.
+/// Returns whether `claim` shares the lock and yields to a waiting writer.
 fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
     if claim.mode == Mode::Exclusive || claim.wait == Wait::Barging {
         return Ok(false);
@@ -151,7 +152,7 @@ fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Resu
         && open.courtesy.stands_back(room::present(&open.file)?, now))
 }
 
-/// Keeps out those who come to share the lock, for as long as `claim` waits to have it alone.
+/// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
 fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
     let waits = claim.wait == Wait::InTurn;
     if claim.mode == Mode::Exclusive && waits && !open.is_announced {
@@ -165,11 +166,11 @@ fn busy(open: KeptOpen) -> Step {
     Step::Busy(Busy::by(survey::first_owner(&open.file)), open)
 }
 
-/// Goes on with a file whose `flock` is won: sees whether there is room, draws the fence, and puts it
-/// on the disk.
+/// Continues with a file whose `flock` is won: checks whether there is room, draws the fence, and
+/// writes it to disk.
 ///
-/// Shared holders are there together, so the counter is under a lock of its own for that time.
-/// It is never waited for here: its holder may be stopped, and this thread could not be.
+/// Several shared holders can be here at once, so a lock of its own protects the counter. This
+/// function never waits for that lock: its holder may be stopped, and nothing could stop this thread.
 fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
     let lock = &won.lock;
     let failed = |error| failed("lock the counter in", lock.path(), error);
@@ -178,9 +179,9 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
     }
     let seats = match room::look(lock.file(), lock.path(), claim)? {
         Room::In(seats) => seats,
-        // Its `flock` may have been in the way of a writer, who waits for a word from whoever is
-        // there. So it may not leave before it saw, without it, that somebody is: it tries again, and
-        // stands back for nobody.
+        // The `flock` may have kept out a writer, which now waits for a notification by another
+        // holder. So this attempt may not end before it has seen, without the `flock`, that there is
+        // such a holder. It tries again, and yields to no writer.
         Room::Taken => {
             let open = KeptOpen {
                 watch: won.told,
@@ -211,7 +212,8 @@ fn next_fence(
     let counter = header::read(&bytes, &claim.key).map_err(|damage| damaged(path, damage))?;
     let fence = after(counter, claim, path)?;
     if counter == Counter::Fresh {
-        // First the name, then the counter: so whoever finds a counter need not ask for the name.
+        // Make the name durable before the counter, so that a process that finds a counter need not
+        // check the name.
         let synced = directory.sync();
         synced.map_err(|error| failed("sync the lock directory", directory.path(), error))?;
     }
@@ -245,8 +247,8 @@ fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
     Err(Error::new(kind, message))
 }
 
-/// Writes who holds the lock into the first of `seats` that is free, and then says by the lock on the
-/// record that it is true. The lock on the counter keeps two shared holders from choosing one seat.
+/// Writes the holder into the first free one of `seats`, then locks the record to make it valid. The
+/// lock on the counter keeps two shared holders from choosing the same seat.
 fn take_seat(
     file: &File,
     claim: &Claim,
@@ -286,7 +288,7 @@ fn write_counter(
     file.write_all_at(&slot, counter.next_slot().offset() as u64)
 }
 
-/// The bytes of the header that are there.
+/// Reads the part of the header that the file has.
 pub(crate) fn read_header(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; header::LENGTH];
     let mut length = 0;
@@ -326,8 +328,8 @@ fn damaged(path: &Path, damage: Damage) -> Error {
 const REMEDY: &str = "Once nobody holds the lock, remove the file: the next fence then follows \
                       from the wall clock";
 
-/// Which byte of the file the lock on the counter is on: any that no record begins at.
+/// The byte that stands for the counter when it is locked: any byte where no record begins.
 const COUNTER_BYTE: u64 = 0;
 
-/// How often a lock file may be removed or made by somebody else during one attempt.
+/// How often other processes may remove or create a lock file during one attempt.
 const TRIES: u32 = 100;

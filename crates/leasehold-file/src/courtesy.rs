@@ -1,4 +1,4 @@
-//! How long somebody who would share the lock stands back for a writer that waits: pure.
+//! How long a claim that shares the lock yields to a waiting writer. Pure logic, without I/O.
 
 use std::time::Duration;
 
@@ -6,18 +6,20 @@ use leasehold::clock::BootInstant;
 
 use crate::room::Present;
 
-/// Of one waiter. Writers that come without end would otherwise keep it waiting without end; and one
-/// that waits, but does not come although it may (a process can be stopped), would keep everybody out.
+/// The state of one waiter, which limits how long it yields. Otherwise an endless stream of writers
+/// would keep it waiting indefinitely, and a single writer that does not take the free lock, for
+/// example because its process is stopped, would keep out all others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Courtesy {
     /// A writer had its turn meanwhile, or could have had it.
     is_paid: bool,
-    /// Since when nobody was seen to hold the lock.
+    /// When the lock was first seen without a holder.
     unused_since: Option<BootInstant>,
 }
 
 impl Courtesy {
-    /// Of one that met a writer already, or came before every one that it will meet.
+    /// Returns the state of a waiter that has already met a writer, or that came before every writer
+    /// it will meet.
     pub(crate) fn paid() -> Self {
         Self {
             is_paid: true,
@@ -25,7 +27,7 @@ impl Courtesy {
         }
     }
 
-    /// Whether it stands back, where a writer waits and the lock is held as `present` says.
+    /// Returns whether it yields to a waiting writer while the lock is held as `present` says.
     pub(crate) fn stands_back(&mut self, present: Present, now: BootInstant) -> bool {
         match present {
             Present::Writer => self.is_paid = true,
@@ -46,7 +48,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
-    /// Whether it still stands back after it found this, at these milliseconds.
+    /// Returns whether the waiter still yields after it found these states, at these milliseconds.
     fn stands_back(found: &[(u64, Present)]) -> bool {
         let mut courtesy = Courtesy::default();
         let mut stands_back = true;
@@ -71,7 +73,7 @@ mod tests {
         use Present::{Nobody, Sharers};
         assert!(!stands_back(&[(0, Nobody), (1000, Nobody)]));
         assert!(!stands_back(&[(0, Nobody), (500, Nobody), (1500, Nobody)]));
-        // Whoever comes and goes meanwhile is no reason for a writer not to have come.
+        // Another holder that comes and goes excuses the writer for not taking the lock.
         let between = [(0, Nobody), (600, Sharers), (700, Nobody), (1600, Nobody)];
         assert!(stands_back(&between));
         assert!(!stands_back(&[&between[..], &[(1700, Nobody)]].concat()));

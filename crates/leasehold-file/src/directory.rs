@@ -22,9 +22,9 @@ pub(crate) struct Directory {
 /// What a directory must be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// On any file system, also one where `flock` may exclude nobody.
+    /// Accepts any file system, even one where `flock` may exclude nothing.
     pub(crate) unsafe_fs: bool,
-    /// Ours alone: nobody else may be able to remove or replace a lock file.
+    /// The directory belongs to this user alone: no other user can remove or replace a lock file.
     pub(crate) private: bool,
 }
 
@@ -35,7 +35,7 @@ impl Directory {
             let message = format!("lock directory {path:?} is no path: {error}");
             Error::new(ErrorKind::InvalidInput, message)
         })?;
-        // Before anything is made: nothing is to be left behind where locks are refused.
+        // Check before making anything, so that a refusal leaves nothing behind.
         let existing = path.ancestors().find(|path| path.exists());
         let existing = existing.unwrap_or(Path::new("/"));
         let file_system = FileSystem::of(existing)
@@ -66,7 +66,7 @@ impl Directory {
         })
     }
 
-    /// Makes the directory again after somebody removed it.
+    /// Makes the directory again after it was removed.
     pub(crate) fn restore(&self) -> Result<(), Error> {
         Self::prepare(&self.path, self.rules).map(drop)
     }
@@ -84,7 +84,7 @@ impl Directory {
         self.file_system
     }
 
-    /// The permissions of a new lock file.
+    /// Returns the permissions of a new lock file.
     pub(crate) fn mode_of_files(&self) -> u32 {
         self.mode_of_files
     }
@@ -95,7 +95,7 @@ impl Directory {
     }
 }
 
-/// A directory that only its owner writes to; root's may be looked into by all.
+/// Makes a directory that only its owner can write to. All users may read that of root.
 fn make(path: &Path) -> Result<(), Error> {
     let mode = if geteuid().is_root() { 0o755 } else { 0o700 };
     let made = DirBuilder::new().recursive(true).mode(mode).create(path);
@@ -103,16 +103,16 @@ fn make(path: &Path) -> Result<(), Error> {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => not_a_directory(path),
         _ => failed("make the lock directory", path, error),
     })?;
-    // As far as the parent may be read; a directory that is lost is made anew, and the wall clock
-    // carries the fences on.
+    // Only possible if the parent can be read. If the directory is lost, it is made anew, and the
+    // wall clock carries the fences on.
     if let Some(parent) = path.parent() {
         let _ = File::open(parent).and_then(|parent| parent.sync_all());
     }
     Ok(())
 }
 
-/// Whoever may make locks here may take them. Nobody else may even open them to read, for that is
-/// enough to hold them by `flock(1)`.
+/// Returns the permissions of a lock file: users who can create locks here can also take them. Other
+/// users may not even open the file to read, because that is enough to hold it by `flock(1)`.
 fn mode_of_files(mode_of_directory: u32) -> u32 {
     let of_group = if mode_of_directory & 0o020 != 0 {
         0o060
@@ -127,8 +127,8 @@ fn mode_of_files(mode_of_directory: u32) -> u32 {
     0o600 | of_group | of_others
 }
 
-/// In a folder that everybody writes to, like `/run/lock`, another user may have been first, with
-/// a directory or a link of theirs in place of ours.
+/// Refuses a directory that other users can tamper with. In a folder that all users can write to,
+/// such as `/run/lock`, another user may have made a directory or a link in place of ours.
 fn require_private(path: &Path) -> Result<(), Error> {
     let metadata = fs::symlink_metadata(path).map_err(|error| unusable(path, error))?;
     let us = geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! A look at a lock directory as an operator needs it: plain facts, without a judgement.
+//! Facts about a lock directory for an operator, without a judgement.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,26 +17,28 @@ use crate::file_name::{self, Named};
 use crate::file_system::FileSystem;
 use crate::survey;
 
-/// What was found at a lock directory. Nothing was made or changed there.
+/// What an examination of a lock directory found. It made and changed nothing there.
 #[derive(Clone, Debug)]
 pub struct DirectoryFacts {
     /// The directory.
     pub path: PathBuf,
-    /// Whether it is there; the first lock makes it.
+    /// Whether it exists; the first lock makes it.
     pub exists: bool,
-    /// Why no lock can be taken in it, if so: what opening the store says, or would say.
+    /// Whether locks can be taken in it. The error is what opening the store returns, or would
+    /// return.
     pub usable: Result<(), Error>,
-    /// The kind of its file system, or of the one it would lie on.
+    /// The kind of its file system, or of the one it would be made on.
     pub file_system: String,
-    /// Whether that is known to be of this machine alone.
+    /// Whether that file system is known to be local to this machine.
     pub is_local: bool,
-    /// Whether the counters of fences outlive the next boot.
+    /// Whether the fence counters survive the next boot.
     pub outlives_a_boot: bool,
     /// Its user id and its permissions.
     pub owner: Option<(u32, u32)>,
-    /// Whether two who open it exclude each other by `flock`; `None` while it is not there.
+    /// Whether two opened descriptors of it exclude each other by `flock`; `None` while it does not
+    /// exist.
     pub flock: Option<Result<(), Error>>,
-    /// How many bytes, and how many files, may still be written there.
+    /// How many bytes and how many files can still be written there.
     pub room: Result<(u64, u64), Error>,
     /// How many lock files there are, and how many of these locks are held.
     pub locks: Result<(usize, usize), Error>,
@@ -54,7 +56,7 @@ impl DirectoryFacts {
             .map_err(|error| failed("find the file system of", existing, error))?;
         let exists = fs::symlink_metadata(&path).is_ok();
         let opened = if exists {
-            // What is there already is only looked at.
+            // Only looks at a directory that exists.
             Directory::prepare(&path, rules).map(Some)
         } else {
             may_make(&path, existing, file_system, rules).map(|()| None)
@@ -69,7 +71,8 @@ impl DirectoryFacts {
             file_system: file_system.name(),
             is_local: file_system.is_local(),
             outlives_a_boot: file_system.fencing() == Fencing::Durable,
-            // Of the directory, where the path is a link to one: the permissions of a link mean nothing.
+            // Of the directory itself if the path is a link to one: the permissions of a link mean
+            // nothing.
             owner: fs::metadata(&path)
                 .ok()
                 .map(|about| (about.uid(), about.mode() & 0o7777)),
@@ -84,7 +87,7 @@ impl DirectoryFacts {
     }
 }
 
-/// Whether the directory could be made below `existing`.
+/// Checks whether the directory could be made below `existing`.
 fn may_make(path: &Path, existing: &Path, on: FileSystem, rules: Rules) -> Result<(), Error> {
     if !rules.unsafe_fs {
         on.require_local(path)?;
@@ -97,11 +100,11 @@ fn may_make(path: &Path, existing: &Path, on: FileSystem, rules: Rules) -> Resul
     eaccess(existing, usable).map_err(|errno| refused(errno.into()))
 }
 
-/// Locks the directory itself, which no lock of this store does, for a moment.
+/// Checks `flock` by locking the directory itself for a moment, which no lock of this store does.
 fn excludes(path: &Path) -> io::Result<()> {
     let lock = || Flock::lock(File::open(path)?, FlockArg::LockExclusiveNonblock).map_err(of_flock);
     let first = match lock() {
-        // Somebody else is just looking.
+        // Another examination has the lock at this moment.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
         first => first?,
     };
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_file_system_without_a_table_of_files_has_room_for_them() {
-        // As some that grow by themselves; this one has none at all.
+        // As on some that grow by themselves; this one has no table at all.
         assert_eq!(statvfs("/proc").unwrap().files(), 0);
         assert_eq!(room(Path::new("/proc")).unwrap().1, u64::MAX);
     }

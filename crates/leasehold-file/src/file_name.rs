@@ -1,4 +1,4 @@
-//! One file name for each key, and never the same for two.
+//! Gives each key a file name, and never the same name to two keys.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ pub(crate) enum Named {
     Foreign,
 }
 
-/// Reads what [`of_key`] wrote; anything it would have written otherwise is foreign.
+/// Reads what [`of_key`] wrote. A name that [`of_key`] would have written differently is foreign.
 pub(crate) fn parse(name: &str) -> Named {
     if name.ends_with(ENDING_HASHED) {
         return Named::Hash;

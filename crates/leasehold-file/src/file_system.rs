@@ -23,8 +23,8 @@ impl FileSystem {
         Self { magic }
     }
 
-    /// Refuses what is not known to be local: there `flock` may exclude the processes of one
-    /// machine only, or nobody, and would look as if it worked.
+    /// Refuses a file system that is not known to be local. There, `flock` may exclude only the
+    /// processes of one machine, or nothing at all, and would still appear to work.
     pub(crate) fn require_local(self, path: &Path) -> Result<(), Error> {
         if self.is_local() {
             return Ok(());
@@ -38,8 +38,8 @@ impl FileSystem {
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// What the order of fences rests on here: a file system in memory forgets its counters at
-    /// the next boot.
+    /// Returns what the order of fences depends on here. A file system in memory forgets its counters
+    /// at the next boot.
     pub(crate) fn fencing(self) -> Fencing {
         match self.local_name() {
             Some("tmpfs" | "ramfs") => Fencing::CounterThenClock,
@@ -47,8 +47,8 @@ impl FileSystem {
         }
     }
 
-    /// How waiters learn that a file was closed: the kernel tells of what happens on this machine,
-    /// and elsewhere that may be too little.
+    /// Returns how waiters learn that a file was closed. The kernel reports only what happens on this
+    /// machine, which may not be enough for a file system that is not local.
     pub(crate) fn waiting(self) -> Waiting {
         if self.is_local() {
             Waiting::Notified
@@ -57,7 +57,7 @@ impl FileSystem {
         }
     }
 
-    /// Whether it is known that nobody but this machine's kernel has a hand in it.
+    /// Returns whether this machine's kernel is known to be the only one that uses it.
     pub(crate) fn is_local(self) -> bool {
         self.local_name().is_some()
     }
@@ -98,7 +98,7 @@ const LOCAL: &[(u32, &str)] = &[
     (0x2405_1905, "ubifs"),
 ];
 
-/// Only for the message: everything that is not in [`LOCAL`] is refused.
+/// Only for the message: every file system that is not in [`LOCAL`] is refused.
 const NOT_LOCAL: &[(u32, &str)] = &[
     (0x0000_6969, "NFS"),
     (0xff53_4d42, "CIFS"),

@@ -1,8 +1,8 @@
 //! The first 2048 bytes of a lock file: two slots with the fence counter, and the key as text.
 //!
-//! A slot lies within one disk sector, which a disk writes whole or not at all, and the two lie in
-//! different sectors; they are written in turn. So a write that was broken off harms at most the
-//! older counter of the two, whose successor was already granted.
+//! A slot lies within one disk sector, which a disk writes whole or not at all. The two slots lie in
+//! different sectors and are written in turn. So an interrupted write harms at most the older of the
+//! two counters, whose successor was already granted.
 
 use leasehold::Key;
 
@@ -13,7 +13,7 @@ pub(crate) const LENGTH: usize = 2048;
 /// What the header says about the fences granted so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
-    /// None was granted: the file is new, empty, or was broken off before its first grant.
+    /// None was granted: the file is new or empty, or its first write was interrupted.
     Fresh,
     /// The greatest one granted, and the slot that holds it.
     At { value: u64, slot: Slot },
@@ -27,7 +27,7 @@ impl Counter {
         }
     }
 
-    /// The slot that the next counter goes into: not the one that the present one stands in.
+    /// Returns the slot for the next counter: the one that does not hold the present counter.
     pub(crate) fn next_slot(self) -> Slot {
         match self {
             Self::At {
@@ -64,7 +64,7 @@ pub(crate) enum Damage {
     Version(u32),
 }
 
-/// Reads the header of `key`'s file, of which `bytes` are there.
+/// Reads the header of `key`'s file. `bytes` is the part of it that the file has.
 pub(crate) fn read(bytes: &[u8], key: &Key) -> Result<Counter, Damage> {
     let hash = file_name::hash(key);
     let (first, second) = (
@@ -104,7 +104,7 @@ pub(crate) fn fresh(key: &Key, counter: u64) -> [u8; LENGTH] {
     bytes
 }
 
-/// The key as text, as it stands at [`NAME_OFFSET`]. Only for listing: nothing rests on it.
+/// Encodes the key as the text at [`NAME_OFFSET`]. It is only for listing: nothing depends on it.
 pub(crate) fn name(key: &Key) -> Vec<u8> {
     let text = key.as_str().as_bytes();
     // A key has at most 512 bytes.
@@ -162,8 +162,8 @@ fn read_slot(bytes: &[u8], slot: Slot, hash: &[u8; 32]) -> Result<SlotState, Dam
     }
 }
 
-/// With two blank slots, a file is new only if nobody else wrote into it. The name may be there
-/// already: sectors reach a disk in any order.
+/// With two blank slots, a file is new only if no other program wrote into it. The name may be there
+/// already, because sectors reach a disk in any order.
 fn rest_is_ours(bytes: &[u8], key: &Key) -> bool {
     is_blank(bytes) || named_key(bytes).as_ref() == Some(key)
 }
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Whatever part of a slot's write reached the disk, the other slot's counter is found.
+    /// No matter which part of a slot's write reached the disk, the other slot's counter is found.
     #[test]
     fn a_write_torn_at_any_byte_leaves_the_other_slot() {
         let (before, after) = (with_slots(9, 8), with_slots(9, 10));

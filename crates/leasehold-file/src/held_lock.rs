@@ -14,19 +14,19 @@ use crate::room;
 pub(crate) struct HeldLock {
     pub(crate) lock: Arc<LockFile>,
     pub(crate) mode: Mode,
-    /// Where its record is, if there was a seat left.
+    /// The seat of its record, if one was left.
     pub(crate) seat: Option<u64>,
     pub(crate) fence: Fence,
 }
 
 impl HeldLock {
-    /// Whether holding it still keeps others out.
+    /// Returns whether the lock still excludes others.
     pub(crate) fn stands(&self) -> Result<bool, Error> {
         let looked: io::Result<bool> = self.lock.stands();
         looked.map_err(|error| failed("look up the lock file", self.lock.path(), error))
     }
 
-    /// What a renewal of `claim` is answered, where this is what its owner holds.
+    /// Answers a renewal of `claim`, whose owner holds this lock.
     pub(crate) fn renewal(&self, claim: &Claim) -> Renewal {
         if self.mode != claim.mode && !self.is_downgraded_by(claim) {
             return Renewal::Lost(LostReason::Gone);
@@ -38,16 +38,16 @@ impl HeldLock {
         }
     }
 
-    /// Whether renewing `claim` makes it shared.
+    /// Returns whether renewing `claim` converts this lock to a shared one.
     pub(crate) fn is_downgraded_by(&self, claim: &Claim) -> bool {
         (self.mode, claim.mode) == (Mode::Exclusive, Mode::Shared)
     }
 
-    /// The same lock, made shared for `claim`, whoever reads its record being told first; `None` if
-    /// it was lost over it.
+    /// Converts the lock to a shared one for `claim`, after updating its record for readers of the
+    /// record. Returns `None` if the lock was lost over that.
     ///
-    /// After an error it is held alone as before. It may then have the byte of the readers too,
-    /// which keeps nobody out who was not out already.
+    /// After an error, the lock is exclusive as before. It may then also have the byte of the
+    /// readers, which keeps out no claim that is not out already.
     pub(crate) fn downgraded(self, claim: &Claim) -> Result<Option<Self>, Error> {
         let file = self.lock.file();
         let record = || match self.seat {

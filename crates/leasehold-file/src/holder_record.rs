@@ -1,8 +1,8 @@
-//! Who holds a lock: one record for each holder, behind the header of the lock file.
+//! The holders of a lock: one record for each holder, behind the header of the lock file.
 //!
-//! The record of seat *n* is true exactly while somebody has the lock on its first byte
-//! ([`crate::range_lock`]). The kernel gives that lock back with the holder's death, so that a
-//! record left behind never speaks of a holder that is gone, and none needs to be wiped.
+//! The record of seat *n* is valid exactly while its first byte is locked ([`crate::range_lock`]). The
+//! kernel frees that lock when the holder dies. So a record left behind never names a holder that is
+//! gone, and the store need not wipe any.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,13 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::header;
 
-/// One lock file keeps the records of so many shared holders; further ones hold without a record.
+/// The number of shared holders that one lock file has records for; further ones hold without a
+/// record.
 pub(crate) const SEATS: u64 = 1024;
 
 pub(crate) const LENGTH: usize = 1024;
 
-/// Where the record of `seat` begins.
+/// The offset of the record of `seat`.
 pub(crate) const fn offset(seat: u64) -> u64 {
     header::LENGTH as u64 + seat * LENGTH as u64
 }
@@ -30,8 +31,9 @@ pub(crate) fn seats_in(length: u64) -> u64 {
         .min(SEATS)
 }
 
-/// The record of the holder that `claim` becomes with `fence`: lines of text, for people who look
-/// into the file, ending with a checksum, since it may be read while it is written.
+/// Encodes the record of the holder that `claim` becomes with `fence`. It is lines of text, for
+/// people who look into the file, and ends with a checksum, because it may be read while it is
+/// written.
 pub(crate) fn encode(claim: &Claim, fence: Fence) -> [u8; LENGTH] {
     let client = &claim.client;
     let mut text = format!("{TITLE}\nowner {}\nmode {}\n", claim.owner, claim.mode);

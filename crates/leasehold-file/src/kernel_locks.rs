@@ -1,13 +1,13 @@
-//! Which files are held by `flock`, by anybody, without touching them.
+//! Finds the files that any process holds by `flock`, without touching them.
 //!
-//! The one way to ask the kernel about a `flock` is to try to take it, and a probe that takes it,
-//! for a moment only, makes somebody else's attempt fail. `/proc/locks` tells without that. It
-//! leaves out the processes of other PID namespaces; of those, the ones that use this library are
-//! found by their records.
+//! The only way to ask the kernel about a `flock` is to try to take it. A probe that takes the lock, even
+//! for a moment, makes another process's attempt fail. `/proc/locks` shows the locks without a probe. It
+//! leaves out the processes of other PID namespaces; the ones of those that use this library are found by
+//! their records.
 //!
-//! The kernel hands that list out a page at a time. If it changes between two pages, an entry can
-//! stand there twice or not at all; so a list of several pages is read three times, what any of
-//! the readings shows is there, and a process that shows up more than once counts once.
+//! The kernel returns that list one page at a time. If the list changes between two pages, an entry can
+//! appear twice or not at all. So this module reads a list of several pages three times. A lock is there
+//! if any of the readings shows it, and a process that appears more than once counts once.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ struct Device {
     minor: u64,
 }
 
-/// How many processes hold one file.
+/// The number of processes that hold one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub(crate) exclusive: usize,
@@ -70,7 +70,7 @@ impl KernelLocks {
         }
     }
 
-    /// How many processes hold `file`.
+    /// Returns how many processes hold `file`.
     pub(crate) fn on(&self, file: &File) -> io::Result<Holding> {
         let metadata = file.metadata()?;
         let mut holding = Holding::default();
@@ -90,8 +90,8 @@ impl KernelLocks {
         Ok(holding)
     }
 
-    /// The device as `/proc/locks` gives it: that of the whole file system. `st_dev` can be another
-    /// one (a subvolume of btrfs has its own), so the mount is asked first.
+    /// Returns the device as `/proc/locks` gives it: that of the whole file system. `st_dev` can be
+    /// another one (a subvolume of btrfs has its own), so the mount comes first.
     fn device(&self, file: &File, st_dev: u64) -> Device {
         let description = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
         let mount = fs::read_to_string(description)
@@ -108,7 +108,7 @@ impl KernelLocks {
     }
 }
 
-/// What `/proc/locks` said.
+/// The content of `/proc/locks`.
 struct List {
     text: String,
     /// All of it came in one answer, at one moment.
@@ -140,8 +140,9 @@ impl List {
 
 const READINGS: usize = 3;
 
-/// Lines like `3: FLOCK  ADVISORY  WRITE 7138 fe:00:10027034 0 EOF`, the device in hexadecimal
-/// (`fs/locks.c`, `lock_get_status`); the second word of a line is `->` for one that still waits.
+/// Parses lines like `3: FLOCK ADVISORY WRITE 7138 fe:00:10027034 0 EOF`, with the device in
+/// hexadecimal (`fs/locks.c`, `lock_get_status`). The second word is `->` for a lock that still
+/// waits.
 fn parse_locks(text: &str) -> impl Iterator<Item = Granted> {
     text.lines().filter_map(parse_lock)
 }
@@ -171,7 +172,8 @@ fn parse_lock(line: &str) -> Option<Granted> {
     })
 }
 
-/// Lines like `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw`, the device in decimal (proc(5)).
+/// Parses lines like `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw`, with the device in decimal
+/// (proc(5)).
 fn parse_mounts(text: &str) -> Vec<Mount> {
     let mount = |line: &str| {
         let mut words = line.split_ascii_whitespace();

@@ -23,46 +23,47 @@
 //! |---|---|
 //! | 0 and 512 | two slots with the fence counter, written in turn, each with a checksum |
 //! | 1024 | the key as text |
-//! | 2048 + 1024 × *n* | who holds it: one record for each holder, true while a lock on the record's first byte is held (`F_OFD_SETLK`) |
-//! | 1050624 + *n* | nothing: who holds one of *n* permits shares the lock on this byte with the others, and shared holders theirs where *n* is 0 |
-//! | 1050753 | nothing: writers that wait share the lock on this byte |
+//! | 2048 + 1024 × *n* | the holders: one record each, valid while a lock on the record's first byte is held (`F_OFD_SETLK`) |
+//! | 1050624 + *n* | nothing: holders of one of *n* permits share the lock on this byte, and shared holders the one where *n* is 0 |
+//! | 1050753 | nothing: waiting writers share the lock on this byte |
 //!
-//! All who are not alone share the `flock`, which keeps out whoever wants to be; from each other they are
-//! kept by the byte of their kind, and a permit is the lock on the record of its holder. So the kernel alone
-//! knows who is there, and what is written serves people.
+//! All holders that share the lock share the `flock`, which keeps out exclusive claims. The bytes of their
+//! kinds keep readers and permit holders apart, and a permit is the lock on the record of its holder. So the
+//! kernel alone knows who holds the lock, and what is written serves people.
 //!
-//! Lock files are never removed: a file keeps the counter of its key. Removing one that nobody
-//! holds is harmless, for the client's wall clock carries the fences on; so is an empty file of
-//! the right name ([`FileStore::lock_file`]), as `flock(1)` makes it. Whoever removes one that
-//! *is* held takes the lock away from its holder, which learns it at its next renewal.
+//! The store never removes lock files, because a file keeps the counter of its key. You can safely remove
+//! the file of a free lock: the client's wall clock carries the fences on. You can also create an empty file
+//! of the right name ([`FileStore::lock_file`]), as `flock(1)` does. Removing the file of a *held* lock
+//! takes the lock away from its holder, which learns of the loss at its next renewal.
 //!
 //! # Waiting
 //!
-//! A waiter keeps the lock file open and is told by the kernel (`inotify(7)`) when somebody closes
-//! it: a release, the death of a holder and the end of `flock(1)` all do. It then tries, without
-//! ever queueing for `flock` in the kernel: such a wait blocks a thread that nobody could call back,
-//! and that would take the lock for a waiter that is gone. So **waiters are served in no order**:
-//! all are told at once, and the first one to try wins. But whoever would share the lock, or have a permit,
-//! stands back for a writer that waits to have it alone: it lets one writer by, and is then served
-//! like the others. So neither keeps the other waiting for ever. Claims that do not wait, and are not
-//! [barging](leasehold::Lock::barging), are busy meanwhile. Readers and those who want a permit have no
-//! such order among them.
+//! A waiter keeps the lock file open, and the kernel notifies it (`inotify(7)`) when a process closes the
+//! file. A release, the death of a holder and the end of `flock(1)` all do that. The waiter then tries to
+//! take the lock. It never queues for `flock` in the kernel: such a wait blocks a thread that cannot be
+//! called back, and that would take the lock for a waiter that is gone. So **waiters are served in no
+//! order**: the kernel notifies all of them at once, and the first one to try wins.
 //!
-//! - Whoever holds a lock alone and [lets others share it](leasehold::Store::renew) closes the file once
-//!   for them.
-//! - A lock that is given back without a close (`LOCK_UN` alone, or a descriptor that a child
-//!   keeps open) is found within two seconds, by a try that every waiter makes at random every one
-//!   to two seconds. The same goes for a lock directory that is moved away with its files.
-//! - Somebody who keeps opening and closing a lock file wakes its waiters each time; each of them
-//!   then tries a hundred times a second at most.
-//! - Where the kernel has no room for another inotify instance or watch
-//!   (`fs.inotify.max_user_instances`, `max_user_watches`), waiters ask at random every 10 to 50 ms,
-//!   and a warning is logged once. They are told again as soon as there is room. They also ask at
-//!   random beyond 256 waiters of one store, so that a process does not run out of descriptors; there
-//!   writers come before those who stand back for them.
-//! - A writer that waits but does not come, since its process is stopped, is passed over by those who wait
-//!   once the lock was free for a second. For those who do not wait the lock is busy until
-//!   the writer goes on or ends.
+//! There is one exception: a claim that shares the lock or takes a permit yields to a writer that waits for
+//! the exclusive lock. It lets one writer pass, and then competes like the others. So neither side keeps
+//! the other waiting indefinitely. Meanwhile the lock is busy for claims that do not wait, unless they are
+//! [barging](leasehold::Lock::barging). Readers and claims for permits have no such order among them.
+//!
+//! - When an exclusive holder [lets others share the lock](leasehold::Store::renew), it closes the file once to
+//!   notify them.
+//! - A holder can give a lock back without a close (`LOCK_UN` alone, or a descriptor that a child keeps
+//!   open). Waiters find such a lock within two seconds, because each of them also tries at random every one
+//!   to two seconds. The same applies to a lock directory that is moved away with its files.
+//! - A process that keeps opening and closing a lock file wakes its waiters each time. Each of them then
+//!   tries at most a hundred times a second.
+//! - If the kernel has no room for another inotify instance or watch
+//!   (`fs.inotify.max_user_instances`, `max_user_watches`), waiters poll at random every 10 to 50 ms,
+//!   and the store logs a warning once. The kernel notifies them again as soon as it has room.
+//! - Beyond 256 waiters of one store, further waiters also poll, so that a process does not run out of
+//!   descriptors. Writers then take the places of claims that yield to them.
+//! - If a waiting writer does not take the free lock, because its process is stopped, other waiters pass it
+//!   over once the lock has been free for a second. For claims that do not wait, the lock is busy until the
+//!   writer continues or ends.
 //!
 //! # Records
 //!
@@ -71,20 +72,21 @@
 //! the sticky bit, as `/tmp` is, a user cannot replace the file of another user. The write then overwrites it, and
 //! the new file stays next to it, as `.record.new`, until that is on the disk: readers fall back to it if a crash
 //! interrupts the write.
-//! Its times are the wall clock's. What is over is removed by and by, as records are written: after its
-//! retention a value, after a week more the file.
+//! Its times are wall-clock times. Later writes gradually remove what has expired: a value after its
+//! retention, and its file a week later.
 //!
 //! # Limits
 //!
-//! - To permits, `flock -s` is nothing, and both stand side by side: the kernel tells nobody what
-//!   kind of shared holder it sees. It keeps out who wants to be alone, as always. A script that is to keep
-//!   out holders of permits takes the lock alone (`flock` without `-s`).
-//! - `flock -s` stands back for nobody, and nobody for a `flock` that waits.
-//! - Before Linux 4.0 the kernel may let somebody in while a lock that was held alone is made shared.
+//! - Permits and `flock -s` do not exclude each other: the kernel does not show what kind of shared holder
+//!   it sees. `flock -s` keeps out exclusive claims, as always. A script that must exclude permit holders
+//!   takes the lock exclusively (`flock` without `-s`).
+//! - `flock -s` does not yield to writers, and no claim yields to a `flock` that waits.
+//! - Before Linux 4.0, another process may get the lock while its exclusive holder converts it to a shared
+//!   lock.
 //!
-//! Linux alone. The directory must lie on a local file system, since over a network `flock`
-//! excludes nobody reliably. A child process that inherits the descriptor (across `fork` without
-//! `exec`) keeps a lock of a parent that died without releasing it.
+//! Linux only. The directory must be on a local file system, because `flock` is not reliable over a
+//! network. A child process that inherits the descriptor (across `fork` without `exec`) keeps the
+//! lock of a parent that died without releasing it.
 #![forbid(unsafe_code)]
 
 mod as_records;

@@ -1,4 +1,4 @@
-//! What the kernel tells about lock files that somebody waits for.
+//! What the kernel reports about the lock files that waiters watch.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,8 +15,8 @@ use crate::rhythm::Rhythm;
 
 /// One inotify instance, for all waiters of a store.
 ///
-/// No task reads it: of those that wait one reads for all, and when it ends the next one does. So
-/// it works in any number of runtimes, and outlives each.
+/// No task of its own reads it. One of the waiters reads for all, and when it ends, the next one takes
+/// over. So it works in any number of runtimes, and outlives each.
 #[derive(Debug)]
 pub(crate) struct Listener {
     inotify: Inotify,
@@ -41,7 +41,7 @@ pub(crate) struct Watch {
     told: watch::Receiver<()>,
 }
 
-/// Waits for what a [`Watch`] is told.
+/// Waits for the notifications of a [`Watch`].
 #[derive(Debug)]
 pub(crate) struct Listening {
     listener: Arc<Listener>,
@@ -49,8 +49,8 @@ pub(crate) struct Listening {
 }
 
 impl Listener {
-    /// Asks the kernel for an instance; a user may have 128 of them, and more where the
-    /// administrator says so.
+    /// Asks the kernel for an instance. A user may have 128 of them, or more if the administrator
+    /// allows it.
     pub(crate) fn start() -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         Ok(Self {
@@ -62,8 +62,8 @@ impl Listener {
 
     /// Watches the file that is now at `path`.
     pub(crate) fn watch(self: &Arc<Self>, path: &Path) -> io::Result<Watch> {
-        // Under the lock, since another waiter for this file, whose watch is the same to the
-        // kernel, may be ending it.
+        // Take the lock first: another waiter for this file may be ending its watch, which is the
+        // same watch to the kernel.
         let mut watched = self.watched();
         let file = self.inotify.add_watch(path, WORTH_A_TRY)?;
         let entry = watched.entry(file).or_default();
@@ -76,7 +76,7 @@ impl Listener {
         })
     }
 
-    /// Reads for all, once nobody else does. Ends only with an error.
+    /// Reads for all waiters, once no other waiter does. Returns only after an error.
     async fn read(&self) -> io::Error {
         let _reading = self.reading.lock().await;
         let descriptor = match self.registered() {
@@ -93,7 +93,7 @@ impl Listener {
         }
     }
 
-    /// The instance in the runtime of the caller.
+    /// Registers the instance in the runtime of the caller.
     #[allow(
         deprecated,
         reason = "its successor is unsafe, for types that give away a descriptor they do not own: \
@@ -107,7 +107,7 @@ impl Listener {
         let watched = self.watched();
         for event in events {
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                // Nobody knows what was left out.
+                // The kernel does not say which events it dropped.
                 watched.values().for_each(|file| file.told.send_replace(()));
             } else if let Some(file) = watched.get(&event.wd) {
                 file.told.send_replace(());
@@ -115,14 +115,14 @@ impl Listener {
         }
     }
 
-    /// The map is whole at every moment, so that a panic elsewhere cannot have broken it.
+    /// The map is whole at every moment, so a panic elsewhere cannot have broken it.
     fn watched(&self) -> MutexGuard<'_, HashMap<WatchDescriptor, Watched>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watch {
-    /// The same watch, with what it heard forgotten: whoever tries now sees what came of it.
+    /// Returns the same watch with its notifications forgotten. A try made now sees their effects.
     pub(crate) fn forgetful(mut self) -> Self {
         self.told.mark_unchanged();
         self
@@ -152,7 +152,7 @@ impl Drop for Watch {
 }
 
 impl Listening {
-    /// Resolves once something happened to the file that the watch had not heard or forgotten.
+    /// Resolves once something has happened to the file since the watch began or last forgot.
     ///
     /// # Cancel safety
     ///
@@ -167,8 +167,8 @@ impl Listening {
     }
 }
 
-/// A close, for it may be the holder's; and whatever takes the file its name. A file that somebody
-/// still has open is not deleted but loses a link, which counts as a change of its attributes.
+/// A close, because it may be the holder's, and every event that takes the name away from the file. A
+/// file that is still open elsewhere is not deleted but loses a link, which changes its attributes.
 const WORTH_A_TRY: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE
     .union(AddWatchFlags::IN_CLOSE_NOWRITE)
     .union(AddWatchFlags::IN_DELETE_SELF)
@@ -220,7 +220,7 @@ mod tests {
             event();
             for watch in &watches {
                 assert!(hears(watch).await);
-                // Until it is forgotten.
+                // The watch hears it again until it forgets it.
                 assert!(hears(watch).await);
             }
             watches = watches.map(Watch::forgetful);

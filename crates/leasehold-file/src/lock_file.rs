@@ -16,22 +16,22 @@ pub(crate) struct LockFile {
     file: File,
     path: PathBuf,
     freed: AtomicBool,
-    /// Somebody else may have the descriptor too, so that closing ours is not the last close.
+    /// Another owner may have the descriptor too, so closing ours may not be the last close.
     is_shared_out: AtomicBool,
     holder: Process,
 }
 
-/// What trying to lock an open file led to.
+/// The result of an attempt to lock an open file.
 #[derive(Debug)]
 pub(crate) enum Locking {
     Won(LockFile),
-    /// Somebody else holds it; the file serves to see who.
+    /// It is held already; the file serves to find the holder.
     Busy(File),
-    /// The file is not the one under its name any more: the lock on it excludes nobody.
+    /// The file is no longer the one under its name, so the lock on it excludes nothing.
     Replaced,
 }
 
-/// Opens the lock file at `path`, and makes it if there is none.
+/// Opens the lock file at `path`, and makes it if it does not exist.
 ///
 /// It never follows a symbolic link, and never waits for the other end of a pipe. An existing file
 /// is opened without `O_CREAT`, which the kernel refuses for another user's file in a sticky
@@ -45,7 +45,7 @@ pub(crate) fn open(path: &Path, mode_of_new: u32) -> io::Result<File> {
     let file = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let file = options.create_new(true).mode(mode_of_new).open(path)?;
-            // The umask must not take a lock away from those who may make locks here.
+            // The umask must not take a lock away from users who may make locks here.
             file.set_permissions(fs::Permissions::from_mode(mode_of_new))?;
             file
         }
@@ -55,7 +55,7 @@ pub(crate) fn open(path: &Path, mode_of_new: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the lock file at `path` to look at it; `None` if there is none.
+/// Opens the lock file at `path` for reading; `None` if it does not exist.
 pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     let opened = OpenOptions::new()
         .read(true)
@@ -70,9 +70,9 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
 
 /// Tries to take the lock on `file`, opened at `path`. Never waits.
 ///
-/// Between opening and locking somebody may have removed or replaced the file; then two processes
-/// could each hold "the" lock, one of them on a file without a name. So the name is looked up
-/// again once the lock is won.
+/// Between opening and locking, another process may have removed or replaced the file. Then two
+/// processes could each hold "the" lock, one of them on a file without a name. So this function looks
+/// up the name again once it has the lock.
 pub(crate) fn lock(file: File, path: &Path, mode: Mode) -> io::Result<Locking> {
     let tried = match mode {
         Mode::Exclusive => file.try_lock(),
@@ -106,44 +106,46 @@ impl LockFile {
         &self.path
     }
 
-    /// Another descriptor of the same lock.
+    /// Returns another descriptor of the same lock.
     pub(crate) fn share(&self) -> io::Result<File> {
         self.is_shared_out.store(true, Ordering::Release);
         self.file.try_clone()
     }
 
-    /// Whether holding it still keeps others out: it is not freed, and a newcomer would open it.
+    /// Returns whether the lock still excludes others: it is not freed, and a newcomer would open its
+    /// file.
     pub(crate) fn stands(&self) -> io::Result<bool> {
         Ok(!self.freed.load(Ordering::Acquire) && self.is_under_its_name()?)
     }
 
-    /// Frees the lock, once. It is given back, not just closed: a child of this process may have
-    /// inherited the descriptor, and would keep the lock. In such a child it does nothing, for the
-    /// lock is still the parent's.
+    /// Frees the lock, once. It unlocks explicitly and does not rely on closing the file: a child of
+    /// this process may have inherited the descriptor, and would keep the lock. In such a child this
+    /// function does nothing, because the lock is still the parent's.
     pub(crate) fn free(&self) {
         if !self.holder.is_current() || self.freed.swap(true, Ordering::AcqRel) {
             return;
         }
-        // Neither can fail on a valid descriptor, and closing it frees the lock all the same.
+        // Neither call can fail on a valid descriptor, and closing it frees the lock all the same.
         let _ = range_lock::unlock_all(&self.file);
         let _ = self.file.unlock();
         if self.is_shared_out.load(Ordering::Acquire) {
-            // The last close is somebody else's.
+            // The last close may happen elsewhere.
             self.tell_waiters();
         }
     }
 
-    /// Frees the lock, and leaves the file open. Nobody is told.
+    /// Frees the lock, and leaves the file open. Does not notify waiters.
     pub(crate) fn back_off(&self) -> io::Result<File> {
         let file = self.file.try_clone()?;
         self.free();
         Ok(file)
     }
 
-    /// Makes the lock shared, which was held alone; `false` if the kernel gave it away over that.
+    /// Converts the exclusive lock to a shared one; `false` if the kernel gave the lock away over
+    /// that.
     ///
-    /// The kernel exchanges one lock for the other in one step (`flock_lock_inode`, since Linux 4.0):
-    /// nobody gets in between, and with nobody else there it cannot refuse.
+    /// The kernel exchanges one lock for the other in one step (`flock_lock_inode`, since Linux 4.0).
+    /// No other process gets in between, and without other holders the kernel cannot refuse.
     pub(crate) fn downgrade(&self) -> io::Result<bool> {
         match self.file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => return Ok(false),
@@ -154,10 +156,10 @@ impl LockFile {
         Ok(true)
     }
 
-    /// Closes the file once, which the kernel tells those who wait for it. Of a change to a lock
-    /// whose file stays open it says nothing.
+    /// Closes the file once, which makes the kernel notify its waiters. The kernel does not report
+    /// changes to a lock whose file stays open.
     fn tell_waiters(&self) {
-        // Without it they find out by themselves, later.
+        // If this fails, they find out by themselves, later.
         let _ = open_to_read(&self.path);
     }
 
@@ -166,7 +168,7 @@ impl LockFile {
     }
 }
 
-/// Whether a newcomer that opens `path` would open this very file.
+/// Returns whether a newcomer that opens `path` would open this very file.
 pub(crate) fn is_under_its_name(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::symlink_metadata(path) {
@@ -196,7 +198,7 @@ fn require_regular(file: &File) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The window between opening and locking, held open by hand.
+    /// Opens the window between opening and locking by hand.
     #[test]
     fn a_file_removed_or_replaced_before_the_lock_was_won_is_not_held() {
         let dir = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use crate::examine::DirectoryFacts;
 use crate::store::FileStore;
 use crate::waits::Waits;
 
-/// How a [`FileStore`] is opened, where the defaults are not enough.
+/// Options for opening a [`FileStore`], if the defaults are not enough.
 ///
 /// # Examples
 ///
@@ -28,17 +28,17 @@ pub struct FileStoreOptions {
 }
 
 impl FileStoreOptions {
-    /// Whether to accept any file system, also those that are not known to be local (default:
-    /// no). There the caller has to know that `flock(2)` and `F_OFD_SETLK` exclude all machines,
-    /// apart from each other; nothing that the store promises holds otherwise. Waiters ask at random
-    /// there, since the kernel does not tell what another machine did.
+    /// Sets whether to accept any file system, even one that is not known to be local (default: no).
+    /// The caller then has to know that `flock(2)` and `F_OFD_SETLK` exclude all machines,
+    /// independently of each other. Otherwise the store keeps none of its promises. Waiters poll at
+    /// random on such a file system, because the kernel does not report what another machine did.
     #[must_use]
     pub fn unsafe_fs(mut self, accepted: bool) -> Self {
         self.unsafe_fs = accepted;
         self
     }
 
-    /// Time and chance for the pauses between attempts (default: the system's).
+    /// Sets the clock and the random numbers for the pauses between attempts (default: the system's).
     #[must_use]
     pub fn ambient(mut self, ambient: Ambient) -> Self {
         self.ambient = ambient;
@@ -64,12 +64,13 @@ impl FileStoreOptions {
         self.open_with(&path, true)
     }
 
-    /// Looks at `directory` as [`open`](Self::open) would find it, and makes and changes nothing.
+    /// Examines `directory` as [`open`](Self::open) would find it, without making or changing
+    /// anything.
     ///
     /// # Errors
     ///
-    /// If it is no path, or its file system cannot be found out. All that stands in the way of locks is
-    /// among the facts.
+    /// If it is not a path, or its file system cannot be determined. The facts cover all other
+    /// obstacles to taking locks.
     ///
     /// # Examples
     ///
@@ -86,8 +87,8 @@ impl FileStoreOptions {
         DirectoryFacts::of(directory.as_ref(), self.rules(false))
     }
 
-    /// Looks at the default directory as [`open_default`](Self::open_default) would find it, and makes
-    /// and changes nothing.
+    /// Examines the default directory as [`open_default`](Self::open_default) would find it, without
+    /// making or changing anything.
     ///
     /// # Errors
     ///
@@ -115,8 +116,8 @@ impl FileStoreOptions {
     }
 }
 
-/// `/run/lock` is where programs of the system keep their locks (Filesystem Hierarchy Standard),
-/// the state directory where those of a user do (XDG Base Directory Specification).
+/// Returns where programs keep their locks: for the system in `/run/lock` (Filesystem Hierarchy
+/// Standard), for a user in the state directory (XDG Base Directory Specification).
 fn default_directory(is_root: bool, state: Option<PathBuf>) -> Result<PathBuf, Error> {
     if is_root {
         return Ok("/run/lock/leasehold".into());

@@ -1,7 +1,7 @@
 //! Locks on single bytes of a lock file, owned by the open file description (`F_OFD_SETLK`).
 //!
-//! They live beside the `flock` of the whole file, which they neither see nor disturb, end with
-//! the same description, and, unlike it, can be asked about without being taken.
+//! They are independent of the `flock` of the whole file, which they neither see nor disturb. They
+//! end with the same description, and, unlike the `flock`, can be tested without being taken.
 
 use std::fs::File;
 use std::io;
@@ -16,8 +16,7 @@ pub(crate) fn try_lock(file: &File, offset: u64) -> io::Result<bool> {
     take(file, libc::F_WRLCK, offset)
 }
 
-/// Takes the byte at `offset` together with others who share it; `false` if another description has
-/// it alone.
+/// Takes the byte at `offset` as a shared lock; `false` if another description has it exclusively.
 pub(crate) fn share(file: &File, offset: u64) -> io::Result<bool> {
     take(file, libc::F_RDLCK, offset)
 }
@@ -30,7 +29,7 @@ fn take(file: &File, kind: i32, offset: u64) -> io::Result<bool> {
     }
 }
 
-/// Gives the byte at `offset` back.
+/// Gives back the byte at `offset`.
 pub(crate) fn unlock(file: &File, offset: u64) -> io::Result<()> {
     fcntl(
         file,
@@ -48,12 +47,12 @@ pub(crate) fn unlock_all(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether another description has the byte at `offset`, alone or shared.
+/// Returns whether another description has the byte at `offset`, exclusively or shared.
 pub(crate) fn is_locked(file: &File, offset: u64) -> io::Result<bool> {
     Ok(locked(file, offset, 1)?.is_some())
 }
 
-/// One of `bytes` that another description has.
+/// Returns one of `bytes` that another description has.
 pub(crate) fn first_locked(file: &File, bytes: Range<u64>) -> io::Result<Option<u64>> {
     if bytes.is_empty() {
         return Ok(None);
@@ -63,7 +62,7 @@ pub(crate) fn first_locked(file: &File, bytes: Range<u64>) -> io::Result<Option<
     Ok(locked.map(|byte| byte.max(bytes.start)))
 }
 
-/// Where a lock begins that another description has on any of `length` bytes.
+/// Returns where a lock of another description begins that covers any of `length` bytes.
 fn locked(file: &File, offset: u64, length: u64) -> io::Result<Option<u64>> {
     let mut asked = range(libc::F_WRLCK, offset, length);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut asked))?;
@@ -119,7 +118,7 @@ mod tests {
         assert!(try_lock(&three, 70).unwrap() && !share(&one, 70).unwrap());
     }
 
-    /// The design rests on it: the two kinds of lock do not see each other.
+    /// The design depends on this: the two kinds of lock do not see each other.
     #[test]
     fn they_are_independent_of_flock() {
         let place = tempfile::NamedTempFile::new().unwrap();

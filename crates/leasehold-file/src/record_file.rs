@@ -1,8 +1,8 @@
-//! The file of a record, beside the lock file: read and replaced under a short lock of its own.
+//! The file of a record, next to the lock file: read and replaced under a short lock of its own.
 //!
-//! The lock is a `flock` on the file itself. Whoever replaces the file holds the lock on the old one,
-//! and on the new one before it has its name, until the change has reached the disk: so nobody is shown
-//! what a power failure could take back.
+//! The lock is a `flock` on the file itself. A process that replaces the file holds the lock on the old
+//! file until the change has reached the disk. It also holds the lock on the new file before that has its
+//! name. So no reader sees a change that a power failure could take back.
 //!
 //! A file of another user in a sticky directory cannot be replaced, only overwritten. Then the new file stays
 //! next to it until the old one is overwritten and on the disk. If that is interrupted, the checksum of the old
@@ -22,15 +22,15 @@ use crate::failure::failed;
 use crate::lock_file::{self, LockFile, Locking};
 use crate::record_format::{self, Content, Damage};
 
-/// What a try came to.
+/// The outcome of a try.
 #[derive(Debug)]
 pub(crate) enum Tried<T> {
     Done(T),
-    /// Somebody else was at the file.
+    /// Another process was using the file.
     Later,
 }
 
-/// What is written in the record of `key`.
+/// Reads the record of `key`.
 pub(crate) fn read(
     directory: &Directory,
     key: &Key,
@@ -48,7 +48,7 @@ pub(crate) fn read(
     Ok(Tried::Done(content.read(now)))
 }
 
-/// Lets `change` change the record of `key`, and answers what it answered once that is on the disk.
+/// Applies `change` to the record of `key`, and returns its answer once the change is on the disk.
 pub(crate) fn change<T>(
     directory: &Directory,
     key: &Key,
@@ -57,7 +57,7 @@ pub(crate) fn change<T>(
     let path = path_of(directory, key);
     let failed = |error| failed("open the record", &path, error);
     let file = match lock_file::open(&path, directory.mode_of_files()) {
-        // Made by somebody else a moment ago.
+        // Another process made it a moment ago.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Tried::Later),
         opened => opened.map_err(failed)?,
     };
@@ -81,8 +81,8 @@ pub(crate) fn change<T>(
     Ok(Tried::Done(answer))
 }
 
-/// Removes records that say nothing any more, of a few in the directory which `chance` picks: names are
-/// often used once. What cannot be removed is left to the next sweep.
+/// Removes expired records, because names are often used only once. It checks a few records of the
+/// directory, which `chance` picks, and leaves what it cannot remove to the next sweep.
 pub(crate) fn sweep(directory: &Directory, chance: u64, now: WallTime) {
     let Ok(entries) = fs::read_dir(directory.path()) else {
         return;
@@ -100,7 +100,8 @@ pub(crate) fn sweep(directory: &Directory, chance: u64, now: WallTime) {
     }
 }
 
-/// Whoever has the file open already finds, once it has the lock, that it has no name any more.
+/// Removes the record at `path` if it is over. A process that has the file open already finds, once
+/// it has the lock, that the file no longer has a name.
 fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
     let Some(file) = lock_file::open_to_read(path)? else {
         return Ok(());
@@ -116,7 +117,7 @@ fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
     Ok(())
 }
 
-/// What a record file says.
+/// The content of a record file.
 struct Found {
     content: Content,
     /// The bytes of the new file, if overwriting the old one was interrupted.
@@ -166,7 +167,7 @@ fn replace(directory: &Directory, lock: &LockFile, bytes: &[u8]) -> Result<(), E
     let new_file = match written {
         Ok(written) => written,
         Err(error) => {
-            // What is there of it would only take up room; the record is as it was.
+            // A partial new file would only take up room; the record is as it was.
             let _ = fs::remove_file(&new);
             return Err(failed("write the record", &new, error));
         }
@@ -186,7 +187,8 @@ fn replace(directory: &Directory, lock: &LockFile, bytes: &[u8]) -> Result<(), E
     let synced = directory
         .sync()
         .map_err(|error| failed("keep the name of the record", path, error).with_unknown_effect());
-    // Only now others may read it. Closing is not enough: a process that was started meanwhile may have it open.
+    // Only now may others read it. Closing is not enough: a process that was started meanwhile may
+    // have it open.
     let _ = new_file.unlock();
     synced
 }
@@ -214,10 +216,10 @@ fn overwrite(file: &File, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The new file, on the disk and locked.
+/// Writes the new file. It is on the disk and locked.
 fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
     match fs::remove_file(new) {
-        // A writer that was killed left it; in a sticky directory perhaps another user did.
+        // A killed writer left it. In a sticky directory, that may be another user's.
         Err(error)
             if ![io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied]
                 .contains(&error.kind()) =>
@@ -227,7 +229,7 @@ fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
         _ => {}
     }
     let mut file = lock_file::open(new, mode)?;
-    // Nobody else has it open before it has its name.
+    // No other process has it open before it has its name.
     file.lock()?;
     file.set_len(0)?;
     file.write_all(bytes)?;

@@ -1,7 +1,7 @@
-//! How a record lies in a file. Pure.
+//! The format of a record file. Pure logic, without I/O.
 //!
-//! The file is written whole, beside the old one, and put in its place: it is never found in part. The
-//! checksum is for what disks and people do to it.
+//! A writer writes a whole new file next to the old one and puts it in its place, so a reader never
+//! finds part of a file. The checksum detects damage by disks and people.
 
 use leasehold::clock::WallTime;
 use leasehold::{Fence, KeptValue, Key, RecordSlot, Stamp};
@@ -22,8 +22,8 @@ pub(crate) enum Damage {
     Version(u32),
 }
 
-/// Reads the file of `key`'s record, or, without one, of whichever key. An empty one was made and not yet
-/// written.
+/// Reads the file of `key`'s record, or of any key's record if `key` is `None`. An empty file was
+/// made and not yet written.
 pub(crate) fn decode(bytes: &[u8], key: Option<&Key>) -> Result<Content, Damage> {
     if bytes.is_empty() {
         return Ok(Content::default());
@@ -77,7 +77,7 @@ pub(crate) fn encode(content: &Content, key: &Key) -> Vec<u8> {
     bytes
 }
 
-/// What is left of a file to be read.
+/// The part of a file that is not read yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

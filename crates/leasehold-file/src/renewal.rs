@@ -1,5 +1,5 @@
-//! The renewal of what is held here: nothing expires, so it is a look whether all of it still stands;
-//! and the way from alone to shared.
+//! Renewal of the locks held here. Nothing expires, so a renewal checks whether each lock is still
+//! held. It also converts exclusive locks to shared ones.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use leasehold::{Claim, Held, LostReason, Renewal};
 use crate::held_lock::HeldLock;
 use crate::table::{ClaimId, Table};
 
-/// Answers each of `leases`, and makes shared what is held alone by a claim that is shared.
+/// Answers each of `leases`, and makes an exclusive lock shared if its claim now shares it.
 pub(crate) async fn renew(table: &Arc<Table>, leases: &[Held]) -> Vec<Renewal> {
     let of_lease = |lease: &Held| {
         let held = table.held(&ClaimId::of(&lease.claim));
@@ -44,7 +44,7 @@ async fn downgrade_if_due(table: &Arc<Table>, claim: &Arc<Claim>) -> Renewal {
     let Some(held) = table.held(&id) else {
         return Renewal::Lost(LostReason::Gone);
     };
-    // If this future is dropped, all of this is done nevertheless.
+    // If this future is dropped, all of this work is done nevertheless.
     let work = move || {
         let renewal = match held.downgraded(&claim) {
             Ok(Some(shared)) => {

@@ -1,4 +1,4 @@
-//! When a waiter tries again: pure.
+//! When a waiter tries again. Pure logic, without I/O.
 
 use std::time::Duration;
 
@@ -6,21 +6,22 @@ use leasehold::clock::BootInstant;
 
 /// The instants at which one waiter tries, from what it hears and when.
 ///
-/// The kernel tells of a close just before it frees the lock of the closed file, so the try that
-/// follows may come too early: a few more follow it, with growing pauses. Without any word it
-/// tries at the floor alone, for holders that give a lock back and keep the file open.
+/// The kernel reports a close just before it frees the lock of the closed file, so the first try may
+/// come too early. A few more tries follow, with growing pauses. Without notifications, the waiter tries
+/// only at the floor interval, to find locks that a holder released without closing the file.
 #[derive(Debug)]
 pub(crate) struct Rhythm {
-    /// How many of [`FOLLOWING`] were made since the last word.
+    /// How many of [`FOLLOWING`] were made since the last notification.
     followed: usize,
-    /// Until when the tries that words called for would last at the rate that is kept in the long
-    /// run: they may be ahead of it by [`AHEAD`].
+    /// Until when the tries for past notifications would last at the rate that is kept in the long
+    /// run. They may be ahead of that rate by [`AHEAD`].
     spread_until: BootInstant,
 }
 
 impl Rhythm {
-    /// Of a waiter that begins to listen: as if it had just heard something, since what was told
-    /// just before may still be to come true.
+    /// Creates the rhythm of a waiter that begins to listen. It starts as if the waiter had just
+    /// heard something, because the kernel may have just reported a close without having freed the
+    /// lock yet.
     pub(crate) fn new() -> Self {
         Self {
             followed: 0,
@@ -28,15 +29,15 @@ impl Rhythm {
         }
     }
 
-    /// When to try if nothing is heard from `now` on, the try before having failed.
+    /// Returns when to try if nothing is heard from `now` on. The previous try has failed.
     pub(crate) fn unheard(&mut self, now: BootInstant, floor: Duration) -> BootInstant {
         let following = FOLLOWING.get(self.followed);
         self.followed += usize::from(following.is_some());
         now + following.copied().unwrap_or(floor)
     }
 
-    /// When to try after something was heard at `now`: at once, unless so much is heard, and all
-    /// of it in vain, that trying each time would keep the machine busy.
+    /// Returns when to try after a notification at `now`. That is at once, unless the waiter hears so
+    /// much in vain that a try for each notification would keep the machine busy.
     pub(crate) fn heard(&mut self, now: BootInstant) -> BootInstant {
         self.followed = 0;
         self.spread_until = self.spread_until.max(now) + APART;
@@ -52,10 +53,10 @@ const FOLLOWING: [Duration; 3] = [
     Duration::from_millis(16),
 ];
 
-/// How far apart a waiter's tries lie in the long run, where words come without end.
+/// How far apart a waiter's tries are in the long run, if notifications never stop.
 const APART: Duration = Duration::from_millis(10);
 
-/// Fifty tries may be made at once: contenders that pass a lock on quickly do so.
+/// Allows fifty tries at once, because contenders may pass a lock on quickly.
 const AHEAD: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
         let mut now = at(0);
         let mut tries = 0;
         while now < at(10_000) {
-            // The next word is there as soon as the try before failed.
+            // The next notification is there as soon as the previous try has failed.
             now = rhythm.heard(now).max(now + Duration::from_micros(50));
             tries += 1;
         }

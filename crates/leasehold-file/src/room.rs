@@ -1,17 +1,17 @@
-//! Who may hold a lock beside whom: readers together, or so many permits, each its own.
+//! Which holders may share a lock: readers together, or the holders of *n* permits, each with its own.
 //!
-//! All of them hold the `flock` shared, which keeps exclusive holders out. From each other they are
-//! kept by the byte of their *kind*, behind the records, that all of one kind share: the first byte
-//! is the readers', the *n*th after it that of *n* permits. A permit is a seat: the lock on its
-//! record is the lock on the permit. So the kernel says who is there, and not what the file says;
-//! and all of it ends with the holder, however that ends.
+//! All of them hold the `flock` shared, which keeps exclusive holders out. Bytes behind the records keep
+//! them apart from each other: all holders of one *kind* share the lock on one byte. The first byte is
+//! for readers, and the *n*th after it for holders of one of *n* permits. A permit is a seat: the lock
+//! on its record is the lock on the permit. So the kernel decides who holds the lock, and not the
+//! content of the file. All these locks end with the holder, however it ends.
 //!
-//! A writer that waits shares one more byte with the others that do, and keeps it until it is done, or
-//! shares the lock itself. Who comes meanwhile to share it stands back; without it, readers that come
-//! one after the other would keep a writer waiting for ever.
+//! Waiting writers share one more byte. A writer keeps it until it is done, or until it shares the lock
+//! itself. A claim that comes meanwhile to share the lock yields to the writer. Without that byte, a
+//! stream of readers would keep a writer waiting indefinitely.
 //!
-//! Nobody takes a kind or a seat but under the lock on the counter. What is seen under it can only
-//! become freer; what is seen without it is a hint.
+//! A claim takes a kind or a seat only under the lock on the counter. What it sees under that lock can
+//! only become freer; what it sees without that lock is a hint.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use crate::failure::failed;
 use crate::holder_record::{self, SEATS};
 use crate::range_lock;
 
-/// Whether there is room for a claim beside those who hold the lock in a shared way.
+/// Whether a claim has room next to the holders that share the lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     /// There is, in one of these seats.
@@ -33,18 +33,18 @@ pub(crate) enum Room {
     Taken,
 }
 
-/// How the lock is held by others, as far as their locks on bytes say; of `flock(1)` they say nothing.
+/// How others hold the lock, according to their byte locks. Those say nothing about `flock(1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     Nobody,
-    /// One that holds it alone.
+    /// An exclusive holder.
     Writer,
     Sharers,
 }
 
-/// Looks who holds the lock, without touching one.
+/// Finds out how the lock is held, without taking any lock.
 pub(crate) fn present(file: &File) -> io::Result<Present> {
-    // Who shares the lock has its kind before its seat.
+    // A holder that shares the lock takes its kind before its seat.
     let sharers = range_lock::first_locked(file, READERS..WAITING_WRITERS)?;
     if sharers.is_some() {
         return Ok(Present::Sharers);
@@ -53,7 +53,7 @@ pub(crate) fn present(file: &File) -> io::Result<Present> {
     Ok(seats.map_or(Present::Nobody, |_| Present::Writer))
 }
 
-/// Says that a writer waits, to all who will come to share the lock.
+/// Announces a waiting writer to all claims that will come to share the lock.
 pub(crate) fn announce_writer(file: &File) -> io::Result<()> {
     if range_lock::share(file, WAITING_WRITERS)? {
         return Ok(());
@@ -61,21 +61,21 @@ pub(crate) fn announce_writer(file: &File) -> io::Result<()> {
     Err(locked_by_a_stranger())
 }
 
-/// Takes back what [`announce_writer`] said.
+/// Withdraws the announcement of [`announce_writer`].
 pub(crate) fn withdraw_writer(file: &File) -> io::Result<()> {
     range_lock::unlock(file, WAITING_WRITERS)
 }
 
-/// Whether another writer waits.
+/// Returns whether another writer waits.
 pub(crate) fn is_writer_waiting(file: &File) -> io::Result<bool> {
     range_lock::is_locked(file, WAITING_WRITERS)
 }
 
-/// Looks whether there is room for `claim`, without touching a lock.
+/// Checks whether there is room for `claim`, without taking any lock.
 pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Room, Error> {
     let failed = |error| failed("look at the locks on", path, error);
     match claim.mode {
-        // What it excludes, the `flock` does.
+        // The `flock` excludes all that this claim excludes.
         Mode::Exclusive => Ok(Room::In(0..SEATS)),
         Mode::Shared => {
             let permits = range_lock::first_locked(file, KINDS_OF_PERMITS).map_err(failed)?;
@@ -100,7 +100,7 @@ pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Room, Erro
     }
 }
 
-/// Takes the byte of the kind that a holder in `mode` is of.
+/// Takes the byte of the kind that a holder in `mode` belongs to.
 pub(crate) fn enter(file: &File, mode: Mode) -> io::Result<()> {
     let kind = match mode {
         Mode::Exclusive => return Ok(()),
@@ -113,15 +113,15 @@ pub(crate) fn enter(file: &File, mode: Mode) -> io::Result<()> {
     Err(locked_by_a_stranger())
 }
 
-/// The answer to a lock on a byte of ours that nobody who knows its meaning would take.
+/// The error for a lock on one of our bytes that no program takes if it knows their meaning.
 pub(crate) fn locked_by_a_stranger() -> io::Error {
     io::Error::other("another program has locked bytes of it (fcntl)")
 }
 
-/// The permits that nobody holds, where no other number of them is in use.
+/// Returns the free permits, given that no other number of permits is in use.
 fn free(file: &File, permits: Permits) -> io::Result<Slots> {
     if !range_lock::is_locked(file, kind(permits))? {
-        // Nobody holds any. Who is in a seat holds the lock alone, and has the `flock` say so.
+        // No permit is held. A holder in a seat is then an exclusive one, and the `flock` says so.
         return Ok(permits.slots().collect());
     }
     let mut free = Slots::default();

@@ -23,15 +23,14 @@ use crate::waits::Waits;
 /// Locks between the processes of one machine: a directory of lock files, each held by `flock(2)`.
 ///
 /// A lock is free as soon as its holder ends, however it ends; it never expires before. The kernel
-/// then tells all who wait, and the first one to try wins: they are served in no order, for the
-/// kernel's own queue could not be left again (see [the crate](crate#waiting)). Those who would
-/// share the lock stand back for one that waits to have it alone. `flock(1)` on
-/// [`FileStore::lock_file`] excludes the same locks, both ways, but for `flock -s` and
-/// [permits](crate#limits).
+/// then notifies all waiters, and the first one to try wins. They are served in no order, because a
+/// waiter could not leave the kernel's own queue (see [the crate](crate#waiting)). Claims that share
+/// the lock yield to one that waits for the exclusive lock. `flock(1)` on [`FileStore::lock_file`]
+/// excludes the same locks, both ways, except for `flock -s` and [permits](crate#limits).
 ///
-/// Fences come from a counter in the lock file, on the disk before a grant is returned. In a
-/// directory in memory (`/run/lock` is one on most systems) they are carried over a restart by
-/// the wall clock, and [`Store::guarantees`] says so.
+/// Fences come from a counter in the lock file, which is on the disk before a grant is returned. A
+/// directory in memory (`/run/lock` is one on most systems) loses its counters at a restart. There
+/// the wall clock carries the fences on, and [`Store::guarantees`] says so.
 ///
 /// Clones share what they hold. Dropping the last one frees everything.
 #[derive(Clone, Debug)]
@@ -42,14 +41,14 @@ struct Inner {
     directory: Arc<Directory>,
     table: Arc<Table>,
     waits: Arc<Waits>,
-    /// Who is about to leave its place.
+    /// The waiters that are about to leave.
     leaving: TaskTracker,
     ambient: Ambient,
 }
 
 impl FileStore {
-    /// Opens the store in `directory`, which is made if it is missing: for its owner alone, or, if
-    /// that is root, readable by all. No lock file is touched yet.
+    /// Opens the store in `directory`, and makes the directory if it does not exist. A new directory
+    /// is for its owner alone, or, if that is root, readable by all. This touches no lock file yet.
     ///
     /// # Errors
     ///
@@ -61,32 +60,32 @@ impl FileStore {
         Self::options().open(directory)
     }
 
-    /// Opens the store that all programs of this user share: for root `/run/lock/leasehold`, for
-    /// others `leasehold/locks` in the user's state directory.
+    /// Opens the store that all programs of this user share. It is `/run/lock/leasehold` for root,
+    /// and `leasehold/locks` in the user's state directory for others.
     ///
     /// # Errors
     ///
-    /// Those of [`FileStore::open`]; and [`ErrorKind::Refused`] if others may write to the
-    /// directory, or it is somebody else's.
+    /// Those of [`FileStore::open`]; and [`ErrorKind::Refused`] if others may write to the directory,
+    /// or it belongs to another user.
     pub fn open_default() -> Result<Self, Error> {
         Self::options().open_default()
     }
 
-    /// Options, to open a store with others than the defaults.
+    /// Returns options, to open a store with other settings than the defaults.
     pub fn options() -> FileStoreOptions {
         FileStoreOptions::default()
     }
 
-    /// The file that locks `key`, whether or not it is there: for `flock(1)` and the like.
+    /// Returns the file that locks `key`, for `flock(1)` and the like. The file need not exist.
     pub fn lock_file(&self, key: &Key) -> PathBuf {
         self.0.directory.lock_file(key)
     }
 
-    /// A descriptor of the lock that `owner` holds, or `None` if it holds none.
+    /// Returns a descriptor of the lock that `owner` holds, or `None` if it holds none.
     ///
-    /// Whoever has it keeps the lock, also past the end of this process: the kernel frees the lock
-    /// when the last descriptor of it is closed. It is closed on `exec` unless the caller passes it
-    /// on. A release by this store frees the lock for all of them.
+    /// The lock is held while this descriptor is open, even past the end of this process: the kernel
+    /// frees a lock when its last descriptor is closed. It is closed on `exec` unless the caller
+    /// passes it on. A release by this store frees the lock for all descriptors.
     pub fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
         let held = self.0.table.held_by(owner)?;
         let file = held.lock.share().ok()?;
@@ -95,7 +94,7 @@ impl FileStore {
 
     pub(crate) fn new(directory: Directory, waits: Waits, ambient: Ambient) -> Self {
         let leaving = TaskTracker::new();
-        // It only counts; closed, it can be waited for whenever it is empty.
+        // It only counts; once closed, it can be waited for whenever it is empty.
         leaving.close();
         Self(Arc::new(Inner {
             directory: Arc::new(directory),

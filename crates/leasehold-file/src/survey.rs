@@ -1,4 +1,4 @@
-//! Who holds what, for people: looks, and never touches a lock.
+//! Lists holders and held locks for people. It only looks, and never takes a lock.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::lock_file;
 use crate::range_lock;
 use crate::room::{self, Present};
 
-/// Who holds `key`.
+/// Returns the holders of `key`.
 pub(crate) fn holders(directory: &Directory, key: &Key) -> Result<Vec<Holder>, Error> {
     let path = directory.lock_file(key);
     let opened = lock_file::open_to_read(&path);
@@ -26,7 +26,7 @@ pub(crate) fn holders(directory: &Directory, key: &Key) -> Result<Vec<Holder>, E
     found.map_err(|error| failed("look into the lock file", &path, error))
 }
 
-/// The held keys that begin with `prefix`, at most `limit`.
+/// Returns the held keys that begin with `prefix`, at most `limit`.
 pub(crate) fn list(directory: &Directory, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
     let failed = |error| failed("read the lock directory", directory.path(), error);
     let kernel = KernelLocks::read();
@@ -45,9 +45,9 @@ pub(crate) fn list(directory: &Directory, prefix: &str, limit: usize) -> Result<
     Ok(keys)
 }
 
-/// The owner of one record that is true, if there is any.
+/// Returns the owner in one of the valid records, if there is any.
 pub(crate) fn first_owner(file: &File) -> Option<Owner> {
-    // An answer to "who", which an attempt gives in passing: it does not fail for want of it.
+    // An attempt names the owner only in passing, and does not fail without it.
     let length = file.metadata().ok()?.len();
     (0..holder_record::seats_in(length))
         .find_map(|seat| record(file, seat).ok().flatten())?
@@ -68,8 +68,8 @@ fn of_file(file: &File) -> io::Result<Vec<Holder>> {
     Ok(holders)
 }
 
-/// How many processes there are among `holders` that hold the file alone, or else together. To the
-/// kernel a permit is held as a shared lock is.
+/// Counts the processes among `holders` that hold the file exclusively (`alone`) or shared. To the
+/// kernel, a permit is a shared lock.
 fn processes(holders: &[Holder], alone: bool) -> usize {
     let in_mode = |holder: &&Holder| (holder.mode == Mode::Exclusive) == alone;
     let clients = holders
@@ -80,7 +80,7 @@ fn processes(holders: &[Holder], alone: bool) -> usize {
     distinct.len()
 }
 
-/// The record of `seat`, if it is true.
+/// Reads the record of `seat`, if it is valid.
 fn record(file: &File, seat: u64) -> io::Result<Option<Holder>> {
     let offset = holder_record::offset(seat);
     if !range_lock::is_locked(file, offset)? {
@@ -89,7 +89,7 @@ fn record(file: &File, seat: u64) -> io::Result<Option<Holder>> {
     let mut bytes = [0; holder_record::LENGTH];
     match file.read_exact_at(&mut bytes, offset) {
         Ok(()) => Ok(holder_record::decode(&bytes)),
-        // Somebody truncated the file under its holder.
+        // The file was truncated under its holder.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
     }
@@ -111,7 +111,7 @@ fn held_key(
     let file = match lock_file::open_to_read(path) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(None),
-        // A folder, or whatever else has the name of a lock, is none.
+        // A folder, or anything else that is not a regular file, is no lock.
         Err(_) if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) => {
             return Ok(None);
         }

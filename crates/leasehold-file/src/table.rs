@@ -22,18 +22,18 @@ impl ClaimId {
     }
 }
 
-/// The locks that this process holds through one store, and whose turn it is.
+/// The locks that this process holds through one store, and the turns of their claims.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     held: Mutex<HashMap<ClaimId, HeldLock>>,
     turns: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
 }
 
-/// The right to change what one claim holds or keeps; others wait for it. It goes along with the blocking
-/// work, so that a release waits for an attempt whose future was dropped.
+/// The right to change what one claim holds or keeps, which others wait for. It goes along with the
+/// blocking work, so that a release waits for an attempt whose future was dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    // Dropped in this order: the last visitor forgets a turn that nobody has.
+    // Dropped in this order: the last visitor forgets a turn that is no longer in use.
     _running: OwnedMutexGuard<()>,
     _visitor: Visitor,
 }
@@ -56,7 +56,7 @@ impl Table {
         locked(&self.held).get(id).cloned()
     }
 
-    /// Whatever `owner` holds.
+    /// Returns the lock that `owner` holds.
     pub(crate) fn held_by(&self, owner: Owner) -> Option<HeldLock> {
         let held = locked(&self.held);
         let (_, lock) = held.iter().find(|(id, _)| id.owner == owner)?;
@@ -72,7 +72,7 @@ impl Table {
     }
 }
 
-/// Somebody who has the turn of a claim, or waits for it.
+/// A task that has the turn of a claim, or waits for it.
 #[derive(Debug)]
 struct Visitor {
     table: Arc<Table>,
@@ -82,7 +82,8 @@ struct Visitor {
 impl Drop for Visitor {
     fn drop(&mut self) {
         let mut turns = locked(&self.table.turns);
-        // Clones are made under the same lock: a count of one means that nobody else is there.
+        // Clones are made under the same lock, so a count of one means that there is no other
+        // visitor.
         if turns
             .get(&self.id)
             .is_some_and(|turn| Arc::strong_count(turn) == 1)
@@ -92,7 +93,7 @@ impl Drop for Visitor {
     }
 }
 
-/// The maps are whole at every moment, so that a panic elsewhere cannot have broken them.
+/// The maps are whole at every moment, so a panic elsewhere cannot have broken them.
 fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Those who wait for a lock, between their attempts.
+//! The waiters for locks, between their attempts.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,16 +15,16 @@ use crate::listener::{Listener, Watch};
 use crate::lock_file;
 use crate::table::ClaimId;
 
-/// A lock file that a waiter keeps open from one attempt to the next. Were it closed after each,
-/// the close would wake all other waiters, and theirs would wake it.
+/// A lock file that a waiter keeps open from one attempt to the next. If it closed the file after
+/// each attempt, the close would wake all other waiters, and theirs would wake it.
 #[derive(Debug)]
 pub(crate) struct KeptOpen {
     pub(crate) file: File,
-    /// `None` if nobody waits, or the kernel does not tell.
+    /// `None` without a waiter, or if the kernel does not notify.
     pub(crate) watch: Option<Watch>,
-    /// How long it stands back for writers, if it is none.
+    /// How long the waiter yields to writers, unless it is a writer.
     pub(crate) courtesy: Courtesy,
-    /// Those who come to share the lock are told by the file that a writer waits.
+    /// Whether the file announces this waiting writer to claims that come to share the lock.
     pub(crate) is_announced: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct KeptOpen {
 #[derive(Debug)]
 pub(crate) struct Waits {
     kept: Mutex<HashMap<ClaimId, KeptOpen>>,
-    /// Made when somebody waits for the first time.
+    /// Made by the first wait.
     listener: Mutex<Option<Arc<Listener>>>,
     start: fn() -> io::Result<Listener>,
     complaint: Once,
@@ -50,19 +50,19 @@ impl KeptOpen {
 
     /// Whether the lock at `path` is still the one on this file.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        // Where it cannot be looked up it is opened again, which says why.
+        // If the lookup fails, the file is opened again, which reports the reason.
         lock_file::is_under_its_name(&self.file, path).unwrap_or(false)
     }
 }
 
 impl Waits {
-    /// Waiters that are told by the kernel.
+    /// Creates the waiters of a file system where the kernel notifies them.
     pub(crate) fn told() -> Self {
         Self::with(Listener::start)
     }
 
-    /// Waiters on a file system that other machines may have too: the kernel knows only of those
-    /// who close a file here.
+    /// Creates the waiters of a file system that other machines may use too: the kernel only reports
+    /// closes on this machine.
     pub(crate) fn untold() -> Self {
         Self::with(|| {
             let reason = "the file system may not be local";
@@ -79,20 +79,20 @@ impl Waits {
         }
     }
 
-    /// Watches the file at `path`, if the kernel does that.
+    /// Watches the file at `path`, if the kernel can.
     pub(crate) fn watch(&self, path: &Path) -> Option<Watch> {
         let watched = self.listener().and_then(|it| it.watch(path));
         watched.map_err(|error| self.complain(&error)).ok()
     }
 
-    /// What `waiter` keeps open, for its next attempt or to be closed.
+    /// Returns what `waiter` keeps open, to use in its next attempt or to close.
     pub(crate) fn take(&self, waiter: &ClaimId) -> Option<KeptOpen> {
         locked(&self.kept).remove(waiter)
     }
 
-    /// Keeps a file open for `waiter`. Beyond [`MOST`] waiters it is closed instead: a process may
-    /// have only so many files open, and the others do not need it to take turns. A writer does, to be
-    /// known to wait: its file is kept in the place of another's.
+    /// Keeps a file open for `waiter`. Beyond [`MOST`] waiters, it is closed instead: a process may
+    /// only have a limited number of files open, and the other waiters can take turns without it. A
+    /// writer needs its file to announce that it waits, so its file takes the place of another's.
     pub(crate) fn keep(&self, waiter: ClaimId, open: KeptOpen) {
         let mut kept = locked(&self.kept);
         if kept.len() >= MOST {
@@ -155,7 +155,7 @@ impl Waits {
     }
 }
 
-/// Each is whole at every moment, so that a panic elsewhere cannot have broken it.
+/// Each value is whole at every moment, so a panic elsewhere cannot have broken it.
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -163,7 +163,7 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A quarter of the files that a process may usually have open.
 const MOST: usize = 256;
 
-/// How long a waiter that hears nothing waits until it tries all the same.
+/// How long a waiter without notifications waits until it tries all the same.
 const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
         FileStore::new(directory, waits, Ambient::default())
     }
 
-    /// Waits in turns of [`Store::wait`], after three of which `holder` releases.
+    /// Waits in rounds of [`Store::wait`]. After three of them, `holder` releases.
     async fn takes_turns(store: &FileStore, holder: &Claim, waiter: &Claim) {
         for tries in 0.. {
             if tries == 3 {
@@ -224,7 +224,7 @@ mod tests {
                     Attempt::Busy(_)
                 ));
                 assert!(store.waits().complaint.is_completed());
-                // Its file is kept open all the same: others may be told.
+                // Its file stays open all the same: a close could notify others.
                 let kept = |waits: &Waits| locked(&waits.kept).len();
                 assert_eq!(kept(store.waits()), 1);
                 takes_turns(&store, &holder, &waiter).await;
@@ -268,7 +268,8 @@ mod tests {
             ));
         }
         assert_eq!(locked(&store.waits().kept).len(), MOST);
-        // These keep readers out, and one of those that they keep out makes room for another.
+        // These waiting writers keep readers out. A reader that they keep out makes room for another
+        // writer.
         let readers = [
             waiter().with_mode(Mode::Shared),
             waiter().with_mode(Mode::Shared),
