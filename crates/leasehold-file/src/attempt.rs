@@ -328,7 +328,7 @@ fn damaged(path: &Path, damage: Damage) -> Error {
 const REMEDY: &str = "Once nobody holds the lock, remove the file: the next fence then follows \
                       from the wall clock";
 
-/// The byte that stands for the counter when it is locked: any byte where no record begins.
+/// The byte that the lock on the counter covers: any byte where no record begins.
 const COUNTER_BYTE: u64 = 0;
 
 /// How often other processes may remove or create a lock file during one attempt.

@@ -27,7 +27,8 @@ impl Counter {
         }
     }
 
-    /// Returns the slot for the next counter: the one that does not hold the present counter.
+    /// Returns the slot that the next counter goes into, and leaves the slot of the present one as it
+    /// is.
     pub(crate) fn next_slot(self) -> Slot {
         match self {
             Self::At {

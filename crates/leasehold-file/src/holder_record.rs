@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::header;
 
-/// The number of shared holders that one lock file has records for; further ones hold without a
+/// How many shared holders can have a record in one lock file; further ones hold without a record.
 /// record.
 pub(crate) const SEATS: u64 = 1024;
 

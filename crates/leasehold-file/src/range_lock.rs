@@ -16,7 +16,7 @@ pub(crate) fn try_lock(file: &File, offset: u64) -> io::Result<bool> {
     take(file, libc::F_WRLCK, offset)
 }
 
-/// Takes the byte at `offset` as a shared lock; `false` if another description has it exclusively.
+/// Takes the byte at `offset` in shared mode; `false` if it is locked exclusively elsewhere.
 pub(crate) fn share(file: &File, offset: u64) -> io::Result<bool> {
     take(file, libc::F_RDLCK, offset)
 }

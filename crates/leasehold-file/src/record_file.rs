@@ -187,7 +187,8 @@ fn replace(directory: &Directory, lock: &LockFile, bytes: &[u8]) -> Result<(), E
     let synced = directory
         .sync()
         .map_err(|error| failed("keep the name of the record", path, error).with_unknown_effect());
-    // Only now may others read it. Closing is not enough: a process that was started meanwhile may
+    // Only now may others read it. Closing is not enough: a process started meanwhile may share the
+    // descriptor.
     // have it open.
     let _ = new_file.unlock();
     synced
@@ -229,7 +230,7 @@ fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
         _ => {}
     }
     let mut file = lock_file::open(new, mode)?;
-    // No other process has it open before it has its name.
+    // No other process can open it before it has its name.
     file.lock()?;
     file.set_len(0)?;
     file.write_all(bytes)?;

@@ -36,8 +36,8 @@ impl Rhythm {
         now + following.copied().unwrap_or(floor)
     }
 
-    /// Returns when to try after a notification at `now`. That is at once, unless the waiter hears so
-    /// much in vain that a try for each notification would keep the machine busy.
+    /// Returns when to try after a notification at `now`: at once, unless frequent notifications in
+    /// vain would keep the machine busy.
     pub(crate) fn heard(&mut self, now: BootInstant) -> BootInstant {
         self.followed = 0;
         self.spread_until = self.spread_until.max(now) + APART;

@@ -31,8 +31,8 @@ fn processes_take_turns() {
     assert_eq!(fs::read_to_string(&number).unwrap(), "200");
 }
 
-/// While somebody keeps removing the lock file, no two holders whose locks both stand are ever
-/// there together, and fences stay in order.
+/// While a thread keeps removing the lock file, no two holders with valid locks are ever there
+/// together, and fences stay in order.
 #[test]
 fn removing_the_file_lets_nobody_in_beside_a_holder_whose_lock_stands() {
     let world = World::new();
@@ -43,7 +43,7 @@ fn removing_the_file_lets_nobody_in_beside_a_holder_whose_lock_stands() {
         std::thread::spawn(move || {
             let mut removed = 0_u32;
             while !over.load(Ordering::Relaxed) {
-                // Only while nobody holds it: with the lock on the file that is removed.
+                // Remove the file only while the lock is free, with the lock on it held.
                 let Ok(file) = fs::File::open(&path) else {
                     continue;
                 };

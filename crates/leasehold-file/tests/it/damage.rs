@@ -96,7 +96,7 @@ async fn a_folder_or_link_in_place_of_the_file_is_refused() {
     assert!(!target.exists());
 }
 
-/// A limit on the size of files stands for the full disk: the write fails in the same place.
+/// A limit on the size of files simulates a full disk: the write fails in the same place.
 #[tokio::test]
 async fn a_fence_that_cannot_be_written_is_not_granted_and_harms_nothing() {
     let world = World::new();

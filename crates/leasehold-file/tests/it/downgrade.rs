@@ -1,4 +1,4 @@
-//! From alone to shared, without a moment in which a writer could get in.
+//! From exclusive to shared, without a moment in which a writer could get in.
 
 use std::fs;
 use std::process::Command;
@@ -58,7 +58,7 @@ async fn a_shared_claim_of_who_holds_alone_lets_readers_in_and_no_writer() {
         assert!(is_busy(world.store.acquire(&permit).await));
         let reader = world.shared("deploy", 0);
         assert!(fence(world.store.acquire(&reader).await) > fence_alone);
-        // What was held alone is not held alone any more.
+        // The lock is no longer held exclusively.
         assert!(is_gone(&renew(&world.store, &alone, fence_alone).await));
         world.store.release(&reader).await.unwrap();
         let freed = if freed_as_shared { &together } else { &alone };
@@ -257,7 +257,7 @@ async fn a_release_beside_a_downgrade_leaves_nothing() {
     }
 }
 
-/// A limit on the size of files, set from outside, lets the write fail.
+/// A limit on the size of files, set from outside, makes the write fail.
 #[tokio::test]
 async fn a_downgrade_whose_record_cannot_be_written_is_not_made_and_can_be_repeated() {
     let world = World::new();

@@ -54,7 +54,7 @@ impl Helper {
         }
     }
 
-    /// Starts so many, has each do the same at the same time, and gives their answers.
+    /// Starts `count` helpers, gives all of them the same order at once, and returns their answers.
     pub(crate) fn ask_several(count: u32, order: &[&str]) -> Vec<String> {
         std::thread::scope(|scope| {
             let asked = (0..count).map(|_| scope.spawn(|| Self::start().ask(order)));
@@ -64,7 +64,7 @@ impl Helper {
         })
     }
 
-    /// Gives an order, and returns what it answered.
+    /// Gives an order, and returns the answer.
     pub(crate) fn ask(&mut self, order: &[&str]) -> String {
         writeln!(self.orders, "{}", order.join("\t")).unwrap();
         loop {
@@ -141,7 +141,8 @@ fn obey() {
                     Ok(attempt)
                 }))
             }
-            // To have it alone; it is refused, and waits until it is killed or told to leave.
+            // Waits for the exclusive lock: it is refused, and waits until it is killed or told to
+            // leave.
             ["wait", dir, name] => {
                 let claim = world::in_turn(&world::claim(&client, name, 0));
                 taken.push((FileStore::open(dir).unwrap(), claim.clone()));
@@ -200,7 +201,7 @@ fn answer_to(attempt: Result<Attempt, Error>) -> String {
     }
 }
 
-/// Adds one to the number in `file`, `times` times, each under the lock; answers the fences.
+/// Adds one to the number in `file`, `times` times, each under the lock; returns the fences.
 async fn increment(
     store: &FileStore,
     client: &Arc<leasehold::ClientInfo>,
@@ -220,8 +221,8 @@ async fn increment(
     fences.join(" ")
 }
 
-/// Holds a permit `times` times, each time until so many were inside together as there are permits;
-/// answers the fences.
+/// Holds a permit `times` times, each time until all permits were in use together; returns the
+/// fences.
 async fn go_in_and_out(
     store: &FileStore,
     claim: impl Fn() -> Claim,
@@ -245,7 +246,8 @@ async fn go_in_and_out(
     fences.join(" ")
 }
 
-/// How many are inside after `change`, the most there were, and how many came, counted in `file`.
+/// Returns how many are inside after `change`, the most there were, and how many came, counted in
+/// `file`.
 fn tally(file: &Path, change: i64) -> [i64; 3] {
     let file = File::options().read(true).write(true).open(file).unwrap();
     file.lock().unwrap();

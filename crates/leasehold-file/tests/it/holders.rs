@@ -80,7 +80,7 @@ async fn the_record_of_a_dead_holder_does_not_speak_for_the_next() {
     assert_eq!(shown[0].owner, None);
 }
 
-/// Looking never takes a lock: an attempt beside it is not refused because of it.
+/// Looking never takes a lock, so it makes no attempt fail at the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn looking_does_not_disturb_an_attempt() {
     let world = World::new();

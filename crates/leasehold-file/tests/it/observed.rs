@@ -1,4 +1,4 @@
-//! What a client of the file store tells of itself.
+//! What a client of the file store reports about itself.
 
 use std::time::Duration;
 

@@ -124,7 +124,7 @@ async fn an_attempt_dropped_at_any_point_leaves_nothing_held() {
     }
 }
 
-/// As above, but nobody releases: what the dropped future won is freed by itself.
+/// As above, but without a release: a lock that the dropped future won is freed by itself.
 #[tokio::test]
 async fn a_dropped_attempt_frees_what_it_wins_without_a_release() {
     let world = World::new();
@@ -150,7 +150,7 @@ async fn a_release_waits_for_the_attempt_before_it() {
         let mut attempt = world.store.acquire(&claim);
         poll_once(attempt.as_mut());
         drop(attempt);
-        // Whatever it answers, the attempt is over by then.
+        // The attempt is over by the time the release answers.
         world.store.release(&claim).await.unwrap();
         world.pass("deploy", 0).await;
     }

@@ -1,4 +1,4 @@
-//! Permits: so many hold the lock together, and nobody else.
+//! Permits: as many clients as there are permits hold the lock together, and no more.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl World {
         is_busy(self.store.acquire(claim).await)
     }
 
-    /// What an attempt that is refused says.
+    /// Returns the answer to an attempt that is refused.
     async fn refusal(&self, claim: &Claim) -> Busy {
         match self.store.acquire(claim).await.unwrap() {
             Attempt::Busy(busy) => busy,
@@ -67,7 +67,7 @@ async fn as_many_hold_the_lock_as_it_has_permits_each_with_a_fence() {
         let refused = world.refusal(&world.permit(count)).await;
         assert_eq!(refused.holder, Some(holders[0].owner));
 
-        // Whoever leaves makes room for one, and asking again is no second permit.
+        // A release makes room for one, and asking again takes no second permit.
         world.store.release(&holders[0]).await.unwrap();
         let next = world.permit(count);
         let granted = fence(world.store.acquire(&next).await);
@@ -123,7 +123,7 @@ async fn another_number_of_permits_is_an_error_that_names_both() {
             assert!(error.to_string().contains(&both), "{error}");
         }
     }
-    // Nothing is left of those that were refused, and the number may change once nobody holds any.
+    // The refused claims left nothing behind, and the number may change once no permit is held.
     world.store.release(&holder).await.unwrap();
     let changed = [world.permit(2), world.permit(2)];
     world.holds(&changed[0]).await;
@@ -208,7 +208,7 @@ async fn a_descriptor_handed_down_keeps_the_permit_past_the_death_of_its_process
     world::wait_for(&world.store, &world.permit(1)).await;
 }
 
-/// Which kind of holders there are rests on the kernel's locks, and not on what the file says.
+/// The kinds of holders depend on the kernel's locks, and not on the content of the file.
 #[tokio::test]
 async fn a_file_truncated_while_permits_are_held_lets_nobody_in_beside_them() {
     let world = World::new();
@@ -227,7 +227,7 @@ async fn a_file_truncated_while_permits_are_held_lets_nobody_in_beside_them() {
     assert!(world.is_busy(&world.permit(2)).await);
 }
 
-/// A limit, and a documented one: the kernel shows nobody which kind of shared holder it is.
+/// A documented limit: the kernel does not show which kind of shared holder it sees.
 #[tokio::test]
 async fn a_shared_flock_stands_beside_permits_and_is_shown() {
     let world = World::new();
@@ -325,7 +325,7 @@ fn of_those_who_try_at_once_as_many_get_in_as_may() {
     }
 }
 
-/// In which of the rounds it was granted; nobody releases before all have tried.
+/// Returns in which rounds it was granted; no holder releases before all have tried.
 fn tries_at_once(dir: &Path, mode: Mode, rounds: usize, barrier: &Barrier) -> Vec<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -351,7 +351,7 @@ fn tries_at_once(dir: &Path, mode: Mode, rounds: usize, barrier: &Barrier) -> Ve
     granted
 }
 
-/// Over several processes; in each turn somebody waits inside until all permits are in use.
+/// Over several processes; in each turn a holder waits inside until all permits are in use.
 #[test]
 fn never_more_are_inside_than_there_are_permits_and_all_get_in() {
     const PROCESSES: u32 = 5;
@@ -375,7 +375,7 @@ fn never_more_are_inside_than_there_are_permits_and_all_get_in() {
     assert_eq!(fs::read_to_string(&tally).unwrap(), format!("0 3 {turns}"));
 }
 
-/// Nobody who only looked for room was ever in the way of another, without a word to come.
+/// Contenders that only look for room never keep out another one without notifying it afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn contenders_in_all_modes_get_through_by_words_alone() {
     const TURNS: u32 = 10;

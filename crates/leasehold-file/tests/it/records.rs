@@ -137,7 +137,7 @@ async fn an_interrupted_overwrite_is_repaired_first() {
     let late = write(&world.store, 7, "late").await.unwrap();
     assert_eq!(late, Wrote::Superseded(Fence::new(8).unwrap()));
     assert_eq!(fs::read(&path).unwrap(), whole);
-    // An empty new file is what a user leaves that cannot remove it.
+    // A user that cannot remove the new file leaves it empty.
     fs::write(&path, &whole[..60]).unwrap();
     fs::write(&new, b"").unwrap();
     let error = read(&world.store).await.unwrap_err();
@@ -181,7 +181,7 @@ async fn a_damaged_record_is_named_and_left_as_it_was() {
 async fn what_cannot_be_written_leaves_the_record_as_it_was() {
     let world = World::new();
     write(&world.store, 7, "value").await.unwrap();
-    // In the way of the new file: what cannot be removed as a file.
+    // A folder is in the way of the new file, and cannot be removed as a file.
     let mut new = record_file(&world).into_os_string();
     new.push(".new");
     fs::create_dir(&new).unwrap();
@@ -279,8 +279,8 @@ async fn what_is_over_is_dropped_and_its_file_is_removed_by_and_by() {
     assert_eq!(write(&store, 1, "anew").await.unwrap(), Wrote::Written);
 }
 
-/// Writers in turns, each in a thread of its own: the greatest fence stands, and each reader sees a
-/// whole value, of a fence that never goes back.
+/// Writers take turns, each in a thread of its own. The greatest fence wins, and each reader sees a
+/// whole value, with a fence that never decreases.
 #[test]
 fn writers_and_readers_at_once_see_whole_values() {
     let world = World::new();

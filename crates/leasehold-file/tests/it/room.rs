@@ -77,7 +77,7 @@ impl Gate {
     }
 }
 
-/// Somebody who shares the lock, and stands still with these bytes of its file.
+/// A holder that shares the lock, and is stopped with these bytes of its file locked.
 struct Stopped(File);
 
 impl Stopped {
@@ -146,7 +146,7 @@ async fn of_two_kinds_that_both_found_room_one_gets_in() {
     }
 }
 
-/// Its `flock` may have kept a writer out, who was told of the last close there was.
+/// Its `flock` may have kept out a writer that was notified of the last close before.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_finds_its_room_taken_leaves_only_if_it_stays_so() {
     for is_left in [true, false] {

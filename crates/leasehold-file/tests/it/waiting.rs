@@ -1,4 +1,4 @@
-//! Waiters, and the word of the kernel.
+//! Waiters, and the notifications of the kernel.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +18,7 @@ use crate::flock::Flock;
 use crate::helper::Helper;
 use crate::world::{PATIENCE, World, in_turn, key};
 
-/// On this clock a waiter that hears nothing waits for ever.
+/// On this clock, a waiter without notifications waits indefinitely.
 #[derive(Debug)]
 struct WordsAlone;
 
@@ -43,7 +43,7 @@ impl Clock for WordsAlone {
     }
 }
 
-/// A store whose waiters never try without a word, beyond their first tries.
+/// Opens a store whose waiters never try without a notification, beyond their first tries.
 pub(crate) fn by_words_alone(dir: &Path) -> FileStore {
     let ambient = Ambient {
         clock: Arc::new(WordsAlone),
@@ -52,7 +52,7 @@ pub(crate) fn by_words_alone(dir: &Path) -> FileStore {
     FileStore::options().ambient(ambient).open(dir).unwrap()
 }
 
-/// Somebody who waits in the background, and leaves once it was granted.
+/// A waiter in the background, which leaves once the lock was granted.
 pub(crate) struct Waiting {
     granted: JoinHandle<Fence>,
     attempts: Arc<AtomicU32>,
@@ -97,17 +97,17 @@ impl Waiting {
     }
 }
 
-/// The first one, and those that follow without a word.
+/// The first try, and those that follow without a notification.
 const FIRST_TRIES: u32 = 4;
 
-/// How often this process has `path`, or what was there, open.
+/// Returns how often this process has `path`, or what was there, open.
 fn open_files(path: &Path) -> usize {
     let entries = fs::read_dir("/proc/self/fd").unwrap();
     let opened = entries.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
     opened.filter(|opened| opened == path).count()
 }
 
-/// How many stores of this process watch the file at `path`.
+/// Returns how many stores of this process watch the file at `path`.
 fn watches(path: &Path) -> usize {
     let of_file = format!(" ino:{:x} ", fs::metadata(path).unwrap().ino());
     let entries = fs::read_dir("/proc/self/fdinfo").unwrap();
@@ -204,7 +204,7 @@ impl Drop for Child {
     }
 }
 
-/// As `fcntl.flock(file, LOCK_UN)` of Python does. The kernel tells nobody.
+/// As Python's `fcntl.flock(file, LOCK_UN)` does. The kernel does not report it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_given_back_without_a_close_is_found() {
     let world = World::new();
@@ -286,7 +286,7 @@ async fn leaving_waits_for_an_attempt_that_was_broken_off() {
     }
 }
 
-/// Who reads the kernel's words for all may end in the middle of it.
+/// The waiter that reads the kernel's events for all may end in the middle of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_of_one_store_in_two_runtimes_do_not_need_each_other() {
     let world = World::new();
@@ -308,7 +308,7 @@ async fn waiters_of_one_store_in_two_runtimes_do_not_need_each_other() {
     waiting.granted().await;
 }
 
-/// Were a waiter's own attempts words to the others, they would keep each other awake.
+/// If a waiter's own attempts notified the others, they would keep each other awake.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_do_not_wake_each_other() {
     let world = World::new();
@@ -322,7 +322,7 @@ async fn waiters_do_not_wake_each_other() {
             waiting.attempts() >= FIRST_TRIES + 2
         });
     }
-    // Without a word there is at least a second between two tries.
+    // Without notifications there is at least a second between two tries.
     let attempts: Vec<_> = waiting.iter().map(Waiting::attempts).collect();
     let most = u64::from(FIRST_TRIES) + began.elapsed().as_secs() + 1;
     assert!(

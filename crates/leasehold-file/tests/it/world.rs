@@ -8,7 +8,7 @@ use leasehold::{Attempt, Claim, ClientInfo, Error, Fence, Held, Key, Mode, Owner
 use leasehold_file::FileStore;
 use tempfile::TempDir;
 
-/// A fresh directory with a store in it, and somebody who asks it for locks.
+/// A fresh directory with a store in it, and a client of the store.
 pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) store: FileStore,
@@ -51,7 +51,7 @@ impl World {
         (claim, fence)
     }
 
-    /// The fence of a grant that is freed again.
+    /// Takes and releases the lock, and returns the fence of the grant.
     pub(crate) async fn pass(&self, name: &str, proposal: u64) -> u64 {
         let (claim, fence) = self.take(name, proposal).await;
         self.store.release(&claim).await.unwrap();
@@ -128,5 +128,5 @@ pub(crate) fn wall() -> u64 {
     u64::try_from(since.as_micros()).unwrap()
 }
 
-/// The machine may be slow; whatever has not happened by then does not happen.
+/// The machine may be slow; what has not happened by then never will.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Writers that wait, and those who stand back for them.
+//! Writers that wait, and claims that yield to them.
 
 use leasehold::{Claim, ErrorKind, Inspection as _, Mode, Permits, Renewal, Store, Wait};
 
@@ -15,7 +15,7 @@ impl World {
         self.claim("deploy", 0).with_mode(mode)
     }
 
-    /// Somebody who shares the lock, in `mode`.
+    /// A claim that holds the lock in `mode`, which shares it.
     async fn shared_by(&self, mode: Mode) -> Claim {
         let holder = self.wants(mode);
         fence(self.store.acquire(&holder).await);
@@ -50,7 +50,7 @@ async fn who_would_share_the_lock_stands_back_for_a_writer_that_waits() {
             let waiter = in_turn(&world.wants(mode));
             assert!(is_busy(store.acquire(&waiter).await));
             leave(store, &waiter).await;
-            // Who goes ahead of those who wait does so here too.
+            // A claim that goes ahead of waiters does so here too.
             let ahead = world.wants(mode).with_wait(Wait::Barging);
             fence(store.acquire(&ahead).await);
             store.release(&ahead).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_writer_that_could_come_and_does_not_is_passed_over() {
         world.store.release(&holder).await.unwrap();
         assert!(is_busy(world.store.acquire(&world.wants(mode)).await));
         wait_for(&world.store, &in_turn(&world.wants(mode))).await;
-        // Whoever comes next stands back as before.
+        // The next claim yields as before.
         assert!(is_busy(world.store.acquire(&world.wants(mode)).await));
     }
 }
