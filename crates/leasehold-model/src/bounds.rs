@@ -32,7 +32,7 @@ pub struct Bounds {
 pub enum Clocks {
     /// They order attempts of different ticks; attempts of one tick propose the same.
     Right,
-    /// Any of them may be ahead by so many ticks.
+    /// Any of them may be ahead by this many ticks.
     Skewed(u8),
     /// They say anything.
     Wrong,
@@ -117,7 +117,7 @@ impl Sets {
 }
 
 impl Bounds {
-    /// So many attempts, each of a client of its own, and nothing else.
+    /// Bounds for this many attempts, each by a client of its own, and for no other events.
     #[must_use]
     pub const fn attempts(attempts: u8) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Searches all variants and prints what was found as a Markdown table.
+//! Searches all variants and prints the results as a Markdown table.
 //!
 //! `--bounds large` adds the design within larger bounds and the rules that can be spared, which
 //! takes minutes; `--trace` prints the shortest trace of each break below its row.
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what one search found, and says whether it is what the variant expects.
+/// Prints the result of one search, and returns whether it is what the variant expects.
 fn row(variant: &Variant, traces: bool) -> bool {
     let limits = Limits {
         worlds: WORLDS,

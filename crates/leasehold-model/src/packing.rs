@@ -1,4 +1,4 @@
-//! A world in a few words: what is named differently and knows the same is one world.
+//! A world in a few words. Worlds that differ only by names, but know the same, are one world.
 
 use crate::state::{ATTEMPTS, Acquire, Attempt, Member, Phase, Standing, Talk, World};
 
@@ -20,8 +20,8 @@ impl<const N: usize> World<N> {
 }
 
 impl<const N: usize> World<N> {
-    /// The same world with members in order, and attempts too where they are alike: what is named
-    /// differently and knows the same is the same. And its fingerprint.
+    /// Returns the same world with its members in order, and its fingerprint. If attempts are alike,
+    /// they are in order too. So worlds that differ only by names, but know the same, are one.
     #[must_use]
     pub fn canonical(mut self, attempts_alike: bool) -> (Self, u64) {
         if attempts_alike {

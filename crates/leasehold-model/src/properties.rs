@@ -16,7 +16,7 @@ pub enum Property {
     FenceUnique,
     /// A guard that expired is never valid again (I6).
     Finality,
-    /// Nobody frees somebody else's lease (I4).
+    /// A client frees only its own lease (I4).
     OwnRelease,
 }
 

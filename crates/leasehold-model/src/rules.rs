@@ -11,63 +11,63 @@ pub struct Rules {
     pub seal_checks_owner: bool,
     /// A member frees a lease only for its owner.
     pub release_checks_owner: bool,
-    /// Where it is asked whether a member is trusted.
+    /// The answers that require a trusted member.
     pub trust: Trust,
     /// Whether and when a lease is put back where the key is free.
     pub healing: Healing,
-    /// Where the client's wall clock raises a counter.
+    /// When the client's wall clock raises a counter.
     pub floor: Floor,
     /// Validity is counted from before the request was sent, not from the answer.
     pub deadline_from_sending: bool,
     /// Every attempt has an owner of its own; otherwise a client keeps one for all its attempts.
     pub owner_per_attempt: bool,
-    /// A guard whose deadline passed stays lost, whatever a late renewal says.
+    /// A guard whose deadline passed stays lost, even if a late renewal succeeds.
     pub lost_is_final: bool,
     /// Spans of time, as clocks measure them.
     pub times: Times,
 }
 
-/// At which of its words a member that may have forgotten leases is left out.
+/// The answers for which clients ignore a member that may have forgotten leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Trust {
     /// Its grants.
     pub grant: bool,
-    /// Its word that it sealed a fence.
+    /// Its answer that it sealed a fence.
     pub seal: bool,
-    /// Its word that a lease still stood there.
+    /// Its answer that it still had a lease.
     pub renewal: bool,
-    /// Its word that the key is free and the lease may be put back, or that it put it back.
+    /// Its answer that the key is free and the lease may be put back, or that it put the lease back.
     pub heal: bool,
-    /// A member that was out counts only in what was *sent* after its wait ended; otherwise in
-    /// all that it executes after that.
+    /// After a member was out, only requests *sent* after its wait ended count; otherwise all
+    /// requests that it executes after that count.
     pub sent_after_wait: bool,
-    /// The counter step dies with the incarnation in which the lease was taken; otherwise it runs
-    /// in the next one, and its answer is trusted as the lease was.
+    /// The counter step dies with the incarnation in which the lease was taken. Otherwise it runs in
+    /// the next one, and the client trusts its answer as it trusted the lease.
     pub one_incarnation: bool,
     /// A member whose clock jumped is out for the waiting time, too.
     pub stepped_clock: bool,
 }
 
-/// What becomes of a member that a renewal found free.
+/// What to do with a member where a renewal found the key free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Healing {
     /// Nothing.
     Never,
-    /// Beside a majority that still held the lease it is put back, and counts from the next round
-    /// on.
+    /// If a majority still held the lease, the client puts it back there. The member counts from the
+    /// next round on.
     NextRound,
-    /// The renewal itself puts it back, and counts it as if it had stood.
+    /// The renewal itself puts the lease back, and counts as if the lease had still been there.
     SameRound,
 }
 
-/// Where the proposal, the client's wall clock, raises a counter.
+/// When the proposal, the client's wall clock, raises a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floor {
     /// In each counter step: `max(counter, proposal) + 1`.
     EveryStep,
-    /// Only by a seal, and a seal only where the answers differ.
+    /// Only by a seal, and a seal happens only if the answers differ.
     Seal,
-    /// Only by a seal, which is needed too where a counter was missing.
+    /// Only by a seal, which is also needed if a counter was missing.
     SealOfMissing,
 }
 
@@ -76,11 +76,11 @@ pub enum Floor {
 pub struct Times {
     /// How long a member keeps a lease.
     pub ttl: u8,
-    /// By how much a guard's deadline lies before the end of the lease.
+    /// How long before the end of the lease a guard's deadline is.
     pub margin: u8,
     /// How long a member stays out after a restart.
     pub wait: u8,
-    /// By how much any clock may be off, either way, over such a span.
+    /// How far any clock may be off, either way, over such a span.
     pub drift: u8,
 }
 
@@ -91,7 +91,7 @@ impl Times {
         self.ttl - self.drift
     }
 
-    /// True ticks after which the guard of a client with a slow clock is not valid any more.
+    /// True ticks after which the guard of a client with a slow clock is no longer valid.
     #[must_use]
     pub fn guard_ends(&self) -> u8 {
         self.ttl - self.margin + self.drift

@@ -7,7 +7,7 @@ use crate::properties::{Property, broken};
 use crate::state::World;
 use crate::steps::{Model, Step, Word};
 
-/// Where a search may stop before it has seen everything.
+/// When a search may stop before it has seen everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Worlds to visit.
@@ -19,7 +19,7 @@ pub struct Limits {
 /// What a search found.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Worlds visited; those that differ by the names of members alone count once.
+    /// Worlds visited; worlds that differ only by the names of members count once.
     pub worlds: usize,
     /// The longest shortest way to any of them.
     pub depth: usize,
@@ -31,16 +31,16 @@ pub struct Report {
     pub seen: BTreeSet<Event>,
 }
 
-/// Something that must happen somewhere in the design's runs, or the model shows nothing.
+/// An event that must happen somewhere in the design's runs, or the model shows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     /// A guard became valid in one round.
     FastPath,
     /// A guard became valid after its fence was sealed.
     Sealed,
-    /// A grant of a member that was out was left out.
+    /// The client ignored a grant, because its member was out.
     UntrustedGrant,
-    /// A grant counted of a member whose wait was over.
+    /// A grant counted although its member had been out, because its wait was over.
     RejoinedGrant,
     /// A renewal succeeded.
     Renewed,
@@ -158,7 +158,7 @@ impl<'a, const N: usize> Search<'a, N> {
             if let Some(property) = broken {
                 self.ends.entry(property).or_insert(index);
             }
-            // Where exclusion is broken, nothing that follows says more.
+            // After a break of exclusion, further steps show nothing new.
             if broken != Some(Property::Exclusion) {
                 next.extend(self.visit(after, index));
             }

@@ -1,7 +1,7 @@
-//! What every client and every member knows at one instant, as small as it can be said.
+//! What every client and every member knows at one instant, in as little space as possible.
 //!
-//! Time stands in it as ages, in true ticks, and only as long as they make a difference. So worlds
-//! that differ by their age alone are one, and runs need no bound on time.
+//! Time is stored as ages, in true ticks, and only as long as they make a difference. So worlds
+//! that differ only by their age are one, and runs need no bound on time.
 
 /// Room for attempts; `Bounds::attempts` says how many are used.
 pub const ATTEMPTS: usize = 3;
@@ -17,7 +17,7 @@ pub struct World<const N: usize> {
     pub attempts: [Attempt; ATTEMPTS],
     /// The wall clock at the last start of an attempt, in ticks that tell attempts apart.
     pub wall: u8,
-    /// Ticks since then, as far as they tell attempts apart.
+    /// Ticks since then, up to the number that still tells attempts apart.
     pub since_start: u8,
     /// The greatest fence of any guard so far.
     pub greatest: u8,
@@ -54,7 +54,7 @@ pub struct Member {
 pub struct Lease {
     /// The attempt that took it.
     pub attempt: u8,
-    /// Since it was taken or renewed; no older than it must be to end.
+    /// Ticks since it was taken or renewed, up to the age at which it may end.
     pub age: u8,
 }
 
@@ -63,14 +63,14 @@ pub struct Lease {
 pub enum Standing {
     /// It never did.
     Sound,
-    /// It did so many ticks ago, and is out.
+    /// It did this many ticks ago, and is out.
     Out(u8),
     /// Its wait is over.
     Back,
 }
 
-/// Requests of one attempt to one member, and what the client knows of their answers. An answer is
-/// read when the client acts on it, so it may be as old as it likes.
+/// Requests of one attempt to one member, and what the client knows of their answers. The client
+/// reads an answer when it acts on it, so an answer can be arbitrarily old.
 #[derive(Clone, Copy, Debug)]
 pub struct Talk {
     /// Whether the client knows the member.
@@ -90,41 +90,42 @@ pub struct Talk {
 /// The request for a lease: taking it and the counter step are two steps at the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquire {
-    /// Never sent, or nothing can come of it any more.
+    /// Never sent, or no longer able to have an effect.
     Gone,
     /// On its way.
     Sent,
-    /// The lease was taken there; the counter step is to come.
+    /// The member took the lease; the counter step is next.
     Taken,
-    /// Somebody else held it; the counter step is to come.
+    /// Another attempt held it; the counter step is next.
     Busy,
     /// Answered with this fence, and it counts.
     Granted(u8),
-    /// Answered by a member that is out: no grant, though a client without the rule asks it to seal.
+    /// Answered by a member that is out. This is no grant, but a client without the rule asks it to
+    /// seal.
     GrantedOut,
 }
 
 /// The request to seal the fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// Never sent, or nothing can come of it any more.
+    /// Never sent, or no longer able to have an effect.
     Gone,
     /// On its way.
     Sent,
-    /// The fence stands there, and it counts.
+    /// The member has the fence, and it counts.
     Stands,
 }
 
 /// A request to renew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// Never sent, or nothing can come of it any more.
+    /// Never sent, or no longer able to have an effect.
     Gone,
     /// On its way.
     Sent,
     /// On its way since before the member's wait ended.
     SentBarred,
-    /// The lease stood there, and it counts.
+    /// The member still had the lease, and it counts.
     Stood,
     /// The key was free there, so the lease may be put back.
     Free,
@@ -133,7 +134,7 @@ pub enum Renewal {
 /// The request to put the lease back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heal {
-    /// Never sent, or nothing can come of it any more.
+    /// Never sent, or no longer able to have an effect.
     Gone,
     /// On its way.
     Sent,
@@ -141,7 +142,7 @@ pub enum Heal {
     Done,
 }
 
-/// One attempt to take the lock, and the guard that came of it.
+/// One attempt to take the lock, and the guard that it led to.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     /// How far it has come.

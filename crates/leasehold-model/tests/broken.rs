@@ -1,4 +1,4 @@
-//! Each rule that is left out is found by what it breaks. `--nocapture` prints the shortest traces.
+//! Each rule that is left out shows in what it breaks. `--nocapture` prints the shortest traces.
 
 use leasehold_model::properties::Property;
 use leasehold_model::search::{Limits, Trace, search};
@@ -74,7 +74,7 @@ breaking! {
     sets_of_different_length: "sets {1,2,3} and {1,2,3,4,5}",
 }
 
-/// Taking worlds for one changes no verdict and makes no trace longer.
+/// Treating worlds as one changes no verdict and makes no trace longer.
 #[test]
 fn what_is_forgotten_makes_no_difference() {
     let names = [

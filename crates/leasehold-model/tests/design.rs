@@ -1,5 +1,5 @@
-//! The design holds in every world that it can reach within the bounds, and what it is made for
-//! happens in some of them.
+//! The design holds in every world that it can reach within the bounds, and the events it is made for
+//! happen in some of them.
 
 use leasehold_model::bounds::{Bounds, Clocks};
 use leasehold_model::properties::Property;
@@ -61,7 +61,7 @@ holding! {
     two_attempts_on_five_members: "design, 5 members, 2 attempts",
 }
 
-/// Taking worlds for one hides nothing that happens.
+/// Treating worlds as one hides no event.
 #[test]
 fn what_is_forgotten_makes_no_difference() {
     let limits = Limits {
@@ -82,7 +82,7 @@ fn what_is_forgotten_makes_no_difference() {
     assert_eq!(brief.seen, exact.seen);
 }
 
-/// What is promised of fences ends where a counter is lost and clocks are wrong; exclusion does not.
+/// The guarantees for fences end with a lost counter and wrong clocks; exclusion does not.
 #[test]
 fn wrong_clocks_and_a_lost_counter_cost_the_order_of_fences_alone() {
     let model = Model {

@@ -6,7 +6,7 @@ use crate::rules::{Floor, Healing};
 use crate::state::{Acquire, Heal, Phase, Renewal, Seal, World};
 
 /// How far apart the proposals of two ticks are. Microseconds pass faster than a counter counts, so
-/// it is more than a counter can count in one run.
+/// this is more than a counter can count in one run.
 pub(super) const TICK: u8 = 8;
 /// What wrong clocks may say: as close together as it takes to mistake one answer for another.
 const WRONG: [u8; 3] = [0, 1, 2];
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// The next attempt is sent, if its client has no other.
+    /// Sends the next attempt, if its client has no other.
     fn start<const N: usize>(&self, world: &World<N>, emit: &mut impl FnMut(Step, World<N>)) {
         let attempts = &world.attempts[..usize::from(self.bounds.attempts)];
         let Some(a) = attempts.iter().position(|a| a.phase == Phase::Unsent) else {
@@ -70,8 +70,8 @@ impl Model {
         }
     }
 
-    /// The lowest counter in which a run may begin: with right clocks that of the first proposal,
-    /// below which a counter cannot be told from none.
+    /// The lowest counter in which a run may begin. With right clocks, it is that of the first
+    /// proposal: a lower counter is indistinguishable from none.
     pub(super) fn lowest_counter(&self) -> u8 {
         let counts = self.rules.floor == Floor::EveryStep && self.bounds.spread > 0;
         match self.bounds.clocks {
@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// A majority granted: its greatest answer is the fence. Any majority may have been heard first.
+    /// A majority granted, and its greatest answer is the fence. Any majority may answer first.
     fn choose<const N: usize>(
         &self,
         world: &World<N>,
@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    /// The fence is `greatest`, and stands at once if a majority answered it.
+    /// Makes `greatest` the fence, which needs no seal if a majority answered it.
     fn elect<const N: usize>(
         &self,
         world: &World<N>,
@@ -140,7 +140,7 @@ impl Model {
         }
     }
 
-    /// Where only a seal lifts counters to the wall clock, it lifts the fence with them.
+    /// If only a seal lifts counters to the wall clock, it lifts the fence with them.
     fn lifted<const N: usize>(&self, world: &World<N>, a: usize, greatest: u8) -> u8 {
         let granted = |wanted: &dyn Fn(u8) -> bool| {
             let talks = world.members.iter().map(|member| member.talks[a].acquire);
@@ -195,7 +195,7 @@ impl Model {
         );
     }
 
-    /// A round of renewal is sent; nobody waits for the answers of the round before.
+    /// Sends a round of renewal, and ends the wait for the answers of the round before.
     fn renew<const N: usize>(
         &self,
         world: &World<N>,
@@ -223,8 +223,8 @@ impl Model {
         emit(Step::Renew { attempt: a }, after);
     }
 
-    /// A majority still held the lease: validity counts from the sending of the round, and the lease
-    /// is put back where it was found free.
+    /// A majority still held the lease. Validity counts from the sending of the round, and the client
+    /// puts the lease back where it was found free.
     fn confirm<const N: usize>(
         &self,
         world: &World<N>,
@@ -267,13 +267,13 @@ impl Model {
 }
 
 impl<const N: usize> World<N> {
-    /// Members at which the fence of the attempt stands.
+    /// Counts the members that have the fence of the attempt.
     fn seals(&self, a: usize) -> usize {
         let talks = self.members.iter().map(|member| member.talks[a].seal);
         talks.filter(|seal| *seal == Seal::Stands).count()
     }
 
-    /// No answer counts any more; what is on its way may still arrive.
+    /// Ends the attempt: no answer counts from now on, but its messages may still arrive.
     pub(super) fn end(&mut self, a: usize) {
         self.deaf(a);
         self.close_round(a);
@@ -288,7 +288,7 @@ impl<const N: usize> World<N> {
         }
     }
 
-    /// Answers to acquire and seal do not count any more.
+    /// Ignores answers to acquire and seal from now on.
     fn deaf(&mut self, a: usize) {
         for member in &mut self.members {
             let talk = &mut member.talks[a];
@@ -302,7 +302,7 @@ impl<const N: usize> World<N> {
         }
     }
 
-    /// Answers to the round of renewal do not count any more.
+    /// Ignores answers to the round of renewal from now on.
     pub(super) fn close_round(&mut self, a: usize) {
         self.attempts[a].round_age = None;
         for member in &mut self.members {

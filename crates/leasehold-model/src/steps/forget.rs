@@ -1,7 +1,7 @@
-//! Drops from a world what can make no difference to any property, so that fewer worlds differ.
+//! Drops from a world what makes no difference to any property, so that fewer worlds differ.
 //!
-//! Each of these either leaves exactly the same to happen, or takes a step that may be taken anyway
-//! and after which at least as much may happen.
+//! Each of these functions either leaves exactly the same steps possible, or takes a step that is
+//! allowed anyway and after which at least as much may happen.
 
 use super::Model;
 use super::client::TICK;
@@ -10,7 +10,7 @@ use crate::rules::{Floor, Healing};
 use crate::state::{Acquire, Attempt, Heal, Member, Phase, Renewal, Seal, Standing, Talk, World};
 
 impl Model {
-    /// The world after a step, less what can make no difference any more.
+    /// Drops from the world after a step what no longer makes a difference.
     pub(super) fn forget<const N: usize>(&self, world: &mut World<N>) {
         let used = usize::from(self.bounds.attempts);
         for a in 0..used {
@@ -30,7 +30,7 @@ impl Model {
         }
     }
 
-    /// Whether nothing that follows can break a property: nobody will be granted anything.
+    /// Whether no further step can break a property, because no attempt can be granted.
     pub(super) fn is_over<const N: usize>(&self, world: &World<N>) -> bool {
         let used = &world.attempts[..usize::from(self.bounds.attempts)];
         let nobody = used
@@ -39,7 +39,8 @@ impl Model {
         nobody && self.rules.lost_is_final && self.rules.release_checks_owner
     }
 
-    /// Whether too few members are left that may grant and seal. It may as well have ended.
+    /// Whether too few members are left that may grant and seal, so that the attempt may as well have
+    /// ended.
     fn is_doomed<const N: usize>(&self, world: &World<N>, a: usize) -> bool {
         let sealing = world.attempts[a].phase == Phase::Sealing;
         let may_count = |member: &&Member| {
@@ -58,8 +59,8 @@ impl Model {
         possible < self.bounds.sets.majority(self.client(a))
     }
 
-    /// Messages that will do nothing when they arrive, or that only lengthen a lease: members may
-    /// keep leases for as long as they like anyway.
+    /// Drops messages that will do nothing when they arrive, or that only lengthen a lease: members
+    /// may keep leases for any time anyway.
     fn forget_messages<const N: usize>(&self, world: &mut World<N>, a: usize) {
         let attempt = world.attempts[a];
         let current = attempt.round_age.map(|_| usize::from(attempt.rounds) - 1);
@@ -92,7 +93,8 @@ impl Model {
         }
     }
 
-    /// Ages of leases whose attempt ended, and may be freed at any time; or that will outlive it.
+    /// Drops ages of leases that may be freed at any time, because their attempt ended, or that
+    /// outlive it.
     fn forget_ages<const N: usize>(&self, world: &mut World<N>, a: usize) {
         let attempt = world.attempts[a];
         let times = self.rules.times;
@@ -118,7 +120,7 @@ impl Model {
             || attempt.phase == Phase::Ended
     }
 
-    /// Proposals and fences that no message will carry.
+    /// Drops proposals and fences that no message will carry.
     fn forget_values<const N: usize>(&self, world: &mut World<N>, a: usize) {
         let attempt = world.attempts[a];
         if !matches!(attempt.phase, Phase::Valid | Phase::Ended) || world.left.repeats > 0 {
@@ -141,7 +143,7 @@ impl Model {
         }
     }
 
-    /// Whether a member is out, once all that asks for it has been sent.
+    /// Forgets that a member is out, once all requests for which that matters are sent.
     fn forget_standing<const N: usize>(&self, world: &mut World<N>) {
         let used = &world.attempts[..usize::from(self.bounds.attempts)];
         if self.rules.trust.sent_after_wait && used.iter().all(|a| self.renews_no_more(a)) {
@@ -153,7 +155,7 @@ impl Model {
         }
     }
 
-    /// Counters that are no greater than anything they may still be compared with.
+    /// Drops counters that are no greater than anything they may still be compared with.
     fn forget_counters<const N: usize>(&self, world: &mut World<N>) {
         let coming = match self.bounds.clocks {
             Clocks::Wrong => 0,

@@ -23,7 +23,7 @@ impl Model {
         }
     }
 
-    /// Every request of the attempt that may reach the member now.
+    /// Emits a step for every request of the attempt that may reach the member now.
     fn requests<const N: usize>(
         &self,
         world: &World<N>,
@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// `SET … NX`: the lease is taken where the key is free. The owner's own lease is a grant, too.
+    /// `SET … NX`: takes the lease if the key is free. The owner's own lease is a grant, too.
     fn take<const N: usize>(
         &self,
         world: &World<N>,
@@ -249,7 +249,7 @@ impl Model {
         }
     }
 
-    /// An attempt that ended is freed, whenever the message arrives.
+    /// Frees the lease of an attempt that ended, whenever the message arrives.
     fn free<const N: usize>(
         &self,
         world: &World<N>,
@@ -267,7 +267,7 @@ impl Model {
         }
     }
 
-    /// A request that was executed is executed again; the first answer stays.
+    /// Executes a request again that was already executed; the first answer stays.
     fn repeat<const N: usize>(
         &self,
         world: &World<N>,
@@ -310,7 +310,7 @@ impl Model {
 }
 
 impl Member {
-    /// The lease is put back where the key is free, and the counter raised to the fence.
+    /// Puts the lease back if the key is free, and raises the counter to the fence.
     fn put_back(&mut self, a: usize, fence: u8) {
         if self.lease.is_none() {
             self.lease = Some(Lease {

@@ -1,4 +1,4 @@
-//! What befalls members: leases run out, processes restart, clocks jump.
+//! What happens to members: leases expire, processes restart, clocks jump.
 
 use super::{Model, Step};
 use crate::state::{Acquire, Member, Renewal, Standing, Talk, World};
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// What was between its two steps ends with the connection.
+    /// Drops the requests that were between their two steps: they end with the connection.
     fn lose_connections(&self, member: &mut Member) {
         for talk in &mut member.talks {
             let between = matches!(talk.acquire, Acquire::Taken | Acquire::Busy);
@@ -71,7 +71,8 @@ impl Model {
         }
     }
 
-    /// Without the rule of one incarnation, an answer is trusted as the lease was when it was taken.
+    /// Without the rule of one incarnation, the client trusts an answer as it trusted the lease when
+    /// taken.
     fn keeps_trust(&self, talk: &Talk) -> bool {
         talk.acquire == Acquire::Taken && !self.rules.trust.one_incarnation
     }

@@ -18,14 +18,14 @@ mod time;
 
 pub use step::{Found, Step, Word};
 
-/// The protocol and how much of it is tried.
+/// The protocol, and how much of it a search tries.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// The rules that clients and members follow.
     pub rules: Rules,
     /// How much may happen.
     pub bounds: Bounds,
-    /// Whether worlds are taken for one that differ in what makes no difference.
+    /// Whether worlds are one if they differ only in what makes no difference.
     pub forgets: bool,
 }
 
@@ -95,7 +95,7 @@ impl Model {
         self.time_steps(world, &mut emit);
     }
 
-    /// Whether attempts differ by nothing but what they know.
+    /// Whether attempts differ only in what they know.
     #[must_use]
     pub fn attempts_are_alike(&self) -> bool {
         self.forgets
@@ -109,7 +109,7 @@ impl Model {
         attempt % usize::from(self.bounds.clients)
     }
 
-    /// Whether a member takes both attempts for the same owner's.
+    /// Whether a member takes both attempts for those of one owner.
     pub(crate) fn same_owner(&self, one: usize, other: usize) -> bool {
         if self.rules.owner_per_attempt {
             one == other
@@ -118,7 +118,8 @@ impl Model {
         }
     }
 
-    /// Whether the word of a member counts that took a request, sent before its wait ended or not.
+    /// Whether the answer of a member counts, given whether its request was sent before its wait
+    /// ended.
     fn trusted(&self, member: &Member, barred: bool) -> bool {
         if self.rules.trust.sent_after_wait {
             !barred

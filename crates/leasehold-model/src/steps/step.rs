@@ -1,8 +1,8 @@
-//! What may happen, and how a trace tells it.
+//! The steps that may happen, and their text in a trace.
 
 use std::fmt;
 
-/// One step, with what came of it. Attempts and members are counted from 0.
+/// One step and its outcome. Attempts and members are counted from 0.
 #[expect(missing_docs, reason = "each variant says what its fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -58,7 +58,7 @@ pub enum Step {
     Free { attempt: usize, member: usize },
     /// A member's clock ends a lease.
     Expire { member: usize },
-    /// A member executes a request a second time; nobody hears its second answer.
+    /// A member executes a request a second time; its second answer is lost.
     Repeat { attempt: usize, member: usize },
     /// A member restarts with nothing.
     Restart { member: usize },
@@ -92,7 +92,7 @@ pub enum Found {
     Free,
     /// A free key, and it put the lease back.
     FreeFilled,
-    /// Somebody else.
+    /// Another lease.
     Other,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Step {
 }
 
 impl Step {
-    /// What became of a request, before the member's name.
+    /// The outcome of a request, before the member's name.
     fn request(&self) -> String {
         let text = match *self {
             Self::Take { granted: true, .. } => "taken at",

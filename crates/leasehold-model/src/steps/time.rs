@@ -5,7 +5,8 @@ use crate::bounds::Clocks;
 use crate::state::{Phase, Standing, World};
 
 impl Model {
-    /// A tick passes for all. It waits for nobody: whoever has not acted by then is late.
+    /// A tick passes for all clients and members, and waits for none. Those that have not acted by
+    /// then are late.
     pub(super) fn time_steps<const N: usize>(
         &self,
         world: &World<N>,

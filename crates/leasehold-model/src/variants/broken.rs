@@ -88,7 +88,7 @@ fn fences() -> Vec<Variant> {
     ]
 }
 
-/// What a member that may have forgotten leases is not counted for.
+/// The answers of a member that may have forgotten leases which the client must not count.
 fn trust() -> Vec<Variant> {
     let two = Bounds::attempts(2);
     let three = Bounds {
@@ -143,7 +143,7 @@ fn trust() -> Vec<Variant> {
     ]
 }
 
-/// How long it is not counted.
+/// How long its answers do not count.
 fn waiting() -> Vec<Variant> {
     let two = Bounds::attempts(2);
     let exclusion = Property::Exclusion;
@@ -202,7 +202,7 @@ fn time() -> Vec<Variant> {
     ]
 }
 
-/// Who is who.
+/// The identity of owners.
 fn identity() -> Vec<Variant> {
     let two = Bounds::attempts(2);
     let exclusion = Property::Exclusion;

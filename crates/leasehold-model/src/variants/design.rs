@@ -108,7 +108,7 @@ pub fn design_at_length() -> Vec<Variant> {
     ]
 }
 
-/// Rules that break nothing when they alone are left out: second lines of defence.
+/// Rules that break nothing if only one of them is left out: second lines of defence.
 #[must_use]
 pub fn spare() -> Vec<Variant> {
     let two = Bounds::attempts(2);

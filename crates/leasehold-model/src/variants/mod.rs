@@ -19,9 +19,9 @@ pub struct Variant {
     pub name: &'static str,
     /// The protocol and how much of it is tried.
     pub model: Model,
-    /// The property whose shortest break is looked for; none where all must hold.
+    /// The property whose shortest break the search looks for; none if all must hold.
     pub breaks: Option<Property>,
-    /// What must be seen to happen where all must hold.
+    /// The events that must happen if all properties must hold.
     pub shows: &'static [Event],
 }
 
@@ -51,7 +51,7 @@ fn wrong(bounds: Bounds) -> Bounds {
     Bounds { clocks, ..bounds }
 }
 
-/// By less than the waiting time, and by more than what is left of it to a guard.
+/// By less than the waiting time, and by more than a guard has left of it.
 fn skewed(bounds: Bounds) -> Bounds {
     let clocks = Clocks::Skewed(2);
     Bounds { clocks, ..bounds }
