@@ -1,4 +1,4 @@
-//! A forked child of a holder holds nothing, frees nothing, and is told so.
+//! A forked child of a holder holds nothing, frees nothing, and gets errors that say so.
 #![expect(
     unsafe_code,
     reason = "fork itself; the child only uses the library and leaves"

@@ -1,4 +1,5 @@
-//! The correction of the system's clock holds for a whole process: so this test has one of its own.
+//! The correction of the system's clock applies to the whole process, so this test runs in one of its
+//! own.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Announcements that meet with trouble: who then leads, for how long it is tried, and what is said of it.
+//! Announcements that fail or are delayed: who then leads, how long the client tries, and what it
+//! reports.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::scene::{MARGIN, Scene, TTL, client};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The value of who leads, as somebody sees it who has seen nothing before.
+/// Returns the leader's value, as a client sees it that has seen nothing before.
 async fn leader(client: &Client) -> String {
     let leader = election(client, "").leader().await.expect("an answer");
     leader.map_or_else(|| "nobody".into(), |leader| leader.value)
@@ -42,7 +43,7 @@ async fn who_was_followed_unnoticed_is_lost_with_its_next_word() {
     scene.memory.forget_everything();
     let next = election(&other, "b").campaign().await.unwrap();
     assert!(next.fence() > first.fence());
-    // It knows of nothing before it is to renew.
+    // It learns of nothing before its next renewal.
     assert!(first.is_valid());
     let error = first.publish("late").await.unwrap_err();
     assert_eq!(
@@ -92,7 +93,8 @@ async fn what_was_published_is_what_is_repeated() {
     assert_eq!(leadership.lead(leading).await.unwrap().unwrap(), "b");
 }
 
-/// Somebody who wants to lead within ten seconds, is followed before it was announced, and who followed it.
+/// Returns a campaign of at most ten seconds that lost the lock before it was announced, and the next
+/// leader.
 async fn followed_unannounced(
     scene: &Scene,
 ) -> (JoinHandle<Result<Leadership, Error>>, Leadership) {
@@ -100,7 +102,8 @@ async fn followed_unannounced(
     scene.store.set(Fault::Slow(Duration::from_millis(300)));
     let campaign = election(&scene.client, "a").wait(10 * SECOND).campaign();
     let campaign = background::spawn(campaign);
-    // It holds the lock and looks at the record; then all is forgotten, and it writes too late.
+    // It holds the lock and looks at the record. Then the store forgets everything, and it writes too
+    // late.
     scene.pass(Duration::from_millis(450)).await;
     assert!(!other.holders("x").await.expect("an answer").is_empty());
     scene.memory.forget_everything();
@@ -160,7 +163,7 @@ async fn one_look_during_a_hand_over_finds_the_new_leader() {
     let first = election(&scene.client, "a").campaign().await.unwrap();
     network.set(Fault::Slow(3 * SECOND));
     let looking = background::spawn(async move { leader(&observer).await });
-    // It was told who holds the lock, and then reads what the next one wrote.
+    // It learned who holds the lock, and then reads the record of the next leader.
     scene.pass(SECOND).await;
     first.resign().await.unwrap();
     let next = election(&scene.client, "b").campaign().await.unwrap();

@@ -85,7 +85,7 @@ async fn what_several_hold_together_is_not_broken() {
         assert!(error.to_string().contains("2 holders share it"), "{error}");
     }
     assert!(one.is_valid() && two.is_valid());
-    // One who shares it with nobody right now is not broken either, nor told that it is.
+    // A holder that shares it with no other right now is not broken either, nor notified of a break.
     two.release().await.unwrap();
     let refused = operator.break_lock("x", one.fence(), Break::at_once());
     let error = refused.await.unwrap_err();

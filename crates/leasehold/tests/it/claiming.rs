@@ -119,7 +119,7 @@ fn the_blocking_guard_claims_too() {
     let gate = FenceGate::new();
     guard.claim(&gate).unwrap();
     assert_eq!(gate.greatest(), Some(guard.fence()));
-    // Resources of several kinds stand in one list.
+    // One list can contain resources of several kinds.
     let resources: [&dyn Fenced; 2] = [&gate, &FenceGate::new()];
     for resource in resources {
         guard.claim(resource).unwrap();

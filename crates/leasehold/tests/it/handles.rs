@@ -32,13 +32,13 @@ async fn is_free(client: &Client) -> bool {
     }
 }
 
-/// How long it takes from now until somebody who asks all the time gets the lock.
+/// Returns how long it takes from now until a client that asks all the time gets the lock.
 pub(crate) async fn shut_for(scene: &Scene) -> Duration {
     let (began, newcomer) = (scene.now(), scene.other_client());
     until_free(scene, &newcomer, began).await
 }
 
-/// Time is virtual: without a bound a lock that stays shut would be waited for without an end.
+/// Time is virtual: without a bound, the wait for a lock that stays shut would never end.
 async fn until_free(scene: &Scene, newcomer: &Client, began: BootInstant) -> Duration {
     while !is_free(newcomer).await {
         scene.pass(STEP).await;

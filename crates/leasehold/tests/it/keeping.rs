@@ -48,7 +48,7 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
     let scene = Scene::new();
-    // The first one of which the keeper hears: it looks after the others, too, when this one is due.
+    // The keeper hears of this lock first. When it is due, the keeper looks after the others, too.
     let kept = scene.client.lock("kept").acquire().await.unwrap();
     for _ in 0..10 {
         take(&scene.client, "x").await;
@@ -66,7 +66,7 @@ async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.store.set(Fault::Unreachable);
     scene.pass(TTL).await;
-    // The keeper found out before anybody asked.
+    // The keeper found out before any caller asked.
     assert!(guard.lost_token().is_cancelled());
     assert!(!guard.is_valid());
 }

@@ -316,7 +316,7 @@ async fn a_store_that_is_away_is_waited_for_and_else_an_error_that_leaves_nothin
     assert_nothing_left(&scene, &["a", "b"]).await;
 }
 
-/// Frees the lock in its holder's name, as somebody does who deletes it at the servers.
+/// Frees the lock in its holder's name, as an operator does by deleting it at the servers.
 async fn delete(scene: &Scene, name: &str) {
     let claims = scene
         .store

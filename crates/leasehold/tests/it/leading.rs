@@ -1,4 +1,4 @@
-//! Elections under virtual time: who leads, for how long, and what others are told.
+//! Elections under virtual time: who leads, for how long, and what observers learn.
 
 use std::future::pending;
 use std::time::Duration;
@@ -21,7 +21,8 @@ fn watch(client: &Client) -> LeaderWatch {
     client.election("x").observe().expect("a watch")
 }
 
-/// The next change in one word: the leader's value, `nobody`, or the reason why it is not known.
+/// Returns the next change as one word: the leader's value, `nobody`, or the reason why it is
+/// unknown.
 async fn told(watch: &mut LeaderWatch) -> String {
     match watch.next().await.expect("a change") {
         LeaderChange::Leads(leader) => leader.value,
@@ -31,7 +32,7 @@ async fn told(watch: &mut LeaderWatch) -> String {
     }
 }
 
-/// Whether nothing is told for so long.
+/// Returns whether no change is reported during `span`.
 async fn silent(scene: &Scene, watch: &mut LeaderWatch, span: Duration) -> bool {
     tokio::select! {
         biased;
@@ -70,7 +71,7 @@ async fn what_a_leader_sent_in_time_and_arrives_late_changes_nothing() {
     let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
     scene.store.set(Fault::Frozen);
-    // It leads when it sends this; its servers get it when it does not any more.
+    // It leads when it sends this, but no longer when its servers get it.
     let error = first.publish("late").await.unwrap_err();
     assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
     assert_eq!(first.lost().await, LostReason::Unreachable);
@@ -164,7 +165,7 @@ async fn a_dead_leader_is_told_of_until_its_lease_ends() {
 #[tokio::test(start_paused = true)]
 async fn who_holds_the_lock_without_a_word_does_not_lead() {
     let scene = Scene::new();
-    // One that did not resign: what it announced is there still, and counts for nobody else.
+    // This leader did not resign: its announcement is still there, and counts for no other leader.
     drop(election(&scene.client, "a").campaign().await.unwrap());
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let reading = scene.client.record("x").read().await.unwrap();

@@ -1,4 +1,4 @@
-//! Guards that are given up while their leases stand: for how long, and what may come in between.
+//! Guards that are given up while their leases last: for how long, and what may happen in between.
 
 use std::time::Duration;
 

@@ -52,7 +52,7 @@ impl Holder {
     }
 }
 
-/// When somebody who asks all the time gets the lock.
+/// Returns when a client that asks all the time gets the lock.
 async fn open_again(scene: &Scene) -> BootInstant {
     let newcomer = scene.other_client();
     loop {

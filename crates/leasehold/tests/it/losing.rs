@@ -1,4 +1,5 @@
-//! Locks that are lost at a moment when nobody looks: no answer comes between, and no timer fires.
+//! Locks that are lost at a moment when no task looks: no answer arrives in between, and no timer
+//! fires.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use leasehold_testkit::Fault;
 
 use crate::scene::{Scene, TTL};
 
-/// The machine was suspended until all deadlines had passed: its clock counts that, and what waits for
-/// a time is called later.
+/// The machine was suspended until all deadlines had passed. Its clock counts that time, but timers
+/// fire later.
 fn suspended(scene: &Scene) {
     let span = TTL - Duration::from_secs(2);
     scene.ambient.clock.stood_still(span);

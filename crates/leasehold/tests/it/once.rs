@@ -1,4 +1,4 @@
-//! Requests that take effect once, whatever becomes of their callers.
+//! Requests that take effect once, even if their callers are killed, paused or cut off.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ async fn a_request_is_run_once_and_everybody_gets_its_result() {
     assert!(free.is_some(), "its lock is given back");
 }
 
-/// Kills the first caller at each of its requests, before it is carried out and after that. Whoever
-/// comes then, and then again, gets one result.
+/// Kills the first caller at each of its requests, before or after the request is carried out. The
+/// next caller, and the one after it, get one result.
 #[tokio::test(start_paused = true)]
 async fn whenever_its_caller_is_killed_one_result_is_committed() {
     for is_carried_out in [false, true] {
@@ -48,7 +48,7 @@ async fn whenever_its_caller_is_killed_one_result_is_committed() {
     }
 }
 
-/// Whether the first caller died before it was done.
+/// Returns whether the first caller died before it was done.
 async fn die_at(last: u64, is_carried_out: bool) -> bool {
     let at = format!("request {last}, carried out: {is_carried_out}");
     let world = World::new();

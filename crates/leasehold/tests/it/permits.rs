@@ -13,7 +13,7 @@ use crate::scene::{Scene, TTL, claim};
 
 const NAME: &str = "workers";
 
-/// Who has a permit when, as its own guard says.
+/// When clients hold permits, according to their own guards.
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<Entries>>);
 
@@ -34,7 +34,7 @@ impl Book {
         self.entries().clone()
     }
 
-    /// Has the permit for a while, and gives it back.
+    /// Takes a permit, holds it for a while, and releases it.
     async fn works(
         self,
         number: usize,
@@ -184,7 +184,7 @@ async fn a_crowd_that_comes_at_once_is_served_and_never_too_many() {
     }
 }
 
-/// Takes all permits as nobody's client: nobody renews them.
+/// Takes all permits in claims that no client renews.
 async fn held_by_the_dead(scene: &Scene, permits: u32) -> Vec<Claim> {
     let count = Permits::new(permits).expect("a number of permits");
     let mut held = Vec::new();

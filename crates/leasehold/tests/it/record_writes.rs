@@ -1,4 +1,4 @@
-//! What becomes of values that cover others, that two guards of one grant write, or that nobody decides on.
+//! Values that cover others, that two guards of one grant write, or that stay undecided.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn found(caller: &Caller) -> Vec<u8> {
     reading.written.expect("a value").bytes.to_vec()
 }
 
-/// Has a greater fence open the record.
+/// Opens the record with a greater fence.
 async fn open_beside(world: &World) {
     let record = RecordKey::new(Key::new("pay/17").expect("a key"));
     let records = world.memory.records().expect("records");
@@ -74,7 +74,7 @@ async fn a_write_that_was_not_heard_and_then_refused_may_have_been_taken_up() {
     let world = World::new();
     let caller = world.caller();
     let guard = hold(&caller).await;
-    // It is carried out, and its answer comes when nobody waits for it any more.
+    // The write is carried out, and its answer comes after its caller stopped waiting.
     caller.way.set(Fault::Slow(SECOND * 4));
     let record = guard.record();
     let (wrote, ()) = tokio::join!(record.write(*b"x", HOUR), async {

@@ -10,7 +10,7 @@ use leasehold_testkit::{Call, FaultyStore, virtual_ambient};
 pub(crate) struct Scene {
     pub(crate) ambient: Ambient,
     pub(crate) store: FaultyStore,
-    /// What the store keeps its data in.
+    /// The store behind `store`, which has the data.
     pub(crate) memory: MemoryStore,
     pub(crate) client: Client,
 }
@@ -53,7 +53,7 @@ impl Scene {
         self.ambient.clock.sleep_until(self.now() + span).await;
     }
 
-    /// Lets whatever was started in the background come to its end.
+    /// Gives work in the background the time to end.
     pub(crate) async fn settle(&self) {
         self.pass(Duration::from_millis(1)).await;
     }

@@ -70,7 +70,7 @@ fn a_caller_whose_runtime_ended_before_the_answer() {
     drop(caller);
     pollster::block_on(held.release()).unwrap();
     runtime().block_on(take_and_release(&client));
-    // Nobody waits any more, and nothing is held.
+    // No caller waits now, and nothing is held.
     let guard = pollster::block_on(client.lock("x").acquire()).unwrap();
     pollster::block_on(guard.release()).unwrap();
 }

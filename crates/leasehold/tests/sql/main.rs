@@ -1,4 +1,4 @@
-//! The statements of the manual's page on fencing, as they stand there, on real databases.
+//! The statements of the manual's page on fencing, exactly as written, on real databases.
 #![allow(missing_docs, reason = "tests name themselves")]
 #![allow(
     clippy::unwrap_used,
@@ -8,7 +8,7 @@
 mod postgres;
 mod sqlite;
 
-/// The statement of the page that begins with `words`.
+/// Returns the statement of the page that begins with `words`.
 fn statement(words: &str) -> String {
     let page = include_str!("../../src/manual/fencing.rs");
     let page: Vec<&str> = page

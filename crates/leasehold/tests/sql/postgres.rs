@@ -33,7 +33,7 @@ impl Holder {
         self.session.run(sql)
     }
 
-    /// Begins `sql`, and returns once it waits for a lock of somebody else.
+    /// Begins `sql`, and returns once it waits for a lock of another session.
     fn begin_and_wait(&mut self, sql: &str, observer: &mut PsqlSession) {
         self.session.send(sql);
         let state = format!(

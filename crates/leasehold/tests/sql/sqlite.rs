@@ -127,7 +127,7 @@ fn a_transaction_that_began_with_reading_is_refused_rather_than_late() {
     assert_eq!(database.total(), 0);
 }
 
-/// Whatever order the database sees: what it lets in is in the order of the fences.
+/// The database may see the writes in any order, but accepts them only in the order of their fences.
 #[test]
 fn transactions_of_many_holders_land_in_the_order_of_their_fences() {
     const HOLDERS: i64 = 4;

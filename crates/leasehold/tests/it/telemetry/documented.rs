@@ -1,4 +1,4 @@
-//! The manual, the table in the code and what is really told: all three say the same.
+//! The manual, the table in the code and what a client really reports: all three say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 

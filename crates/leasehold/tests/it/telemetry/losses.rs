@@ -22,7 +22,7 @@ pub(super) async fn unreachable() -> TestRecorder {
     assert_eq!(guard.lost().await, LostReason::Unreachable);
     assert_told(&told, "unreachable");
     assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
-    // It is told once, whoever asks and whatever becomes of the guard.
+    // The client reports the loss once, even if others ask and the guard is dropped.
     assert!(!guard.is_valid());
     drop(guard);
     told.scene.settle().await;

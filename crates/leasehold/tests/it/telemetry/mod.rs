@@ -1,4 +1,4 @@
-//! What a client tells of itself: metrics and spans.
+//! What a client reports about itself: metrics and spans.
 #![expect(
     clippy::unwrap_used,
     reason = "a scene that cannot go on fails, and one test runs all of them"

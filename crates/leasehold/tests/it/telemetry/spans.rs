@@ -31,7 +31,7 @@ async fn what_goes_on_at_the_same_time_is_not_mixed_up() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let locks = names.map(|name| background::spawn(scene.client.lock(name).acquire()));
     for lock in locks {
-        // Whenever this task runs nobody is within a span: none is held while its work waits.
+        // Whenever this task runs, no span is entered: none is held while its work waits.
         assert!(!witness.is_within());
         lock.await.unwrap().unwrap().release().await.unwrap();
     }

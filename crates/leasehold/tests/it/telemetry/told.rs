@@ -24,19 +24,19 @@ impl Told {
         self.recorder.scope(|| self.scene.other_client())
     }
 
-    /// What a histogram was told where its label has this value.
+    /// Returns the samples of a histogram whose label has this value.
     pub(super) fn spans(&self, metric: &Metric, value: &str) -> Vec<Duration> {
         let values = self.recorder.samples(metric.name, &labels(metric, value));
         values.into_iter().map(Duration::from_secs_f64).collect()
     }
 
-    /// What a counter or a gauge has come to where its label has this value.
+    /// Returns the sum of a counter or a gauge whose label has this value.
     pub(super) fn sum(&self, metric: &Metric, value: &str) -> f64 {
         self.recorder.sum(metric.name, &labels(metric, value))
     }
 
-    /// All metrics that are not zero or empty, as `name value count`, in order: a histogram with how often it was
-    /// told something.
+    /// Returns all metrics that are not zero or empty, as `name value count`, in order. The count of
+    /// a histogram is the number of its samples.
     pub(super) fn counts(&self, metrics: &[Metric]) -> Vec<String> {
         let mut lines = Vec::new();
         for metric in metrics {
