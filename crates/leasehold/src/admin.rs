@@ -16,7 +16,7 @@ pub trait Admin: Send + Sync {
     ///   [`LostReason::Broken`](crate::LostReason::Broken), and its release with `WasLost`.
     /// - **B2** Unless the lease is broken at once, the store grants the lock to no other claim before the
     ///   lease would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
-    /// - **B3** Where another owner holds the lock, that lease stays valid, and
+    /// - **B3** If another owner holds the lock, its lease stays valid, and
     ///   [`Broken::stood`](crate::Broken::stood) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
@@ -40,8 +40,9 @@ pub trait Admin: Send + Sync {
         record: &'a BreakRecord,
     ) -> BoxFuture<'a, Result<Broken, Error>>;
 
-    /// Returns the record of the last break, as long as the store keeps it. A quorum also returns a break
-    /// that reached only a minority and has no effect; [`Holder::broken`](crate::Holder::broken) tells.
+    /// Returns the record of the last break, while the store keeps it. A quorum also returns a break that
+    /// reached only a minority and has no effect; [`Holder::broken`](crate::Holder::broken) tells the two
+    /// apart.
     ///
     /// # Errors
     ///

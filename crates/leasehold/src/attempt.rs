@@ -6,28 +6,28 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::owner::Owner;
 
-/// What a store answers to a claim. Busy is an answer like any other, not an error.
+/// A store's answer to a claim. Busy is a normal answer, not an error.
 #[derive(Clone, Debug)]
 pub enum Attempt {
     /// The claim holds.
     Granted(Grant),
-    /// Somebody else holds the lock.
+    /// Another owner holds the lock.
     Busy(Busy),
 }
 
-/// The claim holds at the store from some moment between asking and this answer.
+/// A grant: the claim took effect at the store at some moment between the request and this answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
     /// Greater than every fence granted for this key before.
     pub fence: Fence,
-    /// The instant from which the lease counts, by the client's clock; `None`: from when the store was asked.
-    /// A store sets it if the grant answers a request that it sent itself, later than that.
+    /// The instant from which the lease counts, by the client's clock; `None` if it counts from when the
+    /// client asked. A store sets it if the grant answers a later request that the store sent itself.
     pub since: Option<BootInstant>,
 }
 
 impl Grant {
-    /// A grant with `fence`.
+    /// Returns a grant with `fence`.
     pub fn new(fence: Fence) -> Self {
         Self { fence, since: None }
     }
@@ -40,23 +40,23 @@ impl Grant {
     }
 }
 
-/// What a refused attempt learned in passing; each part only where it cost nothing.
+/// What a refused attempt learned about the lock. A store fills in only what costs it nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Busy {
-    /// The attempt that holds the lock; `None` if unknown or of another library.
+    /// The owner that holds the lock; `None` if it is unknown or belongs to another library.
     pub holder: Option<Owner>,
-    /// How long it holds it at most, unless it renews.
+    /// How long the holder's lease lives unless renewed.
     pub remaining: Option<Duration>,
-    /// The place of this claim in the queue, 1 being next; `None` if it is in none.
+    /// The position of this claim in the queue, from 1; `None` if it is not in the queue.
     pub place: Option<u64>,
-    /// The waiter cannot be told here when its turn comes: the server, or what the user may do, does not
+    /// The store cannot notify the waiter of its turn: the server, or the user's permissions, do not
     /// allow it.
     pub untold: bool,
 }
 
 impl Busy {
-    /// Held by `holder`, if it is known.
+    /// Returns a refusal by `holder`, if it is known.
     pub fn by(holder: Option<Owner>) -> Self {
         Self {
             holder,
@@ -65,23 +65,23 @@ impl Busy {
     }
 }
 
-/// What a store answers to the renewal of one claim.
+/// A store's answer to the renewal of one claim.
 #[derive(Clone, Debug)]
 pub enum Renewal {
-    /// The lease still stood, and now lives for its whole TTL again.
+    /// The lease still existed, and now lives for its whole TTL again.
     Renewed,
-    /// The lease does not stand any more. Final.
+    /// The lease no longer exists. Final.
     Lost(LostReason),
-    /// No answer, or none that decides; the lease may have been renewed.
+    /// The store gave no decisive answer; the lease may have been renewed.
     Unknown(Error),
 }
 
-/// What a store answers to a release.
+/// A store's answer to a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// The lease stood, and is freed.
+    /// The lease existed and is now freed.
     Released,
-    /// The lease did not stand any more; whoever holds the lock now was not touched.
+    /// The lease no longer existed. The release did not affect the current holder.
     WasLost,
 }
 
@@ -89,19 +89,19 @@ pub enum Release {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The deadline passed while a renewal was under way.
+    /// The deadline passed while a renewal was in progress.
     Expired,
-    /// Renewals had failed for so long that the deadline passed.
+    /// Renewals failed until the deadline had passed.
     Unreachable,
-    /// This process, or its machine, stood still past the deadline: no renewal was even sent.
+    /// This process or its machine was paused past the deadline, so it did not even send a renewal.
     StoodStill,
-    /// Somebody else holds the lock.
+    /// Another owner holds the lock.
     Taken,
     /// The lease vanished from the store: it was deleted, or the store forgot it.
     Gone,
     /// An operator broke the lock.
     Broken,
-    /// The longest time the caller allowed it to be held (`max_hold`) is over.
+    /// The longest hold time that the caller allowed (`max_hold`) is over.
     MaxHold,
     /// Its holder [gave it up](crate::Guard::give_up).
     GivenUp,

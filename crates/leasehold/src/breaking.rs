@@ -8,7 +8,7 @@ use crate::fence::Fence;
 use crate::holder::{ClientInfo, Holder};
 use crate::owner::Owner;
 
-/// How an operator breaks a lock, and what is written down about it.
+/// How an operator breaks a lock, and what the record of the break says.
 ///
 /// # Examples
 ///
@@ -31,15 +31,16 @@ impl Break {
     /// The longest name of a user, and the longest reason, in bytes of UTF-8.
     pub const TEXT_MAX: usize = 512;
 
-    /// The lock stays shut until the holder's lease would have ended. By then the holder was told by
-    /// its next renewal, or its guard ended by its own deadline: nobody holds the lock beside it.
+    /// Breaks the lock at the time when the holder's lease would have ended. Until then the lock stays
+    /// unavailable. By then the holder's next renewal has reported the break, or its guard has passed its
+    /// own deadline, so no two clients hold the lock at once.
     pub fn at_its_end() -> Self {
         Self::default()
     }
 
-    /// The lock is free at once, and handed over as after a release. The holder may go on until its
-    /// next renewal: meanwhile nothing but a check of fences protects what the lock is for. A delay of
-    /// the lock ([`Lock::lock_delay`](crate::Lock::lock_delay)) is cut off, too.
+    /// Frees the lock at once, and passes it on as after a release. The holder may continue until its
+    /// next renewal; meanwhile only a check of fences protects the resource. The break also cuts off a
+    /// lock delay ([`Lock::lock_delay`](crate::Lock::lock_delay)).
     pub fn at_once() -> Self {
         Self {
             at_once: true,
@@ -47,18 +48,18 @@ impl Break {
         }
     }
 
-    /// The same, by this user of the operator's machine.
+    /// Records which user of the operator's machine breaks the lock.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] for a text that is empty, longer than [`Break::TEXT_MAX`], or has
+    /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`Break::TEXT_MAX`], or contains
     /// control characters.
     pub fn by_user(mut self, user: impl Into<String>) -> Result<Self, Error> {
         self.user = Some(checked("user", user.into())?);
         Ok(self)
     }
 
-    /// The same, for this reason.
+    /// Records the reason.
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ impl Break {
         Ok(self)
     }
 
-    /// What is written down of it when `by` breaks this lease at the instant `at`.
+    /// Returns the record of this break, by the client `by` at the instant `at`.
     pub(crate) fn record(
         self,
         owner: Owner,
@@ -108,32 +109,33 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
     }
 }
 
-/// That an operator broke a lock: whose lease it was, who did it, when and why. Kept beside the lock
-/// for [`BreakRecord::KEPT`], or until it is broken again.
+/// The record of a break: whose lease it was, and who broke the lock, when and why. A store keeps it next
+/// to the lock for [`BreakRecord::KEPT`], or until the next break of the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakRecord {
-    /// The attempt whose lease was broken.
+    /// The owner of the broken lease.
     pub owner: Owner,
     /// The fence of that lease.
     pub fence: Fence,
-    /// Whether the lock was freed at once, and not only when the lease would have ended.
+    /// Whether the lock was freed at once rather than when the lease would have ended.
     pub at_once: bool,
-    /// Which client broke it.
+    /// The client that broke the lock.
     pub by: ClientInfo,
-    /// Which user of that client's machine, where it was said.
+    /// The user of that client's machine, if given.
     pub user: Option<String>,
-    /// Why, where it was said.
+    /// The reason, if given.
     pub reason: Option<String>,
-    /// When, by the wall clock of the one who broke it.
+    /// The time of the break, by the wall clock of the client that broke the lock.
     pub at: WallTime,
 }
 
 impl BreakRecord {
-    /// How long it is kept.
+    /// How long a store keeps the record.
     pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-    /// The lease of `owner` was broken by `by`: for stores that read what another process wrote.
+    /// Returns the record of a break of the lease of `owner`, for stores that read what another process
+    /// wrote.
     pub fn new(owner: Owner, fence: Fence, by: ClientInfo, at: WallTime) -> Self {
         Break::at_its_end().record(owner, fence, Arc::new(by), at)
     }
@@ -152,21 +154,21 @@ impl fmt::Display for BreakRecord {
     }
 }
 
-/// What became of a lease that was to be broken. Where it did not stand any more nothing was ended; but its
-/// owner is refused from now on, also where it holds the lock in shared mode by now.
+/// The result of breaking a lease. If the lease no longer existed, the break ended nothing. Even then the
+/// store refuses the owner from now on, also if it now holds the lock in shared mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {
-    /// Whether the lease stood, or what was left of one that was broken before.
+    /// Whether the lease existed, or the rest of a lease that was broken before.
     pub stood: bool,
-    /// How long the lock stays shut; `None` where it does not.
+    /// How long the lock stays unavailable; `None` if it is available.
     pub shut_for: Option<Duration>,
-    /// On how many members it was done.
+    /// The number of members that broke the lease.
     pub members: usize,
 }
 
 impl Broken {
-    /// It was done in one place.
+    /// Returns the result of a break in a single place.
     pub fn new(stood: bool, shut_for: Option<Duration>) -> Self {
         Self {
             stood,
@@ -176,15 +178,15 @@ impl Broken {
     }
 }
 
-/// What [`Client::break_lock`](crate::Client::break_lock) answers. That somebody else holds the lock is
-/// an answer like any other, and nothing was changed then.
+/// The answer of [`Client::break_lock`](crate::Client::break_lock). Another holder is a normal answer,
+/// and means that the call changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Breach {
     /// The lease with this fence is broken.
     Done(Broken, BreakRecord),
-    /// Nobody holds the lock.
+    /// The lock is free.
     Free,
-    /// This holder has it, with another fence, or with one that the store does not know (yet).
+    /// This holder has the lock, with another fence or with a fence that the store does not know (yet).
     HeldBy(Box<Holder>),
 }
 

@@ -7,21 +7,21 @@ use crate::ambient::Entropy;
 use crate::clock::WallTime;
 use crate::member::MemberId;
 
-/// A set: its members, and the limits that all its clients agree on. Written on every member's
-/// [`Card`], so that clients whose own sets differ are found out.
+/// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients
+/// write it on every member's [`Card`], so that they notice when their own sets differ.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemberSet {
     /// The members, sorted.
     pub ids: Vec<MemberId>,
-    /// The longest TTL of any lease; so long a member must wait that may have forgotten some.
+    /// The longest TTL of any lease. A member that may have forgotten leases must wait for this long.
     pub max_ttl: Duration,
-    /// By how much the members' clocks may differ.
+    /// The largest difference allowed between the members' clocks.
     pub clock_tolerance: Duration,
 }
 
 impl MemberSet {
-    /// The set of `ids`, in any order, with these limits. Both are kept in whole milliseconds.
+    /// Returns the set of `ids`, in any order, with these limits. Both are kept in whole milliseconds.
     pub fn new(
         ids: impl IntoIterator<Item = MemberId>,
         max_ttl: Duration,
@@ -37,7 +37,7 @@ impl MemberSet {
         }
     }
 
-    /// Whether each majority of one set has a member in common with each majority of the other.
+    /// Returns whether each majority of one set has a member in common with each majority of the other.
     pub fn always_meets(&self, other: &Self) -> bool {
         let joining = other.ids.iter().filter(|id| !self.ids.contains(id));
         let all = self.ids.len() + joining.count();
@@ -65,17 +65,17 @@ impl fmt::Debug for MemberSet {
     }
 }
 
-/// The random name of one span in which a member forgets nothing. A member that may have lost
-/// leases or counters begins a new life; one that restarts with all its data goes on in the old.
+/// The random name of a period in which a member forgets nothing. A member that may have lost leases or
+/// counters begins a new life. A member that restarts with all its data continues the old one.
 ///
-/// The last of the sixteen digits counts the names of one span. A client gives the span its next name
-/// when the member is no longer durable: a member that later returns with the earlier name has lost
+/// The last of the sixteen digits counts the names of one period. A client gives the period its next name
+/// when the member is no longer durable. If the member later returns with the earlier name, it has lost
 /// what happened since.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Life(u64);
 
 impl Life {
-    /// The digit that counts the names of one span.
+    /// The digit that counts the names of one period.
     const NAMES: u64 = 0xf;
 
     /// Draws the name of a new life.
@@ -83,13 +83,13 @@ impl Life {
         Self(entropy.next_u64() & !Self::NAMES)
     }
 
-    /// Returns the next name of the same span; `None` after the last of its sixteen names.
+    /// Returns the next name of the same period; `None` after the last of its sixteen names.
     pub fn renamed(self) -> Option<Self> {
         let is_last = self.0 & Self::NAMES == Self::NAMES;
         (!is_last).then(|| Self(self.0 + 1))
     }
 
-    /// Whether this names the same span as `earlier`, by the same name or by a later one.
+    /// Returns whether this names the same period as `earlier`, by the same name or by a later one.
     pub fn continues(self, earlier: Self) -> bool {
         self.0 & !Self::NAMES == earlier.0 & !Self::NAMES && self.0 >= earlier.0
     }
@@ -114,17 +114,17 @@ impl fmt::Debug for Life {
     }
 }
 
-/// What tells one run of a server from the next: drawn anew at each start.
+/// Identifies one run of a server; drawn anew at each start.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(Arc<str>);
 
 impl RunId {
-    /// The run called `text`.
+    /// Returns the run called `text`.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().into())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -142,18 +142,18 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// The short text by which every answer shows which card stood at the member: it changes with the
-/// member's life and with the set.
+/// The short text in every answer that identifies the card of the member. It changes with the member's
+/// life and with the set.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Mark(Arc<str>);
 
 impl Mark {
-    /// The mark of a card with this life and generation.
+    /// Returns the mark of a card with this life and generation.
     pub fn of(life: Life, generation: u64) -> Self {
         Self(format!("{life}.{generation}").into())
     }
 
-    /// The mark as text.
+    /// Returns the mark as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -167,13 +167,14 @@ impl fmt::Debug for Mark {
 
 /// What a member knows about its set, and about the other members.
 ///
-/// Written by clients: the member only keeps it, and loses it with everything else it may lose.
+/// Clients write it. The member only stores it, and may lose it together with its other data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
     /// The set that the member belongs to.
     pub set: MemberSet,
-    /// Counts the changes of the set, from 1; 0 while it is being formed, when no member has a vote. Also 0
-    /// on the new card of a member that lost its own, until all members have one.
+    /// Counts the changes of the set, from 1. It is 0 while the quorum is being initialized, when no
+    /// member has a vote. It is also 0 on the new card of a member that lost its own, until all members
+    /// have a card.
     pub generation: u64,
     /// When the set was last changed, by the member's clock.
     pub changed: WallTime,
@@ -185,26 +186,27 @@ pub struct Card {
     pub run: RunId,
     /// Whether the server was durable whenever a client looked during that run.
     pub durable: bool,
-    /// The lives of the other members, as far as this one was told.
+    /// The lives of the other members that this member knows of.
     pub sightings: BTreeMap<MemberId, Sighting>,
 }
 
 impl Card {
-    /// Whether `witness` knows a later name of the life on this card, that of the member `id`: the
-    /// member came back with older data.
+    /// Returns whether `witness` knows a later name of the life on this card, which belongs to the member
+    /// `id`. If so, the member came back with older data.
     pub fn is_older_than_known_to(&self, witness: &Self, id: &MemberId) -> bool {
         let known = witness.sightings.get(id).map(|sighting| sighting.life);
         known.is_some_and(|known| known != self.life && known.continues(self.life))
     }
 
-    /// Whether all members of the set have had its card at one time.
+    /// Returns whether all members of the set have had its card at the same time.
     pub fn is_formed(&self) -> bool {
         self.generation > 0
     }
 
-    /// Whether by this card the member `id` belongs to a set that could grant a lock beside `ours`, which has
-    /// it, too: two sets whose majorities need not meet must not both have a member. Not by a card that is
-    /// older than `generation`, that of `ours`: its member may have missed that the set was changed.
+    /// Returns whether, by this card, the member `id` belongs to a set that could grant a lock at the
+    /// same time as `ours`, which contains it too. Two sets whose majorities need not meet must not share
+    /// a member. A card older than `generation`, the generation of `ours`, does not count: its member may
+    /// have missed a change of the set.
     pub fn claims(&self, id: &MemberId, ours: &MemberSet, generation: u64) -> bool {
         self.is_formed()
             && self.generation >= generation
@@ -212,26 +214,26 @@ impl Card {
             && !self.set.always_meets(ours)
     }
 
-    /// The card's mark.
+    /// Returns the card's mark.
     pub fn mark(&self) -> Mark {
         Mark::of(self.life, self.generation)
     }
 }
 
-/// What a member witnesses of another one.
+/// A member's observation of another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// The life in which it was last seen.
+    /// The life in which the member was last seen.
     pub life: Life,
     /// When the witness first heard of that life, by the witness's clock.
     pub at: WallTime,
-    /// Whether the witness had known an earlier life: then this one began shortly before `at`.
+    /// Whether the witness knew an earlier life. If so, this life began shortly before `at`.
     pub changed: bool,
 }
 
 impl Sighting {
-    /// What a witness notes that hears of `life` at `at` and knew `known`. `None`: nothing new. A
-    /// later name of a life that it knows leaves the time as it is.
+    /// Returns what a witness that knew `known` records when it hears of `life` at `at`; `None` if that
+    /// is nothing new. A later name of a known life keeps the recorded time.
     pub fn noted(known: Option<Self>, life: Life, at: WallTime) -> Option<Self> {
         match known {
             Some(known) if known.life.continues(life) => None,
@@ -245,27 +247,27 @@ impl Sighting {
     }
 }
 
-/// What is to be written on a member's card.
+/// A change to a member's card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardEdit {
-    /// The card's mark as it was read; nothing is written unless it still stands. `None`: there is
-    /// no card.
+    /// The card's mark as the client read it. The member writes nothing if its mark differs. `None` if
+    /// there is no card.
     pub expected: Option<Mark>,
-    /// The set, and its generation. If the generation differs from the one that stood, the member
-    /// writes its own clock to [`Card::changed`].
+    /// The set, with its generation below. If that generation differs from the one on the card, the
+    /// member writes its own clock to [`Card::changed`].
     pub set: MemberSet,
     /// See [`Card::generation`].
     pub generation: u64,
-    /// The run in which this is written.
+    /// The run in which the client writes this.
     pub run: RunId,
     /// See [`Card::durable`].
     pub durable: bool,
-    /// The life that the member is in.
+    /// The member's current life.
     pub life: Life,
-    /// How long that life has lasted: [`Card::since`] becomes the member's clock less this. `None`
-    /// leaves it as it is.
+    /// How long that life has lasted. The member sets [`Card::since`] to its own clock minus this. `None`
+    /// leaves it unchanged.
     pub age: Option<Duration>,
-    /// Lives of other members, for the member to remember when it first heard of them.
+    /// Lives of other members. The member records when it first heard of each.
     pub seen: Vec<(MemberId, Life)>,
 }
 

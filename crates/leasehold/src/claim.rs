@@ -18,36 +18,38 @@ use crate::queue::Wait;
 pub struct Claim {
     /// The lock.
     pub key: Key,
-    /// The identity of the wait that this is an attempt of, and of the lease.
+    /// The identity of the wait that this attempt belongs to, and of the lease.
     pub owner: Owner,
-    /// Alone, or together with others.
+    /// Whether the claim excludes all others or shares the lock.
     pub mode: Mode,
-    /// Which of the permits a lease is, in [`Mode::Permit`], where the store says so. An attempt takes any.
+    /// The permit that the lease holds, in [`Mode::Permit`], if the store reports it. An attempt takes
+    /// any permit.
     pub slot: Option<Slot>,
-    /// How long the lease lives at the store unless renewed; without meaning where it never ends.
+    /// How long the lease lives at the store unless renewed. Ignored where leases never end.
     pub ttl: Duration,
-    /// The last part of `ttl` that no guard makes use of: for so long the lock stays shut after an
-    /// unclean end. A store need not know of it: it goes by `ttl` for how long a lease stands, and by
-    /// [`Claim::term`] for how long anybody may be made to wait for it.
+    /// The last part of `ttl`, which guards do not use. The lock stays unavailable for this long after an
+    /// unclean end. A store need not treat it specially: it uses `ttl` for the life of a lease, and
+    /// [`Claim::term`] for the time limits of requests.
     pub delay: Duration,
-    /// The client's wall clock when the attempt began. A store grants a fence greater than it and
-    /// greater than every fence it granted before, which saves the order of fences even where a
-    /// counter was lost.
+    /// The client's wall clock when the attempt began. A store grants a fence greater than this and
+    /// greater than every fence it granted before, which preserves the order of fences even after the
+    /// loss of a counter.
     pub proposal: WallTime,
-    /// Who is asking, for people who look at the lock.
+    /// The client that asks, shown to people who inspect the lock.
     pub client: Arc<ClientInfo>,
-    /// Whether the attempt is part of a wait, and how that goes on if the lock is held.
+    /// Whether the attempt is part of a wait, and how the wait continues if the lock is held.
     pub wait: Wait,
-    /// Whether a renewal may put the lease back on members that forgot it, beside a majority on which it
-    /// stands. Not where another process could free it meanwhile: what is put back would come after.
+    /// Whether a renewal may restore the lease on members that forgot it while a majority has it. False
+    /// if another process could free the lease meanwhile, because the restored lease would come after the
+    /// release.
     pub heals: bool,
 }
 
 impl Claim {
-    /// The longest an attempt may take, whatever its TTL.
+    /// The longest time that an attempt may take, regardless of its TTL.
     pub const LIMIT_MAX: Duration = Duration::from_secs(2);
 
-    /// A claim of `client` on `key`, exclusive, for `ttl`.
+    /// Returns an exclusive claim of `client` on `key` for `ttl`.
     pub fn new(
         key: Key,
         owner: Owner,
@@ -76,7 +78,7 @@ impl Claim {
         self
     }
 
-    /// The same claim, whose lease lives for `delay` more that no guard makes use of.
+    /// The same claim, whose lease lives for another `delay` that guards do not use.
     #[must_use]
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.ttl = self.term() + delay;
@@ -84,13 +86,13 @@ impl Claim {
         self
     }
 
-    /// How much of the lease's life a guard makes use of: all but the delay.
+    /// Returns the part of the lease's life that guards use: all but the delay.
     pub fn term(&self) -> Duration {
         self.ttl.saturating_sub(self.delay)
     }
 
-    /// How long the attempt may take: a third of the [term](Self::term), at most [`Claim::LIMIT_MAX`]. The
-    /// client throws a later answer away, as too little of the lease is left.
+    /// Returns how long the attempt may take: a third of the [term](Self::term), at most
+    /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
     pub fn limit(&self) -> Duration {
         (self.term() / 3).min(Self::LIMIT_MAX)
     }
@@ -102,7 +104,7 @@ impl Claim {
         self
     }
 
-    /// The same claim, which a renewal puts back nowhere.
+    /// The same claim, which a renewal does not restore anywhere.
     #[must_use]
     pub fn without_healing(mut self) -> Self {
         self.heals = false;
@@ -117,7 +119,7 @@ impl Claim {
     }
 }
 
-/// A claim that was granted: what is to be renewed.
+/// A granted claim, to be renewed.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// The claim as it was granted.
@@ -129,18 +131,18 @@ pub struct Held {
 /// Whether a lock is held alone or together with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// Nobody else holds the lock, in either mode.
+    /// No other owner holds the lock, in any mode.
     #[default]
     Exclusive,
-    /// Others may hold it in shared mode too; nobody holds it in another.
+    /// Other owners may hold the lock in shared mode too, but in no other mode.
     Shared,
-    /// One of so many permits: others may hold the other ones; nobody holds the lock in another mode,
-    /// or with another number of permits.
+    /// One of that many permits. Other owners may hold the other permits, but no owner holds the lock in
+    /// another mode or with another number of permits.
     Permit(Permits),
 }
 
 impl Mode {
-    /// How many permits there are, in [`Mode::Permit`].
+    /// Returns the number of permits, in [`Mode::Permit`].
     pub fn permits(self) -> Option<Permits> {
         match self {
             Self::Permit(permits) => Some(permits),

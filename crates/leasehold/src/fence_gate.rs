@@ -5,16 +5,16 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::fenced::Fenced;
 
-/// The check of fences for a resource in this process: remembers the greatest fence that it has
-/// admitted, and refuses every smaller one from then on.
+/// Checks fences for a resource in this process. It remembers the greatest fence that it has admitted,
+/// and refuses every smaller one from then on.
 ///
-/// The first admission shuts the door, be it of a write, a read, or of nothing yet (a
-/// [claim](crate::Guard::claim)). Equal fences pass: a holder writes as often as it likes.
+/// The first admission of a fence shuts out smaller ones, whether it is for a write, for a read, or only
+/// for a [claim](crate::Guard::claim). Equal fences pass, so a holder can write as often as it likes.
 ///
 /// A gate is for one resource and for the fences of one lock; fences of different locks must not be
-/// compared. It has no keys of its own: it is a field of what it guards, and lives and dies with it.
-/// It remembers in memory alone; a resource that outlives the process keeps the fence beside its
-/// data, and opens its gate with [`starting_at`](Self::starting_at).
+/// compared. It has no keys: make it a field of the value that it guards, so that both live equally long.
+/// It remembers only in memory. A resource that outlives the process stores the fence with its data, and
+/// opens its gate with [`starting_at`](Self::starting_at).
 ///
 /// # Examples
 ///
@@ -42,29 +42,30 @@ pub struct FenceGate {
 }
 
 impl FenceGate {
-    /// A gate that admits any fence first.
+    /// Returns a gate that admits any fence first.
     pub const fn new() -> Self {
         Self {
             greatest: Mutex::new(None),
         }
     }
 
-    /// A gate that refuses what is smaller than `greatest`, which the resource kept from before.
+    /// Returns a gate that refuses fences smaller than `greatest`, which the resource stored earlier.
     pub const fn starting_at(greatest: Fence) -> Self {
         Self {
             greatest: Mutex::new(Some(greatest)),
         }
     }
 
-    /// The greatest fence so far: what a resource keeps beside its data.
+    /// Returns the greatest fence so far, for a resource to store with its data.
     pub fn greatest(&self) -> Option<Fence> {
         *self.lock()
     }
 
-    /// Lets `fence` in, unless a greater one was let in before. Once it returns, no effect of a
-    /// smaller fence is running in [`run`](Self::run), and none will; it waits for one that is.
+    /// Admits `fence` unless the gate has admitted a greater one. If an effect of a smaller fence is
+    /// running in [`run`](Self::run), this waits for it. Once this returns, no such effect is running,
+    /// and none will.
     ///
-    /// What the caller does *after* this check may be overtaken: a write belongs into `run`.
+    /// Another holder may overtake what the caller does *after* this check, so put writes into `run`.
     ///
     /// # Errors
     ///
@@ -73,11 +74,11 @@ impl FenceGate {
         self.run(fence, || ())
     }
 
-    /// Runs `effect` if `fence` is let in, as one step: no greater fence is let in meanwhile.
+    /// Runs `effect` if the gate admits `fence`, in one step: it admits no greater fence meanwhile.
     ///
-    /// Effects run one at a time, and the thread blocks until it is its turn: they should be short.
-    /// An effect that calls its own gate waits for itself for ever. One that panics leaves the door
-    /// shut to smaller fences.
+    /// Effects run one at a time, and the thread blocks until its turn, so keep them short. An effect
+    /// that calls its own gate deadlocks. After an effect that panics, the gate still refuses smaller
+    /// fences.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl FenceGate {
         }
     }
 
-    /// A panic in an effect says nothing against the fence, which was written before.
+    /// A panic in an effect does not invalidate the fence, which was written before.
     fn lock(&self) -> MutexGuard<'_, Option<Fence>> {
         self.greatest.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,8 +151,8 @@ mod tests {
         gate.admit(fence(2)).unwrap();
     }
 
-    /// Whatever comes in whatever order: what is let in is exactly what is not smaller than
-    /// everything let in before.
+    /// For any sequence of fences, the gate admits exactly those that are not smaller than all it
+    /// admitted before.
     #[test]
     fn no_sequence_lets_a_smaller_fence_in_after_a_greater_one() {
         for _ in 0..200 {
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(gate.greatest(), log.last().copied());
     }
 
-    /// Once a greater fence was let in, nothing of a smaller one is still going on.
+    /// Once the gate has admitted a greater fence, no effect of a smaller one is still running.
     #[test]
     fn a_claim_waits_for_the_effect_of_a_smaller_fence() {
         let gate = FenceGate::new();

@@ -5,16 +5,16 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::guard::Guard;
 
-/// A resource that remembers the greatest fence it was shown, and refuses smaller ones.
+/// A resource that remembers the greatest fence it has seen, and refuses smaller ones.
 ///
-/// [`Guard::claim`](crate::Guard::claim) shows it the holder's fence before the first write. A
-/// program implements this for what its lock protects: a table of fences, a record, a device.
+/// [`Guard::claim`](crate::Guard::claim) shows it the holder's fence before the first write. Implement
+/// this for the resource that a lock protects, such as a table of fences, a record or a device.
 /// [`manual::fencing`](crate::manual::fencing) has the statements for SQL.
 ///
-/// Three things make it a fence. The comparison and the remembering are one step, as seen by all
-/// other callers. Every *write* is checked in the same way, in one step with its effect: a claim
-/// keeps nobody out of a resource that does not look. And what is remembered lives at least as long
-/// as the data.
+/// It must meet three conditions. The comparison and the update are one step, as seen by all other
+/// callers. The resource checks every *write* in the same way, in one step with its effect: a claim does
+/// not protect a resource that does not check. And the remembered fence lives at least as long as the
+/// data.
 ///
 /// # Examples
 ///
@@ -46,39 +46,39 @@ use crate::guard::Guard;
 /// }
 /// ```
 pub trait Fenced: Send + Sync {
-    /// Remembers `fence` unless a greater one was shown before. Changes nothing else.
+    /// Remembers `fence` unless the resource has seen a greater one. Changes nothing else.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if a greater one was shown before
-    /// ([`Error::fenced`] makes it); anything else if the resource could not be asked.
+    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if the resource has seen a greater one
+    /// ([`Error::fenced`] creates it); any other kind if the resource could not be asked.
     ///
     /// # Cancel safety
     ///
-    /// Implementations may be dropped at any time. The fence is then remembered or not, and either
-    /// does no harm: it was granted, so it is the right one.
+    /// Implementations may be dropped at any time. The resource then remembers the fence or not. Both are
+    /// harmless, because the fence was granted.
     fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 impl Guard {
-    /// Announces this holder at `resource`, which from then on refuses every earlier one, though
-    /// nothing has been written yet. Call it first thing after the lock was granted: until then an
-    /// earlier holder that was paused can still write there.
+    /// Announces this holder to `resource`, which from then on refuses every earlier holder, even before
+    /// the first write. Call it right after the lock is granted: until then, an earlier holder that was
+    /// paused can still write there.
     ///
-    /// It protects what `resource` checks, and nothing else: each write must show the fence too. In
-    /// shared mode each reader has a fence of its own, and the claim of the latest would refuse the
-    /// others, who hold the lock as well: claiming is for those who hold it alone.
+    /// It protects only what `resource` checks: each write must show the fence too. Claim only in
+    /// exclusive mode. Each reader in shared mode has its own fence, so the claim of the latest reader
+    /// would make the resource refuse the others, which hold the lock as well.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if a later holder was there before: give up,
-    /// the lock is not held any more. [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard is
-    /// lost before `resource` answered, which may know the fence then; that does no harm. Whatever
-    /// else `resource` reports; then nothing may be relied on.
+    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if a later holder has been there: give up, because
+    /// the lock is no longer held. [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard is lost
+    /// before `resource` answers; `resource` may know the fence then, which is harmless. Any other error
+    /// that `resource` reports; then rely on nothing.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; whether the fence was claimed is then not known.
+    /// May be dropped at any time; the fence may or may not have been claimed then.
     ///
     /// # Examples
     ///

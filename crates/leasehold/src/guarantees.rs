@@ -1,21 +1,20 @@
 use std::time::Duration;
 
-/// What a store promises. The answers are few and honest, so that a program can refuse to go on
-/// where it needs more.
+/// What a store promises. A program can read it, and refuse to run where it needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Guarantees {
-    /// Whether two holders are excluded, and as long as what holds true.
+    /// Whether the store excludes a second holder, and under which condition.
     pub exclusion: Exclusion,
-    /// What the order of fences rests on.
+    /// What the order of fences relies on.
     pub fencing: Fencing,
     /// When a lease ends by itself.
     pub expiry: Expiry,
     /// How a waiter learns that the lock is free.
     pub waiting: Waiting,
-    /// In which order waiters are served.
+    /// The order in which the store serves waiters.
     pub order: Order,
-    /// Whether shared mode is offered.
+    /// Whether the store supports shared mode.
     pub sharing: Sharing,
     /// Whether a lock can have permits.
     pub counting: Counting,
@@ -24,7 +23,7 @@ pub struct Guarantees {
 }
 
 impl Guarantees {
-    /// The promises of a store, one by one.
+    /// Returns these promises, without permits and without breaking.
     pub fn new(
         exclusion: Exclusion,
         fencing: Fencing,
@@ -45,14 +44,14 @@ impl Guarantees {
         }
     }
 
-    /// The same promises, and this one.
+    /// The same promises, with this support for permits.
     #[must_use]
     pub fn with_counting(mut self, counting: Counting) -> Self {
         self.counting = counting;
         self
     }
 
-    /// The same promises, and this one.
+    /// The same promises, with this support for breaking.
     #[must_use]
     pub fn with_breaking(mut self, breaking: Breaking) -> Self {
         self.breaking = breaking;
@@ -60,7 +59,7 @@ impl Guarantees {
     }
 }
 
-/// As long as what holds true no two holders exclude each other's claims.
+/// The condition under which no two clients hold claims that exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exclusion {
@@ -68,23 +67,22 @@ pub enum Exclusion {
     Kernel,
     /// As long as this one process lives.
     Process,
-    /// As long as the one server keeps its data and its clock runs evenly. Not against failover.
+    /// As long as the one server keeps its data and its clock runs evenly. Not across a failover.
     OneServer,
-    /// As long as no member loses its data or has its clock stepped while a lock is held. A quorum
-    /// promises no more if its trust rules are not enforced: by default, one of
-    /// two members.
+    /// As long as no member loses its data or has its clock stepped while a lock is held. A quorum that
+    /// does not enforce its trust rules promises no more; by default, that is a quorum of two members.
     EveryMember,
     /// As long as no majority of members loses its data, or has its clocks stepped, at once.
     Majority,
 }
 
-/// What the order of fences rests on.
+/// What the order of fences relies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fencing {
     /// A counter on a disk, written through before the guard is returned.
     Durable,
-    /// A counter in memory, and the clients' wall clocks where it was lost.
+    /// A counter in memory, and the clients' wall clocks if the counter is lost.
     CounterThenClock,
 }
 
@@ -102,27 +100,27 @@ pub enum Expiry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// It asks again after random pauses.
+    /// The waiter asks again after random pauses.
     Polling,
-    /// It is told.
+    /// The store notifies the waiter.
     Notified,
 }
 
-/// In which order waiters are served.
+/// The order in which the store serves waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// In none.
+    /// No particular order.
     Unordered,
     /// First come, first served.
     Fifo,
 }
 
-/// Whether shared mode is offered.
+/// Whether the store supports shared mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sharing {
-    /// Exclusive mode alone; a shared claim is refused as unsupported.
+    /// Only exclusive mode; the store refuses a shared claim as unsupported.
     ExclusiveOnly,
     /// Readers share; a steady stream of readers can keep a writer waiting.
     ReadersPreferred,
@@ -130,13 +128,13 @@ pub enum Sharing {
     WritersPreferred,
 }
 
-/// Whether a lock can be held by a number of owners, each with one of its permits.
+/// Whether several owners can hold a lock, each with one of its permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Counting {
-    /// A claim on a permit is refused as unsupported.
+    /// The store refuses a claim on a permit as unsupported.
     Unsupported,
-    /// Never more hold the lock than it has permits; each permit has a lease and a fence of its own.
+    /// At most as many owners hold the lock as it has permits. Each permit has its own lease and fence.
     Permits,
 }
 
@@ -144,19 +142,19 @@ pub enum Counting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Breaking {
-    /// Nobody can take the lock from its holder: to break it is refused as unsupported.
+    /// No lock can be taken from its holder; the store refuses a break as unsupported.
     Unsupported,
-    /// An exclusive lease can be broken.
+    /// An operator can break an exclusive lease.
     Exclusive,
 }
 
-/// The times a store's leases keep to.
+/// The limits of a store's leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseTerms {
     /// The shortest TTL that leaves room for the margin.
     pub ttl_min: Duration,
-    /// The longest TTL; leases are renewed, so that none need be long.
+    /// The longest TTL. The client renews leases, so none needs to be long.
     pub ttl_max: Duration,
     /// What [`LeaseTerms::margin`] adds to a tenth of the TTL: room for the members' clocks.
     pub clock_allowance: Duration,
@@ -165,10 +163,10 @@ pub struct LeaseTerms {
 impl LeaseTerms {
     /// The shortest TTL of any store.
     pub const TTL_MIN: Duration = Duration::from_millis(100);
-    /// The longest TTL unless a set of members agreed on another.
+    /// The longest TTL, unless the members of a quorum agreed on another.
     pub const TTL_MAX: Duration = Duration::from_secs(60);
 
-    /// The terms of one place with one clock.
+    /// Returns the limits of a single store with one clock.
     pub const fn single() -> Self {
         Self {
             ttl_min: Self::TTL_MIN,
@@ -177,7 +175,7 @@ impl LeaseTerms {
         }
     }
 
-    /// The terms of several members whose clocks agree to within `clock_tolerance`.
+    /// Returns the limits of several members whose clocks agree to within `clock_tolerance`.
     pub fn quorum(clock_tolerance: Duration, ttl_max: Duration) -> Self {
         Self {
             ttl_min: Self::TTL_MIN.max(clock_tolerance * 10),
@@ -186,16 +184,16 @@ impl LeaseTerms {
         }
     }
 
-    /// By how much a guard's deadline lies before the end of its lease at the store: a tenth of
-    /// the TTL for clocks that run at different rates, and the allowance.
+    /// Returns how far a guard's deadline lies before the end of its lease at the store: a tenth of the
+    /// TTL, because clocks run at different rates, plus the allowance.
     pub fn margin(&self, ttl: Duration) -> Duration {
         ttl / 10 + self.clock_allowance
     }
 
-    /// The shortest TTL of a lease whose guard is valid for `span`: what [`LeaseTerms::margin`] takes
-    /// away comes on top. It may be longer than the longest allowed.
+    /// Returns the shortest TTL of a lease whose guard is valid for `span`, which includes what
+    /// [`LeaseTerms::margin`] takes away. It may be longer than the longest allowed TTL.
     pub fn ttl_for(&self, span: Duration) -> Duration {
-        // Rounded down, as is the tenth that the margin takes from it: that gives back at least as much.
+        // Rounded down. The margin rounds its tenth down too, which gives back at least as much.
         let ttl = span.saturating_add(self.clock_allowance).saturating_mul(10) / 9;
         ttl.max(self.ttl_min)
     }
@@ -210,7 +208,7 @@ mod tests {
         let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX);
         for terms in [LeaseTerms::single(), set] {
             let rounded = [0, 1, 90, 1_999, 30_000, 3_600_001].map(Duration::from_millis);
-            // Each of them leaves another remainder.
+            // Each of them leaves a different remainder.
             let odd = (0..90).map(|nanos| Duration::new(30, nanos));
             for span in rounded.into_iter().chain(odd) {
                 let ttl = terms.ttl_for(span);

@@ -6,7 +6,7 @@ use crate::member::{MemberFailure, MemberId, Presence};
 /// Shows the state of each member: an optional part of a [`Store`](crate::Store) that consists of members.
 pub trait Health: Send + Sync {
     /// Asks every member and returns its state, in the order in which the members were given. A member
-    /// that does not answer is no error: its state says so. For people and monitoring.
+    /// that does not answer is no error; its state says so. For diagnostics and monitoring.
     ///
     /// # Cancel safety
     ///
@@ -14,20 +14,20 @@ pub trait Health: Send + Sync {
     fn members(&self) -> BoxFuture<'_, Vec<MemberHealth>>;
 }
 
-/// How one member of a set is, as one client sees it. For people and monitoring.
+/// The health of one member, as one client sees it. For diagnostics and monitoring.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemberHealth {
     /// The member.
     pub id: MemberId,
-    /// What it says of itself, or why it could not be asked.
+    /// What the member reports about itself, or why it could not be asked.
     pub presence: Result<Presence, Error>,
-    /// Why its answers do not count, and after how long they do again. `None`: they count.
+    /// Why the member has no vote, and for how long; `None` if it has a vote.
     pub distrust: Option<MemberFailure>,
 }
 
 impl MemberHealth {
-    /// A member that answered `presence`, and whose answers count.
+    /// Returns the health of a member that has a vote.
     pub fn new(id: MemberId, presence: Result<Presence, Error>) -> Self {
         Self {
             id,
@@ -38,9 +38,10 @@ impl MemberHealth {
 }
 
 impl Presence {
-    /// Whether its data is all that its card speaks of: it runs as before, or it was durable before
-    /// its restart and is durable now. A server that is not durable now has loaded something other
-    /// than the file that was durable. A server that was durable in this run was no replica then.
+    /// Returns whether the member has all the data that its card describes. It does if it runs as before,
+    /// or if it was durable before its restart and is durable now. A server that is not durable now has
+    /// loaded something other than the file that was durable. A server that was durable in this run was
+    /// no replica then.
     pub fn remembers(&self) -> bool {
         let Some(card) = &self.card else { return false };
         if card.run == self.run {
@@ -49,9 +50,9 @@ impl Presence {
         card.durable && self.durable
     }
 
-    /// Whether a quorum relies on the member to remember everything across its next restart: it is
-    /// durable now, and no client found otherwise during this run. A member that becomes durable
-    /// while it runs is relied on from its next restart on.
+    /// Returns whether a quorum relies on the member to remember everything across its next restart. It
+    /// does if the member is durable now, and no client found otherwise during this run. If a member
+    /// becomes durable while it runs, the quorum relies on it from its next restart on.
     pub fn will_remember(&self) -> bool {
         let durable_so_far = |card: &Card| card.durable || card.run != self.run;
         self.durable && self.card.as_ref().is_none_or(durable_so_far)

@@ -7,24 +7,24 @@ use crate::clock::WallTime;
 use crate::fence::Fence;
 use crate::owner::{ClientId, Owner};
 
-/// Who a client is, written beside the locks it holds so that people can find it.
+/// The identity of a client, written next to the locks it holds so that people can find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientInfo {
-    /// The client's random identity; every [`Owner`] it draws begins with it.
+    /// The client's random identity. Every [`Owner`] that it draws begins with it.
     pub id: ClientId,
-    /// The name of its machine.
+    /// The name of the client's machine.
     pub host: String,
-    /// Its process id on that machine.
+    /// The client's process id on that machine.
     pub pid: u32,
-    /// The name of its program.
+    /// The name of the client's program.
     pub program: String,
-    /// When it started, by its own wall clock.
+    /// When the client started, by its own wall clock.
     pub since: WallTime,
 }
 
 impl ClientInfo {
-    /// Describes a client called `id`: for stores that read what another process wrote.
+    /// Describes a client called `id`, for stores that read what another process wrote.
     pub fn new(id: ClientId, host: String, pid: u32, program: String, since: WallTime) -> Self {
         Self {
             id,
@@ -63,31 +63,31 @@ impl fmt::Display for ClientInfo {
     }
 }
 
-/// One holder of a lock, as far as the store knows it.
+/// One holder of a lock, with what the store knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Alone or shared.
+    /// Exclusive, shared, or with a permit.
     pub mode: Mode,
-    /// The attempt that was granted; `None` if another library holds the lock.
+    /// The owner that was granted the lock; `None` if another library holds it.
     pub owner: Option<Owner>,
-    /// Who it is; `None` if it never said, or if another library holds the lock.
+    /// The holder's client; `None` if it is unknown, or if another library holds the lock.
     pub client: Option<ClientInfo>,
-    /// The fence it was granted, where the store keeps it.
+    /// The fence of the grant, if the store keeps it.
     pub fence: Option<Fence>,
-    /// When it was granted the lock, by the wall clock of the holder.
+    /// The time of the grant, by the wall clock of the holder.
     pub since: Option<WallTime>,
-    /// How long its lease still lives unless renewed; `None` where it has no end.
+    /// How long the holder's lease lives unless renewed; `None` if it has no end.
     pub remaining: Option<Duration>,
-    /// What the value under the lock's name looks like, where another library wrote it.
+    /// The form of the value under the lock's name, if another library wrote it.
     pub form: Option<&'static str>,
-    /// An operator broke the lease: its holder has no lock any more, and learns of it with its next
-    /// renewal. Until the lease would have ended the lock stays shut.
+    /// An operator broke the lease. The holder no longer has the lock, and learns this from its next
+    /// renewal. The lock stays unavailable until the lease would have ended.
     pub broken: bool,
 }
 
 impl Holder {
-    /// The holder that `owner` became in this mode.
+    /// Returns the holder `owner` in this mode.
     pub fn of(owner: Owner, mode: Mode) -> Self {
         Self {
             owner: Some(owner),
@@ -96,8 +96,9 @@ impl Holder {
         }
     }
 
-    /// An owner names the instant at which its wait began. Its fence is the time of its grant, unless another
-    /// client's clock is ahead; a fence that is much later than the wait began says nothing.
+    /// Sets `since` to the time of the grant, if the fence shows it. An owner contains only the instant
+    /// at which its wait began. Its fence is the time of its grant, unless another client's clock is
+    /// ahead. A fence that is much later than the start of the wait says nothing.
     pub(crate) fn count_from_grant(&mut self) {
         let (Some(since), Some(fence)) = (self.since, self.fence) else {
             return;
@@ -112,7 +113,7 @@ impl Holder {
     /// The longest wait whose end is read from a fence.
     const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// A holder of which nothing but its mode is known yet.
+    /// Returns a holder with nothing but its mode.
     pub fn unknown(mode: Mode) -> Self {
         Self {
             mode,

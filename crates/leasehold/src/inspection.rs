@@ -32,7 +32,7 @@ pub trait Inspection: Send + Sync {
     ///
     /// # Contract
     ///
-    /// - **H3** Names the waiters in order, where `guarantees` says first come, first served.
+    /// - **H3** Names the waiters in order, if `guarantees` says first come, first served.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ pub trait Inspection: Send + Sync {
     ///
     /// - **H4** Names exactly the held locks that match, sorted by name, each with its holders, and says
     ///   whether the limit left any out. A store may list data that could be a lock of another library;
-    ///   it leaves such data out where no pattern narrows the names down.
+    ///   it leaves such data out if the pattern does not narrow down the names.
     ///
     /// # Errors
     ///

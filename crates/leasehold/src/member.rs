@@ -7,20 +7,20 @@ use crate::clock::WallTime;
 use crate::error::Error;
 use crate::fence::Fence;
 
-/// What a member answers to the request to raise its counter to a fence.
+/// A member's answer to the request to raise its counter to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// The claim holds, and the counter is at least the fence; for a claim that is not exclusive, it
-    /// was less before.
+    /// The claim holds, and the counter is at least the fence. For a claim that is not exclusive, the
+    /// counter was smaller before.
     Sealed,
-    /// The claim holds together with others, and the counter had come to this number already, the
-    /// fence or a greater one; nothing was changed.
+    /// The claim holds together with others, but the counter already had this value, which is the fence
+    /// or greater. Nothing was changed.
     Taken(Fence),
-    /// The claim does not hold here; nothing was changed.
+    /// The claim does not hold here. Nothing was changed.
     NotHeld,
 }
 
-/// What a member shows of itself with every answer: which data gave it, and what time it was there.
+/// What a member reports with every answer: the data that gave it, and the time at the member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Its wall clock, read while it answered.
@@ -29,13 +29,13 @@ pub struct Sample {
     pub incarnation: Incarnation,
 }
 
-/// One run of a member, and the card that stood in it. Answers of different incarnations may come
-/// from different data.
+/// One run of a member, with the card that it had. Answers of different incarnations may come from
+/// different data.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Incarnation(Arc<str>);
 
 impl Incarnation {
-    /// The incarnation of this run and the card with this mark.
+    /// Returns the incarnation of this run and of the card with this mark.
     pub fn new(run: &RunId, mark: Option<&Mark>) -> Self {
         Self(format!("{run}/{}", mark.map_or("", Mark::as_str)).into())
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for Incarnation {
     }
 }
 
-/// How a member is, by its own word.
+/// The state of a member, as it reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Presence {
@@ -55,22 +55,22 @@ pub struct Presence {
     pub run: RunId,
     /// Its wall clock.
     pub clock: WallTime,
-    /// How long it has been running, by its wall clock; [`Duration::MAX`] for one that cannot have
+    /// How long it has been running, by its wall clock; [`Duration::MAX`] for a member that cannot have
     /// run before.
     pub uptime: Duration,
-    /// Whether it keeps across a restart all that it acknowledges now, by its settings alone.
+    /// Whether its settings alone keep everything that it acknowledges now across a restart.
     /// [`will_remember`](Self::will_remember) says whether a quorum relies on that.
     pub durable: bool,
     /// Whether it was a replica during this run: its data may be older than what it acknowledged.
     pub was_replica: bool,
-    /// Why it can be no member, if so: in words, such as that it evicts keys.
+    /// Why it is unfit to be a member, if it is, in words; for example, that it evicts keys.
     pub unfit: Option<String>,
     /// Its card, if it has one.
     pub card: Option<Card>,
 }
 
 impl Presence {
-    /// A member in this run, without a card; not durable, and fit.
+    /// Returns the state of a fit member in this run that is not durable and has no card.
     pub fn new(run: RunId, clock: WallTime, uptime: Duration) -> Self {
         Self {
             run,
@@ -83,23 +83,23 @@ impl Presence {
         }
     }
 
-    /// The incarnation that answers show while nothing changes.
+    /// Returns the incarnation of its answers while nothing changes.
     pub fn incarnation(&self) -> Incarnation {
         Incarnation::new(&self.run, self.card.as_ref().map(Card::mark).as_ref())
     }
 }
 
-/// The name of a member within its set: `host:port` of its address, or what its `?id=` says.
+/// The name of a member within its set: `host:port` of its address, or the value of its `?id=`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(String);
 
 impl MemberId {
-    /// A name; the caller sees to it that it holds no credential.
+    /// Returns this name. The caller ensures that it contains no credential.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -117,7 +117,7 @@ impl fmt::Debug for MemberId {
     }
 }
 
-/// Why one member did not count.
+/// Why a request failed at one member, or why the member has no vote.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemberFailure {
@@ -125,12 +125,12 @@ pub struct MemberFailure {
     pub id: MemberId,
     /// What went wrong there.
     pub error: Error,
-    /// After how long it counts again, where that is known.
+    /// After how long the member is eligible again, if that is known.
     pub counts_again: Option<Duration>,
 }
 
 impl MemberFailure {
-    /// `id` failed with `error`.
+    /// Returns the failure of `id` with `error`.
     pub fn new(id: MemberId, error: Error) -> Self {
         Self {
             id,

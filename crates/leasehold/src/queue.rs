@@ -8,38 +8,38 @@ use crate::owner::Owner;
 /// A place in a key's queue. Smaller tickets come first, on every member alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
-    /// When the waiting began, by the members' clocks: their lower median.
+    /// When the wait began: the lower median of the members' clocks.
     pub since: WallTime,
-    /// Who waits: the random identity of one wait, which may take many attempts.
+    /// The waiter: the random identity of one wait, which may take many attempts.
     pub waiter: Owner,
 }
 
-/// How the caller of an attempt wants to wait, should the lock be held.
+/// How an attempt waits if the lock is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all, or without a place in the queue.
+    /// It does not wait, or waits without a place in the queue.
     #[default]
     None,
     /// In the queue. The owner of the claim is the waiter.
     InTurn,
-    /// Ahead of the queue: takes what is free, and what is reserved for somebody who waits.
+    /// Ahead of the queue: it takes a free lock even if the lock is reserved for a waiter.
     Barging,
 }
 
-/// One who waits for a lock, as far as the store knows it.
+/// A waiter for a lock, with what the store knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiter {
     /// Its place in the queue.
     pub ticket: Ticket,
-    /// How it wants to hold the lock.
+    /// The mode that it waits for.
     pub mode: Mode,
-    /// Who it is; `None` if it never said.
+    /// The waiter's client; `None` if it is unknown.
     pub client: Option<ClientInfo>,
 }
 
 impl Waiter {
-    /// A waiter of which nothing is known yet but its ticket.
+    /// Returns a waiter with nothing but its ticket and mode.
     pub fn unknown(ticket: Ticket, mode: Mode) -> Self {
         Self {
             ticket,

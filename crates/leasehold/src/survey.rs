@@ -2,23 +2,23 @@ use crate::holder::Holder;
 use crate::key::Key;
 use crate::member::MemberFailure;
 
-/// The locks that somebody holds, as one look over a whole store finds them. The look takes time and
-/// is no snapshot: a lock that changes hands meanwhile may be seen before or after.
+/// The held locks found by one pass over a whole store. The pass takes time and is no snapshot: it may
+/// see a lock that changes hands meanwhile before or after the change.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Survey {
     /// The locks, by name.
     pub locks: Vec<SurveyedLock>,
-    /// There are others behind the last one, by name, which the limit left out.
+    /// Whether the limit left out further locks after the last one, by name.
     pub more: bool,
-    /// How many members the store has; 1 for one that has none.
+    /// The number of members of the store; 1 if it has none.
     pub members: usize,
-    /// The members that did not answer. The others are a majority.
+    /// The members that did not answer. The others form a majority.
     pub failures: Vec<MemberFailure>,
 }
 
 impl Survey {
-    /// What one place holds.
+    /// Returns the locks of a single place.
     pub fn new(locks: Vec<SurveyedLock>, more: bool) -> Self {
         Self {
             locks,
@@ -33,15 +33,15 @@ impl Survey {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SurveyedLock {
-    /// Its name.
+    /// The name of the lock.
     pub key: Key,
-    /// Who holds it, or a part of it: whoever is named by most members first. Of a lock that very many
-    /// share a store may name only some.
+    /// The holders of the lock or of a part of it. The holder that most members name is first. If very
+    /// many owners share a lock, the store may name only some.
     pub holders: Vec<Sight>,
 }
 
 impl SurveyedLock {
-    /// A lock with its holders in one place.
+    /// Returns a lock with its holders in one place.
     pub fn new(key: Key, holders: Vec<Holder>) -> Self {
         let holders = holders.into_iter().map(Sight::new).collect();
         Self { key, holders }
@@ -52,10 +52,10 @@ impl SurveyedLock {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Sight {
-    /// Who it is.
+    /// The holder.
     pub holder: Holder,
-    /// On how many members its lease stands. A lease that stands on no majority is none: it is the
-    /// rest of an attempt, or of a lock that is being taken or freed right now.
+    /// The number of members that have its lease. A lease without a majority does not count. It is the
+    /// rest of an attempt, or belongs to a lock that is being acquired or released right now.
     pub members: usize,
 }
 

@@ -4,7 +4,7 @@ use crate::breaking::BreakRecord;
 use crate::clock::BootInstant;
 use crate::owner::Owner;
 
-/// How a key was broken.
+/// The breaks of one key.
 #[derive(Debug, Default)]
 pub(super) struct Breaks {
     /// The owners of the last broken leases.
@@ -12,11 +12,11 @@ pub(super) struct Breaks {
     last: Option<(BreakRecord, BootInstant)>,
 }
 
-/// How many owners of broken leases are remembered. An older one does not hold the lock either.
+/// How many owners of broken leases are remembered. An older owner does not hold the lock either.
 const REMEMBERED_MAX: usize = 16;
 
 impl Breaks {
-    /// Whether the lease of `owner` was broken.
+    /// Returns whether the lease of `owner` was broken.
     pub(super) fn concern(&self, owner: Owner) -> bool {
         self.owners.contains(&owner)
     }

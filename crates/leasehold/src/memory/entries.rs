@@ -13,10 +13,10 @@ use crate::queue::{Ticket, Waiter};
 pub(super) struct Lease {
     pub(super) claim: Claim,
     pub(super) fence: Fence,
-    /// Which permit it is.
+    /// The permit, in [`Mode::Permit`](crate::Mode::Permit).
     pub(super) slot: Option<Slot>,
     pub(super) end: BootInstant,
-    /// It only keeps others out.
+    /// Whether it only keeps others out.
     pub(super) broken: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Lease {
 pub(super) struct Entry {
     pub(super) claim: Claim,
     pub(super) call: Arc<Notify>,
-    /// When the waiter was called, if the lock is free for it. One that does not come is dropped.
+    /// When the waiter was called, if the lock is free for it. A waiter that does not come is dropped.
     pub(super) called: Option<BootInstant>,
 }
 

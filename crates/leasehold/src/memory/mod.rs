@@ -1,5 +1,5 @@
-//! `table` and `record_table` hold the rules, and are pure. The store locks the table, lets it decide, and
-//! wakes waiters.
+//! `table` and `record_table` contain the rules and are pure. The store locks the table, lets it decide,
+//! and wakes waiters.
 
 mod breaks;
 mod entries;
@@ -35,8 +35,8 @@ use table::Table;
 
 /// A store within one process, for tests and examples.
 ///
-/// Clones grant the same locks. Leases expire by the clock of its [`Ambient`]. Waiters are served in the order in
-/// which they began to wait.
+/// Clones grant the same locks. Leases expire by the clock of its [`Ambient`]. The store serves waiters
+/// in the order in which they began to wait.
 ///
 /// # Examples
 ///
@@ -63,7 +63,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Returns an empty store that takes time and chance from `ambient`.
+    /// Returns an empty store with the clock and random numbers of `ambient`.
     pub fn with_ambient(ambient: Ambient) -> Self {
         Self {
             ambient,
@@ -71,7 +71,7 @@ impl MemoryStore {
         }
     }
 
-    /// Forgets everything, fences too.
+    /// Forgets everything, including fences.
     pub fn forget_everything(&self) {
         *self.data() = Data::default();
     }
@@ -88,7 +88,7 @@ impl MemoryStore {
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a step of the table, at the store's time.
+    /// Runs a step of the table at the store's current time.
     fn step<'a, T: Send + 'a>(
         &'a self,
         step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
@@ -151,7 +151,7 @@ impl Store for MemoryStore {
                 return self.ambient.poll_pause().await;
             };
             match until {
-                // It may be over by itself, without a call.
+                // The lock may become free without a call.
                 Some(until) => drop(clock::within(clock, until, call.notified()).await),
                 None => call.notified().await,
             }

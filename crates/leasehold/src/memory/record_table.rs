@@ -9,13 +9,13 @@ use crate::record_slot::RecordSlot;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordTable {
     slots: BTreeMap<Key, RecordSlot<BootInstant>>,
-    /// Up to where it was looked for what is over.
+    /// The last key at which the sweep looked for expired records.
     swept: Option<Key>,
 }
 
 impl RecordTable {
-    /// Runs `change` on the record of `key`. With it goes what is over: of this one, and of the next few, for
-    /// names are often used once.
+    /// Runs `change` on the record of `key`. Also removes this record and the next few if they have
+    /// expired, because names are often used only once.
     pub(super) fn with<T>(
         &mut self,
         key: &Key,
@@ -38,7 +38,7 @@ impl RecordTable {
     fn sweep(&mut self, now: BootInstant) {
         for _ in 0..SWEPT_AT_ONCE {
             let behind = self.swept.take().map_or(Unbounded, Excluded);
-            // At the end; the next time it begins anew.
+            // This is the end; the next sweep starts from the beginning.
             let Some((key, slot)) = self.slots.range((behind, Unbounded)).next() else {
                 return;
             };
@@ -51,7 +51,8 @@ impl RecordTable {
     }
 }
 
-/// More than the one that a call may add: what is over goes faster than new ones come.
+/// More than the one record that a call may add, so the sweep removes expired records faster than new
+/// ones come.
 const SWEPT_AT_ONCE: usize = 2;
 
 #[cfg(test)]

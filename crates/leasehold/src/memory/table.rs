@@ -25,10 +25,10 @@ pub(super) struct Table {
     locks: BTreeMap<Key, Lock>,
 }
 
-/// All that is known of one key.
+/// The state of one key.
 #[derive(Debug, Default)]
 pub(super) struct Lock {
-    /// The greatest fence ever granted. Outlives every lease.
+    /// The greatest fence ever granted. It outlives every lease.
     counter: u64,
     leases: Vec<Lease>,
     /// The waiters, the oldest first.
@@ -36,7 +36,7 @@ pub(super) struct Lock {
     breaks: Breaks,
 }
 
-/// A waiter that is called and does not ask within this time loses its place.
+/// A waiter loses its place if it does not ask within this time after it was called.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Table {
@@ -52,14 +52,14 @@ impl Table {
         self.change(&claim.key, now, |lock| lock.release(claim))
     }
 
-    /// Takes the waiter out of the queue.
+    /// Removes the waiter from the queue.
     pub(super) fn leave(&mut self, claim: &Claim, now: BootInstant) {
         if self.locks.contains_key(&claim.key) {
             self.change(&claim.key, now, |lock| lock.dequeue(claim.owner));
         }
     }
 
-    /// Returns what calls the waiter, and when the lock may become free without a call.
+    /// Returns the waiter's notification, and when the lock may become free without one.
     pub(super) fn outlook(
         &mut self,
         claim: &Claim,
@@ -100,7 +100,7 @@ impl Table {
         lock.queue.iter().map(Entry::waiter).collect()
     }
 
-    /// Returns the locks that are held, by name, with their holders.
+    /// Returns the held locks, by name, with their holders.
     pub(super) fn held(&self, now: BootInstant) -> impl Iterator<Item = (&Key, Vec<Holder>)> {
         let locks = self.locks.iter();
         locks
@@ -112,8 +112,8 @@ impl Table {
         self.locks.remove(key);
     }
 
-    /// Changes the lock of `key` by `step`. Before and after, what is over is dropped, and the waiters
-    /// whose turn it is are called.
+    /// Applies `step` to the lock of `key`. Before and after, it drops what has expired and calls the
+    /// waiters whose turn it is.
     fn change<T>(&mut self, key: &Key, now: BootInstant, step: impl FnOnce(&mut Lock) -> T) -> T {
         let lock = self.locks.entry(key.clone()).or_default();
         lock.refresh(now);
@@ -140,7 +140,7 @@ impl Lock {
         }
     }
 
-    /// Whether the waiter at `place` gets an answer other than busy if it asks now.
+    /// Returns whether the waiter at `place` gets an answer other than busy if it asks now.
     fn concerns(&self, place: usize) -> bool {
         let claim = &self.queue[place].claim;
         self.differs(claim.mode) || (self.lets_in(claim) && self.is_turn(claim, place))
@@ -170,7 +170,7 @@ impl Lock {
         Ok(Attempt::Granted(Grant::new(fence)))
     }
 
-    /// Returns how many waiters are before `claim`, after it joined the queue if it waits there.
+    /// Returns how many waiters are ahead of `claim`, after adding it to the queue if it queues.
     fn place(&mut self, claim: &Claim, now: BootInstant) -> usize {
         match claim.wait {
             Wait::Barging => 0,
@@ -186,7 +186,7 @@ impl Lock {
                     });
                     return self.queue.len() - 1;
                 };
-                // It came. If others were faster, it is called again.
+                // The waiter came. If others were faster, it is called again.
                 let entry = &mut self.queue[place];
                 entry.claim = claim.clone();
                 entry.called = entry.called.map(|_| now);
@@ -195,7 +195,8 @@ impl Lock {
         }
     }
 
-    /// Renews a lease, or makes it shared. A late message of the exclusive claim finds a shared lease lost.
+    /// Renews a lease, or makes it shared. A late message of the exclusive claim finds a shared lease
+    /// lost.
     fn renew(&mut self, Held { claim, fence }: &Held, now: BootInstant) -> Renewal {
         if self.breaks.concern(claim.owner) {
             return Renewal::Lost(LostReason::Broken);
@@ -249,7 +250,7 @@ impl Lock {
         leases.find(|lease| lease.claim.owner == owner && !lease.broken)
     }
 
-    /// Whether no lease keeps `claim` out.
+    /// Returns whether no lease keeps `claim` out.
     fn lets_in(&self, claim: &Claim) -> bool {
         let mut leases = self.leases.iter();
         match claim.mode {
@@ -259,7 +260,7 @@ impl Lock {
         }
     }
 
-    /// Whether none of the `place` waiters before `claim` keeps it out.
+    /// Returns whether none of the `place` waiters ahead of `claim` keeps it out.
     fn is_turn(&self, claim: &Claim, place: usize) -> bool {
         let older = self.queue[..place].iter().map(|entry| entry.claim.mode);
         // Waiters for another number of permits are about to be refused.
@@ -274,7 +275,7 @@ impl Lock {
         }
     }
 
-    /// Whether permits are held, and in another number than in `mode`.
+    /// Returns whether permits are held in a different number than `mode` has.
     fn differs(&self, mode: Mode) -> bool {
         matches!((self.permits(), mode.permits()), (Some(held), Some(wanted)) if held != wanted)
     }
@@ -289,12 +290,12 @@ impl Lock {
         }
     }
 
-    /// How many permits the lock has, while one is held.
+    /// Returns the number of permits of the lock, while one is held.
     fn permits(&self) -> Option<Permits> {
         self.leases.first()?.claim.mode.permits()
     }
 
-    /// The permits of `mode` that are not held.
+    /// Returns the permits of `mode` that are free.
     fn free_permits(&self, mode: Mode) -> Slots {
         let none_but_permits = self.leases.is_empty() || self.permits() == mode.permits();
         let all = mode.permits().filter(|_| none_but_permits);
