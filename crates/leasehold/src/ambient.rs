@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 
-/// What the code takes from its surroundings: time and chance. Tests replace both.
+/// The environment of the code: a clock and a source of random numbers. Tests replace both.
 #[derive(Clone, Debug)]
 pub struct Ambient {
     /// Reads time and waits for it.
@@ -14,13 +14,13 @@ pub struct Ambient {
 }
 
 impl Ambient {
-    /// A random span between `least` and `most`.
+    /// Returns a random span between `least` and `most`.
     pub fn random_span(&self, least: Duration, most: Duration) -> Duration {
         let width = u64::try_from(most.saturating_sub(least).as_nanos()).unwrap_or(u64::MAX);
         least + Duration::from_nanos(self.entropy.next_u64() % width.saturating_add(1).max(1))
     }
 
-    /// The pause of a waiter that polls: random, so that waiters spread out, 10 to 50 ms.
+    /// Pauses a waiter that polls, for 10 to 50 ms. The pause is random, so that waiters spread out.
     pub async fn poll_pause(&self) {
         let pause = self.random_span(Duration::from_millis(10), Duration::from_millis(50));
         self.clock.sleep_until(self.clock.now() + pause).await;
@@ -28,7 +28,7 @@ impl Ambient {
 }
 
 impl Default for Ambient {
-    /// The system's clock and its random numbers.
+    /// Returns the system's clock and its random numbers.
     fn default() -> Self {
         Self {
             clock: Arc::new(SystemClock),
@@ -39,11 +39,11 @@ impl Default for Ambient {
 
 /// A source of random numbers.
 pub trait Entropy: fmt::Debug + Send + Sync + 'static {
-    /// 64 unpredictable bits (or, in a simulation, the next ones of its seed).
+    /// Returns 64 unpredictable bits (or, in a simulation, the next bits of its seed).
     fn next_u64(&self) -> u64;
 }
 
-/// The operating system's cryptographic random numbers, by way of a generator per thread.
+/// The operating system's cryptographic random numbers, through one generator per thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 

@@ -1,7 +1,7 @@
 //! The same locks for programs without async code.
 //!
-//! Every call blocks its thread until the answer is there; in async code use the types at the
-//! crate's root instead. All promises are those of the types wrapped.
+//! Every call blocks its thread until the answer arrives. In async code, use the types at the crate's
+//! root instead. All types make the same promises as the types that they wrap.
 //!
 //! # Examples
 //!
@@ -16,7 +16,7 @@
 //! # Ok::<(), leasehold::Error>(())
 //! ```
 
-/// The settings of a wrapped builder, which are its own.
+/// The settings of a wrapped builder, under the same names.
 macro_rules! settings {
     ($of:ident: $($name:ident($value:ty)),+ $(,)?) => {$(
         #[doc = concat!("As [`crate::", stringify!($of), "::", stringify!($name), "`].")]
@@ -65,37 +65,37 @@ use crate::survey::Survey;
 pub struct Client(crate::Client);
 
 impl Client {
-    /// A client of `store`, as [`crate::Client::new`] makes it.
+    /// Returns a client of `store`, as [`crate::Client::new`] does.
     pub fn new(store: impl Into<Arc<dyn Store>>) -> Self {
         Self(crate::Client::new(store))
     }
 
-    /// The lock called `name`.
+    /// Returns the lock called `name`.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock(self.0.lock(name))
     }
 
-    /// The locks called `names`, to be taken as one.
+    /// Returns the locks called `names`, to be acquired as one.
     pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
         LockSet(self.0.lock_all(names))
     }
 
-    /// The request called `name`, to be run once.
+    /// Returns the request called `name`, to be run once.
     pub fn once(&self, name: impl Into<String>) -> Once {
         Once(self.0.once(name))
     }
 
-    /// The lock called `name` with so many permits.
+    /// Returns the lock called `name` with `permits` permits.
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore(self.0.semaphore(name, permits))
     }
 
-    /// The election of a leader among all who campaign under `name`.
+    /// Returns the election of a leader among all candidates for `name`.
     pub fn election(&self, name: impl AsRef<str>) -> Election {
         Election(self.0.election(name))
     }
 
-    /// Who holds `name` right now, as far as the store knows. For people.
+    /// Returns the current holders of `name` that the store knows. For diagnostics.
     ///
     /// # Errors
     ///
@@ -104,7 +104,8 @@ impl Client {
         pollster::block_on(self.0.holders(name))
     }
 
-    /// Who waits for `name` right now, in the order in which they are served. For people.
+    /// Returns the current waiters for `name` in the order in which the store serves them. For
+    /// diagnostics.
     ///
     /// # Errors
     ///
@@ -113,7 +114,7 @@ impl Client {
         pollster::block_on(self.0.waiters(name))
     }
 
-    /// Up to `limit` names beginning with `prefix` that somebody holds. For people.
+    /// Returns up to `limit` held locks whose names begin with `prefix`. For diagnostics.
     ///
     /// # Errors
     ///
@@ -122,7 +123,7 @@ impl Client {
         pollster::block_on(self.0.list(prefix, limit))
     }
 
-    /// The held locks whose names match `pattern`, the first `limit` of them by name. For people.
+    /// Returns the first `limit` held locks, by name, that match `pattern`. For diagnostics.
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl Client {
         pollster::block_on(self.0.survey(pattern, limit))
     }
 
-    /// Takes the lock `name` from its holder, where that holds it alone and with this `fence`.
+    /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.
     ///
     /// # Errors
     ///
@@ -145,7 +146,8 @@ impl Client {
         pollster::block_on(self.0.break_lock(name, fence, how))
     }
 
-    /// How the lock `name` was broken last, as long as the store keeps that. For people.
+    /// Returns the record of the last break of the lock `name`, while the store keeps it. For
+    /// diagnostics.
     ///
     /// # Errors
     ///
@@ -154,7 +156,7 @@ impl Client {
         pollster::block_on(self.0.last_break(name))
     }
 
-    /// How the members of the store are, each freshly asked. For people and monitoring.
+    /// Asks each member of the store and returns its health. For diagnostics and monitoring.
     ///
     /// # Errors
     ///
@@ -163,12 +165,12 @@ impl Client {
         pollster::block_on(self.0.health())
     }
 
-    /// What the store promises.
+    /// Returns what the store promises.
     pub fn guarantees(&self) -> Guarantees {
         self.0.guarantees()
     }
 
-    /// The store in a few words, without credentials.
+    /// Describes the store in a few words, without credentials.
     pub fn describe(&self) -> String {
         self.0.describe()
     }
@@ -191,7 +193,7 @@ impl Lock {
         barging(bool), max_hold(Duration), mode(Mode),
     }
 
-    /// Takes the lock if it is free; `None` if somebody else holds it.
+    /// Acquires the lock if it is free; returns `None` if another owner holds it.
     ///
     /// # Errors
     ///
@@ -200,7 +202,7 @@ impl Lock {
         Ok(pollster::block_on(self.0.try_acquire())?.map(Guard))
     }
 
-    /// Takes the lock, waiting for its holders.
+    /// Acquires the lock, waiting for its holders.
     ///
     /// # Errors
     ///
@@ -233,7 +235,7 @@ impl Semaphore {
         lock_delay(Duration), barging(bool),
     }
 
-    /// Takes a permit if one is free; `None` if all are held, or others wait for them.
+    /// Acquires a permit if one is free; returns `None` if all are held or others wait for them.
     ///
     /// # Errors
     ///
@@ -242,7 +244,7 @@ impl Semaphore {
         Ok(pollster::block_on(self.0.try_acquire())?.map(Guard))
     }
 
-    /// Takes a permit, waiting until one is free.
+    /// Acquires a permit, waiting until one is free.
     ///
     /// # Errors
     ///
@@ -252,21 +254,21 @@ impl Semaphore {
     }
 }
 
-/// A blocking [`crate::Guard`], which it dereferences to for everything that only looks.
+/// A blocking [`crate::Guard`]. It dereferences to that type for all methods that only read.
 #[derive(Debug)]
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guard(crate::Guard);
 
 impl Guard {
-    /// Blocks until the guard is lost, and returns the reason. Never returns while the lock can be renewed. Do
-    /// not call it on a [`share`](Self::share), which keeps the lock held: another thread than the work's
-    /// waits on a [`loss_watch`](Self::loss_watch).
+    /// Blocks until the guard is lost, and returns the reason. Never returns while the lock can be
+    /// renewed. Do not call it on a [`share`](Self::share), which keeps the lock held. Instead, wait on a
+    /// [`loss_watch`](Self::loss_watch) in another thread than the work's.
     pub fn wait_lost(&self) -> LostReason {
         pollster::block_on(self.0.lost())
     }
 
-    /// One more guard of the same hold; the lock is freed with the last one.
+    /// Returns another guard of the same hold. The last guard frees the lock.
     pub fn share(&self) -> Self {
         Self(self.0.share())
     }
@@ -289,7 +291,7 @@ impl Guard {
         pollster::block_on(self.0.claim(resource))
     }
 
-    /// Frees the lock and says how that ended.
+    /// Frees the lock and returns the outcome.
     ///
     /// # Errors
     ///
@@ -298,8 +300,8 @@ impl Guard {
         pollster::block_on(self.0.release())
     }
 
-    /// Runs `body` while the lock is held, then frees it. A thread cannot be cancelled: `body`
-    /// looks at the guard, by [`ensure`](crate::Guard::ensure), before each step that matters.
+    /// Runs `body` while the lock is held, then frees it. A thread cannot be cancelled, so `body` should
+    /// check the guard with [`ensure`](crate::Guard::ensure) before each step that matters.
     ///
     /// # Errors
     ///
@@ -315,7 +317,8 @@ impl Guard {
     }
 }
 
-/// For a guard of a set, by a [`share`](crate::Guard::share) of it: to announce or to downgrade it.
+/// Wraps an async guard, such as a [`share`](crate::Guard::share) of a guard in a set, to claim a
+/// resource with it or to downgrade it.
 ///
 /// # Examples
 ///

@@ -26,15 +26,15 @@ use crate::record::Record;
 use crate::semaphore::Semaphore;
 use crate::store::Store;
 
-/// One process's way to its locks: a store, a thread of its own, and the keeper that renews.
+/// One process's access to its locks: a store, a background thread, and the task that renews the leases.
 ///
-/// Cheap to clone; all clones are one client. Make one per store and process and keep it: the
-/// thread, the connections and the identity belong to it. Calls work on any executor.
+/// Cheap to clone; all clones are one client. Create one per store and process and keep it: it owns the
+/// thread, the connections and the identity. Calls work on any executor.
 ///
 /// Dropping a client never blocks. After the last clone and guard are dropped, the thread finishes the
 /// releases in progress and ends. A process that ends first cuts them off, and their locks stay held
-/// until the TTL: call [`Client::close`] at the end of a short program. A client is of no use in a forked
-/// child: there every call answers [`ErrorKind::Forked`](crate::ErrorKind::Forked).
+/// until the TTL: call [`Client::close`] at the end of a short program. A client does not work in a
+/// forked child: every call there returns [`ErrorKind::Forked`](crate::ErrorKind::Forked).
 ///
 /// # Examples
 ///
@@ -54,12 +54,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of `store` with a background thread of its own. Nothing is sent to the store yet.
+    /// Returns a client of `store` with its own background thread. It sends nothing to the store yet.
     pub fn new(store: impl Into<Arc<dyn Store>>) -> Self {
         Self::builder(store).build()
     }
 
-    /// A client of `store` with settings of its own.
+    /// Returns a builder for a client of `store`.
     pub fn builder(store: impl Into<Arc<dyn Store>>) -> ClientBuilder {
         ClientBuilder {
             store: store.into(),
@@ -69,19 +69,19 @@ impl Client {
         }
     }
 
-    /// The lock called `name`. A name that breaks a rule is reported when it is acquired.
+    /// Returns the lock called `name`. An invalid name is reported when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock::new(Arc::clone(&self.core), Key::new(name))
     }
 
-    /// The locks called `names`, to be taken as one. A name that breaks a rule is reported when they
-    /// are acquired, and so are no names at all.
+    /// Returns the locks called `names`, to be acquired as one. An invalid name, or an empty list of
+    /// names, is reported when they are acquired.
     pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
         LockSet::new(self.clone(), names)
     }
 
-    /// The lock called `name` with so many permits: as many may hold it at once. A name or number that
-    /// breaks a rule is reported when a permit is acquired.
+    /// Returns the lock called `name` with `permits` permits: at most that many owners may hold it at
+    /// once. An invalid name or number is reported when a permit is acquired.
     ///
     /// # Examples
     ///
@@ -98,24 +98,24 @@ impl Client {
         Semaphore::new(Arc::clone(&self.core), Key::new(name), permits)
     }
 
-    /// The request called `name`, to be run once. A name that breaks a rule is reported when it begins.
+    /// Returns the request called `name`, to be run once. An invalid name is reported when it begins.
     pub fn once(&self, name: impl Into<String>) -> Once {
         Once::new(self.clone(), name.into())
     }
 
-    /// The record of the lock called `name`, for whoever does not hold the lock. A name that breaks a rule
-    /// is reported when it is read. [`Guard::record`](crate::Guard::record) writes it.
+    /// Returns the record of the lock called `name`, to be read without holding the lock. An invalid name
+    /// is reported when the record is read. [`Guard::record`](crate::Guard::record) writes it.
     pub fn record(&self, name: impl AsRef<str>) -> Record {
         Record::new(Arc::clone(&self.core), Key::new(name))
     }
 
-    /// The election of a leader among all who campaign under `name`. A name that breaks a rule is reported by
-    /// whatever is asked of it.
+    /// Returns the election of a leader among all candidates for `name`. Every call on it reports an
+    /// invalid name.
     pub fn election(&self, name: impl AsRef<str>) -> Election {
         Election::new(self.clone(), name.as_ref())
     }
 
-    /// Returns the current holders of `name`. For people.
+    /// Returns the current holders of `name`. For diagnostics.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Client {
     }
 
     /// Returns the current waiters for `name` in the order in which the store serves them. The list is
-    /// empty where the store has no queue. For people.
+    /// empty where the store has no queue. For diagnostics.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Client {
             .await
     }
 
-    /// Returns up to `limit` held locks whose names begin with `prefix`. For people.
+    /// Returns up to `limit` held locks whose names begin with `prefix`. For diagnostics.
     ///
     /// # Errors
     ///
@@ -174,11 +174,11 @@ impl Client {
             .await
     }
 
-    /// How the members of the store are, each freshly asked, in the order they were given; empty for
-    /// a store without members. For people and monitoring.
+    /// Asks every member of the store and returns its health, in the order in which the members were
+    /// given. The list is empty for a store without members. For diagnostics and monitoring.
     ///
-    /// Whose answers do not count says why, and when they do again. The first client that asks the
-    /// members of a set anything forms it, as its first lock would.
+    /// A member without a vote says why, and when it is eligible again. The first client that asks the
+    /// members anything initializes the quorum, as its first lock would.
     ///
     /// # Errors
     ///
@@ -225,13 +225,13 @@ impl Client {
         &self.core
     }
 
-    /// The client's random identity; every owner it draws begins with it.
+    /// Returns the client's random identity. Every owner that the client draws begins with it.
     pub fn id(&self) -> ClientId {
         self.core.context.info.id
     }
 
-    /// Resolves after `span`, by the client's clock and on any executor: for recipes on top of it, whose
-    /// callers need not have timers.
+    /// Resolves after `span`, by the client's clock and on any executor. For code built on top of the
+    /// client, whose callers may have no timers.
     ///
     /// # Errors
     ///
@@ -244,17 +244,17 @@ impl Client {
         self.core.pause(span).await
     }
 
-    /// Time and chance, as the client takes them: for recipes on top of it.
+    /// Returns the client's clock and random numbers, for code built on top of the client.
     pub fn ambient(&self) -> &Ambient {
         &self.core.context.ambient
     }
 
-    /// What the store promises.
+    /// Returns what the store promises.
     pub fn guarantees(&self) -> Guarantees {
         self.core.context.guarantees
     }
 
-    /// The store in a few words, without credentials.
+    /// Describes the store in a few words, without credentials.
     pub fn describe(&self) -> String {
         self.core.context.store.describe()
     }
@@ -280,32 +280,33 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// What the client calls itself to people who look at its locks. Default: the name of the
-    /// executable.
+    /// Sets the program name that people see when they inspect the client's locks. Default: the name of
+    /// the executable.
     pub fn program(mut self, name: impl Into<String>) -> Self {
         self.program = Some(name.into());
         self
     }
 
-    /// Replaces time and chance, for tests and simulations.
+    /// Replaces the clock and the random numbers, for tests and simulations.
     pub fn ambient(mut self, ambient: Ambient) -> Self {
         self.ambient = ambient;
         self
     }
 
-    /// Runs everything on the calling tokio runtime instead of a thread of the client's own: for
-    /// tests that move time by hand. A runtime that is busy otherwise then delays renewals.
+    /// Runs everything on the calling tokio runtime instead of the client's own thread, for tests that
+    /// control the time. Renewals are late if that runtime is busy.
     pub fn on_current_runtime(mut self) -> Self {
         self.on_current_runtime = true;
         self
     }
 
-    /// Starts the client. A thread that cannot be started is reported by the first call. A recorder of
-    /// [metrics](crate::telemetry) is asked for them now: install it before.
+    /// Starts the client. If its thread cannot be started, the first call reports that. The client
+    /// registers its [metrics](crate::telemetry) now, so install a recorder before.
     ///
     /// # Panics
     ///
-    /// After [`on_current_runtime`](Self::on_current_runtime), outside a tokio runtime.
+    /// If [`on_current_runtime`](Self::on_current_runtime) was called and the caller is outside a tokio
+    /// runtime.
     pub fn build(self) -> Client {
         let background = if self.on_current_runtime {
             Ok(Background::borrow(tokio::runtime::Handle::current()))

@@ -13,8 +13,8 @@ use crate::holder::ClientInfo;
 use crate::store::Store;
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 
-/// What a client's tasks in the background work with. Unlike the client's core it does not keep the
-/// client alive: the client's thread finishes them after the client is dropped.
+/// The state that a client's background tasks work with. Unlike the client's core, it does not keep the
+/// client alive: the client's thread finishes the tasks after the client is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) store: Arc<dyn Store>,
@@ -24,9 +24,9 @@ pub(crate) struct ClientContext {
     pub(crate) ambient: Ambient,
     pub(crate) info: Arc<ClientInfo>,
     pub(crate) metrics: Arc<ClientMetrics>,
-    /// Attempts, releases and clean-ups under way.
+    /// Attempts, releases and clean-ups in progress.
     pub(crate) last_words: TaskTracker,
-    /// Whether the store has ever decided an attempt of this client: its address is right, then.
+    /// Whether the store has ever decided an attempt of this client. If so, its address is right.
     was_answered: AtomicBool,
 }
 
@@ -44,9 +44,9 @@ impl ClientContext {
         }
     }
 
-    /// The store decided an attempt.
+    /// Records that the store decided an attempt.
     pub(crate) fn answered(&self) {
-        // Only the first one writes, to memory that all threads share.
+        // Only the first call writes to this memory, which all threads share.
         if !self.was_answered() {
             self.was_answered.store(true, Ordering::Relaxed);
         }
@@ -60,20 +60,20 @@ impl ClientContext {
         self.ambient.clock.now()
     }
 
-    /// A release came to its end.
+    /// Records the end of a release.
     pub(crate) fn released(&self, end: ReleaseEnd, span: &Span) {
         self.metrics.released(end);
         spans::released(span, end);
     }
 
-    /// Starts, on the background thread, work that the thread still finishes after the client is dropped.
+    /// Starts a task on the background thread, which finishes it even after the client is dropped.
     pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
         background::spawn(self.last_words.track_future(task));
     }
 
-    /// Resolves once all that is under way is over, and the store has tried what it left to do.
+    /// Resolves once all tasks in progress have ended and the store has tried its remaining work.
     pub(crate) async fn finish(&self) {
-        // More tasks may still begin: closed means that the wait below can end.
+        // More tasks may still begin. Closing the tracker only allows the wait below to end.
         self.last_words.close();
         self.last_words.wait().await;
         self.store.settle().await;

@@ -18,16 +18,16 @@ use crate::nursery::Nursery;
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
 use crate::tenure::Tenure;
 
-/// What a client's locks and guards share.
+/// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
     pub(crate) context: Arc<ClientContext>,
-    /// `None` only while it is being dropped.
+    /// `None` only during drop.
     engine: Option<Result<Engine, Error>>,
     tenures: AtomicU64,
     process: Process,
 }
 
-/// The thread, and the way to the keeper that runs on it.
+/// The thread, and the channel to the keeper that runs on it.
 struct Engine {
     background: Background,
     orders: mpsc::UnboundedSender<Order>,
@@ -35,7 +35,7 @@ struct Engine {
 }
 
 impl ClientCore {
-    /// Starts the keeper in the background, if there is one.
+    /// Starts the keeper on the background thread, if there is one.
     pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
         let engine = background.map(|background| {
             let (orders, inbox) = mpsc::unbounded_channel();
@@ -70,7 +70,7 @@ impl ClientCore {
         self.inherited_engine()
     }
 
-    /// In a forked child, one that nobody runs.
+    /// In a forked child, this is the parent's engine, which does not run.
     fn inherited_engine(&self) -> Result<&Engine, Error> {
         match &self.engine {
             Some(engine) => engine.as_ref().map_err(Clone::clone),
@@ -78,9 +78,9 @@ impl ClientCore {
         }
     }
 
-    /// Returns `task` as a future that runs it where it is polled. If that future is dropped, the background
-    /// thread runs the task to its end. The thread of a client that is dropped ends after it; so it must
-    /// not keep the client alive.
+    /// Returns a future that runs `task` where it is polled. If that future is dropped, the background
+    /// thread finishes the task. The thread of a dropped client ends only after the task, so the task
+    /// must not keep the client alive.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -89,7 +89,7 @@ impl ClientCore {
         Ok(self.engine()?.background.run(task))
     }
 
-    /// Resolves after `span`, on any executor. Nothing goes on once the future is dropped.
+    /// Resolves after `span`, on any executor. Dropping the future leaves nothing running.
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
         let clock = &self.context.ambient.clock;
         let rest = clock.sleep_until(self.now() + span);
@@ -97,7 +97,7 @@ impl ClientCore {
         Ok(())
     }
 
-    /// Waits until everything in progress is over, for at most `limit`. Returns whether it is.
+    /// Waits until everything in progress has ended, for at most `limit`. Returns whether it has.
     pub(crate) async fn flush(&self, limit: Option<Duration>) -> Result<bool, Error> {
         let context = Arc::clone(&self.context);
         let flushing = async move {
@@ -118,19 +118,19 @@ impl ClientCore {
         self.tenures.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Has the lease renewed from now on, and lost at its deadline. It is held since `since`.
+    /// Starts renewing the lease, and marks it lost at its deadline. It has been held since `since`.
     pub(crate) fn keep(&self, tenure: &Arc<Tenure>, since: BootInstant) {
         tenure.measure(HoldMeter::begin(&self.context.metrics, since));
         // On the background thread, which no forked child has.
         if let Ok(engine) = self.inherited_engine()
             && engine.nursery.add(Arc::clone(tenure))
         {
-            // Without a keeper the thread has ended, and the deadline ends each guard.
+            // Without a keeper, the thread has ended; each guard then ends at its deadline.
             let _ = engine.orders.send(Order::Look);
         }
     }
 
-    /// Has the lease renewed in shared mode, from now on.
+    /// Renews the lease in shared mode from now on.
     pub(crate) async fn downgrade(&self, tenure: &Tenure) -> Result<(), Error> {
         let (asking, outcome) = oneshot::channel();
         let engine = self.engine()?;
@@ -142,7 +142,7 @@ impl ClientCore {
         })
     }
 
-    /// Stops renewing, and leaves the lease to its own end.
+    /// Stops renewing, and lets the lease end by itself.
     pub(crate) fn let_go(&self, tenure: &Tenure) -> Result<(), Error> {
         let engine = self.engine()?;
         tenure.ended(HoldEnd::HandedOn, self.now());
@@ -151,17 +151,17 @@ impl ClientCore {
         }
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(tenure.claim());
-        // Only the end of the client waits for it.
+        // Only the end of the client waits for this task.
         drop(self.run(async move { store.abandon(&claim) })?);
         Ok(())
     }
 
-    /// Stops renewing and frees the lock; after an unclean end of a lock with
-    /// a delay it leaves the lease to its own end. Not in a forked child.
+    /// Stops renewing and frees the lock. After an unclean end of a lock with a delay, the lease ends by
+    /// itself instead. Must not be called in a forked child.
     pub(crate) fn free(&self, tenure: &Tenure) -> Result<Running<Result<Release, Error>>, Error> {
         let engine = self.inherited_engine()?;
         let id = tenure.id;
-        // Most leases are given back before the keeper has heard of them.
+        // Most leases are released before the keeper takes them over.
         let is_kept = engine.nursery.remove(id).is_none();
         let orders = is_kept.then(|| engine.orders.clone());
         let context = Arc::clone(&self.context);
@@ -187,7 +187,7 @@ impl ClientCore {
             outcome
         };
         let last_words = &self.context.last_words;
-        // Where nobody listens the task has no room for a span.
+        // Without a subscriber, the task needs no room for a span.
         Ok(if around.is_disabled() {
             engine.background.run(last_words.track_future(freeing))
         } else {
@@ -201,8 +201,8 @@ impl Drop for ClientCore {
     fn drop(&mut self) {
         let engine = self.engine.take();
         if self.is_forked() {
-            // The child has a copy of the memory but none of the threads, and any of their mutexes
-            // may be locked for ever: it leaves them alone.
+            // The child has a copy of the memory but none of the threads. Any mutex may be locked
+            // forever, so the child leaves them alone.
             std::mem::forget(engine);
             return;
         }

@@ -10,25 +10,25 @@ use std::time::Duration;
 
 use crate::BoxFuture;
 
-/// A point on the client's own clock, which goes on while the machine is suspended.
+/// A point on the client's own clock, which continues while the machine is suspended.
 ///
-/// Only good for comparing with others of the same machine since its boot. `std::time::Instant`
-/// stands still during suspend on Linux, and a lease would seem to live longer than it does.
+/// Compare it only with other instants of the same machine since its boot. `std::time::Instant` stops
+/// during suspend on Linux, so a lease would seem to live longer than it does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(u64);
 
 impl BootInstant {
-    /// The instant that lies `nanos` nanoseconds after the machine's boot.
+    /// Returns the instant `nanos` nanoseconds after the machine's boot.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the machine's boot.
+    /// Returns the nanoseconds since the machine's boot.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long ago `earlier` was; zero if it is later.
+    /// Returns how long ago `earlier` was, or zero if it is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -62,20 +62,20 @@ impl fmt::Debug for BootInstant {
     }
 }
 
-/// Which boot of which machine a [`BootInstant`] counts from: two processes that find the same one
+/// Identifies the boot of a machine from which a [`BootInstant`] counts. Two processes with the same id
 /// read the same clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BootId(u64);
 
 impl BootId {
-    /// The boot that the calling process lives in.
+    /// Returns the boot in which the calling process runs.
     ///
     /// # Errors
     ///
-    /// Where `/proc` cannot be read.
+    /// If `/proc` cannot be read.
     pub fn of_this_process() -> io::Result<Self> {
         let mut boot = fs::read("/proc/sys/kernel/random/boot_id")?;
-        // Another namespace may count from elsewhere. Kernels before 5.6 have one for all.
+        // Another time namespace may count from a different origin. Kernels before 5.6 have only one.
         if let Ok(namespace) = fs::read_link("/proc/self/ns/time") {
             boot.extend_from_slice(namespace.as_os_str().as_encoded_bytes());
         }
@@ -91,41 +91,41 @@ impl BootId {
     }
 }
 
-/// The hash called FNV-1a, of 64 bits: against accidents, not against people.
+/// The 64-bit FNV-1a hash. It detects accidents, not attacks.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// A reading of a wall clock, in microseconds since 1970. No lease is measured by it: it proposes fences,
-/// compares machines with each other, says until when a file keeps a record, and is shown to people.
+/// A reading of a wall clock, in microseconds since 1970. No lease depends on it. It proposes fences,
+/// compares the clocks of machines, limits how long a file keeps a record, and is shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WallTime(u64);
 
 impl WallTime {
-    /// The reading `micros` microseconds after 1970 began.
+    /// Returns the reading `micros` microseconds after 1970 began.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since 1970 began.
+    /// Returns the microseconds since 1970 began.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// The distance between two readings, whichever is later.
+    /// Returns the distance between two readings, whichever is later.
     pub const fn distance(self, other: Self) -> Duration {
         Duration::from_micros(self.0.abs_diff(other.0))
     }
 }
 
-/// A point on a clock by which a store keeps something for a span, as a [record](crate::RecordSlot).
+/// A point on a clock by which a store keeps something for a span, such as a [record](crate::RecordSlot).
 pub trait Moment: Copy + Ord {
-    /// The point that lies `span` later, or the last one there is.
+    /// Returns the point that lies `span` later, or the last one that exists.
     fn after(self, span: Duration) -> Self;
 
-    /// How long ago `earlier` was; zero if it is later.
+    /// Returns how long ago `earlier` was, or zero if it is later.
     fn since(self, earlier: Self) -> Duration;
 }
 
@@ -150,21 +150,21 @@ impl Moment for WallTime {
     }
 }
 
-/// Reads time and waits for it. Tests put a clock of their own in its place.
+/// Reads time and waits for it. Tests replace it with a clock of their own.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now, on the clock that counts suspend.
+    /// Returns the current instant, on the clock that includes suspend.
     fn now(&self) -> BootInstant;
 
-    /// Now, on the wall clock.
+    /// Returns the current time of the wall clock.
     fn wall(&self) -> WallTime;
 
-    /// Resolves once [`Clock::now`] has reached `deadline`, also if the machine slept meanwhile.
-    /// Must be polled on the background thread (or, in tests, inside a tokio runtime).
+    /// Resolves once [`Clock::now`] has reached `deadline`, even if the machine slept meanwhile. Must be
+    /// polled on the background thread (or, in tests, inside a tokio runtime).
     fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()>;
 
-    /// The machine was found to have stood still, this clock with it, for as long as `span`: from
-    /// now on [`Clock::now`] is ahead by that much, so that whatever ends at an instant ends that
-    /// much sooner. A paused virtual machine finds out only by the clocks of others.
+    /// Reports that the machine, and this clock with it, was paused for `span`. From now on,
+    /// [`Clock::now`] is ahead by that much, so that every deadline comes that much sooner. A paused
+    /// virtual machine can notice only by the clocks of others.
     fn stood_still(&self, span: Duration);
 }
 
@@ -172,7 +172,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 ///
 /// # Cancel safety
 ///
-/// Dropping it, like the deadline, drops `future`: it must be safe to drop.
+/// Dropping it drops `future`, as the deadline does: `future` must be safe to drop.
 pub async fn within<F: Future>(
     clock: &dyn Clock,
     deadline: BootInstant,
@@ -190,19 +190,19 @@ pub async fn within<F: Future>(
 pub struct SystemClock;
 
 impl SystemClock {
-    /// The same instant as other processes of this machine read it, which were not told how long
-    /// it [stood still](Clock::stood_still).
+    /// Returns the same instant as other processes on this machine read it. They do not know how long the
+    /// machine [was paused](Clock::stood_still).
     pub fn as_other_processes_read(instant: BootInstant) -> BootInstant {
         instant - Duration::from_nanos(STOOD_STILL.load(Ordering::Acquire))
     }
 }
 
-/// By how much, in nanoseconds, the machine is known to have stood still unnoticed by its own
-/// clock. One for the process, as there is one machine.
+/// How many nanoseconds the machine was paused unnoticed by its own clock. One value per process, because
+/// a process runs on one machine.
 static STOOD_STILL: AtomicU64 = AtomicU64::new(0);
 
-/// Timers of the runtime stand still during suspend; so a long sleep is cut into ticks, and the
-/// clock is read again after each. This is how late a deadline may fire after waking up.
+/// Timers of the runtime stop during suspend, so a long sleep is cut into ticks, and the clock is read
+/// again after each. A deadline may fire this late after the machine wakes up.
 const TICK: Duration = Duration::from_millis(250);
 
 impl Clock for SystemClock {
@@ -238,14 +238,14 @@ impl Clock for SystemClock {
 fn move_ahead(total: &AtomicU64, span: Duration) {
     let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let add = |total: u64| Some(total.saturating_add(nanos));
-    // It cannot fail, since `add` always has a value.
+    // This cannot fail, because `add` always returns a value.
     let _ = total.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
 }
 
 fn read(clock: nix::time::ClockId) -> Duration {
     match clock.now() {
         Ok(time) => Duration::from(time),
-        // Linux has had both clocks since 2.6.39; without one no lease could be kept safely.
+        // Linux has had both clocks since 2.6.39. Without one, no lease is safe.
         Err(errno) => unreachable!("clock_gettime failed: {errno}"),
     }
 }

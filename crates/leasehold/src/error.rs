@@ -7,11 +7,11 @@ use crate::fence::Fence;
 use crate::key::Key;
 use crate::member::MemberFailure;
 
-/// Why a call did not do what it was asked to.
+/// The reason for a failed call.
 ///
-/// One line of text by `Display`, without credentials; [`kind`](Self::kind) and the predicates for
-/// programs. A lock held by somebody else is no error for
-/// [`try_acquire`](crate::Lock::try_acquire); it is one only where a wait ran out.
+/// `Display` prints one line of text without credentials. Programs use [`kind`](Self::kind) and the
+/// predicates. A held lock is no error for [`try_acquire`](crate::Lock::try_acquire); it is one only if a
+/// wait ran out.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -27,7 +27,7 @@ struct Inner {
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
-/// The sort of an [`Error`].
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -37,20 +37,20 @@ pub enum ErrorKind {
     Unsupported,
     /// The lock is in use with another number of permits; the message has both.
     PermitsDiffer,
-    /// Somebody else still held the lock when the wait ended.
+    /// Another owner still held the lock when the wait ended.
     Busy,
-    /// Too few members answered to decide; [`Error::members`] has the reason of each.
+    /// Too few members answered to decide; [`Error::members`] gives the reason for each.
     NoQuorum,
-    /// The member answered, but its answers do not count at present: it may have forgotten leases,
-    /// or its clock is wrong.
+    /// The member answered but has no vote at present: it may have forgotten leases, or its clock is
+    /// wrong.
     Untrusted,
     /// The store, or this one member, did not answer.
     Unreachable,
-    /// The store answered that this client may not: wrong password, missing right, read-only.
+    /// The store denied the request: wrong password, missing permission, or read-only.
     Refused,
-    /// The store's answer makes no sense.
+    /// The store's answer is invalid.
     Garbled,
-    /// Another library's lock of another data type is under the key.
+    /// The key holds another library's lock, as a different data type.
     ForeignLock,
     /// Stored data is damaged.
     Corrupt,
@@ -58,9 +58,9 @@ pub enum ErrorKind {
     Io,
     /// The guard is no longer valid.
     Lost,
-    /// The resource has seen a greater fence: a later holder has been there.
+    /// The resource has seen a greater fence, so a later holder has been there.
     Fenced,
-    /// The calling process is a forked child of the one that owns the client or guard.
+    /// The calling process is a forked child of the process that owns the client or guard.
     Forked,
     /// The background thread has ended, or could not be started.
     Closed,
@@ -71,12 +71,13 @@ pub enum ErrorKind {
 pub enum Effect {
     /// Nothing: the request was refused or never sent.
     None,
-    /// Perhaps it took effect, perhaps not: no answer came.
+    /// Unknown: no answer came, so the request may or may not have taken effect.
     Unknown,
 }
 
 impl Error {
-    /// An error of `kind`. `message` is one line, names values and rules, and holds no credential.
+    /// Returns an error of `kind`. `message` is one line, names values and rules, and contains no
+    /// credential.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
             kind,
@@ -90,7 +91,8 @@ impl Error {
         }))
     }
 
-    /// The refusal of `fence` by a resource that has seen `greatest`, if it says which that was.
+    /// Returns the error of a resource that refuses `fence` because it has seen `greatest`, if that is
+    /// known.
     pub fn fenced(fence: Fence, greatest: impl Into<Option<Fence>>) -> Self {
         let seen = match greatest.into() {
             Some(greatest) => format!("the resource has seen {greatest}"),
@@ -100,13 +102,13 @@ impl Error {
         Self::new(ErrorKind::Fenced, message)
     }
 
-    /// The same error, its request having had perhaps an effect.
+    /// The same error, for a request that may have had an effect.
     #[must_use]
     pub fn with_unknown_effect(self) -> Self {
         self.edit(|inner| inner.effect = Effect::Unknown)
     }
 
-    /// The same error, its request having had no effect.
+    /// The same error, for a request that had no effect.
     #[must_use]
     pub fn without_effect(self) -> Self {
         self.edit(|inner| inner.effect = Effect::None)
@@ -132,7 +134,7 @@ impl Error {
         self.edit(|inner| inner.members = members)
     }
 
-    /// The same error, which time alone will heal.
+    /// The same error, which time alone resolves, after this span.
     #[must_use]
     pub fn with_counts_again(self, after: Option<Duration>) -> Self {
         self.edit(|inner| inner.counts_again = after)
@@ -144,57 +146,57 @@ impl Error {
         self.edit(|inner| inner.source = Some(Arc::new(source)))
     }
 
-    /// The sort of the error.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What the request may have done.
+    /// Returns what the request may have done.
     pub fn effect(&self) -> Effect {
         self.0.effect
     }
 
-    /// What went wrong, without the lock and the store that it happened to.
+    /// Returns what went wrong, without the lock and the store that it happened to.
     pub fn reason(&self) -> &str {
         &self.0.message
     }
 
-    /// The store that failed, without credentials.
+    /// Returns the store that failed, without credentials.
     pub fn store(&self) -> Option<&str> {
         self.0.store.as_deref()
     }
 
-    /// The lock that was asked for.
+    /// Returns the lock that the call was for.
     pub fn key(&self) -> Option<&Key> {
         self.0.key.as_ref()
     }
 
-    /// After how long so many members count again as are needed, if it is only time that is wanted.
+    /// Returns after how long enough members have a vote again, if only time is missing.
     pub fn counts_again(&self) -> Option<Duration> {
         self.0.counts_again
     }
 
-    /// The members that failed, each with its own error; empty unless the store is a quorum.
+    /// Returns the members that failed, each with its own error. Empty unless the store is a quorum.
     pub fn members(&self) -> &[MemberFailure] {
         &self.0.members
     }
 
-    /// The wait ended while somebody else held the lock.
+    /// Returns whether the wait ended while another owner held the lock.
     pub fn is_busy(&self) -> bool {
         self.0.kind == ErrorKind::Busy
     }
 
-    /// The guard is not valid any more.
+    /// Returns whether the guard is no longer valid.
     pub fn is_lost(&self) -> bool {
         self.0.kind == ErrorKind::Lost
     }
 
-    /// The resource refused the fence: whoever holds the lock now, or held it last, has been there.
+    /// Returns whether the resource refused the fence, because a later holder has been there.
     pub fn is_fenced(&self) -> bool {
         self.0.kind == ErrorKind::Fenced
     }
 
-    /// Too few members, or the only one, could be asked.
+    /// Returns whether the store, or too many of its members, could not be asked.
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self.0.kind,
@@ -205,7 +207,7 @@ impl Error {
         )
     }
 
-    /// The same call may succeed later without anybody changing its arguments or the set-up.
+    /// Returns whether the same call may succeed later with the same arguments and setup.
     pub fn is_retryable(&self) -> bool {
         self.is_busy() || self.is_unreachable()
     }

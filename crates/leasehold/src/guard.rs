@@ -16,18 +16,17 @@ use crate::key::Key;
 use crate::owner::Owner;
 use crate::tenure::Tenure;
 
-/// A lock that is held, until it is released, dropped or lost.
+/// A held lock, until it is released, dropped or lost.
 ///
-/// The client's keeper renews the lease behind it. The guard is valid until its
-/// [`deadline`](Self::deadline), which lies before the end of the lease at the store and is
-/// measured by the client on a clock that counts suspend, from before each request was sent. Once
-/// lost, a guard stays lost.
+/// The client renews the lease in the background. The guard is valid until its
+/// [`deadline`](Self::deadline), which lies before the end of the lease at the store. The client measures
+/// it on a clock that includes suspend, from before it sent each request. Once lost, a guard stays lost.
 ///
-/// Validity is a statement about this instant. Work that is already past its check can still reach
-/// a resource late; a resource that compares the [`fence`](Self::fence) refuses it.
+/// Validity describes this instant. Work that has already passed its check can still reach a resource
+/// late; a resource that compares the [`fence`](Self::fence) refuses it.
 ///
-/// Dropping the guard frees the lock in the background. In a forked child every call answers
-/// `Forked` or "not valid", and dropping does nothing.
+/// Dropping the guard frees the lock in the background. In a forked child, every call returns `Forked` or
+/// "not valid", and dropping the guard does nothing.
 ///
 /// # Examples
 ///
@@ -46,7 +45,7 @@ use crate::tenure::Tenure;
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guard {
-    /// One more share of the same hold; the last one frees it.
+    /// A share of the hold. Dropping the last share frees the lock.
     pub(crate) hold: Arc<Hold>,
 }
 
@@ -57,25 +56,25 @@ pub(crate) struct Hold {
     pub(crate) freed: bool,
 }
 
-/// How a [`Guard`] stands.
+/// The state of a [`Guard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GuardState {
-    /// Valid, and renewed as far as need be.
+    /// Valid, and renewed as needed.
     Held,
-    /// Valid, but the last renewal failed: unless one succeeds, the guard is lost at its deadline.
+    /// Valid, but the last renewal failed. Unless one succeeds, the guard is lost at its deadline.
     InDoubt,
-    /// Not valid any more, for ever.
+    /// No longer valid. Final.
     Lost(LostReason),
 }
 
-/// How a [`Guard::release`] ended.
+/// The outcome of a [`Guard::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// The lease stood, and is freed.
+    /// The lease existed and is now freed.
     Released,
-    /// The lease did not stand any more; nobody else was touched.
+    /// The lease no longer existed. The release affected no other holder.
     WasLost,
     /// Other shares of the guard still hold the lock.
     StillShared,
@@ -92,7 +91,7 @@ impl Guard {
         }
     }
 
-    /// The lock's name.
+    /// Returns the lock's name.
     pub fn key(&self) -> &Key {
         &self.tenure().claim().key
     }
@@ -102,24 +101,24 @@ impl Guard {
         self.tenure().claim().owner
     }
 
-    /// The fencing token: greater than that of every earlier grant of this key.
+    /// Returns the fencing token, which is greater than that of every earlier grant of this key.
     pub fn fence(&self) -> Fence {
         self.tenure().fence
     }
 
-    /// How the lock is held. From the call of [`downgrade`](Self::downgrade) on it is
-    /// [`Mode::Shared`], whatever came of that.
+    /// Returns the mode of the hold. From a call of [`downgrade`](Self::downgrade) on it is
+    /// [`Mode::Shared`], whether or not the store confirmed that.
     pub fn mode(&self) -> Mode {
         self.tenure().claim().mode
     }
 
-    /// The instant from which on the guard is not valid unless it is renewed before; `None` where
-    /// the hold has no end, as on the file store.
+    /// Returns the instant from which the guard is invalid unless it is renewed before; `None` if the
+    /// hold has no end, as on the file store.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.tenure().deadline()
     }
 
-    /// The time left until the deadline: zero once lost, [`Duration::MAX`] where there is none.
+    /// Returns the time left until the deadline: zero once lost, [`Duration::MAX`] without a deadline.
     pub fn remaining(&self) -> Duration {
         let now = self.hold.client.now();
         match (self.check(now), self.deadline()) {
@@ -129,17 +128,17 @@ impl Guard {
         }
     }
 
-    /// Whether the lock is held at this instant. Once false, for ever false.
+    /// Returns whether the lock is held at this instant. Once false, it stays false.
     pub fn is_valid(&self) -> bool {
         self.check_now().is_ok()
     }
 
-    /// Whether renewals are failing while the deadline still lies ahead.
+    /// Returns whether renewals are failing while the deadline still lies ahead.
     pub fn is_in_doubt(&self) -> bool {
         self.state() == GuardState::InDoubt
     }
 
-    /// How the guard stands at this instant. [`GuardState::Lost`] is final.
+    /// Returns the current state of the guard. [`GuardState::Lost`] is final.
     pub fn state(&self) -> GuardState {
         match self.check_now() {
             Err(reason) => GuardState::Lost(reason),
@@ -148,13 +147,13 @@ impl Guard {
         }
     }
 
-    /// Makes sure that the lock is held for at least `span` from now, even if no renewal succeeds
-    /// any more. Call it before each step that must not happen without the lock.
+    /// Checks that the lock is held for at least `span` from now, even if no further renewal succeeds.
+    /// Call it before each step that must not happen without the lock.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`] if the guard is not valid, or not for so long; [`ErrorKind::Forked`] in
-    /// a forked child.
+    /// [`ErrorKind::Lost`] if the guard is not valid for at least `span`; [`ErrorKind::Forked`] in a
+    /// forked child.
     pub fn ensure(&self, span: Duration) -> Result<(), Error> {
         let now = self.hold.client.now();
         if let Err(reason) = self.check(now) {
@@ -170,8 +169,8 @@ impl Guard {
         }
     }
 
-    /// Resolves with the reason once the guard is lost: at its deadline at the latest, by itself.
-    /// In a forked child at once.
+    /// Resolves with the reason once the guard is lost, at the latest at its deadline. In a forked child
+    /// it resolves at once.
     ///
     /// # Cancel safety
     ///
@@ -185,45 +184,45 @@ impl Guard {
         }
     }
 
-    /// A token that is cancelled once the guard is lost, for handing to the work it protects. It
-    /// outlives the guard, and a release does not cancel it.
+    /// Returns a token that is cancelled once the guard is lost, to pass to the work that the lock
+    /// protects. It outlives the guard, and a release does not cancel it.
     pub fn lost_token(&self) -> CancellationToken {
         self.tenure().lost_token().clone()
     }
 
-    /// Resolves with the deadline as soon as it is another than `from`; then again at each
-    /// renewal. For passing it on to somebody who must keep it too.
+    /// Resolves with the deadline as soon as it differs from `from`, as it does after each renewal. For
+    /// code that must pass the deadline on.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; the next call sees whatever was missed.
+    /// May be dropped at any time; the next call sees what was missed.
     pub async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
         let mut deadlines = self.tenure().deadlines();
         match deadlines.wait_for(|deadline| *deadline != from).await {
             Ok(deadline) => *deadline,
-            // The sender lives in the tenure, which this guard keeps.
+            // The sender lives in the tenure, which this guard keeps alive.
             Err(_) => self.deadline(),
         }
     }
 
-    /// Turns an exclusive lock into a shared one, and lets in the readers that wait. At no moment could
-    /// a writer enter. The same lease goes on, with its fence, and its deadline moves as with any
-    /// renewal; there is no way back but to release. All [shares](Self::share) of the guard have the
-    /// same mode. `Ok` at once where it is shared already.
+    /// Turns an exclusive lock into a shared one, and lets in the waiting readers. No writer can enter in
+    /// between. The lease and its fence stay the same, and the deadline moves as with any renewal. The
+    /// only way back is a release. All [shares](Self::share) of the guard change their mode. Returns `Ok`
+    /// at once if the lock is already shared.
     ///
-    /// Count on shared mode alone from the call on: readers may be in before the answer is here. On a
-    /// quorum the lease, like that of any reader, is not put back any more where members forgot it.
+    /// Rely only on shared mode from the call on: readers may enter before the answer arrives. On a
+    /// quorum, the lease is no longer restored on members that forgot it, as with any reader.
     ///
     /// # Errors
     ///
-    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the guard is valid
-    /// and in doubt, it is renewed in shared mode from now on, and calling again is fine.
-    /// [`ErrorKind::Lost`] if the guard is lost. [`ErrorKind::InvalidInput`] for a permit,
-    /// [`ErrorKind::Unsupported`] where there is no shared mode; both change nothing.
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide. The guard is then
+    /// valid and in doubt, and is renewed in shared mode from now on. Calling again is fine.
+    /// [`ErrorKind::Lost`] if the guard is lost. [`ErrorKind::InvalidInput`] for a permit, and
+    /// [`ErrorKind::Unsupported`] if the store has no shared mode; both change nothing.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard.
+    /// Dropping the future only loses the answer.
     ///
     /// # Examples
     ///
@@ -264,25 +263,24 @@ impl Guard {
         }
     }
 
-    /// One more guard of the same hold: explicit reentrancy. The lock is freed with the last one.
+    /// Returns another guard of the same hold (explicit reentrancy). The last guard frees the lock.
     pub fn share(&self) -> Self {
         Self {
             hold: Arc::clone(&self.hold),
         }
     }
 
-    /// Frees the lock and says how that ended. Of several shares, the last one frees. A lost guard of a
-    /// lock with a [delay](crate::Lock::lock_delay) frees nothing.
+    /// Frees the lock and returns the outcome. Only the last of several shares frees it. A lost guard of
+    /// a lock with a [delay](crate::Lock::lock_delay) frees nothing.
     ///
     /// # Errors
     ///
-    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer; it goes on
-    /// trying in the background, and at the latest the TTL frees the lock.
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer. The store keeps
+    /// trying in the background, and the TTL frees the lock at the latest.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard: the lock is freed in
-    /// the background.
+    /// Dropping the future only loses the answer: the lock is freed in the background.
     pub async fn release(self) -> Result<Ended, Error> {
         if self.hold.client.is_forked() {
             return Err(forked());
@@ -291,7 +289,7 @@ impl Guard {
             return Ok(Ended::StillShared);
         };
         hold.freed = true;
-        // Until the answer is there the client must live: it may be the last one to hold it.
+        // The client must live until the answer arrives: this hold may be the last to keep it alive.
         match hold.client.free(&hold.tenure)?.await? {
             Release::Released => Ok(Ended::Released),
             Release::WasLost => Ok(Ended::WasLost),
@@ -331,7 +329,7 @@ pub(crate) fn forked() -> Error {
 impl Drop for Hold {
     fn drop(&mut self) {
         if !self.freed && !self.client.is_forked() {
-            // A later attempt of this client comes after it.
+            // Begin at once, so that a later attempt of this client comes after the release.
             let _ = self.client.free(&self.tenure).map(Running::begin);
         }
     }

@@ -5,9 +5,9 @@ use crate::error::{Error, ErrorKind};
 
 /// The name of a lock, checked once and then trusted.
 ///
-/// A key is 1 to [`Key::MAX_BYTES`] bytes of UTF-8 without control characters, and does not begin
-/// with `leasehold:`, which stores use for their own records. Case is kept, nothing is normalised:
-/// two keys are the same lock exactly if their bytes are equal.
+/// A key is 1 to [`Key::MAX_BYTES`] bytes of UTF-8 without control characters. It does not begin with
+/// `leasehold:`, which stores use for their own records. Keys are case-sensitive and not normalized: two
+/// keys are the same lock exactly if their bytes are equal.
 ///
 /// # Examples
 ///
@@ -25,14 +25,14 @@ impl Key {
     /// The longest name a lock may have, in bytes of UTF-8.
     pub const MAX_BYTES: usize = 512;
 
-    /// What no name may begin with: the stores' own records live there.
+    /// The prefix of the stores' own records. No name may begin with it.
     pub const RESERVED_PREFIX: &'static str = "leasehold:";
 
-    /// Checks `name` and makes it a key.
+    /// Validates `name` and returns it as a key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`], naming the value and the rule it breaks.
+    /// [`ErrorKind::InvalidInput`], naming the value and the rule that it breaks.
     pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
         let name = name.as_ref();
         let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
@@ -61,7 +61,7 @@ impl Key {
         Ok(Self(name.into()))
     }
 
-    /// The name as it was given.
+    /// Returns the name as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }

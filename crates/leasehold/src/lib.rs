@@ -1,10 +1,9 @@
 //! Distributed locks as leases: one lock API over a local file, one Redis, or a Redlock quorum.
 //!
-//! A [`Guard`] knows until when it may be trusted. Its deadline is counted from before the request
-//! was sent, on a clock that goes on while the machine sleeps; a keeper on a thread of its own
-//! renews it; and when it cannot, the guard is *lost* before the store lets anybody else in, and
-//! says so by itself. Every grant carries a [`Fence`], greater than all before it, for resources
-//! that check.
+//! A [`Guard`] knows how long it can be trusted. Its deadline counts from before the client sent the
+//! request, on a clock that continues while the machine sleeps. A background thread renews the lease. If
+//! it cannot, the guard is *lost* before the store grants the lock to another client, and reports that by
+//! itself. Every grant carries a [`Fence`], greater than all before it, for resources that check it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,7 +23,7 @@
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```
 //!
-//! Calls work on any executor, and [`blocking`] offers the same without async.
+//! Calls work on any executor, and [`blocking`] offers the same locks without async.
 //!
 //! # Which store
 //!
@@ -35,39 +34,41 @@
 //! | three or five independent ones | `leasehold_redis::RedisStore` of all | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
 //! | a test | [`MemoryStore`] | frees it after one TTL | within one process |
 //!
-//! [`Guarantees`] has the same in types, for programs that refuse to run with less than they need.
+//! [`Guarantees`] says the same in types, for programs that refuse to run with less than they need.
 //! [`manual::choosing`] says more.
 //!
 //! # What it does not do
 //!
-//! - A lease cannot stop work that is already past its check: a process that was paused, or a
-//!   packet that was delayed, reaches the resource late. Only a resource that compares fences
-//!   refuses it. [`manual::fencing`] shows how.
-//! - A quorum notices members that forget or whose clocks are stepped; what stays outside is in
-//!   [`manual::failure`].
-//! - Waiting is first come, first served on Redis and quorums; the file store's waiters are told when
-//!   a lock is free, but in no order. [`manual::waiting`] says more.
-//! - It is no consensus store: what it keeps beside a lock is [small](HeldRecord), and one holder's to write at a time. Two
-//!   may think that they lead ([`manual::leadership`]).
+//! - A lease cannot stop work that has already passed its check: a paused process or a delayed packet
+//!   reaches the resource late. Only a resource that compares fences refuses it. [`manual::fencing`]
+//!   shows how.
+//! - A quorum notices members that forget their data or whose clocks are stepped. [`manual::failure`]
+//!   lists what it cannot notice.
+//! - Redis and quorums serve waiters first come, first served. The file store notifies its waiters when a
+//!   lock is free, but serves them in no order. [`manual::waiting`] says more.
+//! - It is not a consensus store. The data that it keeps next to a lock is [small](HeldRecord), and only
+//!   one holder at a time may write it. Two processes may both believe that they lead
+//!   ([`manual::leadership`]).
 //!
 //! # The parts, in reading order
 //!
-//! [`Client`] makes [`Lock`]s, a lock makes a [`Guard`]; so does a [`Semaphore`], of which several may
-//! be held, and a [`LockSet`] takes several locks at once. A [`Once`] runs a request once and keeps its result. A [`Handle`] is what a guard is given up to,
-//! where the process that holds the lock ends and another goes on. An [`Election`] makes one of many the leader, for all
-//! to see. A resource that checks fences is
-//! [`Fenced`]; [`FenceGate`] is one. Operators see all locks with [`Client::survey`], and take one from a
-//! holder that hangs with [`Client::break_lock`]; what a program's locks cost it, and which it lost, is told by the metrics
-//! and spans of [`manual::observing`]. Implementors read [`Store`], its optional parts
-//! [`Inspection`], [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a
-//! named test. [`Error`] has a kind, an effect and predicates. Time and chance come from [`ambient`]
-//! and [`clock`].
+//! A [`Client`] creates [`Lock`]s, and acquiring a lock returns a [`Guard`]. A [`Semaphore`] is a lock
+//! that several owners can hold, and a [`LockSet`] acquires several locks at once. A [`Once`] runs a
+//! request once and keeps its result. A [`Handle`] passes a held lock from a process that ends to another
+//! one. An [`Election`] makes one of many candidates the leader, visible to all. A resource that checks
+//! fences implements [`Fenced`]; [`FenceGate`] is one.
+//!
+//! Operators see all locks with [`Client::survey`], and take one from a holder that hangs with
+//! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
+//! cost it, and which locks it lost. Implementors read [`Store`] and its optional parts [`Inspection`],
+//! [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a named test. [`Error`] has a kind,
+//! an effect and predicates. [`ambient`] and [`clock`] provide the time and random numbers.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// Time and chance, as the code takes them from its surroundings.
+/// The clock and the random numbers that the code uses.
 pub mod ambient;
 pub mod background;
 pub mod blocking;
@@ -174,5 +175,5 @@ pub use semaphore::Semaphore;
 pub use store::Store;
 pub use survey::{Sight, Survey, SurveyedLock};
 
-/// A boxed future, as the methods of [`Store`] return it, so that a store can be `dyn`.
+/// A boxed future, which the methods of [`Store`] return so that a store can be `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -12,7 +12,7 @@ use crate::key::Key;
 use crate::patience::Patience;
 use crate::telemetry::spans;
 
-/// A lock to be taken: a name and how to hold it. Taking it makes a [`Guard`].
+/// A lock to acquire: a name and how to hold it. Acquiring it returns a [`Guard`].
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The TTL of a lock that does not say otherwise.
+    /// The default TTL.
     pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
 
     pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>) -> Self {
@@ -57,96 +57,98 @@ impl Lock {
         }
     }
 
-    /// How long the lock stays shut after its holder died: the time to live of each lease, which
-    /// is renewed whenever a third of it is over, for the first time somewhat sooner. Default 30 s;
-    /// without effect where the kernel frees locks.
+    /// Sets the TTL of each lease, which is how long the lock stays unavailable after its holder died.
+    /// The client renews the lease after each third of the TTL, the first time somewhat sooner. Default:
+    /// 30 s. Has no effect where the kernel frees locks.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// For how much longer the lock stays shut after an *unclean* end of its holder: it died, was cut
-    /// off, or stood still past its deadline. Default: no longer.
+    /// Sets how much longer the lock stays unavailable after an *unclean* end of its holder: it died, was
+    /// cut off, or was paused past its deadline. Default: no longer.
     ///
-    /// For resources that cannot compare [fences](crate::Fence): what such a holder sent before its end
-    /// has this time to arrive before anybody else acts. It makes late writes rarer, and excludes none.
+    /// For resources that cannot compare [fences](crate::Fence). What such a holder sent before its end
+    /// has this time to arrive before the next holder acts. The delay makes late writes rarer, but does
+    /// not exclude them.
     ///
-    /// Every lease stands for TTL and delay at the store, by the store's clock, and a guard makes no use
-    /// of the delay: deadlines and renewals are those of the TTL. A guard that is released or dropped
-    /// while it is valid frees the lock at once. One that is lost does not: the lock stays shut until
-    /// the lease ends, and [`Guard::release`] says [`WasLost`](crate::Ended::WasLost). Beyond
-    /// [`max_hold`](Self::max_hold) a guard is lost too, as its work may still be running.
+    /// Every lease lives for the TTL and the delay at the store, by the store's clock. A guard does not
+    /// use the delay: its deadlines and renewals are those of the TTL. Releasing or dropping a valid
+    /// guard frees the lock at once. A lost guard does not free it: the lock stays unavailable until the
+    /// lease ends, and [`Guard::release`] returns [`WasLost`](crate::Ended::WasLost). A guard held beyond
+    /// [`max_hold`](Self::max_hold) is lost too, because its work may still be running.
     ///
-    /// TTL and delay together must not exceed the store's longest TTL (60 s, unless a set of members
-    /// agreed on another). Where locks end with their process there is no lease that could stand for
-    /// longer, and a delay is unsupported.
+    /// TTL and delay together must not exceed the store's longest TTL (60 s, unless the members of a
+    /// quorum agreed on another). If locks end with their process, no lease could last longer, and a
+    /// delay is unsupported.
     pub fn lock_delay(mut self, span: Duration) -> Self {
         self.lock_delay = span;
         self
     }
 
-    /// The longest time that [`acquire`](Self::acquire) takes. Default: no limit. With zero it asks the store
-    /// once, however long that takes.
+    /// Sets the longest time that [`acquire`](Self::acquire) takes. Default: no limit. With zero it asks
+    /// the store once, however long that takes.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// How long the guard may be held in all: then it is lost, though its holder lives on. Default:
-    /// no limit.
+    /// Sets the maximum hold time. The guard is lost after it, even if its holder is alive. Default: no
+    /// limit.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
     }
 
-    /// Alone ([`Mode::Exclusive`], the default), together with others ([`Mode::Shared`]), or with one
-    /// of so many permits ([`Mode::Permit`]).
+    /// Sets the mode: exclusive ([`Mode::Exclusive`], the default), shared ([`Mode::Shared`]), or with
+    /// one of several permits ([`Mode::Permit`]).
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Ahead of those who wait: does not queue, and takes the lock whenever it is free or only
-    /// reserved for somebody else, asking again and again (every 10 to 50 ms). Default: no. For the
-    /// rare case that cannot wait its turn; it keeps those back who do. Without effect where locks
-    /// are granted in no order.
+    /// Acquires the lock ahead of the queue. The client does not queue. It polls (every 10 to 50 ms), and
+    /// takes the lock whenever it is free or only reserved for a waiter. Default: off. For the rare case
+    /// that cannot wait its turn; it delays the waiters. Has no effect where the store grants locks in no
+    /// order.
     pub fn barging(mut self, barging: bool) -> Self {
         self.barging = barging;
         self
     }
 
-    /// Takes the lock if it is free; `None` if somebody else holds it. Asks the store once.
+    /// Acquires the lock if it is free; returns `None` if another owner holds it. Asks the store once.
     ///
     /// # Errors
     ///
-    /// Invalid input, or a store that could not be asked. Busy is no error.
+    /// Invalid input, or a store that could not be asked. A busy lock is no error.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: the attempt is then finished in the background, and freed if it
-    /// was granted.
+    /// May be dropped at any time. The attempt then finishes in the background, which frees the lock if
+    /// it was granted.
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
         let lock = self.clone();
         async move { lock.start(Patience::OneAttempt)?.await }
     }
 
-    /// Takes the lock, waiting for its holders, in the order that
-    /// [`Guarantees::order`](crate::Guarantees::order) tells.
+    /// Acquires the lock, waiting for its holders. [`Guarantees::order`](crate::Guarantees::order) says
+    /// in which order waiters are served.
     ///
-    /// It also waits while the store does not answer, or too few members do: as long as
-    /// [`wait`](Self::wait) says, and without it through an outage of any length. A store that has
-    /// never answered this client may have the wrong address. Without a wait it is given up after one TTL.
+    /// It also waits while the store does not answer, or too few members do. It stops when the
+    /// [`wait`](Self::wait) ends; without one it waits through an outage of any length. A store that has
+    /// never answered this client may have the wrong address, so without a wait the client gives up on it
+    /// after one TTL.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Busy`] if somebody else still held the lock when the wait ended;
-    /// [`ErrorKind::NoQuorum`] or [`ErrorKind::Unreachable`] if by then the store could not be asked.
+    /// [`ErrorKind::Busy`] if another owner still held the lock when the wait ended;
+    /// [`ErrorKind::NoQuorum`] or [`ErrorKind::Unreachable`] if the store could not be asked by then.
     /// Invalid input and refusals at once.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: nothing stays queued, and an attempt under way is finished in
-    /// the background and freed if it was granted.
+    /// May be dropped at any time. Nothing stays queued. An attempt in progress finishes in the
+    /// background, which frees the lock if it was granted.
     pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -181,7 +183,7 @@ impl Lock {
     fn check(&self) -> Result<(), Error> {
         let context = &self.client.context;
         let (store, guarantees) = (&context.store, context.guarantees);
-        // Also where leases do not expire: the same settings then work on every store.
+        // Checked even if leases do not expire, so that the same settings work on every store.
         let terms = context.terms;
         if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
             return Err(Error::new(

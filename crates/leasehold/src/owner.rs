@@ -40,12 +40,12 @@ impl FromStr for ClientId {
     }
 }
 
-/// The random identity of one *attempt* to take a lock.
+/// The random identity of one wait for a lock, which may take several attempts.
 ///
-/// Every attempt draws a fresh one, so that a late message of an earlier attempt can never act for
-/// a later one. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`: printable ASCII. The
-/// nonce is 64 random bits, the instant of the attempt in 56 bits, and 8 more random bits. The instant
-/// lets every store show since when a lock is held, without another key or request.
+/// A wait continues with a new owner after an attempt whose effect is unknown, so that a late message of
+/// that attempt cannot act for a later one. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`:
+/// printable ASCII. The nonce is 64 random bits, the instant of the draw in 56 bits, and 8 more random
+/// bits. The instant lets every store show since when a lock is held, without another key or request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     client: ClientId,
@@ -53,7 +53,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Draws the owner of an attempt that `client` makes at `at`, by its wall clock in microseconds.
+    /// Draws an owner for `client` at the instant `at`, by its wall clock in microseconds.
     pub fn at(client: ClientId, at: WallTime, entropy: &dyn Entropy) -> Self {
         let drawn = Self::random(client, entropy);
         let low = (at.as_micros() << RANDOM_BITS) | (drawn.nonce as u64 & RANDOM_MASK);
@@ -61,23 +61,23 @@ impl Owner {
         Self { client, nonce }
     }
 
-    /// The instant of the attempt, by the wall clock of its client.
+    /// Returns the instant at which the owner was drawn, by the wall clock of its client.
     pub fn since(self) -> WallTime {
         WallTime::from_micros(self.nonce as u64 >> RANDOM_BITS)
     }
 
-    /// Draws an identity that names no instant: for a waiter, which never holds a lock.
+    /// Draws an identity that contains no instant, for a waiter, which never holds a lock.
     pub fn random(client: ClientId, entropy: &dyn Entropy) -> Self {
         let nonce = (u128::from(entropy.next_u64()) << 64) | u128::from(entropy.next_u64());
         Self { client, nonce }
     }
 
-    /// The client that made the attempt.
+    /// Returns the client that drew the owner.
     pub fn client(self) -> ClientId {
         self.client
     }
 
-    /// All of it as numbers: the client's, and the attempt's own.
+    /// Returns its two numbers: the client's id and the nonce.
     pub(crate) fn to_bits(self) -> (u64, u128) {
         (self.client.0, self.nonce)
     }
@@ -89,8 +89,8 @@ impl Owner {
 }
 
 impl Owner {
-    /// As it is [written](fmt::Display), for messages: each carries an owner, and what formats anything
-    /// takes several times as long.
+    /// Returns the [text form](fmt::Display), for messages. Each message carries an owner, and generic
+    /// formatting takes several times as long.
     pub fn to_ascii(self) -> [u8; 49] {
         let mut text = [b'.'; CLIENT_DIGITS + 1 + NONCE_DIGITS];
         text[..CLIENT_DIGITS].copy_from_slice(&hex(self.client.0));
@@ -114,7 +114,7 @@ const RANDOM_MASK: u64 = (1 << RANDOM_BITS) - 1;
 const CLIENT_DIGITS: usize = 16;
 const NONCE_DIGITS: usize = 32;
 
-/// All digits of `bits`.
+/// Returns all digits of `bits`.
 fn hex(bits: u64) -> [u8; 16] {
     let mut digits = [0; 16];
     digits[..8].copy_from_slice(&hex_of_half((bits >> 32) as u32));
@@ -122,14 +122,14 @@ fn hex(bits: u64) -> [u8; 16] {
     digits
 }
 
-/// All digits of `bits`, computed side by side, each in a byte of one number.
+/// Returns all digits of `bits`, computed in parallel, each in a byte of one number.
 fn hex_of_half(bits: u32) -> [u8; 8] {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let spread = u64::from(bits);
     let spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
     let spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
     let values = (spread | spread << 4) & (EACH * 0x0f);
-    // 6 more make 16 of a value from 10 on.
+    // Adding 6 to a value of 10 or more makes at least 16.
     let are_letters = ((values + EACH * 6) >> 4) & EACH;
     let to_letters = u64::from(b'a' - b'9' - 1);
     (values + EACH * u64::from(b'0') + are_letters * to_letters).to_be_bytes()

@@ -3,8 +3,8 @@ use std::fmt;
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 
-/// Which names of locks are meant: `*` stands for any text, also none and also with slashes, and `?`
-/// for one character; all else stands for itself.
+/// Selects locks by name: `*` matches any text, including none and slashes, and `?` matches one
+/// character. All other characters match themselves.
 ///
 /// # Examples
 ///
@@ -20,12 +20,12 @@ use crate::key::Key;
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Checks `text` and makes it a pattern.
+    /// Validates `text` and returns it as a pattern.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] where no name can match: for a text that is empty, has control
-    /// characters or more than [`Key::MAX_BYTES`] bytes.
+    /// [`ErrorKind::InvalidInput`] if no name can match: the text is empty, contains control characters,
+    /// or has more than [`Key::MAX_BYTES`] bytes.
     pub fn new(text: impl Into<String>) -> Result<Self, Error> {
         let text = text.into();
         let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
@@ -47,21 +47,22 @@ impl Pattern {
         }
     }
 
-    /// All names.
+    /// Returns the pattern that matches all names.
     pub fn all() -> Self {
         Self("*".into())
     }
 
-    /// What all names begin with that match: a store need not look at others.
+    /// Returns the common beginning of all matching names; a store need not look at others.
     pub fn prefix(&self) -> &str {
         let end = self.0.find(['*', '?']);
         &self.0[..end.unwrap_or(self.0.len())]
     }
 
-    /// Whether the whole of `name` matches. Takes no more steps than the lengths of both multiplied.
+    /// Returns whether the whole of `name` matches. Takes at most as many steps as the product of both
+    /// lengths.
     pub fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut rest) = (self.0.as_str(), name);
-        // Behind the last star, and from where on that star has to take more.
+        // The pattern after the last star, and the text from which that star must match more.
         let mut retry: Option<(&str, &str)> = None;
         loop {
             let wanted = pattern.chars().next();
