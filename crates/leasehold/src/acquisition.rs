@@ -23,8 +23,8 @@ use crate::patience::{Answer, Hope, Limits, Patience};
 use crate::queue::Wait;
 use crate::telemetry::{AttemptEnd, WaitEnd, spans};
 
-/// One call of `acquire` or `try_acquire`: attempts and the waits between them. The caller's future runs
-/// them. If it is dropped, the background thread ends them.
+/// One call of `acquire` or `try_acquire`: its attempts and the waits between them. The caller's future
+/// runs them. If the caller drops it, the background thread finishes them.
 pub(crate) struct Acquisition {
     pub(crate) context: Arc<ClientContext>,
     /// Only for the guard: an attempt must not keep alive the client that waits for it.
@@ -32,13 +32,13 @@ pub(crate) struct Acquisition {
     pub(crate) key: Key,
     pub(crate) mode: Mode,
     pub(crate) ttl: Duration,
-    /// How much longer the lease stands at the store than a guard makes use of it.
+    /// How much longer the lease lives at the store than the guard uses it.
     pub(crate) delay: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) patience: Patience,
-    /// Takes the lock ahead of those who wait.
+    /// Whether to acquire ahead of the queue.
     pub(crate) barging: bool,
-    /// Made where the span of the caller is to be seen.
+    /// Created in the caller's context, so that the caller's span is its parent.
     pub(crate) span: Span,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Acquisition {
 enum Setback {
     Busy(Busy),
     Failed(Error),
-    /// The caller's wait was over, or the caller gone, before there was an answer.
+    /// The caller's wait ended, or the caller was gone, before an answer arrived.
     CutOff,
 }
 
@@ -58,7 +58,7 @@ impl Acquisition {
         let (caller, gone) = oneshot::channel();
         let span = self.span.clone();
         let running = self.run(gone);
-        // Where nobody listens the task has no room for a span.
+        // Without a subscriber, the task needs no room for a span.
         let running = if span.is_disabled() {
             client.run(running)?
         } else {
@@ -66,7 +66,7 @@ impl Acquisition {
         };
         Ok(async move {
             let answer = running.await;
-            // Until then the caller is there.
+            // The sender marks the caller as present, so it must live until here.
             drop(caller);
             answer
         })
@@ -78,7 +78,8 @@ impl Acquisition {
         let end = WaitEnd::of(&outcome, !limits.is_caller_gone());
         let now = limits.granted.unwrap_or_else(|| self.context.now());
         let waited = now.since(limits.began);
-        // Before anybody knows of it, so that whoever does finds it told.
+        // Record the wait before the caller sees the outcome, so that the caller already finds it
+        // counted.
         self.context.metrics.waited(end, waited);
         spans::acquired(&self.span, end, waited);
         outcome
@@ -89,7 +90,7 @@ impl Acquisition {
         let mut failures = 0;
         let mut was_refused = false;
         let mut hope = Hope::new(began + self.ttl);
-        // What is told when the wait ends in the middle of an attempt, which itself says nothing.
+        // The outcome if the wait ends in the middle of an attempt, which has no outcome of its own.
         let mut last = Setback::CutOff;
         loop {
             let (claim, sent) = self.claim(limits);
@@ -100,7 +101,7 @@ impl Acquisition {
                     return Ok(Some(guard));
                 }
                 Err(Setback::CutOff) => {
-                    // This attempt is seen through behind the caller's back: it may hold for a moment.
+                    // This attempt finishes in the background, so it may hold the lock for a moment.
                     let outcome = self.give_up(last, began);
                     return outcome.map_err(Error::with_unknown_effect);
                 }
@@ -191,15 +192,15 @@ impl Acquisition {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
         let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
             self.context.metrics.attempted(AttemptEnd::CutOff);
-            // The caller's wait limits no request: a slow member is not a silent one. This request goes on
-            // in the background, and what it is granted is freed.
+            // The caller's wait does not cut off the request: a slow member is not a dead one. The
+            // request finishes in the background, which releases a grant.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
                 let (answer, _) = asking.await;
                 if may_hold(&answer) {
                     free(&context, &claim).await;
                 }
-                // Last: whatever the attempt left in a queue is there by now.
+                // Leave last: by now, everything that the attempt left in a queue is there.
                 context.store.leave(&claim);
             });
             return Err(Setback::CutOff);
@@ -211,8 +212,8 @@ impl Acquisition {
             _ => None,
         };
         if guard.is_none() && may_hold(&answer) {
-            // The wait goes on under another name: a release that comes late cannot free what a later
-            // attempt is granted.
+            // The wait continues with a new owner, so that this release cannot free a later grant if it
+            // arrives late.
             limits.owner = self.new_owner();
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
@@ -261,9 +262,9 @@ impl Acquisition {
     }
 }
 
-/// Asks the store once. Where leases expire, an answer that took longer than a third of the TTL is
-/// thrown away: too little of the lease would be left. Returns the answer, and the time of a grant where
-/// the clock was read.
+/// Asks the store once. If leases expire, an answer that took longer than a third of the TTL is
+/// discarded, because too little of the lease is left. Returns the answer, and the time of a grant if the
+/// clock was read.
 async fn ask(
     context: Arc<ClientContext>,
     claim: Arc<Claim>,

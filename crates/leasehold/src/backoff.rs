@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-/// The pause before attempt number `attempt` + 1 after one that failed, grown with the number of
-/// failures and spread by `random`, so that clients that collided do not collide again.
+/// Returns the pause before attempt number `attempt` + 1, after a failed one. It grows with the number of
+/// failures, and `random` spreads it, so that clients that collided do not collide again.
 ///
-/// Between 5 ms and a ceiling that doubles from 50 ms up to 400 ms.
+/// The pause lies between 5 ms and a ceiling that doubles from 50 ms up to 400 ms.
 pub(crate) fn pause_after(attempt: u32, random: u64) -> Duration {
     let ceiling = FIRST_CEILING_MS << attempt.min(MAX_DOUBLINGS);
     Duration::from_millis(LEAST_MS + random % (ceiling - LEAST_MS + 1))

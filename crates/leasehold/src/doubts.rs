@@ -1,4 +1,4 @@
-//! The leases of a client whose renewals fail, and what is logged of them.
+//! The leases of a client whose renewals fail, and how they are logged.
 
 use std::collections::HashSet;
 
@@ -6,22 +6,22 @@ use crate::attempt::Renewal;
 use crate::error::Error;
 use crate::store::Store;
 
-/// The leases in doubt. Hundreds of leases fail together if their store fails, so they share one line in the
-/// log when the first of them fails, and one when all are renewed again.
+/// The leases in doubt. Hundreds of leases fail together if their store fails. They share one log line
+/// when the first of them fails, and one when all are renewed again.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     leases: HashSet<u64>,
-    /// How many leases were in doubt since the first line.
+    /// The number of leases that were in doubt since the first line.
     affected: usize,
     is_told: bool,
-    /// A failure among the answers that were not logged yet.
+    /// A failure among the answers that are not logged yet.
     failure: Option<Error>,
-    /// One of these answers confirmed a lease.
+    /// Whether one of these answers confirmed a lease.
     is_renewed: bool,
 }
 
 impl Doubts {
-    /// Takes in the answer to the renewal of this lease.
+    /// Records the answer to the renewal of this lease.
     pub(crate) fn hear(&mut self, lease: u64, answer: &Renewal) {
         match answer {
             Renewal::Renewed => {
@@ -36,7 +36,7 @@ impl Doubts {
         }
     }
 
-    /// The lease is lost or was released.
+    /// Removes a lease that is lost or was released.
     pub(crate) fn remove(&mut self, lease: u64) {
         self.leases.remove(&lease);
     }

@@ -1,4 +1,4 @@
-//! What the fuzz targets call, one function for each; `fuzz/README.md` says how to run them.
+//! The functions that the fuzz targets call, one for each; `fuzz/README.md` describes how to run them.
 
 use crate::card::Life;
 use crate::handle::Handle;
@@ -13,7 +13,7 @@ use crate::pattern::Pattern;
 pub fn handle(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let of_text = text.parse::<Handle>().ok();
-    // Chance would hardly find the right checksum.
+    // Random input hardly ever has the right checksum.
     for handle in of_text.into_iter().chain(handle_text::read(bytes)) {
         let again = handle.reveal().parse::<Handle>();
         assert!(again.is_ok_and(|again| again == handle), "{handle:?}");

@@ -21,31 +21,31 @@ use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
 use crate::tenure::Tenure;
 use crate::timers::{Timers, Watch};
 
-/// What a client tells its keeper.
+/// A message from a client to its keeper.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// A lease is in the nursery for which something is due sooner than for those before.
+    /// The nursery has a lease for which something is due sooner than for those before.
     Look,
-    /// Renew this lease at once, in shared mode, and say how that went. Where nothing is said the
-    /// lease is kept no more.
+    /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
+    /// one means that the lease is no longer kept.
     Downgrade(u64, Downgrading),
-    /// The guard is gone: renew no more.
+    /// The guard is gone: stop renewing.
     Forget(u64),
 }
 
-/// Who waits for a renewal in shared mode.
+/// Reports the outcome of a downgrade to its caller.
 pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 
-/// The one task that renews all leases of a client and lets their deadlines fire.
+/// The task that renews all leases of a client and lets their deadlines fire.
 ///
-/// It waits for no store: renewals run beside it, and one that fails, hangs or panics puts its
-/// leases in doubt and nothing else.
+/// It never waits for a store: renewals run concurrently. A renewal that fails, hangs or panics puts its
+/// leases in doubt and does nothing else.
 pub(crate) struct Keeper {
     store: Arc<dyn Store>,
     ambient: Ambient,
     metrics: Arc<ClientMetrics>,
     orders: mpsc::UnboundedReceiver<Order>,
-    /// Where leases are that it does not keep yet.
+    /// The new leases, which the keeper does not renew yet.
     nursery: Arc<Nursery>,
     kept: HashMap<u64, Kept>,
     timers: Timers,
@@ -57,15 +57,15 @@ pub(crate) struct Keeper {
 struct Kept {
     tenure: Arc<Tenure>,
     timer: Option<BootInstant>,
-    /// In which mode a renewal is under way. One in the mode before may be under way beside it: what is
-    /// answered to that one is not heard, for a lease that is shared by now is lost to it.
+    /// The mode of the renewal in progress. A renewal in the earlier mode may be in progress too. Its
+    /// answer is ignored, because to that renewal a lease that is now shared is lost.
     renewing: Option<Mode>,
     downgrading: Vec<Downgrading>,
-    /// The store made it shared.
+    /// Whether the store made it shared.
     downgraded: bool,
 }
 
-/// Renewals that were sent together, with what came back.
+/// Renewals that were sent together, and their answers.
 #[derive(Debug)]
 struct Batch {
     sent: BootInstant,
@@ -74,7 +74,7 @@ struct Batch {
     leases: Vec<(u64, Mode, Renewal)>,
 }
 
-/// A renewal that is to be sent.
+/// A renewal to be sent.
 #[derive(Debug)]
 struct Due {
     id: u64,
@@ -101,7 +101,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps leases until the client is gone.
+    /// Renews leases until the client is gone.
     pub(crate) async fn run(mut self) {
         loop {
             let first = self.timers.first();
@@ -115,10 +115,10 @@ impl Keeper {
             };
             tokio::select! {
                 biased;
-                // First: neither a flood of orders nor of answers may delay a deadline.
+                // First, so that neither a flood of orders nor of answers delays a deadline.
                 () = alarm => self.on_time(),
                 order = self.orders.recv() => match order {
-                    // The alarm is set anew.
+                    // The loop sets the alarm again.
                     Some(Order::Look) => {}
                     Some(Order::Downgrade(id, asking)) => self.downgrade(id, asking),
                     Some(Order::Forget(id)) => self.forget(id),
@@ -154,7 +154,7 @@ impl Keeper {
             return self.drop_lost(id, reason);
         }
         if kept.downgraded {
-            // Nobody hears it if the caller is gone.
+            // The send fails if the caller is gone.
             let _ = asking.send(Ok(()));
             return;
         }
@@ -184,7 +184,7 @@ impl Keeper {
                 kept.schedule(id, &mut self.timers);
             }
         }
-        // Renewals due within the window travel together: one message for many leases.
+        // Renewals due within the window are sent together, in one message for many leases.
         let mut renewable = Vec::new();
         for id in self.timers.due(now + EARLY_MAX) {
             let Some(kept) = self.kept.get_mut(&id) else {
@@ -289,8 +289,8 @@ impl Keeper {
 }
 
 impl Kept {
-    /// Sets the lease's timer to whatever comes first: its deadline, or its renewal unless one is
-    /// under way.
+    /// Sets the lease's timer to its deadline or its renewal, whichever is first. While a renewal is in
+    /// progress, only the deadline counts.
     fn schedule(&mut self, id: u64, timers: &mut Timers) {
         let at = match self.renewing {
             Some(_) => self.tenure.deadline(),
@@ -299,7 +299,7 @@ impl Kept {
         timers.set(id, &mut self.timer, at);
     }
 
-    /// A renewal is sent, of what is returned, and its deadline is watched over with those of others.
+    /// Begins a renewal and returns it. One watch covers its deadline and those of its batch.
     fn begin_renewal(&mut self, id: u64, timers: &mut Timers) -> Due {
         timers.set(id, &mut self.timer, None);
         let held = self.tenure.held();
@@ -309,7 +309,7 @@ impl Kept {
         Due { id, held, deadline }
     }
 
-    /// Takes in the answer to a renewal in `mode`, in which the lease still is.
+    /// Handles the answer to a renewal in `mode`, which is still the mode of the lease.
     fn settle(
         &mut self,
         mode: Mode,
@@ -331,7 +331,7 @@ impl Kept {
         };
         verdict?;
         for asking in self.downgrading.drain(..) {
-            // Nobody hears it if the caller is gone.
+            // The send fails if the caller is gone.
             let _ = asking.send(outcome.clone().map_err(Error::with_unknown_effect));
         }
         Ok(())
@@ -343,5 +343,5 @@ fn all_unknown(count: usize, kind: ErrorKind, message: &str) -> Vec<Renewal> {
     vec![Renewal::Unknown(error); count]
 }
 
-/// So many leases are renewed by one message at most.
+/// The largest number of leases that one message renews.
 const BATCH_MAX: usize = 128;

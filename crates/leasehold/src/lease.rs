@@ -1,4 +1,4 @@
-//! What a client may believe of one lease: pure arithmetic over instants that are handed in.
+//! What a client may assume about one lease: pure arithmetic over instants that are passed in.
 
 use std::time::Duration;
 
@@ -9,48 +9,48 @@ use crate::clock::BootInstant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseTimes {
     pub(crate) ttl: Duration,
-    /// By how much the deadline lies before the lease's end; `None` where leases do not expire.
+    /// How far the deadline lies before the lease's end; `None` if leases do not expire.
     pub(crate) margin: Option<Duration>,
-    /// How long the guard may be held in all, counted from the request that was granted.
+    /// The maximum hold time of the guard, counted from the request that was granted.
     pub(crate) max_hold: Option<Duration>,
 }
 
 impl LeaseTimes {
-    /// From one renewal to the next.
+    /// Returns the renewal interval.
     pub(crate) fn beat(&self) -> Duration {
         self.ttl / 3
     }
 
-    /// By how much the first renewal may come before the beat: leases taken together then fall on
-    /// most of a beat, and no second of it gets more than 10/7 of its share. The rest of it is left to
-    /// locks that are given back soon and need no renewal.
+    /// Returns how much earlier the first renewal may be. Leases taken together then spread over most of
+    /// a renewal interval, and no second of it gets more than 10/7 of its share. The rest of the interval
+    /// is left to locks that are released soon and need no renewal.
     pub(crate) fn spread(&self) -> Duration {
         self.beat().saturating_sub(self.ttl / 10)
     }
 
-    /// A renewal may be sent so much before it is due, together with others.
+    /// Returns how early a renewal may be sent together with others.
     pub(crate) fn early(&self) -> Duration {
         (self.ttl / 30).min(EARLY_MAX)
     }
 }
 
-/// Held until a deadline that only moves forward, then lost for ever.
+/// A lease that is held until a deadline that only moves forward, and then lost for good.
 ///
-/// Every deadline counts from before the request that earned it was *sent*: the store cannot have
+/// Every deadline counts from before the client *sent* the request that earned it: the store cannot have
 /// begun to count earlier.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     times: LeaseTimes,
-    /// When the store may let it expire, less the margin.
+    /// When the store may let the lease expire, less the margin.
     lease_deadline: Option<BootInstant>,
     hold_deadline: Option<BootInstant>,
-    /// When a renewal is due if all goes well. All are whole beats apart: leases that are sent in one
-    /// message, or were in doubt at one time, would otherwise stay together for ever.
+    /// When a renewal is due if all goes well. These times are whole renewal intervals apart. Otherwise,
+    /// leases that were sent in one message or were in doubt at the same time would stay together.
     next_beat: BootInstant,
     renew_at: Option<BootInstant>,
-    /// A renewal is under way.
+    /// Whether a renewal is in progress.
     renewing: bool,
-    /// Its deadline was earned by a TTL that is not known here.
+    /// Whether a TTL that is not known here earned the deadline.
     resumed: bool,
     state: State,
 }
@@ -64,9 +64,9 @@ enum State {
 }
 
 impl Lease {
-    /// A lease granted to a request that was sent at `sent`. `spread`, random and at most
-    /// [`LeaseTimes::spread`], brings the first renewal forward, so that leases taken together are
-    /// not renewed together.
+    /// Returns a lease granted to a request that was sent at `sent`. `spread`, random and at most
+    /// [`LeaseTimes::spread`], brings the first renewal forward, so that leases taken together are not
+    /// renewed together.
     pub(crate) fn granted(times: LeaseTimes, sent: BootInstant, spread: Duration) -> Self {
         let next_beat = sent + times.beat().saturating_sub(spread);
         let mut lease = Self {
@@ -85,13 +85,14 @@ impl Lease {
         lease
     }
 
-    /// A lease that somebody else was granted, whose deadline is known; nothing was renewed here yet.
+    /// Returns a lease that was granted elsewhere and has this deadline. It has not been renewed here
+    /// yet.
     pub(crate) fn resumed(
         times: LeaseTimes,
         deadline: BootInstant,
         hold_deadline: Option<BootInstant>,
     ) -> Self {
-        // Whole beats before its deadline: that is as good a beat as any, and has begun.
+        // Whole renewal intervals before the deadline: as good a time as any, and already past.
         let beat = u64::try_from(times.beat().as_nanos()).unwrap_or(u64::MAX);
         Self {
             times,
@@ -105,17 +106,17 @@ impl Lease {
         }
     }
 
-    /// When the store may let it expire, less the margin, however long it may be held.
+    /// Returns when the store may let the lease expire, less the margin. Ignores the maximum hold time.
     pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
         self.lease_deadline
     }
 
-    /// The end of the whole hold, however often it is renewed.
+    /// Returns the end of the whole hold, which renewals do not move.
     pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
         self.hold_deadline
     }
 
-    /// The instant from which on the guard is not valid; `None` where it has no end.
+    /// Returns the instant from which the guard is invalid; `None` if the hold has no end.
     pub(crate) fn deadline(&self) -> Option<BootInstant> {
         match (self.lease_deadline, self.hold_deadline) {
             (Some(lease), Some(hold)) => Some(lease.min(hold)),
@@ -123,7 +124,7 @@ impl Lease {
         }
     }
 
-    /// Whether the guard is valid at `now`. Once this said no, it never says yes again.
+    /// Checks that the guard is valid at `now`. Once this fails, it always fails.
     pub(crate) fn check(&mut self, now: BootInstant) -> Result<(), LostReason> {
         if let State::Lost(reason) = self.state {
             return Err(reason);
@@ -141,19 +142,19 @@ impl Lease {
         let overdue = self.renew_at.is_some_and(|due| due < now);
         match self.state {
             State::InDoubt => LostReason::Unreachable,
-            // Nobody has even asked: nothing ran here between the renewal's time and now.
+            // No renewal was even sent: nothing ran here between its due time and now.
             State::Held if overdue && !self.renewing => LostReason::StoodStill,
             _ => LostReason::Expired,
         }
     }
 
-    /// A renewal is sent.
+    /// Records that a renewal is sent.
     pub(crate) fn renewing(&mut self) {
         self.renewing = true;
     }
 
-    /// A renewal sent at `sent` was confirmed. It moves the deadline only if the old one has not
-    /// passed: in between somebody else may have held the lock.
+    /// Records that a renewal sent at `sent` was confirmed. It moves the deadline only if the old one has
+    /// not passed: after that, another owner may have held the lock.
     pub(crate) fn renewed(
         &mut self,
         sent: BootInstant,
@@ -165,7 +166,7 @@ impl Lease {
             .times
             .margin
             .map(|margin| sent + self.times.ttl.saturating_sub(margin));
-        // One that is taken up again stands for this TTL from now on, were it shorter than before.
+        // A resumed lease has this TTL from now on, even if its deadline was later before.
         let known = self.lease_deadline.filter(|_| !self.resumed);
         self.resumed = false;
         self.lease_deadline = known.max(earned);
@@ -175,7 +176,7 @@ impl Lease {
         Ok(())
     }
 
-    /// A renewal was not answered, or not by enough members: try again soon.
+    /// Records that no member, or too few, answered a renewal: try again soon.
     pub(crate) fn doubtful(&mut self, now: BootInstant) -> Result<(), LostReason> {
         self.check(now)?;
         self.renewing = false;
@@ -185,7 +186,7 @@ impl Lease {
         Ok(())
     }
 
-    /// The lease is gone. The first reason stays.
+    /// Marks the lease as lost. The first reason stays.
     pub(crate) fn lose(&mut self, reason: LostReason) -> LostReason {
         if let State::Lost(first) = self.state {
             return first;
@@ -195,7 +196,7 @@ impl Lease {
         reason
     }
 
-    /// Why the lease is known to be lost; `None` if it is not.
+    /// Returns why the lease is known to be lost; `None` if it is not.
     pub(crate) fn lost(&self) -> Option<LostReason> {
         match self.state {
             State::Lost(reason) => Some(reason),
@@ -207,19 +208,19 @@ impl Lease {
         self.state == State::InDoubt
     }
 
-    /// When the next renewal is due; `None` if none is needed any more.
+    /// Returns when the next renewal is due; `None` if no further one is needed.
     pub(crate) fn renew_at(&self) -> Option<BootInstant> {
         self.renew_at
     }
 
-    /// Whether a renewal that is sent at `now` is the one that is due next.
+    /// Returns whether a renewal sent at `now` counts as the next due renewal.
     pub(crate) fn is_due(&self, now: BootInstant) -> bool {
         let soon = now + self.times.early();
         self.renew_at.is_some_and(|at| at <= soon)
     }
 
-    /// The first beat that a renewal sent at `sent` was not sent for: at most a beat and
-    /// [`LeaseTimes::early`] later.
+    /// Returns the first due time that a renewal sent at `sent` does not cover: at most one renewal
+    /// interval and [`LeaseTimes::early`] later.
     fn beat_after(&self, sent: BootInstant) -> BootInstant {
         let seen_to = sent + self.times.early();
         if seen_to < self.next_beat {
@@ -240,10 +241,10 @@ impl Lease {
     }
 }
 
-/// A renewal in doubt is repeated at least this often.
+/// A lease in doubt is renewed again at least this often.
 const RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// Renewals due so close together travel together.
+/// Renewals due within this time of each other are sent together.
 pub(crate) const EARLY_MAX: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

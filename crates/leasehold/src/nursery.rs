@@ -4,21 +4,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock::BootInstant;
 use crate::tenure::Tenure;
 
-/// Leases that the keeper need not know yet: most are given back before anything is due for them, and
-/// then cost it nothing.
+/// New leases that the keeper need not know yet. Most are released before anything is due for them, and
+/// then cost the keeper nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Nursery(Mutex<Young>);
 
 #[derive(Debug, Default)]
 struct Young {
     tenures: BTreeMap<u64, Arc<Tenure>>,
-    /// Nothing is due for any of them before.
+    /// Nothing is due for any of them before this.
     due: Option<BootInstant>,
 }
 
 impl Nursery {
-    /// Takes in a lease that was just granted. `true` if the keeper must hear of it, for something
-    /// is due earlier than it knows.
+    /// Adds a lease that was just granted. Returns `true` if the keeper must be notified, because
+    /// something is due earlier than it knows.
     pub(crate) fn add(&self, tenure: Arc<Tenure>) -> bool {
         let first = tenure.next_event();
         let mut young = self.young();
@@ -30,17 +30,17 @@ impl Nursery {
         is_sooner
     }
 
-    /// Gives the lease up; `None` if it is not here, or not any more.
+    /// Removes the lease and returns it; `None` if it is not here, or no longer here.
     pub(crate) fn remove(&self, id: u64) -> Option<Arc<Tenure>> {
         self.young().tenures.remove(&id)
     }
 
-    /// When those that are left are to be [taken over](Self::take_all) at the latest.
+    /// Returns when the keeper must [take over](Self::take_all) the remaining leases at the latest.
     pub(crate) fn due(&self) -> Option<BootInstant> {
         self.young().due
     }
 
-    /// Gives all of them up.
+    /// Removes and returns all leases.
     pub(crate) fn take_all(&self) -> Vec<Arc<Tenure>> {
         let young = std::mem::take(&mut *self.young());
         young.tenures.into_values().collect()

@@ -1,4 +1,4 @@
-//! How long an acquisition goes on, and what ends it.
+//! How long an acquisition continues, and what ends it.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -13,34 +13,34 @@ use crate::error::Error;
 use crate::guard::Guard;
 use crate::owner::Owner;
 
-/// How long an acquisition goes on.
+/// How long an acquisition continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
-    /// Busy is the answer.
+    /// For one attempt; busy is an answer.
     OneAttempt,
-    /// Until granted, or for so long.
+    /// Until granted, or for at most this long.
     Wait(Option<Duration>),
 }
 
-/// What a caller is told: `None` if somebody else holds the lock.
+/// The result for the caller: `None` if another owner holds the lock.
 pub(crate) type Answer = Result<Option<Guard>, Error>;
 
-/// What holds for all attempts of an acquisition.
+/// The state that all attempts of an acquisition share.
 pub(crate) struct Limits {
-    /// The owner of the next attempt: the same for all, but after one whose effect is unknown.
+    /// The owner of the next attempt. It stays the same, except after an attempt whose effect is unknown.
     pub(crate) owner: Owner,
     /// Resolves when the caller has dropped its future.
     pub(crate) gone: oneshot::Receiver<Infallible>,
     pub(crate) began: BootInstant,
     /// The end of the caller's wait.
     pub(crate) end: Option<BootInstant>,
-    /// When the last attempt was granted, where that was looked at.
+    /// When the last attempt was granted, if the clock was read then.
     pub(crate) granted: Option<BootInstant>,
 }
 
-/// How long a store is worth asking that has never answered this client, and whose address may be wrong: one
-/// TTL, and one TTL from when its members say that they will count. Only the first such answer extends the wait, so
-/// that a member that never recovers cannot extend it without end.
+/// How long to ask a store that has never answered this client, because its address may be wrong: one
+/// TTL, and one TTL from when its members say that they will have a vote. Only the first such answer
+/// extends the wait, so that a member that never recovers cannot extend it without end.
 pub(crate) struct Hope {
     pub(crate) end: BootInstant,
     was_told: bool,
@@ -68,8 +68,8 @@ impl Limits {
         matches!(self.gone.try_recv(), Err(TryRecvError::Closed))
     }
 
-    /// Runs `work` until it ends, the caller's wait is over, or the caller is gone. A wait of zero lets one
-    /// attempt take its time.
+    /// Runs `work` until it ends, the caller's wait ends, or the caller is gone. With a wait of zero, one
+    /// attempt takes as long as it needs.
     pub(crate) async fn bound<F: Future>(
         &mut self,
         context: &ClientContext,

@@ -11,31 +11,31 @@ use crate::fence::Fence;
 use crate::lease::Lease;
 use crate::telemetry::{HoldEnd, HoldMeter};
 
-/// A granted claim and what is believed of its lease: shared by the guard, which asks, and the
-/// keeper, which renews.
+/// A granted claim and the state of its lease. The guard, which queries it, and the keeper, which renews
+/// it, share it.
 ///
-/// One mutex orders a deadline that passes against a renewal that moves it, so that no answer
-/// "lost" is ever taken back.
+/// One mutex orders a deadline that passes and a renewal that moves it, so that no answer "lost" is ever
+/// revoked.
 #[derive(Debug)]
 pub(crate) struct Tenure {
     pub(crate) id: u64,
     granted: Arc<Claim>,
-    /// The claim in shared mode, from when that was wanted on: what was sent may have taken effect, so
-    /// it is never taken back.
+    /// The claim in shared mode, from the call of `downgrade` on. It is never unset, because a request
+    /// that was sent may have taken effect.
     downgraded: OnceLock<Arc<Claim>>,
     pub(crate) fence: Fence,
     handed_out: AtomicBool,
     lease: Mutex<Lease>,
-    /// Made for whoever first asks to be told: most locks are given back before anybody does.
+    /// Created for the first caller that asks for it: most locks are released before that.
     lost: OnceLock<CancellationToken>,
-    /// Its holder gave the lock back or up.
+    /// Whether the holder released the lock or gave it up.
     is_over: AtomicBool,
-    /// Cancelled when the holder gives the lock back or up. Made for the first watch.
+    /// Cancelled when the holder releases the lock or gives it up. Created for the first watch.
     ended: OnceLock<CancellationToken>,
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
-    /// How often its record was written.
+    /// How often the record of the lock was written.
     steps: AtomicU32,
-    /// Of a lease that a guard holds.
+    /// Set for a lease that a guard holds.
     meter: OnceLock<HoldMeter>,
 }
 
@@ -57,12 +57,12 @@ impl Tenure {
         }
     }
 
-    /// Has it told how long it is held, if no meter does so yet.
+    /// Starts to measure how long the lease is held, unless a meter already does.
     pub(crate) fn measure(&self, meter: HoldMeter) {
         self.meter.get_or_init(|| meter);
     }
 
-    /// Its holder gives it back or up at `now`: it is renewed no more.
+    /// Records that the holder releases the lease or gives it up at `now`. Its renewals end.
     pub(crate) fn ended(&self, end: HoldEnd, now: BootInstant) {
         self.is_over.store(true, Ordering::Release);
         if let Some(ended) = self.ended.get() {
@@ -71,7 +71,8 @@ impl Tenure {
         let Some(meter) = self.meter.get() else {
             return;
         };
-        // Of a copy: that nobody looked since its deadline passed does not make it a clean end.
+        // Checks a copy, to change nothing. A deadline that passed unnoticed does not make this a clean
+        // end.
         let verdict = self.lease().clone().check(now);
         match verdict {
             Ok(()) => meter.end(end, now),
@@ -79,18 +80,18 @@ impl Tenure {
         }
     }
 
-    /// Returns whether its holder gave it back or up.
+    /// Returns whether the holder released the lock or gave it up.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// The claim as it is to be renewed and released.
+    /// Returns the claim for renewals and releases.
     pub(crate) fn claim(&self) -> &Arc<Claim> {
         self.downgraded.get().unwrap_or(&self.granted)
     }
 
-    /// Whether the claim, which was renewed in `mode`, is in that mode still. Looks at no claim: where
-    /// many leases are kept, to have it at hand takes longer than all else.
+    /// Returns whether the lease, which was renewed in `mode`, is still in that mode. It does not read
+    /// the claim: with many leases, loading it from memory takes longer than all the rest.
     pub(crate) fn is_still_in(&self, mode: Mode) -> bool {
         mode == Mode::Shared || self.downgraded.get().is_none()
     }
@@ -99,19 +100,20 @@ impl Tenure {
         self.granted.mode
     }
 
-    /// From now on the claim is the shared one.
+    /// Switches to the shared claim.
     pub(crate) fn downgrade(&self) {
         self.downgraded
             .get_or_init(|| Arc::new((*self.granted).clone().with_mode(Mode::Shared)));
     }
 
-    /// As it is where an earlier guard of this fence may have written: its steps are counted on from `steps`.
+    /// Continues the steps after `steps`, because an earlier guard of this fence may have written.
     pub(crate) fn with_steps_after(self, steps: u32) -> Self {
         self.steps.store(steps, Ordering::Relaxed);
         self
     }
 
-    /// The number of the next write of its record, from 1 on, or from where it was told to go on.
+    /// Returns the number of the next write of its record, from 1 on or after the steps that it was
+    /// given.
     pub(crate) fn next_step(&self) -> u32 {
         self.steps.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -132,14 +134,14 @@ impl Tenure {
         self.announce(verdict, now)
     }
 
-    /// Whether the lock is to stay shut although its guard is given back: the guard was lost, so that
-    /// work for it may still be under way.
+    /// Returns whether the lock stays unavailable although its guard is released: the guard was lost, so
+    /// its work may still be running.
     pub(crate) fn stays_shut(&self, now: BootInstant) -> bool {
         let was_used = self.handed_out.load(Ordering::Relaxed);
         !self.granted.delay.is_zero() && was_used && self.check(now).is_err()
     }
 
-    /// Says whether a caller has the guard: until then there is no work for it.
+    /// Sets whether a caller has the guard. Until then, no work uses the lock.
     pub(crate) fn hand_out(&self, handed_out: bool) {
         self.handed_out.store(handed_out, Ordering::Relaxed);
     }
@@ -179,7 +181,7 @@ impl Tenure {
         self.lease().is_in_doubt()
     }
 
-    /// When it is to be looked at next: at its renewal or its deadline, whichever comes first.
+    /// Returns when to check the lease next: at its renewal or its deadline, whichever comes first.
     pub(crate) fn next_event(&self) -> Option<BootInstant> {
         let lease = self.lease();
         match (lease.renew_at(), lease.deadline()) {
@@ -194,7 +196,7 @@ impl Tenure {
 
     pub(crate) fn lost_token(&self) -> &CancellationToken {
         let token = self.lost.get_or_init(CancellationToken::new);
-        // After it was made: whoever lost the lease before found none to cancel.
+        // After the token exists: a loss before that found no token to cancel.
         if self.lost_reason().is_some() {
             token.cancel();
         }
@@ -205,19 +207,19 @@ impl Tenure {
         self.lease().lost()
     }
 
-    /// Only for a caller that has the guard: an end that came before the token was made does not cancel it.
+    /// Only for a caller that has the guard: an end before the token was created does not cancel it.
     pub(crate) fn ended_token(&self) -> &CancellationToken {
         self.ended.get_or_init(CancellationToken::new)
     }
 
     pub(crate) fn deadlines(&self) -> watch::Receiver<Option<BootInstant>> {
         let deadlines = self.deadlines.get_or_init(|| watch::Sender::new(None));
-        // After it was made: whoever moved the deadline before found nobody to tell.
+        // After the channel exists: a deadline that moved before that found no channel.
         self.tell_deadline(deadlines);
         deadlines.subscribe()
     }
 
-    /// Reads the deadline while nobody else tells one: none goes back.
+    /// Reads the deadline while it holds the channel's lock, so that the sent deadline never moves back.
     fn tell_deadline(&self, deadlines: &watch::Sender<Option<BootInstant>>) {
         deadlines.send_modify(|deadline| *deadline = self.deadline());
     }
@@ -233,7 +235,7 @@ impl Tenure {
         verdict
     }
 
-    /// The lease is lost by now.
+    /// Reports that the lease is lost.
     fn tell_lost(&self, reason: LostReason, now: BootInstant) {
         if let Some(meter) = self.meter.get() {
             meter.lose(reason, self.deadline(), now);
@@ -244,7 +246,7 @@ impl Tenure {
     }
 
     fn lease(&self) -> MutexGuard<'_, Lease> {
-        // No code that holds the mutex can panic half-way; its value is whole.
+        // No code that holds the mutex can panic halfway, so the value is consistent.
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

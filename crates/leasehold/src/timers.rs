@@ -2,23 +2,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::BootInstant;
 
-/// When the keeper is to look at which lease.
+/// When the keeper must check which lease.
 ///
-/// Each lease has a timer of its own, but for those that were renewed by one message: until its answer
-/// is there, one watch for all of them costs less, and ends with the soonest of their deadlines.
+/// Each lease has its own timer, except leases that one message renews. Until its answer arrives, one
+/// watch for all of them costs less. It ends with the soonest of their deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     own: BTreeSet<(BootInstant, u64)>,
     watches: BTreeMap<Watch, Vec<u64>>,
-    /// How many watches there were, so that each has a number.
+    /// The number of watches so far, which numbers each new one.
     begun: u64,
 }
 
-/// When a watch ends, and which it is.
+/// The end of a watch, and its number.
 pub(crate) type Watch = (BootInstant, u64);
 
 impl Timers {
-    /// Nothing is due before.
+    /// Returns the time before which nothing is due.
     pub(crate) fn first(&self) -> Option<BootInstant> {
         let own = self.own.first().map(|&(at, _)| at);
         let watch = self.watches.first_key_value().map(|(&(at, _), _)| at);
@@ -44,13 +44,13 @@ impl Timers {
         }
     }
 
-    /// The leases whose own timers end by `then`, soonest first.
+    /// Returns the leases whose own timers end by `then`, soonest first.
     pub(crate) fn due(&self, then: BootInstant) -> Vec<u64> {
         let due = self.own.iter().take_while(|&&(at, _)| at <= then);
         due.map(|&(_, id)| id).collect()
     }
 
-    /// Has one watch for all of `leases`, which need no timers of their own until it ends.
+    /// Adds one watch for all of `leases`, which need no timers of their own until it ends.
     pub(crate) fn watch(&mut self, end: BootInstant, leases: Vec<u64>) -> Watch {
         self.begun += 1;
         let watch = (end, self.begun);
@@ -58,7 +58,7 @@ impl Timers {
         watch
     }
 
-    /// The watch is over before its end, or was.
+    /// Removes a watch before its end, or one that has already ended.
     pub(crate) fn unwatch(&mut self, watch: Watch) {
         self.watches.remove(&watch);
     }

@@ -11,7 +11,7 @@ use crate::lease::{Lease, LeaseTimes};
 use crate::tenure::Tenure;
 
 impl Acquisition {
-    /// The guard of what `claim` was granted; `None` if the client is gone.
+    /// Returns the guard for the grant of `claim`; `None` if the client is gone.
     pub(super) fn guard(
         &self,
         claim: &Arc<Claim>,
