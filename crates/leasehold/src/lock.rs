@@ -107,10 +107,10 @@ impl Lock {
         self
     }
 
-    /// Acquires the lock ahead of the queue. The client does not queue. It polls (every 10 to 50 ms), and
-    /// takes the lock whenever it is free or only reserved for a waiter. Default: off. For the rare case
-    /// that cannot wait its turn; it delays the waiters. Has no effect where the store grants locks in no
-    /// order.
+    /// Sets whether to acquire the lock ahead of the queue. The client then does not queue. It polls
+    /// (every 10 to 50 ms), and takes the lock whenever it is free or only reserved for a waiter.
+    /// Default: no. For the rare case that cannot wait its turn; it delays the waiters. Has no effect
+    /// where the store grants locks in no order.
     pub fn barging(mut self, barging: bool) -> Self {
         self.barging = barging;
         self

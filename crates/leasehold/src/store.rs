@@ -118,10 +118,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; the lease is then freed or lasts until its TTL.
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
 
-    /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the lease to
-    /// end by itself. The client calls it instead of [`release`](Self::release) when a lock stays held after its
-    /// guard: for a [`Handle`](crate::Handle), or for a [lock delay](crate::Lock::lock_delay) after a loss. A
-    /// store that only acts when it is asked ignores it.
+    /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the
+    /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
+    /// stays held after its guard: for a [`Handle`](crate::Handle), or for a [lock
+    /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
     fn abandon(&self, claim: &Claim) {
         let _ = claim;
     }
