@@ -14,7 +14,7 @@ use plotters::style::{Color, FontDesc, FontFamily, FontStyle, TextStyle};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Ours,
-    /// No lock that anybody would use, but what is possible.
+    /// Not a usable lock, but a bound of what is possible.
     Bound,
     Peer,
 }
@@ -34,7 +34,7 @@ const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
 const PALE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
 const FONT: &str = "Helvetica, Arial, sans-serif";
 
-/// Text of `size`, of which `horizontal` and `vertical` say where its position lies.
+/// Text of `size`; `horizontal` and `vertical` say which point of the text its position names.
 fn text(size: i32, colour: RGBColor, horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
     let font = FontDesc::new(FontFamily::Name(FONT), f64::from(size), FontStyle::Normal);
     TextStyle {
@@ -44,7 +44,7 @@ fn text(size: i32, colour: RGBColor, horizontal: HPos, vertical: VPos) -> TextSt
     }
 }
 
-/// As short as it can be read: `1.05`, `23`, `4,200`.
+/// Formats a value as short as is readable: `1.05`, `23`, `4,200`.
 fn short(value: f64) -> String {
     match value {
         value if value >= 1000.0 => {

@@ -1,4 +1,4 @@
-//! A command under a lock, from nothing: what starting `leasehold run` costs beside flock(1).
+//! A command under a lock, from a cold start: what `leasehold run` costs compared with flock(1).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ pub(crate) const SECTION: Section = Section {
     tell,
 };
 
-/// What the others are set against.
+/// The reference for the others.
 const FLOCK: &str = "flock FILE true";
 
 const SUBJECTS: [(&str, Role); 5] = [
@@ -100,13 +100,13 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     Ok(())
 }
 
-/// Beside this program, where `cargo xtask bench` builds it.
+/// In the folder of this program, where `cargo xtask bench` builds it.
 fn program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     Ok(own.with_file_name("leasehold"))
 }
 
-/// In memory, where locks of one machine lie: what starts is measured, and not the disk.
+/// In memory, where the locks of one machine are, so that the disk is not measured.
 fn folder() -> Result<tempfile::TempDir, String> {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() {

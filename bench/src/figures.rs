@@ -8,13 +8,13 @@ use crate::statistics::{mean, percentile, sorted};
 pub(crate) struct Figures {
     pub(crate) sections: usize,
     pub(crate) sections_per_second: f64,
-    /// From just before release is called until the next acquire has returned, in microseconds;
-    /// only where somebody was waiting when release was called.
+    /// From just before release is called until the next acquire has returned, in microseconds.
+    /// Counts only releases that found a waiter.
     pub(crate) handover_p50: Option<f64>,
     pub(crate) handover_p99: Option<f64>,
     /// How many hand-overs that were.
     pub(crate) handovers: usize,
-    /// The same over all pairs of sections, waited for or not: how long nobody had the lock, in
+    /// The same over all pairs of sections, with or without a waiter: how long the lock was free, in
     /// microseconds per section.
     pub(crate) idle: Option<f64>,
     /// How long a section really took, in microseconds.
@@ -79,8 +79,8 @@ impl Figures {
     }
 }
 
-/// For each section, when the one who had then waited longest had asked: of it, all later ones, and
-/// those who still waited at the end.
+/// For each section, the earliest request among its own, those of all later sections, and those still
+/// pending at the end.
 fn earliest_still_waiting(sections: &[Section], pending: &[u64]) -> Vec<Option<u64>> {
     let mut earliest = pending.iter().copied().min();
     let mut from_the_end: Vec<Option<u64>> = sections
@@ -99,7 +99,7 @@ fn micros(nanos: u64) -> f64 {
     std::time::Duration::from_nanos(nanos).as_secs_f64() * 1e6
 }
 
-/// Each once, the least first.
+/// Returns each value once, the least first.
 pub(crate) fn distinct(values: impl Iterator<Item = usize>) -> Vec<usize> {
     let values: std::collections::BTreeSet<usize> = values.collect();
     values.into_iter().collect()
@@ -157,7 +157,7 @@ mod tests {
         let unwanted = figures(all.clone(), vec![], 0, 10_000);
         assert_eq!((unwanted.handovers, unwanted.idle), (0, Some(600.0)));
         assert_eq!(unwanted.handover_p50, None);
-        // Somebody who never came to it was waiting all the time.
+        // A waiter that never got the lock was waiting all the time.
         let starved = figures(all, vec![0], 0, 10_000);
         assert_eq!((starved.handovers, starved.handover_p50), (1, Some(600.0)));
     }

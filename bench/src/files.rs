@@ -1,4 +1,4 @@
-//! The file store beside flock(2): a free lock, taken and given back, one after the other.
+//! The file store compared with flock(2): a free lock, acquired and released again and again.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -24,7 +24,7 @@ pub(crate) const SECTION: Section = Section {
     tell,
 };
 
-/// What the others are set against: as durable a fence as ours, and nothing else.
+/// The reference for the others: a fence as durable as ours, and nothing else.
 const FENCED: &str = "flock(2) and a synced number";
 
 const SUBJECTS: [(&str, Role); 4] = [
@@ -60,7 +60,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
             let folder = tempfile::tempdir_in(&place);
             let folder = folder.map_err(|error| format!("{}: {error}", place.display()))?;
             for turn in 0..SUBJECTS.len() {
-                // Nobody is always the one who comes after the same other.
+                // Rotates the order, so that no subject always follows the same other one.
                 let (name, _) = SUBJECTS[(turn + round) % SUBJECTS.len()];
                 if options.wants(name) {
                     let took = go_round(name, folder.path(), options)?;
@@ -72,7 +72,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     Ok(())
 }
 
-/// Where locks lie: on a disk, and in memory, as `/run/lock` does.
+/// The folders for the locks: one on a disk, and one in memory like `/run/lock`.
 fn places() -> Vec<(&'static str, PathBuf)> {
     let memory = PathBuf::from("/dev/shm");
     let mut places = vec![("temporary files", std::env::temp_dir())];

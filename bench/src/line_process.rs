@@ -3,8 +3,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// A process that takes orders on its standard input, a line each, and answers on its standard output.
-/// It is ended with this handle.
+/// A process that takes orders on its standard input, one per line, and answers on its standard output.
+/// Dropping this handle ends it.
 #[derive(Debug)]
 pub(crate) struct LineProcess {
     name: String,
@@ -13,7 +13,7 @@ pub(crate) struct LineProcess {
     answers: Receiver<String>,
 }
 
-/// How long an answer is awaited: long enough to wait out a lease that was left behind.
+/// Maximum time to wait for an answer: enough for a lease that was left behind to expire.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 impl LineProcess {
@@ -28,7 +28,7 @@ impl LineProcess {
         let (sender, answers) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody listens any more once the handle is gone.
+                // The receiver is gone once the handle is.
                 let _ = sender.send(line);
             }
         });

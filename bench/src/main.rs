@@ -1,5 +1,6 @@
-//! Benchmarks of Leasehold beside other lock libraries and the bare server: all in one run, in turn,
-//! round after round, so that they meet the same machine. `cargo xtask bench` builds and equips it.
+//! Benchmarks Leasehold next to other lock libraries and the bare server. They all run in turn, round
+//! after round, so that they see the same machine. `cargo xtask bench` builds the program and installs
+//! what it needs.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

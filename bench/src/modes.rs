@@ -1,5 +1,5 @@
-//! A free lock, taken and given back one after the other, in each way that it can be held: what the
-//! ways cost beside each other, and beside a bare key.
+//! A free lock, acquired and released again and again in each mode: what the modes cost compared with
+//! each other and with a bare key.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub(crate) const SECTION: Section = Section {
     tell,
 };
 
-/// What the others are set against.
+/// The reference for the others.
 const MUTEX: &str = "a mutex";
 
 const NAMES: [&str; 6] = [
@@ -48,7 +48,7 @@ const COLUMNS: [&str; 8] = [
     "server CPU µs per cycle and server",
 ];
 
-/// One way in one round.
+/// One mode in one round.
 #[derive(Debug, Serialize, Deserialize)]
 struct Run {
     name: String,
@@ -66,13 +66,13 @@ struct Run {
 fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     for &nodes in options.nodes() {
         for round in 0..options.rounds(1, 3) {
-            // Of its own for each round, so that nothing is left of the one before.
+            // Fresh servers for each round, so that nothing is left of the round before.
             let servers = RedisSet::start(nodes);
             init(&servers)?;
             for turn in 0..NAMES.len() {
-                // Nobody is always the one who comes after the same other.
+                // Rotates the order, so that no subject always follows the same other one.
                 let name = NAMES[(turn + round) % NAMES.len()];
-                // The bare commands ask one server after the other: more than one are no bound.
+                // The bare commands ask one server after the other, so they are a bound for one server only.
                 if options.wants(name) && (nodes == 1 || name != NAMES[0]) {
                     eprintln!("modes: round {}: {name}, {nodes} servers", round + 1);
                     let run = Run::measure(name, &servers, results.round(round), options)?;
@@ -187,7 +187,7 @@ fn cells(name: &str, nodes: usize, own: &[&Run], all: &[Run]) -> [String; COLUMN
     ]
 }
 
-/// Takes what `name` says and gives it back.
+/// Acquires and releases a lock once.
 type Cycle = Box<dyn FnMut() -> Result<(), String>>;
 
 fn cycle(name: &'static str, servers: &RedisSet) -> Result<Cycle, String> {
@@ -260,7 +260,7 @@ fn init(servers: &RedisSet) -> Result<(), String> {
     runtime.block_on(store.init()).map_err(text)
 }
 
-/// Goes on with cycles for `span`; how long each took in microseconds, sorted.
+/// Repeats the cycle for `span`, and returns the sorted durations in microseconds.
 fn pass(cycle: &mut Cycle, span: Duration) -> Result<Vec<f64>, String> {
     let end = Instant::now() + span;
     let mut took = Vec::new();

@@ -3,13 +3,13 @@ use std::str::FromStr;
 
 use crate::section::SECTIONS;
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) quick: bool,
     /// Adds to the raw results of earlier runs.
     pub(crate) append: bool,
-    /// These three are empty: as the section has it.
+    /// If one of these three is empty, the section decides.
     pub(crate) nodes: Vec<usize>,
     pub(crate) waiters: Vec<usize>,
     pub(crate) in_flight: Vec<usize>,
@@ -60,12 +60,12 @@ impl Options {
         or(&self.nodes, &[1, 5])
     }
 
-    /// Odd if not said otherwise, so that the median is a round that was measured.
+    /// Odd by default, so that the median is a measured round.
     pub(crate) fn rounds(&self, quick: usize, full: usize) -> usize {
         self.rounds.unwrap_or_else(|| self.pick(quick, full))
     }
 
-    /// What `--quick` or the full run takes: so long, so many.
+    /// Returns the duration or count for `--quick`, or the one for the full run.
     pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -75,7 +75,7 @@ impl Options {
     }
 }
 
-/// As it could be typed, to measure the same again.
+/// Formats the options as typed on the command line, to repeat the measurement.
 impl fmt::Display for Options {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("cargo xtask bench")?;
@@ -104,7 +104,7 @@ impl fmt::Display for Options {
     }
 }
 
-/// The numbers that were given, or the section's own.
+/// Returns the given numbers, or the section's own if none were given.
 pub(crate) fn or<'a>(given: &'a [usize], own: &'a [usize]) -> &'a [usize] {
     if given.is_empty() { own } else { given }
 }

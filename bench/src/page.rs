@@ -3,7 +3,7 @@ use std::path::Path;
 use crate::results::failed;
 use crate::statistics::Spread;
 
-/// What a section has to say: Markdown, and charts between.
+/// The page of a section: Markdown with charts in between.
 #[derive(Debug)]
 pub(crate) struct Page {
     name: &'static str,
@@ -26,13 +26,13 @@ impl Page {
         Self { name, parts }
     }
 
-    /// A paragraph, a heading or a table.
+    /// Adds a paragraph, a heading, or a table.
     pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.parts.push(Part::Text(text.into()));
     }
 
-    /// A chart (`charts.rs` draws them), which lies beside the page as `SECTION-NAME.svg`.
-    /// `alternative` says in words what it shows.
+    /// Adds a chart (`charts.rs` draws them), to be saved next to the page as `SECTION-NAME.svg`.
+    /// `alternative` describes it in words.
     pub(crate) fn chart(&mut self, name: &str, alternative: &str, svg: String) {
         self.parts.push(Part::Chart {
             name: format!("{}-{name}.svg", self.name),
@@ -41,7 +41,7 @@ impl Page {
         });
     }
 
-    /// The Markdown, with the charts in `folder`, which is empty or ends in a slash.
+    /// Returns the Markdown, with the charts in `folder`, which is empty or ends in a slash.
     pub(crate) fn markdown(&self, folder: &str) -> String {
         let parts = self.parts.iter().map(|part| match part {
             Part::Text(text) => format!("{}\n", text.trim_end()),
@@ -62,7 +62,7 @@ impl Page {
         Ok(())
     }
 
-    /// Writes the page and its charts into `folder`; returns its text and where it lies.
+    /// Writes the page and its charts into `folder`; returns the text and the path of the page.
     pub(crate) fn write(&self, folder: &Path, charts: &str) -> Result<String, String> {
         let text = self.markdown(charts);
         let path = folder.join(self.name).with_extension("md");
@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// A table: its head, then a row for each subject.
+/// Returns a table: its head, then a row for each subject.
 pub(crate) fn table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -92,12 +92,12 @@ fn row<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
     row + "\n"
 }
 
-/// The median, and in brackets the least and the most.
+/// Formats the median, with the least and the greatest value in brackets.
 pub(crate) fn spread(spread: Option<Spread>) -> String {
     with_decimals(spread, 0)
 }
 
-/// The same of a ratio, or of other small numbers.
+/// The same for a ratio or other small numbers.
 pub(crate) fn fine_spread(spread: Option<Spread>) -> String {
     with_decimals(spread, 2)
 }
@@ -125,7 +125,7 @@ pub(crate) fn percent(shares: Option<Spread>) -> String {
     shares.map_or_else(nothing, |shares| format!("{:.0} %", shares.median * 100.0))
 }
 
-/// What was not measured.
+/// The text for what was not measured.
 fn nothing() -> String {
     "–".into()
 }

@@ -26,7 +26,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Takes a line that a subject wrote; whether more will follow.
+    /// Reads a line of a subject, and returns whether more will follow.
     pub(crate) fn take(&mut self, line: &str) -> Result<bool, String> {
         let garbage = || format!("a subject wrote {line:?}");
         let mut words = line.split_whitespace();

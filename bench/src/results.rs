@@ -22,8 +22,7 @@ enum Line<T> {
     Failed(String),
 }
 
-/// Where a section keeps what it measures: `target/bench/NAME.jsonl`, a line for each subject and
-/// round.
+/// The raw results of a section: `target/bench/NAME.jsonl`, with a line for each subject and round.
 #[derive(Debug)]
 pub(crate) struct Results {
     path: PathBuf,
@@ -32,7 +31,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Begins anew; goes on behind what is there with `--append`.
+    /// Starts a new file, or continues the existing one with `--append`.
     pub(crate) fn open(name: &str, options: &Options) -> Result<Self, String> {
         let path = path(name);
         let folder = folder();
@@ -62,20 +61,20 @@ impl Results {
         self.write(&Line::Result(result))
     }
 
-    /// Says, and keeps, that a subject is not measured.
+    /// Reports and records that a subject is not measured.
     pub(crate) fn skip(&mut self, name: &str, why: &str) -> Result<(), String> {
         eprintln!("SKIPPED: {name}: {why}");
         self.write(&Line::<()>::Skipped(name.into(), why.into()))
     }
 
-    /// Says, and keeps, that a subject could not be measured though it should.
+    /// Reports and records that the measurement of a subject failed.
     pub(crate) fn fail(&mut self, why: &str) -> Result<(), String> {
         eprintln!("FAILED: {why}");
         self.write(&Line::<()>::Failed(why.into()))
     }
 
-    /// A number for the round that no other round of the file has, so that ratios are of one round
-    /// also where a run was added to an earlier one.
+    /// Returns a number for the round that is unique in the file, so that ratios stay within one round
+    /// even if a run was added to an earlier one.
     pub(crate) fn round(&self, round: usize) -> usize {
         self.runs_before * 1000 + round
     }
@@ -130,7 +129,7 @@ impl Lines {
         results.map_err(|error| format!("a raw result: {error}"))
     }
 
-    /// Who was left out, and why: each once.
+    /// Returns each skipped subject once, with the reason.
     pub(crate) fn skipped(&self) -> &[(String, String)] {
         &self.skipped
     }
@@ -140,7 +139,7 @@ impl Lines {
     }
 }
 
-/// Where results lie, and what the peers need: as `cargo xtask bench` says.
+/// The folder of the results and of what the peers need; `cargo xtask bench` chooses it.
 pub(crate) fn folder() -> PathBuf {
     std::env::var_os("LEASEHOLD_BENCH_DIR").map_or_else(|| "target/bench".into(), PathBuf::from)
 }

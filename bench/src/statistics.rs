@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-/// What several rounds of one measure came to.
+/// The results of several rounds of one measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,

@@ -1,6 +1,6 @@
 use crate::charts::Role;
 
-/// A way to take a lock, as it is set beside the others.
+/// A way to take a lock, for comparison with the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     /// As in the tables.
@@ -30,10 +30,10 @@ pub(crate) enum Nodes {
     Any,
 }
 
-/// The one that the others are set against.
+/// The reference for the others.
 pub(crate) const LEASEHOLD: &str = "leasehold";
 
-/// The one that bounds what a library can reach in handing over, on one server.
+/// The bound of what a library can reach in a hand-over on one server.
 pub(crate) const BOUND: &str = "BLPOP, redis crate";
 
 impl Subject {

@@ -36,7 +36,7 @@ pub(crate) fn summary() -> Result<Summary, String> {
     })
 }
 
-/// Puts the table into the text at `path`, where that says that it belongs.
+/// Puts the table between its marks in the text at `path`.
 pub(crate) fn write_into(path: &Path, table: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
     let text = with_table(&text, table);

@@ -7,7 +7,7 @@ use crate::machine;
 use crate::options::Options;
 use crate::peers;
 
-/// What a figure means little without: machine, versions, settings.
+/// The conditions of a measurement: machine, versions, settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Surroundings {
     /// Seconds since 1970.
@@ -49,7 +49,7 @@ fn versions() -> Vec<(String, String)> {
     versions
 }
 
-/// Of this crate, and where it stands in the history; what was changed since is said.
+/// Returns the version of this crate and the commit, and marks uncommitted changes.
 fn commit() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut git = Command::new("git");
@@ -75,8 +75,8 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// The last version of a package that `lock` names, which is the one we chose: an older one is there
-/// only for somebody else.
+/// Returns the last version of a package that `lock` names. That is the one we chose; an older one is
+/// there only for another dependency.
 fn newest(lock: &str, name: &str) -> String {
     let named = format!("name = \"{name}\"\nversion = \"");
     let found = lock

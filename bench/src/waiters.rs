@@ -1,4 +1,4 @@
-//! Many who wait in one process for a lock that does not move: what they cost meanwhile.
+//! Many waiters of one process for a lock that is not released: what they cost.
 
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) const SECTION: Section = Section {
     tell,
 };
 
-/// How many wait, if not said.
+/// The default number of waiters.
 const WAITERS: usize = 1000;
 
 const COLUMNS: [&str; 9] = [
@@ -154,7 +154,7 @@ impl Run {
     }
 }
 
-/// Lets them wait for so long.
+/// Waits for `span` while the waiters wait.
 fn pass(span: Duration) {
     thread::sleep(span); // tidy: what is measured is what happens in this span
 }

@@ -5,8 +5,8 @@ use crate::peers;
 use crate::record::Record;
 use crate::subject::Subject;
 
-/// A subject at work, in a process of its own. It is given orders on its standard input, a line
-/// each, and answers each with a line:
+/// A subject at work, in its own process. It reads orders from its standard input, one per line, and
+/// answers each with a line:
 ///
 /// | order | answer | |
 /// |---|---|---|
@@ -19,27 +19,27 @@ use crate::subject::Subject;
 /// | `still` | `waiting` | one handle holds the lock for good, and the others wait |
 /// | `cycle-for MS`, `cycle-times N` | `cycled …` (`worker/cycle.rs`) | each handle takes and frees a key of its own |
 ///
-/// It ends when its standard input does, and is ended with this handle.
+/// It ends when its standard input does, or when this handle is dropped.
 #[derive(Debug)]
 pub(crate) struct WorkerProcess(LineProcess);
 
-/// What a worker is to do when it contends.
+/// How a worker contends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scenario {
     pub(crate) keys: Keys,
     pub(crate) waiters: usize,
     /// How long each section lasts.
     pub(crate) hold: Duration,
-    /// How long a waiter stays away after it gave the lock back, half of that more or less.
+    /// How long a waiter pauses after it releases the lock, half of that more or less.
     pub(crate) away: Duration,
 }
 
-/// For what.
+/// What the waiters contend for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// All for one lock.
+    /// All waiters contend for one lock.
     One,
-    /// Each waiter for a lock of its own, which nobody else wants.
+    /// Each waiter has its own lock, without contention.
     Each,
 }
 

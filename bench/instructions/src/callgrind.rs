@@ -7,12 +7,12 @@ use leasehold_testkit::servers::RedisSet;
 use crate::path::Path;
 use crate::workload;
 
-/// The instructions of one cycle of `path`: what twice as many cycles take more, so that the start of
-/// the program and its connections do not count.
+/// Returns the instructions of one cycle of `path`: the difference that twice as many cycles make, so that
+/// the start of the program and its connections do not count.
 ///
 /// # Errors
 ///
-/// Valgrind is not there, or the path came to no end.
+/// Valgrind is missing, or the path did not end.
 pub fn count(path: &Path) -> Result<f64, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a folder for counts: {error}"))?;
     let total = |cycles| -> Result<f64, String> {
@@ -29,7 +29,7 @@ fn cycles_as_number(cycles: usize) -> f64 {
     cycles as f64
 }
 
-/// Runs `path` under callgrind; where its functions are written to.
+/// Runs `path` under callgrind, and returns the file with its functions.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn profile(path: &Path) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// Servers of its own for each run, so that each begins with the same. They are not under callgrind.
+/// Starts new servers for each run, so that all runs begin alike. They are not under callgrind.
 fn record(path: &Path, cycles: usize, file: &FilePath) -> Result<(), String> {
     let servers = RedisSet::start(path.servers);
     let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;

@@ -4,7 +4,7 @@ use crate::book::Book;
 use crate::counts::{Counts, Verdict};
 use crate::options::Options;
 
-/// Counts what was asked for, and holds it against what is recorded.
+/// Counts the requested paths, and compares them with the recorded counts.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     if options.profile {
         return options.paths.iter().try_for_each(|path| show_profile(path));
@@ -20,8 +20,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         let mut counted = repeatedly(path, options.repeat)?;
         let mut verdict = book.judge(path, counted.median);
         if verdict == Some(Verdict::Slower) {
-            // What makes a count greater by chance, as threads that meet otherwise, does so now and then; what the
-            // code does it does again.
+            // Chance makes a count greater now and then, for example when threads meet in another order.
+            // The work of the code itself recurs in every count.
             counted = repeatedly(path, AGAIN)?;
             verdict = book.judge(path, counted.least);
         }
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     ))
 }
 
-/// How often a path is counted again that seems to be slower.
+/// How often a path that seems slower is counted again.
 const AGAIN: usize = 10;
 
 fn show_profile(path: &Path) -> Result<(), String> {

@@ -22,13 +22,13 @@ pub(crate) struct Entry {
     pub(crate) tolerance: u64,
 }
 
-/// What a count says beside its recorded one.
+/// How a count compares with the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Holds,
-    /// More than is tolerated.
+    /// Above the tolerance.
     Slower,
-    /// So much less that the recorded count guards nothing any more.
+    /// So far below the recorded count that it no longer guards anything.
     Faster,
     Unknown,
 }

@@ -1,5 +1,5 @@
-//! How many instructions the hot paths take, as callgrind counts them: a figure that a busy machine
-//! does not move, and by which the gate notices a path that became slower.
+//! Counts the instructions of the hot paths with callgrind. A busy machine does not change the counts, so
+//! the gate uses them to notice a path that became slower.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
-//! Counts the instructions of the hot paths and holds them against those that are recorded. `cargo
-//! xtask instructions` builds and equips it.
+//! Counts the instructions of the hot paths and compares them with the recorded counts. `cargo xtask
+//! instructions` builds the program and installs what it needs.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

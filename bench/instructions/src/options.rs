@@ -13,7 +13,7 @@ recorded in bench/instructions/counts.toml.
 is what counts. --bounds counts too what the redis crate alone takes. --profile shows the
 functions that take most.";
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) record: bool,

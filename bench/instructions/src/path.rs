@@ -17,9 +17,9 @@ pub struct Path {
 /// Whose path it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Of ours: held against its recorded count.
+    /// Of ours: compared with its recorded count.
     Guarded,
-    /// Of others: what the server takes at least, to set ours beside. Counted when asked for.
+    /// Of others: what the server needs at least, for comparison. Counted on request.
     Bound,
 }
 

@@ -32,7 +32,7 @@ const LABEL_MOST: i32 = 340;
 /// For the labels of the lines, at their right ends.
 const MARGIN: u32 = 190;
 
-/// For peers, so that they can be told apart.
+/// The colours of peers, which distinguish them.
 const PEERS: [RGBColor; 6] = [
     RGBColor(0xc9, 0x6a, 0x1b),
     RGBColor(0x8a, 0x5a, 0xa8),
@@ -61,7 +61,7 @@ pub(crate) fn lines(title: &str, axes: Axes<'_>, series: &[Series]) -> Result<St
     Ok(svg)
 }
 
-/// Axes and lines; where the name of each line is to stand.
+/// Draws axes and lines, and returns the place for the name of each line.
 fn draw(
     root: &DrawingArea<SVGBackend<'_>, Shift>,
     axes: Axes<'_>,
@@ -123,7 +123,7 @@ fn draw(
 
 type Label = ((i32, i32), String, RGBColor);
 
-/// Moves labels until none lies on another, nor on what is below the axis.
+/// Moves labels until none overlaps another one or the text below the axis.
 fn apart(mut labels: Vec<Label>) -> Vec<Label> {
     const STEP: i32 = 16;
     labels.sort_by_key(|((_, y), _, _)| *y);

@@ -1,4 +1,4 @@
-//! A free lock, taken and given back: what it takes, one at a time and many at once.
+//! A free lock, acquired and released: what that costs, one at a time and many at once.
 
 mod run;
 mod subjects;
@@ -23,10 +23,10 @@ pub(crate) const SECTION: Section = Section {
     tell: tell::tell,
 };
 
-/// How many cycles are under way at once, if not said.
+/// The default numbers of cycles in flight.
 const IN_FLIGHT: [usize; 3] = [1, 64, 512];
 
-/// Others that are much used, and why they are not here.
+/// Other popular libraries, and why they are absent.
 const ABSENT: [(&str, &str); 2] = [
     (
         "redsync",
@@ -82,7 +82,7 @@ fn rounds(
     };
     let rounds = options.rounds(1, 3);
     for round in 0..rounds {
-        // Nobody is always the one who comes after the same other.
+        // Rotates the order, so that no subject always follows the same other one.
         for turn in 0..subjects.len() {
             let subject = &subjects[(turn + round) % subjects.len()];
             eprintln!(
@@ -90,7 +90,7 @@ fn rounds(
                 round + 1,
                 subject.name
             );
-            // Of its own for each run, so that nothing is left of the one before.
+            // Fresh servers for each run, so that nothing is left of the run before.
             let servers = RedisSet::start(nodes);
             match Run::measure(subject, &scenario, &servers, results.round(round), options) {
                 Ok(run) => results.keep(&run)?,

@@ -33,7 +33,7 @@ pub(super) struct Run {
     /// Processor time, per cycle: all threads of the client, all servers.
     pub(super) client_micros: f64,
     pub(super) server_micros: f64,
-    /// What was used by everybody else on this machine, of one core.
+    /// What other processes on this machine used, of one core.
     pub(super) other_cpu: f64,
     pub(super) failed: usize,
     pub(super) why: String,

@@ -3,7 +3,7 @@ use crate::subject::Nodes::{Any, One, Several};
 use crate::subject::Program::{Node, Own, Python};
 use crate::subject::{LEASEHOLD, Subject};
 
-/// What the others are set against: the same client library, and nothing else.
+/// The reference for the others: the same client library, and nothing else.
 pub(super) const REFERENCE: &str = "redis crate";
 
 const SUBJECTS: [Subject; 14] = [
@@ -48,7 +48,7 @@ const SUBJECTS: [Subject; 14] = [
     Subject::new(Peer, "rslock, one thread", Own("rslock"), "default", Any),
 ];
 
-/// Those that can use as many servers as `nodes`, and keep up with so much at once.
+/// Returns the subjects that can use `nodes` servers and keep up with `in_flight` cycles.
 pub(super) fn all(nodes: usize, in_flight: usize) -> impl Iterator<Item = Subject> {
     let fits = move |subject: &Subject| {
         subject.fits(nodes)

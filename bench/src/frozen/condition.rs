@@ -9,21 +9,21 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-/// How the last server is.
+/// The condition of the last server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Condition {
     Healthy,
-    /// Stands still for 30 ms of every 40.
+    /// Stops for 30 ms of every 40.
     Slow,
-    /// Stands still for good; its kernel goes on taking connections and data.
+    /// Stops for good; its kernel still accepts connections and data.
     Frozen,
 }
 
 impl Condition {
     pub(super) const ALL: [Self; 3] = [Self::Healthy, Self::Slow, Self::Frozen];
 
-    /// Lets `server` be so until the handle is dropped.
+    /// Puts `server` into this condition until the handle is dropped.
     pub(super) fn begin(self, server: &RedisServer) -> Spell {
         let ended = Arc::new(AtomicBool::new(false));
         let pid = server.pid();
@@ -37,7 +37,7 @@ impl Condition {
             Self::Slow => Some(std::thread::spawn(move || {
                 while !fits.load(Ordering::Relaxed) {
                     signal(pid, Signal::SIGSTOP);
-                    // tidy: how long it stands still is what is measured.
+                    // tidy: the length of the stop is what is measured.
                     std::thread::sleep(STOPPED);
                     signal(pid, Signal::SIGCONT);
                     // tidy: as above.
@@ -66,7 +66,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// A condition that lasts. Must end before its server does.
+/// A condition that lasts. It must end before its server does.
 #[derive(Debug)]
 pub(super) struct Spell {
     pid: u32,

@@ -1,4 +1,4 @@
-//! Five servers of which one is slow or stands still: what it costs those who lock.
+//! Five servers, one of them slow or frozen: what that costs the clients.
 
 mod condition;
 mod run;
@@ -25,7 +25,7 @@ pub(crate) const SECTION: Section = Section {
     tell,
 };
 
-/// Who is measured, and what it is in the comparison.
+/// The subjects, and the role of each in the comparison.
 const SUBJECTS: [(&str, Role); 3] = [
     ("leasehold", Role::Ours),
     ("raw redis", Role::Bound),
@@ -48,7 +48,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
         for &in_flight in or(&options.in_flight, &[1, 64]) {
             for condition in Condition::ALL {
                 for turn in 0..SUBJECTS.len() {
-                    // Nobody is always the one who comes after the same other.
+                    // Rotates the order, so that no subject always follows the same other one.
                     let (name, _) = SUBJECTS[(turn + round) % SUBJECTS.len()];
                     if options.wants(name) {
                         let number = results.round(round);

@@ -20,14 +20,14 @@ pub(super) struct Run {
     pub(super) seen: Seen,
 }
 
-/// What a worker has seen from when the condition began.
+/// What a worker measured from the start of the condition.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) cycles_per_second: f64,
     /// Of acquires, in microseconds.
     pub(super) p50: f64,
     pub(super) p99: f64,
-    /// Those that had not returned by the end too.
+    /// Includes acquires that had not returned by the end.
     pub(super) longest: f64,
     /// Acquires and releases that ended in an error.
     pub(super) failed: usize,
@@ -53,7 +53,7 @@ impl Run {
         round: usize,
         options: &Options,
     ) -> Result<Self, String> {
-        // Of its own for each run, so that nothing is left of the one before.
+        // Fresh servers for each run, so that nothing is left of the run before.
         let servers = RedisSet::start(5);
         let order = Order {
             subject: name.into(),

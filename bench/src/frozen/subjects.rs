@@ -13,7 +13,7 @@ use super::worker::Order;
 
 const TTL: Duration = Duration::from_secs(30);
 
-/// Locks on five servers. Each task has one of its own, so that all are free.
+/// Locks on five servers. Each task uses its own lock, so that all are free.
 pub(super) trait Subject: Clone + Send + Sync + 'static {
     type Held: Send;
 
@@ -48,8 +48,8 @@ impl Subject for Leasehold {
     }
 }
 
-/// What a majority of answers takes by the client library alone: each command to all at once, no
-/// more awaited than three. Nothing takes care of the others.
+/// What a majority of answers costs with the client library alone: it sends each command to all servers
+/// at once, awaits three answers, and ignores the others.
 #[derive(Clone)]
 pub(super) struct Bare {
     connections: Arc<Vec<MultiplexedConnection>>,
@@ -74,7 +74,7 @@ impl Bare {
         })
     }
 
-    /// Until a majority did it, or cannot any more.
+    /// Waits until a majority did it, or no longer can.
     async fn majority<F>(&self, ask: impl Fn(MultiplexedConnection) -> F) -> Result<(), String>
     where
         F: Future<Output = Result<bool, RedisError>>,

@@ -1,4 +1,4 @@
-//! A process that goes round as fast as it can, so many cycles side by side.
+//! A process that repeats a number of concurrent cycles as fast as it can.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use super::subjects::{Bare, Leasehold, Rslock, Subject};
 use crate::figures::number;
 use crate::statistics::{percentile, sorted};
 
-/// What this program is called with to be such a worker.
+/// The argument that makes this program such a worker.
 pub(crate) const VERB: &str = "frozen-worker";
 
-/// What a worker is told.
+/// The order for a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) subject: String,
@@ -24,7 +24,7 @@ pub(super) struct Order {
     pub(super) urls: Vec<String>,
 }
 
-/// Warms up, says `ready`, waits for a line, and answers it with what it has seen from then on.
+/// Warms up, prints `ready`, waits for a line, and answers it with what it measured from then on.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let order = arguments.first().ok_or("a worker needs an order")?;
     let order: Order = serde_json::from_str(order).map_err(|error| error.to_string())?;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             other => Err(format!("there is no subject {other:?}")),
         }
     })?;
-    // Cycles are still under way: nobody wants to know what becomes of them.
+    // Cycles are still in progress, and their results are not needed.
     std::process::exit(0);
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 struct Log {
     /// Acquires that returned: when they were called, and when they did.
     acquired: Vec<(Instant, Instant)>,
-    /// When a cycle was through.
+    /// When each cycle ended.
     through: Vec<Instant>,
     asking: Option<Instant>,
     failed: Vec<Instant>,

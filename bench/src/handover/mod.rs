@@ -1,4 +1,4 @@
-//! A lock that always changes hands: what passes between a release and the next holder's acquire.
+//! A lock that always changes hands: how long it takes from a release to the next holder's acquire.
 
 mod charts;
 mod run;
@@ -24,12 +24,12 @@ pub(crate) const SECTION: Section = Section {
     tell: table::tell,
 };
 
-/// How many waiters contend, if not said. With the first of these all subjects are measured, with
-/// the others those that the charts show.
+/// The default numbers of waiters. The first applies to all subjects, the others only to those that the
+/// charts show.
 const WAITERS: [usize; 4] = [16, 4, 64, 256];
 
-/// A section, and how long its waiter then stays away, half of that more or less, so that the lock goes
-/// to another one.
+/// A section, and the pause of its waiter afterwards, half of that more or less, so that the lock goes
+/// to another waiter.
 const HOLD: Duration = Duration::from_millis(1);
 const AWAY: Duration = Duration::from_millis(5);
 
@@ -53,7 +53,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     Ok(())
 }
 
-/// The subjects that were asked for and can be run; says who is missing.
+/// Returns the requested subjects that can run here, and reports the missing ones.
 fn present(nodes: usize, options: &Options, results: &mut Results) -> Result<Vec<Subject>, String> {
     let mut present = Vec::new();
     for subject in subjects::all(nodes) {
@@ -77,7 +77,7 @@ fn rounds(
 ) -> Result<(), String> {
     let rounds = options.rounds(1, 3);
     for round in 0..rounds {
-        // Nobody is always the one who comes after the same other.
+        // Rotates the order, so that no subject always follows the same other one.
         for turn in 0..subjects.len() {
             let subject = &subjects[(turn + round) % subjects.len()];
             eprintln!(
@@ -86,7 +86,7 @@ fn rounds(
                 scenario.waiters,
                 subject.name
             );
-            // Of its own for each run, so that nothing is left of the one before.
+            // Fresh servers for each run, so that nothing is left of the run before.
             let servers = RedisSet::start(nodes);
             match Run::measure(subject, scenario, &servers, results.round(round), options) {
                 Ok((run, record)) => results.keep(&run.with_sections(&record))?,

@@ -30,7 +30,7 @@ pub(super) struct Run {
     pub(super) client_cpu: f64,
     /// Of one core, over all servers.
     pub(super) server_cpu: f64,
-    /// What was used by everybody else on this machine, of one core.
+    /// What other processes on this machine used, of one core.
     pub(super) other_cpu: f64,
     pub(super) client_mib: f64,
     pub(super) gave_up: u64,
@@ -123,7 +123,7 @@ impl Usage {
         })
     }
 
-    /// Of one core: the client, the servers, everybody else.
+    /// Of one core: the client, the servers, and other processes.
     fn since(&self, earlier: &Self, options: &Options) -> [f64; 3] {
         let span = window(options).as_secs_f64();
         let client = self.client.seconds_since(earlier.client) / span;
@@ -138,7 +138,7 @@ fn window(options: &Options) -> Duration {
     Duration::from_millis(options.pick(1000, 2000))
 }
 
-/// Lets the subject go on for so long.
+/// Waits for `span` while the subject works.
 fn pass(span: Duration) {
     thread::sleep(span); // tidy: what is measured is how much happens in this span
 }

@@ -3,8 +3,8 @@ use crate::subject::Nodes::{Any, One, Several};
 use crate::subject::Program::{Node, Own, Python};
 use crate::subject::{BOUND, LEASEHOLD, Subject};
 
-/// The delays are those at which each library handed over fastest in a search of its own: a shorter
-/// one only costs more.
+/// A separate search found the delay that makes each library hand over fastest. A shorter delay only
+/// costs more.
 const SUBJECTS: [Subject; 14] = [
     Subject::new(Bound, "BLPOP, bare sockets", Own("bare"), "default", One),
     Subject::new(
@@ -37,7 +37,7 @@ const SUBJECTS: [Subject; 14] = [
     Subject::new(Peer, "node-redlock, 2 ms", Node("redlock"), "2", Any),
     Subject::new(Peer, "redis-py", Python("redis-py"), "default", One),
     Subject::new(Peer, "redis-py, 2 ms", Python("redis-py"), "2", One),
-    // Its waiters are woken by a list, as with BLPOP; one more name before it for that.
+    // A list wakes its waiters, as with BLPOP. That list is a second key, so the lock's key has a prefix.
     Subject::new(
         Peer,
         "python-redis-lock",
@@ -48,15 +48,15 @@ const SUBJECTS: [Subject; 14] = [
     .prefixed("lock:"),
 ];
 
-/// Those that can use as many servers as `nodes`.
+/// Returns the subjects that can use `nodes` servers.
 pub(crate) fn all(nodes: usize) -> impl Iterator<Item = Subject> {
     SUBJECTS
         .into_iter()
         .filter(move |subject| subject.fits(nodes))
 }
 
-/// Whether it is measured with so many waiters too: of each way to wait the best. Of 256 threads of
-/// Python nobody gets the lock in time.
+/// Whether the subject is also measured with this number of waiters: the best one for each way to wait.
+/// With 256 threads of Python, no thread gets the lock in time.
 pub(super) fn is_drawn(subject: &Subject, waiters: usize) -> bool {
     match subject.program {
         Python(part) => part == "python-redis-lock" && waiters <= 64,

@@ -1,4 +1,4 @@
-//! Many locks that one process holds, and what it takes to keep them.
+//! Many locks held by one process: what it costs to keep them.
 
 mod run;
 mod worker;

@@ -10,7 +10,7 @@ use crate::line_process::LineProcess;
 use crate::machine::CpuTime;
 use crate::options::Options;
 
-/// So many locks, held for longer than their TTL.
+/// A number of locks, held for longer than their TTL.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) locks: usize,
@@ -46,7 +46,7 @@ impl Run {
         command
             .args([VERB, &locks.to_string(), &ttl.to_string()])
             .args(servers.urls());
-        // The locks go with their servers.
+        // The locks end with their servers.
         let worker = LineProcess::start("the holder", &mut command)?;
         let (taken, usage, watch) = watch(worker, &servers, seconds)?;
         let span = number(usage.commands.len());

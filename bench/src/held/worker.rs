@@ -1,4 +1,4 @@
-//! A process that takes many locks, and then does nothing but hold them.
+//! A process that takes many locks and then only holds them.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::resident;
 
-/// What this program is called with to be such a worker.
+/// The argument that makes this program such a worker.
 pub(crate) const VERB: &str = "held-worker";
 
 /// How many of the locks have their renewals watched: few, so that watching costs little.
 const WATCHED: usize = 200;
 
-/// So many acquires are under way at a time.
+/// The number of acquires in progress at a time.
 const SIDE_BY_SIDE: usize = 64;
 
-/// The locks are there.
+/// The result of taking the locks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Taken {
     pub(super) seconds: f64,
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let runtime = runtime.map_err(|error| error.to_string())?;
     let client = runtime.block_on(client(urls)).map_err(text)?;
     runtime.block_on(hold(&client, locks, Duration::from_secs(ttl)))?;
-    // To free them all would take as long as to take them.
+    // To release them all would take as long as to take them.
     std::process::exit(0);
 }
 

@@ -7,8 +7,9 @@ use tokio::sync::Mutex;
 use super::Handle;
 use super::task::Task;
 
-/// What the server alone allows: a list that holds one token while the lock is free. BLPOP takes it,
-/// in the order of asking, and RPUSH gives it back, on bare sockets. No lock: whoever dies keeps it.
+/// What the server alone allows: a list that holds one token while the lock is free. BLPOP takes it in
+/// the order of the requests, and RPUSH returns it, on bare sockets. It is no lock: a client that dies
+/// keeps the token.
 pub(super) struct Waiter {
     /// BLPOP keeps a connection waiting, so each waiter has its own.
     connection: Mutex<TcpStream>,
@@ -51,8 +52,7 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
 }
 
 impl Waiter {
-    /// The answers to these requests are so short that one packet holds them, and nothing follows
-    /// before the next request.
+    /// The answers to these requests fit into one packet, and nothing follows before the next request.
     async fn call(&self, request: &[u8]) -> Result<Vec<u8>, String> {
         let mut connection = self.connection.lock().await;
         let sent = connection.write_all(request).await;

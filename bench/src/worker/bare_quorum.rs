@@ -13,9 +13,9 @@ use super::Handle;
 use super::bare::request;
 use super::task::Task;
 
-/// What the servers allow, one or several: waiters stand in a line of their own process, and whoever is next
-/// writes its key to all servers with one plain SET each, on bare sockets, and goes on with the answers
-/// of a majority. No lock: other processes are not asked.
+/// What one or several servers allow: waiters queue in their own process. The next one writes its key to
+/// all servers with one plain SET each, on bare sockets, and continues with the answers of a majority. It
+/// is no lock, because other processes have no say.
 pub(super) struct Waiter {
     line: Arc<Line>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Servers(Vec<Server>);
 
 struct Server {
     connection: TcpStream,
-    /// So many answers are still to come: a line each.
+    /// The number of answers that are still to come, a line each.
     owed: usize,
 }
 
@@ -138,7 +138,7 @@ impl Handle for Waiter {
     }
 
     async fn release(&self, mut servers: Self::Held) -> Result<(), String> {
-        // Whoever is next writes over it.
+        // The next waiter overwrites it.
         if self.line.wanting.fetch_sub(1, Ordering::Relaxed) == 1 {
             servers.ask(&self.line.give).await?;
         }

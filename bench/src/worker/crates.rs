@@ -24,7 +24,7 @@ pub(super) async fn all(task: &Task) -> Result<Vec<Key>, String> {
     keys(task, true).await
 }
 
-/// Goes on at a majority; the rest of the answers come in behind the caller's back.
+/// Continues at a majority; the other answers arrive in the background.
 pub(super) async fn majority(task: &Task) -> Result<Vec<Key>, String> {
     keys(task, false).await
 }
@@ -90,7 +90,7 @@ impl Key {
             }
         }
         if !asks.is_empty() {
-            // Not dropped: what waits to be sent would never be.
+            // Not dropped, because requests that still wait to be sent would be lost.
             tokio::spawn(async move { while asks.next().await.is_some() {} });
         }
         Ok(done)
@@ -132,8 +132,8 @@ impl Handle for Key {
     }
 }
 
-/// The list of one token (`bare.rs`) with what any asynchronous library has around it: the client
-/// library, and a thread of its own, to which each call crosses and from which each answer comes back.
+/// The list of one token (`bare.rs`) with the overhead of any asynchronous library: the client library,
+/// and a separate thread that receives each call and returns each answer.
 pub(super) struct Popper {
     background: runtime::Handle,
     /// BLPOP keeps a connection waiting, so each waiter has its own.

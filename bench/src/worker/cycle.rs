@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use super::Handle;
 use crate::statistics::{percentile, sorted};
 
-/// When a handle stops: after a time, or after so many cycles.
+/// When a handle stops: after a time, or after a number of cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Span(Duration),
@@ -79,7 +79,7 @@ impl Tally {
     }
 }
 
-/// Takes and gives back the lock of each handle again and again, all at once; nobody else wants it.
+/// Acquires and releases the lock of each handle again and again, all at once and without contention.
 pub(super) async fn run<H: Handle>(handles: &[Arc<H>], limit: Limit) -> Result<String, String> {
     let began = Instant::now();
     let mut tally = Tally::default();

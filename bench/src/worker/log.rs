@@ -15,7 +15,7 @@ pub(super) struct Log {
     why: RefCell<String>,
 }
 
-/// No growth while it is measured.
+/// Reserved in advance, so that the log does not grow during the measurement.
 const SECTIONS: usize = 100_000;
 
 impl Log {

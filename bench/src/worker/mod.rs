@@ -1,6 +1,6 @@
-//! The subjects that are Rust: each in a process of its own, under the orders of `worker_process.rs`.
-//! What obeys runs on one thread of tokio, beside the threads that the library itself starts; cycles
-//! run on as many as the settings say.
+//! The subjects in Rust: each runs in its own process and obeys the orders of `worker_process.rs`. The
+//! code that obeys runs on one thread of tokio, in addition to the threads that the library itself
+//! starts; cycles run on as many as the settings say.
 
 mod bare;
 mod bare_quorum;
@@ -30,7 +30,7 @@ use pause::Pause;
 use pauses::Pauses;
 use task::Task;
 
-/// What this program is called with to be a worker.
+/// The argument that makes this program a worker.
 pub(crate) const VERB: &str = "worker";
 
 /// One waiter's way to the lock.
@@ -40,7 +40,7 @@ trait Handle: Send + Sync + 'static {
     /// Whether its futures block their thread, so that each handle needs one.
     const BLOCKS: bool = false;
 
-    /// Waits for the lock. The error says why it was given up.
+    /// Waits for the lock. The error says why the wait failed.
     fn acquire(&self) -> impl Future<Output = Result<Self::Held, String>> + Send;
 
     /// Asks once.
@@ -49,7 +49,7 @@ trait Handle: Send + Sync + 'static {
     fn release(&self, held: Self::Held) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// `arguments`: the part, then what every worker is told.
+/// `arguments`: the part, then the arguments that all workers have.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let parsed = arguments.split_first();
     let parsed = parsed.and_then(|(part, rest)| Some((part, Task::parse(rest)?)));
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             _ => Err(format!("there is no worker {part:?}")),
         }
     })?;
-    // Waiters are still at work: nobody wants to know what becomes of them.
+    // Waiters are still at work, and their results are not needed.
     std::process::exit(0);
 }
 
@@ -155,7 +155,7 @@ async fn contend<H: Handle>(
     }
 }
 
-/// Lets all of them wait for a lock that somebody else holds for good.
+/// Makes all handles wait for a lock that another one holds for good.
 fn wait_all<H: Handle>(handles: Vec<Arc<H>>, log: &Rc<Log>) {
     for handle in handles {
         let log = Rc::clone(log);
@@ -179,15 +179,15 @@ fn orders() -> UnboundedReceiver<String> {
     let (sender, orders) = unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
-            // Nobody listens any more once the worker ends.
+            // The receiver is gone once the worker ends.
             let _ = sender.send(line);
         }
     });
     orders
 }
 
-/// As many descriptors as this process may have. If it may have no more, a connection that cannot be
-/// opened says so.
+/// Raises the limit of descriptors to the maximum of this process. If that is too low, opening a
+/// connection reports it.
 fn raise_descriptors() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {

@@ -6,8 +6,8 @@ use nix::sys::timer::TimerSetTimeFlags;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags};
 use tokio::io::unix::AsyncFd;
 
-/// Sleeps as long as was said: tokio's own timer rounds up to the next millisecond, which would make
-/// a section of one millisecond last two.
+/// Sleeps for exactly the given time. The timer of tokio rounds up to the next millisecond, so a section
+/// of one millisecond would last two.
 #[derive(Debug)]
 pub(super) struct Pause(AsyncFd<Timer>);
 

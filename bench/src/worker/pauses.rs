@@ -2,9 +2,8 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 
-/// How long a waiter stays away, each time anew: who comes back after one and the same time falls in step
-/// with others. Ten different pauses in any order, and then again: so nobody stays away longer than others
-/// in all.
+/// The pauses of a waiter. With equal pauses, waiters would fall into step with each other. So there are ten
+/// different pauses in random order, again and again, and all waiters pause for the same time in total.
 #[derive(Debug)]
 pub(super) struct Pauses {
     span: Duration,

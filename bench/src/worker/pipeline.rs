@@ -15,9 +15,9 @@ use super::task::Task;
 pub(super) const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                                return redis.call('DEL', KEYS[1]) end return 0";
 
-/// A bare key over bare sockets: one thread, a connection for each server, requests that are always the
-/// same, and whatever is ready is written in one go. It goes on at a majority. Nothing in
-/// a program can be faster, and no lock is so simple.
+/// A bare key over bare sockets: one thread, one connection for each server, constant requests, and one
+/// write for all that are ready. It continues at a majority. No program can be faster, and no lock is so
+/// simple.
 pub(super) fn obey(task: &Task) -> Result<(), String> {
     let mut nodes = task
         .ports
@@ -70,7 +70,7 @@ fn is_done(answer: &str) -> bool {
     matches!(answer.trim_end(), "+OK" | ":1")
 }
 
-/// A connection, and whose answers are still to come on it, in order.
+/// A connection, and the answers that it still expects, in order.
 struct Node {
     stream: TcpStream,
     input: Vec<u8>,
@@ -81,7 +81,7 @@ struct Node {
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     handle: usize,
-    /// Counted over all steps of the handle, so that a late answer is known as such.
+    /// Counted over all steps of the handle, to recognize a late answer.
     step: usize,
 }
 
@@ -129,7 +129,7 @@ impl Node {
         Ok(())
     }
 
-    /// Takes in what has come, and gives each whole line with whom it is for.
+    /// Reads the available bytes, and returns each whole line with its recipient.
     fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -145,7 +145,7 @@ impl Node {
         while let Some(length) = self.input[from..].iter().position(|byte| *byte == b'\n') {
             let line = &self.input[from..from + length];
             let expected = self.expected.pop_front().ok_or("an answer to nothing")?;
-            // `$-1` has one line as well; nothing here is answered with a string.
+            // `$-1` is a single line, too, and no answer here is a string.
             got.push((
                 expected,
                 line.starts_with(b"+OK") || line.starts_with(b":1"),
@@ -204,7 +204,7 @@ impl<'a> Pipeline<'a> {
         }
         let mut ended = 0;
         let (mut buffer, mut got) = (vec![0; 65_536], Vec::new());
-        // Until all handles have ended, and the last answers of the slower servers are in.
+        // Until all handles have ended, and the slower servers have sent their last answers.
         while ended < self.slots.len() || self.nodes.iter().any(|node| !node.expected.is_empty()) {
             for node in &mut *self.nodes {
                 node.flush()?;

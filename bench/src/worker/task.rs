@@ -3,15 +3,15 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// What the command line of a worker says.
+/// The command line of a worker.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// How long to wait between two attempts, where that was chosen.
+    /// How long to wait between two attempts, if specified.
     pub(super) delay: Option<Duration>,
     /// Whether the callers run on all cores, or on one thread.
     spread_out: bool,
     key: String,
-    /// Each handle has a key of its own; else all contend for one.
+    /// Whether each handle has its own key; otherwise all contend for one.
     apart: bool,
     pub(super) waiters: usize,
     pub(super) hold: Duration,
@@ -41,9 +41,9 @@ impl Task {
         })
     }
 
-    /// The key of each handle. Where each has its own, one more before them and one behind are rivals
-    /// for another key: by them it is proven that the lock is real. A client may treat a key that it
-    /// once saw held in another way than one that is always free.
+    /// Returns the key of each handle. If each handle has its own key, there are two more handles, the
+    /// first and the last. They contend for another key, to prove that the lock is real, because a client
+    /// may treat a key that it once saw held differently from one that is always free.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let last = if self.apart {
             self.waiters + 1

@@ -4,10 +4,10 @@ use leasehold::Client;
 
 use super::text;
 
-/// In which whoever asks is queued, on a client that callgrind makes fifty times slower.
+/// Long enough for a request to enter the queue, on a client that callgrind makes fifty times slower.
 const QUEUED: Duration = Duration::from_millis(20);
 
-/// Two clients take turns: each asks while the other one holds, and gets what that one gives back.
+/// Two clients take turns: each asks while the other client holds the lock, and gets it on release.
 pub(super) async fn run(clients: [Client; 2], cycles: usize) -> Result<(), String> {
     let locks = clients.each_ref().map(|client| client.lock("contended"));
     let mut held = locks[0].acquire().await.map_err(text)?;

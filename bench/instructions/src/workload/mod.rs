@@ -11,9 +11,9 @@ mod renewal;
 /// The first argument of a process that is counted.
 pub const VERB: &str = "workload";
 
-/// Takes `NAME CYCLES URL...`: goes through so many cycles of the path, and nothing else.
+/// Takes `NAME CYCLES URL...`, and runs that many cycles of the path and nothing else.
 ///
-/// On one thread where the interface allows it: the same instructions in the same order.
+/// Uses one thread if the interface allows it, so that the same instructions run in the same order.
 ///
 /// # Errors
 ///
