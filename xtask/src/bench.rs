@@ -9,7 +9,7 @@ use crate::step::{cargo, step, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
-/// A list of packages in `bench/`, and how they are installed beside a copy of it.
+/// A list of packages in `bench/`, and how to install them next to a copy of it.
 struct Packages {
     name: &'static str,
     /// Under `target/bench`; the last file changes whenever what is chosen does.
@@ -47,8 +47,8 @@ const PACKAGES: [Packages; 2] = [
     },
 ];
 
-/// Builds the benchmarks and runs those that were asked for, beside the peers that can be had here.
-/// The program knows its own arguments, and says by name which peer it has to do without.
+/// Builds the benchmarks and runs the requested ones, next to the peers that can be installed here. The
+/// program knows its own arguments, and names each peer that is missing.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
     for packages in PACKAGES {
@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     if let Err(why) = step("valgrind", || setup::program(workspace, &VALGRIND)) {
         println!("to be done without: {why}");
     }
-    // By itself: what the benchmarks need of its dependencies must not be in it.
+    // Built separately, without the features of its dependencies that only the benchmarks need.
     let words = "build --quiet --release --package leasehold-cli";
     let mut command = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
     step("leasehold", || succeed(&mut command))?;
@@ -71,10 +71,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 }
 
 impl Packages {
-    /// Installs exactly what the files say, anew only when they changed.
+    /// Installs exactly what the files say, and again only if they changed.
     fn install(&self, workspace: &Workspace) -> Result<(), String> {
         let folder = workspace.target().join("bench").join(self.folder);
-        // What was installed last; written when that is done, so that a failed one is tried again.
+        // What was installed last; written at the end, so that a failed installation is repeated.
         let marks = folder.join("wanted");
         let wanted = |file: &str| workspace.root().join("bench").join(file);
         let is_there = |file: &&str| {
@@ -98,7 +98,8 @@ impl Packages {
         fs::write(marks.join("done"), "").map_err(|error| failed(&marks, error))
     }
 
-    /// Where the installers look for the files, and beside, where only we do. `venv` clears both.
+    /// Copies the files to the folder that the installers read, and to one that only we read. `venv` clears
+    /// both.
     fn copy(&self, workspace: &Workspace, folder: &Path) -> Result<(), String> {
         for folder in [folder.to_owned(), folder.join("wanted")] {
             let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -112,7 +113,7 @@ impl Packages {
     }
 }
 
-/// A path is one in the folder, which is not where we are.
+/// A name with a slash is a path in `folder`, which is not our working directory.
 fn program(folder: &Path, name: &str) -> std::path::PathBuf {
     if name.contains('/') {
         folder.join(name)

@@ -4,8 +4,8 @@ use crate::step::{cargo, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
-/// Draws the README's pictures from what the program shows on terminals; with `--check` it only says
-/// whether those that are there are still the same, as a test of the gate does.
+/// Draws the README's pictures from what the program shows on terminals. With `--check` it only compares
+/// the existing pictures, as a test of the gate does.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let wish = wish(arguments)?;
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
@@ -27,7 +27,7 @@ const ARGUMENTS: [&str; 10] = [
     "redis_scenes::",
 ];
 
-/// What the tests are told to do with the pictures.
+/// The order for the tests: to draw the pictures, or to check them.
 fn wish(arguments: &[String]) -> Result<&'static str, Failure> {
     match arguments {
         [] => Ok("draw"),

@@ -4,8 +4,8 @@ use crate::step::{cargo, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
-/// Breaks servers, networks and processes under a lock for as long as was asked for, and prints
-/// what came of it. The program that does it knows its own arguments.
+/// Breaks servers, networks, and processes under a lock for the requested time, and prints the results.
+/// The program that does this knows its own arguments.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let without_python = ["redis-py".to_owned()];
     setup::run(workspace, &without_python)?;

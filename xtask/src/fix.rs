@@ -1,7 +1,7 @@
 use crate::step::{cargo, step, succeed};
 use crate::workspace::Workspace;
 
-/// Applies what clippy can mend by itself, then formats.
+/// Applies the fixes of clippy, then formats.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("clippy --fix", || {
         let arguments = [
@@ -9,7 +9,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
             "--workspace",
             "--all-targets",
             "--fix",
-            // The tree of somebody at work is never clean; version control has the old text.
+            // During work the tree is never clean, and version control has the old text.
             "--allow-dirty",
             "--allow-staged",
         ];

@@ -7,8 +7,8 @@ use crate::step::{answer, cargo, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
-/// Builds what counts the instructions of the hot paths, and lets it hold them against those that are
-/// recorded. It knows its own arguments.
+/// Builds the program that counts the instructions of the hot paths, and runs it to compare them with the
+/// recorded counts. It knows its own arguments.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     ready(workspace)?;
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -37,13 +37,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     Ok(succeed(&mut program)?)
 }
 
-/// Sees to it that there are servers and valgrind, as far as they may be installed.
+/// Makes sure that servers and valgrind are present, and installs them if that is allowed.
 pub(crate) fn ready(workspace: &Workspace) -> Result<(), String> {
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
     setup::program(workspace, &VALGRIND)
 }
 
-/// What decides which instructions a program has: the compiler's release, and for which machine.
+/// What determines the instructions of a program: the release and the target of the compiler.
 fn compiler(version: &str) -> String {
     let field = |name: &str| {
         let mut lines = version.lines();

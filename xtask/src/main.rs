@@ -59,12 +59,12 @@ Usage: cargo xtask VERB
 --skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
 ";
 
-/// Why a verb did not succeed.
+/// Why a verb failed.
 #[derive(Debug)]
 enum Failure {
     /// The command line makes no sense.
     Usage(String),
-    /// The work itself failed; the text says at what and what to do.
+    /// The work itself failed; the text says what failed and what to do.
     Work(String),
 }
 

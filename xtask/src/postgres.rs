@@ -1,15 +1,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The package of Debian and Ubuntu that has the server, of whichever version they have.
+/// The package of Debian and Ubuntu that contains the server, in any version.
 pub(crate) const PACKAGE: &str = "postgresql";
 
-/// What is told to somebody who installs the package.
+/// The advice for a user who installs the package.
 pub(crate) const ADVICE: &str = "\
 The package postgresql makes a database of the system and starts it, unless
 /etc/postgresql-common/createcluster.conf says `create_main_cluster = false`.";
 
-/// The package that has the settings of new databases, and nothing that runs by itself.
+/// The package that contains the settings of new databases, and no service.
 const COMMON_PACKAGE: &str = "postgresql-common";
 const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 
@@ -25,8 +25,8 @@ fn version(folder: &Path) -> Option<u32> {
     folder.file_name()?.to_str()?.parse().ok()
 }
 
-/// Installs `packages`, the server's among them, by `install`, but lets the server's make and start
-/// no database of the system: the tests run their own. The settings are then as they were.
+/// Installs `packages`, including the server's, with `install`, but prevents the server's package from
+/// creating and starting a system database: the tests run their own. Restores the settings afterwards.
 pub(crate) fn install_without_database(
     packages: &[&str],
     install: impl Fn(&[&str]) -> Result<(), String>,
@@ -40,7 +40,7 @@ pub(crate) fn install_without_database(
     outcome
 }
 
-/// The last line about a setting is the one that counts.
+/// Appends the setting, because the last line about a setting wins.
 fn none_made(settings: &str) -> String {
     format!("{}\ncreate_main_cluster = false\n", settings.trim_end())
 }

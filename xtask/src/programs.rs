@@ -15,15 +15,15 @@ pub(crate) struct Program {
     /// The package of Debian and Ubuntu that has it.
     pub(crate) package: &'static str,
     pub(crate) purpose: &'static str,
-    /// The names for `--skip` each of which makes it unnecessary.
+    /// The program is unnecessary if any of these names is skipped with `--skip`.
     unless: &'static [&'static str],
 }
 
 const PROGRAMS: [Program; 8] = [
     Program {
         name: "redis-server",
-        // Not the package `redis-server`: that one starts a service of the system when it is
-        // installed. The program itself lies in `redis-tools`, as `redis-check-rdb`.
+        // Not the package `redis-server`, which starts a system service when it is installed.
+        // `redis-tools` contains the same program as `redis-check-rdb`.
         package: "redis-tools",
         purpose: "the tests start their own Redis servers",
         unless: &["redis"],
@@ -73,7 +73,7 @@ const PROGRAMS: [Program; 8] = [
     },
 ];
 
-/// What counts instructions. No test needs it.
+/// Counts instructions. No test needs it.
 pub(crate) const VALGRIND: Program = Program {
     name: "valgrind",
     package: "valgrind",
@@ -109,7 +109,7 @@ pub(crate) fn search_path(workspace: &Workspace) -> Result<OsString, String> {
     std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))
 }
 
-/// Makes `redis-server` out of Debian's `redis-check-rdb`: one program, which goes by its name.
+/// Links `redis-server` to Debian's `redis-check-rdb`: the program behaves according to its name.
 pub(crate) fn link_redis(workspace: &Workspace) -> Result<(), String> {
     let path = search_path(workspace)?;
     if find(&path, "redis-server").is_some() {
@@ -121,7 +121,7 @@ pub(crate) fn link_redis(workspace: &Workspace) -> Result<(), String> {
     let folder = folder(workspace);
     let link = folder.join("redis-server");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    // A link that leads nowhere any more is not found above, and would be in the way here.
+    // The search above does not find a dangling link, which would be in the way here.
     let _ = std::fs::remove_file(&link);
     std::os::unix::fs::symlink(&program, &link)
         .map_err(|error| format!("{}: {error}", link.display()))?;

@@ -8,8 +8,8 @@ use crate::step::{answer, step, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
-/// Sees to it that the tests find what they need. Installs packages only as root on a system with
-/// apt-get; elsewhere it says what is missing. Does nothing when everything is there.
+/// Makes sure that the tests find what they need. Installs packages only as root on a system with
+/// apt-get; elsewhere it says what is missing. Does nothing if everything is present.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
     programs::link_redis(workspace)?;
     let lacks = Lacks::find(workspace, skipped)?;
@@ -27,7 +27,7 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
     check(workspace, skipped)
 }
 
-/// Sees to it that `program` is there, which no test needs.
+/// Makes sure that `program`, which no test needs, is present.
 pub(crate) fn program(workspace: &Workspace, program: &Program) -> Result<(), String> {
     if programs::has(&programs::search_path(workspace)?, program) {
         return Ok(());
@@ -61,7 +61,7 @@ pub(crate) fn check(workspace: &Workspace, skipped: &[String]) -> Result<(), Str
 #[derive(Debug)]
 struct Lacks {
     programs: Vec<Program>,
-    /// Python is there, but not the part of it that makes environments.
+    /// Python is present, but not the part that creates environments.
     venv: bool,
     redis_py: bool,
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::workspace::Workspace;
 
-/// Runs one named part of a chore, and prints how it went and how long it took.
+/// Runs one named part of a chore, and prints its outcome and duration.
 pub(crate) fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     println!("==> {name}");
     let started = Instant::now();
@@ -25,7 +25,7 @@ pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
         .current_dir(workspace.root())
         .stdin(Stdio::null());
     if std::env::var_os("CARGO_TARGET_DIR").is_some() {
-        // It may be relative to another folder than the one we call from.
+        // It may be relative to another folder than our working directory.
         command.env("CARGO_TARGET_DIR", workspace.target());
     }
     command

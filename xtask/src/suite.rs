@@ -8,8 +8,8 @@ use crate::python;
 use crate::step;
 use crate::workspace::Workspace;
 
-/// What can be left out by name, and which tests go with it. A test elsewhere that needs it has
-/// `tests` in its name or in that of its module; one that has not fails, and is not missed.
+/// What can be left out by name, and the tests that need it: those of `packages`, and all others with
+/// `tests` in their name or the name of their module. If another test needs it, that test fails.
 struct Skip {
     name: &'static str,
     packages: &'static [&'static str],
@@ -71,7 +71,7 @@ pub(crate) fn skips_any(skipped: &[String], names: &[&str]) -> bool {
         .any(|name| skipped.iter().any(|out| out == name))
 }
 
-/// Runs every test of the workspace, doc tests too, and ends with the sum of them.
+/// Runs every test of the workspace, including doc tests, and prints a summary.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
     let (options, filters) = choice(skipped);
     let mut command = step::cargo(
@@ -93,13 +93,13 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
 /// What the test runner reads.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Twice as many as there are cores: many tests wait for a lease to end, and use none. More would make
-/// those late that do not.
+/// Twice the number of cores, because many tests wait for a lease to end and use no core. More threads
+/// would delay the other tests.
 fn threads() -> usize {
     thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
 }
 
-/// What cargo and what the test runner is told, to leave out what is skipped.
+/// The options of cargo and the filters of the test runner that leave out what is skipped.
 fn choice(skipped: &[String]) -> (Vec<&'static str>, Vec<&'static str>) {
     let (mut options, mut filters) = (Vec::new(), Vec::new());
     for skip in SKIPS.iter().filter(|skip| skips_any(skipped, &[skip.name])) {

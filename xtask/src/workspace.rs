@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-/// Where the project's files lie.
+/// The folders of the project.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -29,8 +29,8 @@ impl Workspace {
         &self.root
     }
 
-    /// The folder for build products; what the tests need beside the system lies there too, so
-    /// that `cargo clean` removes it all.
+    /// The folder for build products. What the tests need in addition to the system is there, too, so that
+    /// `cargo clean` removes it all.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }

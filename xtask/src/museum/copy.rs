@@ -38,7 +38,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Removes what an earlier copy left, and the tree does not have any more.
+    /// Removes files of an earlier copy that are no longer in the tree.
     fn sweep(&self, folder: &Path, is_there: &dyn Fn(&str) -> bool) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
         for entry in std::fs::read_dir(folder).map_err(failed)? {
@@ -69,7 +69,7 @@ impl Copy {
         std::fs::copy(&from, &to).map(|_| ()).map_err(failed)
     }
 
-    /// Lets the exhibit in, sees that its test turns red, and takes it out again.
+    /// Inserts the defect, checks that its test fails, and removes the defect again.
     pub(super) fn show(&self, workspace: &Workspace, exhibit: &Exhibit) -> Result<(), String> {
         let path = self.tree.join(&exhibit.file);
         let failed = |error: std::io::Error| format!("{}: {error}", exhibit.file);
@@ -113,7 +113,7 @@ impl Copy {
     }
 }
 
-/// What is built for one test again and again need not run fast, as it is for a thousand worlds.
+/// Less optimization: the copy is built again and again to run one test, not a thousand simulations.
 const QUICKLY_BUILT: [&str; 4] = [
     "--config",
     "profile.dev.package.leasehold.opt-level=0",
@@ -121,8 +121,8 @@ const QUICKLY_BUILT: [&str; 4] = [
     "profile.dev.package.leasehold-testkit.opt-level=0",
 ];
 
-/// The same call, which is ended if it takes too long: a test that never ends says nothing, and may
-/// fill the memory.
+/// Returns the same call with a time limit: a test that never ends reports nothing, and may fill the
+/// memory.
 fn bounded(call: &Command) -> Command {
     let mut bounded = Command::new("timeout");
     bounded.args(["--kill-after=5", TEST_MAX]);
@@ -140,5 +140,5 @@ fn bounded(call: &Command) -> Command {
 /// In seconds.
 const TEST_MAX: &str = "180";
 
-/// What `timeout` ends with if it ended the call.
+/// The exit code of `timeout` if it ended the call.
 const TIMED_OUT: i32 = 124;

@@ -1,23 +1,23 @@
 use std::path::Path;
 
-/// A defect that other lock libraries have, or that the protocol's model found: how it would look
-/// here, and the test that turns red when it is let in.
+/// A defect that other lock libraries have, or that the model of the protocol found: how it would look
+/// here, and the test that fails with it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exhibit {
     pub(crate) name: String,
     /// The defect, in a sentence.
     pub(crate) defect: String,
-    /// Where it was found.
+    /// The libraries or documents with this defect.
     pub(crate) seen: String,
     /// The invariants or obligations it breaks.
     pub(crate) breaks: String,
     /// The file it would be in.
     pub(crate) file: String,
-    /// What `cargo test` is told.
+    /// The arguments of `cargo test`.
     pub(crate) run: String,
     /// The test that must fail.
     pub(crate) test: String,
-    /// The code as it is; stands in the file exactly once.
+    /// The correct code, which occurs in the file exactly once.
     pub(crate) right: String,
     /// The code with the defect.
     pub(crate) wrong: String,
@@ -59,7 +59,7 @@ impl Exhibit {
         })
     }
 
-    /// Where it stands, as git names it.
+    /// Returns the path of the exhibit, as git names it.
     pub(crate) fn path(&self) -> String {
         format!("museum/{}.txt", self.name)
     }

@@ -1,5 +1,5 @@
-//! The bug museum: each exhibit lets one known defect into a copy of the tree, and a test must turn
-//! red. What the tests would not notice is not tested.
+//! The bug museum: each exhibit inserts one known defect into a copy of the tree, and a test must fail. A
+//! defect that no test notices shows a missing test.
 
 mod copy;
 mod exhibit;
@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure
     visit(workspace, &chosen)
 }
 
-/// Shows the part whose turn it is.
+/// Shows the part for the current commit.
 pub(crate) fn run_part(workspace: &Workspace) -> Result<(), Failure> {
     let all = exhibits(workspace)?;
     let part = Part::of_commit(workspace);

@@ -4,8 +4,8 @@ use super::exhibit::Exhibit;
 use crate::step::answer;
 use crate::workspace::Workspace;
 
-/// The whole museum takes longer than a change may wait for. A run sees a share of it, the next commit
-/// another one, and what the commit changed is not put off.
+/// A part of the museum, since all of it takes longer than a change may wait for. Each commit runs a
+/// different share, plus the exhibits that the commit changed.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// Of `PARTS`.
@@ -15,7 +15,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part whose turn it is with the commit that is checked out; the first one where git knows none.
+    /// Returns the part for the commit that is checked out; the first part if git knows no commit.
     pub(super) fn of_commit(workspace: &Workspace) -> Self {
         let git = |arguments: &[&str]| {
             answer(
@@ -26,7 +26,7 @@ impl Part {
         };
         let commits = git(&["rev-list", "--count", "HEAD"]);
         let commits = commits.and_then(|count| count.parse::<usize>().ok());
-        // With what is not committed yet.
+        // Includes uncommitted changes.
         let changed = git(&["diff", "--name-only", "HEAD^"]).unwrap_or_default();
         Self {
             turn: commits.unwrap_or_default() % PARTS,
@@ -34,8 +34,8 @@ impl Part {
         }
     }
 
-    /// The share whose turn it is, and of what the commit changed as many as there is time for, those with a
-    /// new text first.
+    /// Chooses the share of this part, plus at most `CHANGED_MAX` exhibits that the commit changed, those
+    /// with a new text first.
     pub(super) fn choose<'a>(&self, all: &'a [Exhibit]) -> Vec<&'a Exhibit> {
         let is_changed = |file: &str| self.changed.iter().any(|changed| changed == file);
         let (mut chosen, others): (Vec<_>, Vec<_>) = all

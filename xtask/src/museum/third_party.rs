@@ -1,6 +1,6 @@
-//! What was built of other people's crates for the tree is as good for a copy of it: cargo knows them by
-//! version, features and profile, not by where they were built. It is lent, which takes seconds, where to
-//! build it again takes minutes.
+//! A copy of the tree can use the third-party crates that were built for the tree itself: cargo identifies
+//! them by version, features, and profile, not by the place of the build. To copy them takes seconds, and to
+//! build them again takes minutes.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -11,8 +11,8 @@ use std::process::Command;
 use crate::step::succeed;
 use crate::workspace::Workspace;
 
-/// Lends what the tree's own build folder has to `build`, if that is new. What cargo does not find good
-/// there it builds again.
+/// Copies the products from the tree's own build folder to `build`, if that is new. Cargo rebuilds those
+/// that it does not accept.
 pub(super) fn lend(workspace: &Workspace, build: &Path) -> Result<(), String> {
     let (from, to) = (workspace.target().join("debug"), build.join("debug"));
     if to.exists() || !from.is_dir() {
@@ -36,7 +36,7 @@ pub(super) fn lend(workspace: &Workspace, build: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// With their times, by which cargo tells old from new.
+/// Copies with modification times, which cargo uses to tell old from new.
 fn copy(from: &Path, names: &[OsString], to: &Path) -> Result<(), String> {
     for some in names.chunks(AT_ONCE) {
         let mut copy = Command::new("cp");

@@ -1,7 +1,7 @@
 /// Rust text with every comment, string and character literal replaced by blanks, so that a rule
 /// sees code alone. Lines and columns stay where they were.
 ///
-/// A lexer of Rust as far as that takes: nested comments, raw strings, byte strings, and the
+/// This is a minimal lexer of Rust: it knows nested comments, raw strings, byte strings, and the
 /// difference between a lifetime and a character.
 pub(crate) fn blank(text: &str) -> String {
     let mut lexer = Lexer {

@@ -73,8 +73,8 @@ struct Dependency {
     line: usize,
 }
 
-/// The dependencies of a manifest, as far as our own manifests use TOML: one to a line, or one to
-/// a table. A renamed one counts under its real name.
+/// Returns the dependencies of a manifest. It understands the TOML that our manifests use: one dependency
+/// per line or per table. A renamed dependency counts under its real name.
 fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found: Vec<Dependency> = Vec::new();
     let mut section = Section::Other;

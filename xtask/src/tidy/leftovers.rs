@@ -1,7 +1,7 @@
 use super::Offence;
 use super::source::{Source, has_word};
 
-/// Code that somebody meant to come back to, tests that nobody runs, and waits that only hope.
+/// Unfinished code, tests that never run, and waits without a condition.
 const LEFTOVERS: [(&str, &str); 5] = [
     ("todo!", "finish it"),
     ("unimplemented!", "finish it"),
@@ -13,8 +13,8 @@ const LEFTOVERS: [(&str, &str); 5] = [
     ("thread::sleep", "wait for a condition, with a bound"),
 ];
 
-/// A comment on the line, or on the one before, that says why it must be so. Lifting clippy's lint
-/// with a reason, just above, says it too.
+/// A comment on the line, or on the line before, that gives the reason. An exception from clippy's lint
+/// with a reason just above does the same.
 const EXCUSE: &str = "// tidy: ";
 
 pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {

@@ -1,8 +1,8 @@
 use super::Offence;
 use super::source::Source;
 
-/// The lints are the workspace's, for all: no crate leaves them out, and no library brings a
-/// `clippy.toml` of its own, which would put the list of disallowed methods out of force.
+/// Checks that every crate uses the lints of the workspace, and that no library has its own `clippy.toml`,
+/// which would override the list of disallowed methods.
 pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     let manifests = tree
         .iter()

@@ -39,7 +39,7 @@ impl Offence {
 /// A pure function over the files of the tree.
 type Rule = fn(&[Source]) -> Vec<Offence>;
 
-/// Reads the tree and holds every rule against it.
+/// Reads the tree and checks every rule.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("tidy", || {
         museum::check(workspace)?;

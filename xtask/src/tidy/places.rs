@@ -1,8 +1,8 @@
 use super::Offence;
 use super::source::{Source, has_word};
 
-/// Things that have one place in the libraries. The compiler's list of disallowed methods
-/// (clippy.toml) finds most uses; these rules find the rest, and see to it that nobody opts out.
+/// Checks what may appear in one place of the libraries only. The list of disallowed methods (clippy.toml)
+/// finds most uses; these rules find the rest, and reject opt-outs.
 pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     let mut offences = Vec::new();
     for source in tree.iter().filter(|source| source.is_library_code()) {

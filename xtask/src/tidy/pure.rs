@@ -53,7 +53,7 @@ pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     for path in FILES {
         match tree.iter().find(|source| source.path == path) {
             Some(source) => offences.extend(impurities(source, "")),
-            // A file that moved would otherwise leave the rule without anybody noticing.
+            // Otherwise a file that moved would silently escape the rule.
             None => offences.push(Offence::at(
                 path,
                 0,

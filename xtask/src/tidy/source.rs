@@ -1,6 +1,6 @@
 use super::blank::blank;
 
-/// A file of the tree, with what the rules want to know of it.
+/// A file of the tree, with what the rules need to know about it.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// From the root of the tree, with `/`.
@@ -91,7 +91,7 @@ fn test_lines(code: &str) -> Vec<bool> {
     lines
 }
 
-/// Where the first item of `code` ends: at its closing brace, or at a semicolon before any.
+/// Returns the end of the first item of `code`: its closing brace, or a semicolon before any brace.
 pub(crate) fn item_end(code: &str) -> Option<usize> {
     let (mut braces, mut brackets) = (0_usize, 0_usize);
     for (index, byte) in code.bytes().enumerate() {
@@ -112,8 +112,8 @@ pub(crate) fn item_end(code: &str) -> Option<usize> {
     None
 }
 
-/// Where `word` stands in `code` as a whole word. What is no letter at its ends needs no
-/// boundary there, so `now(` and `#[ignore` can be asked for too.
+/// Returns the positions of `word` in `code` as a whole word. An end of `word` that is not a letter needs
+/// no boundary, so `now(` and `#[ignore` work too.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).filter_map(move |(at, _)| {
@@ -125,7 +125,7 @@ pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = us
     })
 }
 
-/// Whether `word` stands in `code` as a whole word.
+/// Whether `code` contains `word` as a whole word.
 pub(crate) fn has_word(code: &str, word: &str) -> bool {
     words(code, word).next().is_some()
 }
