@@ -2,8 +2,8 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-/// The subcommand with which the program starts itself a second time. It is separate from the others,
-/// so that help, completions and man pages do not contain it.
+/// The subcommand that the program uses to start itself a second time. It is separate from the others,
+/// so that help, completions, and man pages do not contain it.
 pub(crate) const GUARDIAN: &str = "__guardian";
 
 /// The arguments of the guardian. Later changes go through the pipe.

@@ -51,7 +51,7 @@ impl Hold {
         }
     }
 
-    /// The attempts with which this run acquired its locks.
+    /// The attempts that acquired the locks of this run.
     pub(super) fn owners(&self) -> impl Iterator<Item = Owner> {
         let guards = match self {
             Self::Own(guards) => Some(guards.guards().map(Guard::owner)),

@@ -1,6 +1,6 @@
 use crate::screen::Screen;
 
-/// Terminals below each other, with what is to be said to those who do not see them.
+/// Terminals below each other, with a description for readers who do not see them.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) title: &'static str,

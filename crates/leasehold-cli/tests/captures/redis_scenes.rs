@@ -1,4 +1,4 @@
-//! What is played, and which moments of it are drawn.
+//! The scenes, and the moments that are drawn.
 
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 
@@ -8,7 +8,7 @@ use crate::shell::Shell;
 use crate::stage::Stage;
 use crate::stand_ins::StandIns;
 
-/// With a TTL that has the lease renewed soon: from then on its fence is shown.
+/// A short TTL, so that the lease is renewed soon: the fence is shown from then on.
 const RUN: &str = "leasehold run --ttl 10s deploy -- ./deploy.sh";
 
 #[test]
@@ -118,7 +118,7 @@ fn doctor() {
         shell.prompts();
         shell.screen(&mut StandIns::default())
     };
-    // A machine that stalls makes servers seem far away, or their clocks wrong: then it is asked again.
+    // On a stalled machine servers seem far away, or their clocks wrong. Then the test asks again.
     let mut screen = report();
     until("a report of a machine that did not stall", || {
         let is_calm = screen.lines.iter().all(|line| is_calm(&line.text()));
@@ -190,7 +190,7 @@ fn waits_as(shell: &mut Shell, place: &str) {
             status.starts_with(|c: char| c.is_ascii_digit())
                 && status.contains(&holder)
                 && status.contains(", fence ")
-                // No picture has half a line.
+                // A picture must not show half a line.
                 && status.ends_with("\x1b[?7h")
         })
     });

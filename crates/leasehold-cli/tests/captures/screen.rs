@@ -1,17 +1,17 @@
 use avt::{Color, Pen, Terminal};
 
-/// What stands on a terminal.
+/// The content of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
     pub(crate) columns: usize,
     pub(crate) lines: Vec<Line>,
 }
 
-/// One line of it.
+/// One line of a screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Shown(Vec<Run>),
-    /// So many lines are left out here, so that the picture stays small.
+    /// The number of lines left out here, so that the picture stays small.
     LeftOut(usize),
 }
 
@@ -33,8 +33,8 @@ pub(crate) struct Style {
 }
 
 impl Screen {
-    /// What a terminal of `columns` by `rows` shows after `written`. Empty lines at the end are no
-    /// part of it.
+    /// Returns what a terminal of `columns` by `rows` shows after `written`, without empty lines at the
+    /// end.
     pub(crate) fn after(written: &str, (columns, rows): (u16, u16)) -> Self {
         let columns = usize::from(columns);
         let mut terminal = Terminal::new(columns, usize::from(rows)).unwrap();
@@ -47,7 +47,7 @@ impl Screen {
         Self { columns, lines }
     }
 
-    /// Without its last line, if that is `text` alone.
+    /// Returns the screen without its last line, if that is exactly `text`.
     pub(crate) fn without_last(mut self, text: &str) -> Self {
         if self.lines.last().is_some_and(|line| line.text() == text) {
             self.lines.pop();
@@ -55,8 +55,8 @@ impl Screen {
         self
     }
 
-    /// With the lines that `keep` chooses, by their numbers from 0 and their texts. Where others were,
-    /// there is a mark.
+    /// Returns the screen with the lines that `keep` chooses, by their numbers from 0 and their texts. A
+    /// mark replaces the other lines.
     pub(crate) fn abridged(self, mut keep: impl FnMut(usize, &str) -> bool) -> Self {
         let mut lines: Vec<Line> = Vec::new();
         for (number, line) in self.lines.into_iter().enumerate() {
@@ -124,7 +124,7 @@ impl Run {
 
 /// # Panics
 ///
-/// If it looks like nothing that a picture can show: better none than a wrong one.
+/// If a picture cannot show this look, since a wrong picture is worse than none.
 fn style(pen: Pen) -> Style {
     let colour = match pen.foreground() {
         None => None,

@@ -9,7 +9,7 @@ use crate::processes;
 use crate::screen::Screen;
 use crate::stand_ins::StandIns;
 
-/// An interactive shell on a terminal of its own, whose prompt is green and whose input is bold.
+/// An interactive shell on its own terminal, with a green prompt and bold input.
 #[derive(Debug)]
 pub(crate) struct Shell {
     child: Child,
@@ -60,7 +60,7 @@ impl Shell {
         self.until("a prompt", |written| written.ends_with(PROMPT));
     }
 
-    /// Waits until what is written after the last command is as `condition` wants it.
+    /// Waits until the output after the last command satisfies `condition`.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, condition: impl Fn(&str) -> bool) {
         until(&format!("{what:?} on a terminal"), || {

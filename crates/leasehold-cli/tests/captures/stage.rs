@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::shell::Shell;
 
-/// Where a scene is played: a folder of its own, and the store that all shells use.
+/// The environment of a scene: its own folder, and the store that all shells use.
 #[derive(Debug)]
 pub(crate) struct Stage {
     folder: TempDir,
@@ -27,7 +27,7 @@ impl Stage {
         stage
     }
 
-    /// A shell whose `deploy.sh` goes on until [`let_deploy`](Self::let_deploy) is told of `name`.
+    /// Opens a shell whose `deploy.sh` runs until [`let_deploy`](Self::let_deploy) is called with `name`.
     pub(crate) fn shell(&self, name: &str, size: (u16, u16)) -> Shell {
         let mut bash = Command::new("setsid");
         bash.args(["--ctty", "--wait", "bash", "--norc", "--noprofile"])
@@ -40,7 +40,7 @@ impl Stage {
         fs::write(self.path(name), "").unwrap();
     }
 
-    /// Runs `leasehold` with `arguments` behind the scenes, where it must succeed; what it says.
+    /// Runs `leasehold` with `arguments` behind the scenes, and returns its output. It must succeed.
     pub(crate) fn prepare(&self, arguments: &[&str]) -> String {
         let mut leasehold = Command::new(PROGRAM);
         self.furnish(&mut leasehold);
@@ -49,7 +49,7 @@ impl Stage {
         String::from_utf8(ended.stdout).unwrap()
     }
 
-    /// Waits until what `leasehold` with `arguments` says, behind the scenes, has `text` so many `times`.
+    /// Runs `leasehold` with `arguments` behind the scenes until its output has `text` exactly `times` times.
     #[track_caller]
     pub(crate) fn until_told(&self, arguments: &[&str], (text, times): (&str, usize)) {
         until(&format!("{text:?} of leasehold {arguments:?}"), || {
@@ -61,7 +61,7 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// Nothing of this machine's own settings is in `command`'s environment, but for its programs.
+    /// Replaces the environment of `command`. Only `PATH` keeps the folders of this machine.
     fn furnish(&self, command: &mut Command) {
         let folder = PathBuf::from(PROGRAM).parent().map(PathBuf::from);
         let others = std::env::var_os("PATH").unwrap_or_default();

@@ -1,14 +1,14 @@
-/// What differs from run to run in what the program writes, and what stands in the pictures instead.
-/// Nothing else is changed: a picture has the words that were written.
+/// Replaces the output that differs from run to run with fixed text for the pictures. All other text is
+/// what the program wrote.
 ///
-/// Of one scene, so that a process has one number in all its panes.
+/// There is one for each scene, so that a process has the same number in all panes.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
     processes: Vec<String>,
 }
 
 impl StandIns {
-    /// `written` with the stand-ins in it; what terminals are told stays where it is.
+    /// Replaces the varying parts of `written`. Control sequences for the terminal stay in place.
     pub(crate) fn put_into(&mut self, written: &str) -> String {
         let mut text = self.put_processes_into(written);
         for rule in &RULES {
@@ -52,7 +52,7 @@ impl StandIns {
 const HOST: &str = "ci";
 const FIRST_PID: usize = 4711;
 
-/// What varies between two texts that do not.
+/// A varying text between two fixed ones.
 struct Rule {
     /// What it is, for the tests' messages.
     name: &'static str,
@@ -106,7 +106,7 @@ enum Varying {
 }
 
 impl Varying {
-    /// How much of `text` has this shape, from its beginning; 0 if nothing has.
+    /// Returns the length of the prefix of `text` with this shape; 0 if there is none.
     fn length(self, text: &str) -> usize {
         match self {
             Self::Digits => extent(text, |c| c.is_ascii_digit()),

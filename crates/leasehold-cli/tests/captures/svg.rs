@@ -1,8 +1,8 @@
 //! Pure: a picture as SVG.
 //!
-//! Each character has its place on a grid, whichever font the reader's machine has: `textLength`
-//! sees to it. Text stays text. The terminals bring their own background, so that they are the same
-//! on a light and on a dark page.
+//! `textLength` puts each character in its place on a grid, in any font of the reader's machine. Text
+//! stays text. The terminals have their own background, so that they look the same on a light and on a
+//! dark page.
 
 use std::fmt::Write as _;
 

@@ -112,7 +112,7 @@ fn runs_that_want_the_same_in_opposite_orders_all_come_to_an_end() {
     opposite_orders(&sandbox, 12, |args| sandbox.start(args));
 }
 
-/// So many runs, each of which wants three locks in one of several orders, and adds to a count.
+/// Starts `runs` runs. Each takes three locks in one of several orders, and adds to a count.
 pub(crate) fn opposite_orders(sandbox: &Sandbox, runs: usize, start: impl Fn(&[&str]) -> Running) {
     fs::write(sandbox.path("count"), "0\n").unwrap();
     let add = "n=$(cat count); sleep 0.01; echo $((n + 1)) > count";

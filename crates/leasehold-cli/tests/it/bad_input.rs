@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::harness::{PROGRAM, Sandbox};
 
-/// Runs with `args`, and asserts the refusal and that neither command nor lock came to be.
+/// Runs with `args`, and asserts the refusal, and that there is neither a command nor a lock.
 #[track_caller]
 fn refused(args: &[&str], parts: &[&str]) {
     let sandbox = Sandbox::new();
@@ -141,9 +141,9 @@ fn a_lock_folder_that_may_not_be_written_is_77() {
     fs::set_permissions(sandbox.path("."), open).unwrap();
     fs::create_dir(sandbox.path("locks")).unwrap();
     fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o555)).unwrap();
-    // For root every folder can be written: become somebody else, who needs a copy to execute.
-    // Not by this process: what it has open for writing cannot be executed while another test
-    // starts a process, which has it open too for a moment.
+    // Root may write to every folder, so the call runs as another user, who needs a copy of the program.
+    // `install` makes the copy, because a file that is open for writing cannot be executed. If this
+    // process wrote it, a process started by another test would also keep it open for a moment.
     let mut copy = Command::new("install");
     copy.args(["-m", "755", PROGRAM])
         .arg(sandbox.path("leasehold"));

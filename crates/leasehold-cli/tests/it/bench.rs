@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{Ended, PROGRAM, Sandbox};
 use crate::pty::OnTerminal;
 
-/// For as short as it can be.
+/// The shortest duration possible.
 pub(crate) const SHORT: [&str; 3] = ["bench", "--duration", "500ms"];
 
 #[track_caller]

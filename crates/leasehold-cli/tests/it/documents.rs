@@ -67,14 +67,14 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     );
 }
 
-/// The verbs of `verb`, those of the program if it is none, as its help lists them.
+/// The verbs that the help of `verb` lists; those of the program if `verb` is empty.
 fn verbs_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
     let help = sandbox.run(&[verb, &["--help"]].concat()).stdout;
     let Some((_, listed)) = help.split_once("\nCommands:\n") else {
         return Vec::new();
     };
     let listed = listed.lines().take_while(|line| line.starts_with("  "));
-    // What a verb does may go on in a line of its own, further to the right.
+    // The description of a verb may continue on another line, which is indented further.
     let names = listed.filter(|line| !line.starts_with("   "));
     let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
     names.filter(|name| name != "help").collect()
@@ -85,7 +85,7 @@ fn options_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
     let help = sandbox.run(&[verb, &["--help"]].concat()).stdout;
     let (_, listed) = help.split_once("\nOptions:\n").unwrap();
     let listed = listed.split("\n\nEnvironment:").next().unwrap();
-    // What an option does stands further to the right.
+    // The descriptions of options are indented further.
     let lines = listed.lines().filter(|line| !line.starts_with("        "));
     let words =
         lines.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
@@ -129,7 +129,7 @@ fn every_verb_has_a_page_and_completions_with_all_its_options() {
             for (shell, script) in shells.iter().zip(&scripts) {
                 assert!(script.contains(word), "{shell}: {verb:?} {option}");
             }
-            // Of these, fish says in each line for which verb it is.
+            // For these, each line of fish names its verb.
             let of_verb = format!("_using_subcommand {}", verb[0]);
             let mut lines = scripts[2].lines().filter(|line| line.contains(&of_verb));
             let is_long = format!(" -l {word}");

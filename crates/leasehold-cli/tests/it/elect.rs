@@ -1,4 +1,4 @@
-//! `elect` on files: one leads, the next one follows, and others see who it is.
+//! `elect` on files: one leader follows another, and observers see each leader.
 
 use std::fs;
 use std::net::TcpListener;
@@ -38,7 +38,7 @@ pub(crate) fn until_led(sandbox: &Sandbox, count: usize) {
     assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
 }
 
-/// What an observer was told so far, a JSON object each.
+/// The changes that an observer printed so far, a JSON object each.
 pub(crate) fn changes(sandbox: &Sandbox, file: &str) -> Vec<Value> {
     let lines = sandbox.lines_in(file);
     let parse = |line: &String| serde_json::from_str(line).unwrap();
@@ -170,7 +170,7 @@ fn who_is_told_to_end_does_not_campaign_again() {
     leader.wait().fails(76, &["lost lock"]);
     until_led(&sandbox, 1);
 
-    // In the pause before it campaigns again there is nobody to pass a signal on to.
+    // In the pause before it campaigns again, no command receives the signal.
     let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
     let leader = start(&sandbox, &["--ttl", "600ms"], script);
     until_led(&sandbox, 2);
@@ -321,7 +321,7 @@ fn names_and_times_that_break_a_rule_are_refused_and_no_lock_is_made() {
     }
 }
 
-/// Takes the lock from its holder, as a cleaner that knows no better.
+/// Takes the lock from its holder, like a cleanup script that does not know about locks.
 #[track_caller]
 fn remove_lock_file(sandbox: &Sandbox) {
     let folder = fs::read_dir(sandbox.path("locks")).unwrap();

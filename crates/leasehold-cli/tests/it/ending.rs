@@ -41,7 +41,7 @@ fn a_killed_wrapper_takes_the_command_along_and_the_next_gets_in_after_it() {
         processes[0], processes[1], processes[2]
     );
     run.signal(Signal::SIGKILL);
-    // Whoever gets the lock next must find nobody of them alive.
+    // When the next run gets the lock, none of the processes may be alive.
     let next = sandbox.run(&["run", "-w", "25s", "x", "--", "sh", "-c", &script]);
     assert_eq!(next.code(), 0, "{next:?}");
     processes.into_iter().for_each(until_gone);

@@ -1,4 +1,4 @@
-//! `fence check`: what scripts compare fences with.
+//! `fence check`, which scripts use to compare fences.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -20,7 +20,7 @@ fn mark(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.path("mark")).unwrap()
 }
 
-/// The names in the folder of the file, but for what the harness itself writes.
+/// The names in the folder of the file, except what the harness itself writes.
 fn files(sandbox: &Sandbox) -> Vec<String> {
     let entries = fs::read_dir(sandbox.path(".")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -75,7 +75,7 @@ fn a_run_shows_its_own_fence() {
     assert_eq!(first.code(), 0, "{first:?}");
     let fence: u64 = mark(&sandbox).trim_end().parse().unwrap();
     assert!(fence > 1_600_000_000_000_000, "{fence}");
-    // A later holder is one with a greater fence, whoever it is.
+    // Any holder with a greater fence is a later holder.
     assert_eq!(check(&sandbox, fence + 3_600_000_000).code(), 0);
     fs::remove_file(sandbox.path("data")).unwrap();
     let late = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
@@ -274,7 +274,7 @@ fn a_check_that_is_killed_leaves_a_whole_number() {
     for token in 2..80_u64 {
         let args = ["fence", "check", "--high-water", "mark", &token.to_string()];
         let running = sandbox.start(&args);
-        // It is as far as it gets within so many looks at the file.
+        // The signal comes at a different moment for each token.
         for _ in 0..token * 4 {
             assert!(!mark(&sandbox).is_empty());
         }

@@ -1,4 +1,5 @@
-//! `fence check` and its disk: nothing passes before it would outlive a power cut, and a full disk changes nothing.
+//! `fence check` and its disk: a fence passes only if it would survive a power cut, and a full disk changes
+//! nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ fn notes_library(sandbox: &Sandbox) -> PathBuf {
     library
 }
 
-/// What a check that shows `token` does, in its order.
+/// What a check that shows `token` does to the disk, in order.
 fn deeds(sandbox: &Sandbox, library: &PathBuf, token: &str) -> (i32, Vec<String>) {
     let notes = sandbox.path("notes");
     fs::write(&notes, "").unwrap();
@@ -42,7 +43,7 @@ fn what_passes_is_on_the_disk_before() {
     assert_eq!(deeds("5"), (0, first.map(Into::into).to_vec()));
     let greater = ["sync file", "rename", "sync folder"];
     assert_eq!(deeds("7"), (0, greater.map(Into::into).to_vec()));
-    // Whoever wrote it may have been killed before its own.
+    // The process that wrote the file may have died before its own sync.
     let same = ["sync file", "sync folder"];
     assert_eq!(deeds("7"), (0, same.map(Into::into).to_vec()));
     assert_eq!(deeds("6"), (76, Vec::new()));

@@ -1,4 +1,4 @@
-//! Handles: what is refused before anything is sent.
+//! Handles: what the command refuses before it sends anything.
 
 use std::fs;
 
@@ -73,5 +73,5 @@ fn where_locks_end_with_their_process_there_are_no_handles() {
     }
 }
 
-/// Nobody is asked there.
+/// An address without a server, which no test contacts.
 const NOBODY: &str = "redis://127.0.0.1:1";

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::processes;
 
-/// A folder of its own for a test: for locks, for files, and as the user's home.
+/// The folder of a test: for locks, for files, and as the user's home.
 pub(crate) struct Sandbox {
     dir: TempDir,
     started: AtomicU32,
@@ -37,7 +37,7 @@ impl Sandbox {
         format!("file://{}", self.path("locks").display())
     }
 
-    /// The program, with nothing in its environment but what the sandbox says.
+    /// The program, with only the sandbox's variables in its environment.
     pub(crate) fn leasehold(&self) -> Command {
         let mut command = self.without_store();
         command.env("LEASEHOLD_STORE", self.store());
@@ -128,19 +128,19 @@ impl Sandbox {
         self.line_in(name).parse().unwrap()
     }
 
-    /// Makes a gate: a command that reads a line from the file `name` waits there, until it is
-    /// opened. Unlike a loop around `sleep` it starts no processes, and can so be stopped at any
-    /// time: a shell that is just starting one is not, before that one runs (vfork).
+    /// Makes a gate: a command that reads a line from the file `name` waits there until the gate is
+    /// opened. Unlike a loop around `sleep` it starts no processes, so it can be stopped at any time. A
+    /// shell that is starting a process stops only when that process runs (vfork).
     pub(crate) fn gate(&self, name: &str) {
         mkfifo(&self.path(name), Mode::S_IRWXU).unwrap();
     }
 
-    /// Lets whoever waits, or will wait, at the gate pass.
+    /// Opens the gate for a command that waits there now or later.
     pub(crate) fn open_gate(&self, name: &str) {
         fs::write(self.path(name), "\n").unwrap();
     }
 
-    /// Whether nobody holds `lock`, as `status` tells.
+    /// Whether `lock` is free according to `status`.
     pub(crate) fn is_free(&self, lock: &str) -> bool {
         let status = self.run(&["status", lock]);
         assert_eq!(status.code(), 0, "{}", status.stderr);
@@ -164,7 +164,7 @@ impl Running {
         processes::signal(self.pid(), signal);
     }
 
-    /// Waits until `text` stands in what it wrote to stderr.
+    /// Waits until its stderr contains `text`.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) {
         until(&format!("{text:?} on stderr"), || {
@@ -214,7 +214,7 @@ impl Ended {
         }
     }
 
-    /// Asserts the exit code and that each of `parts` stands on stderr.
+    /// Asserts the exit code, and that stderr contains each of `parts`.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code(), code, "{self:?}");

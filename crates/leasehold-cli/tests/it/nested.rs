@@ -1,4 +1,4 @@
-//! `--nested`: a run under the lease of the one around it, on files.
+//! `--nested`: a run under the lease of its outer run, on files.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Calls by a user who may not do everything.
+//! Calls by an unprivileged user.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::harness::{Ended, PROGRAM, Sandbox};
 
-/// Runs the copy of the program: as `nobody`, unless we are a plain user ourselves.
+/// Runs the copy of the program. If this test runs as root, the copy runs as an unprivileged user.
 pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ended {
     let mut command = if nix::unistd::geteuid().is_root() {
         let mut command = Command::new("setpriv");
@@ -22,8 +22,8 @@ pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ended {
     sandbox.spawn(command).wait()
 }
 
-/// A lock folder that all users write to, as `/tmp` is: each may remove only its own files. Without root
-/// there is one user only, which the test says past the capture of its output.
+/// A lock folder that all users may write to, like `/tmp`: each user may remove only their own files.
+/// Without root there is only one user. The test reports that on the real stderr.
 fn shared_folder() -> Sandbox {
     if !nix::unistd::geteuid().is_root() {
         let notice = "NOT TESTED: a second user, because the tests do not run as root";
@@ -70,7 +70,7 @@ fn two_users_lead_one_after_the_other() {
     }
 }
 
-/// A copy of the program for [`run`], as the program itself may lie where only we may look.
+/// Makes a copy of the program for [`run`], since the program itself may be in a private folder.
 pub(crate) fn copy_program(sandbox: &Sandbox) {
     let mut copy = Command::new("install");
     let to = sandbox.path("tools/leasehold");

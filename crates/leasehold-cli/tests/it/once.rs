@@ -28,7 +28,7 @@ fn call(sandbox: &Sandbox, options: &[&str]) -> Ended {
     sandbox.run(&[&["once"], options, &command].concat())
 }
 
-/// Asserts that what the next call shows is the one result, of an attempt that was made.
+/// Asserts that all calls in `shown` printed the same result, and that an attempt produced it.
 #[track_caller]
 pub(crate) fn assert_one_result(sandbox: &Sandbox, shown: &[&Ended]) {
     let ran = sandbox.lines_in("ran");

@@ -1,4 +1,4 @@
-//! How `once` ends when it is told to, or finds what it cannot wait for; and what it does not keep.
+//! How `once` ends after a signal, or on a state that it cannot wait for; and what it does not keep.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ fn what_writes_on_in_the_background_is_not_waited_for() {
     let script = "yes & echo $! > left; echo done >&2";
     let command = ["once", "x", "--", "sh", "-c", script];
     let first = sandbox.run(&command);
-    // What it writes may be more than is kept, of which is warned.
+    // The command may write more than is kept; then `once` warns.
     first.fails(0, &["done\n"]);
     until_gone(sandbox.pid_in("left"));
     let again = sandbox.run(&command);
@@ -48,7 +48,7 @@ fn a_command_that_was_ended_from_outside_is_run_again_though_failures_are_kept()
 fn a_signal_ends_it_while_it_waits_for_the_record() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run(&["once", "x", "--", "false"]).code(), 1);
-    // Who looks may look; who begins has to wait.
+    // A shared lock admits reads of the record, but an attempt that begins has to wait.
     let record = File::open(sandbox.path("locks/x.lock.record")).unwrap();
     record.lock_shared().unwrap();
     let call = sandbox.start(&["once", "x", "--", "touch", "touched"]);

@@ -1,4 +1,4 @@
-//! `once` whose output is read slowly, or by nobody: its result is kept all the same.
+//! `once` with a slow reader of its output, or without one: it keeps the result all the same.
 
 use std::io::{PipeReader, Read as _, pipe};
 use std::process::{Child, Command};
@@ -9,13 +9,13 @@ use nix::sys::signal::Signal;
 use crate::harness::{Ended, Sandbox};
 use crate::processes::{signal, until_gone};
 
-/// More than fits into the pipe of a reader that does not read, and less than the command has to wait for.
+/// More than fits into the pipe of a reader that does not read, but not enough to block the command.
 const LONG: &str = "echo x >> ran; head -c 100000 /dev/zero | tr '\\0' x; echo end";
 
 /// More than fits into all pipes on the way.
 const TOO_LONG: &str = "echo $$ > pid; exec head -c 10000000 /dev/zero";
 
-/// A call whose stdout is a pipe that nobody reads yet; killed if the test ends before it.
+/// A call whose stdout is a pipe that is not read yet; killed if the test ends before it.
 struct Unread {
     child: Child,
     stdout: PipeReader,
@@ -26,7 +26,7 @@ impl Unread {
         let (stdout, writer) = pipe().unwrap();
         let mut command = sandbox.leasehold();
         let child = command.args(args).stdout(writer).spawn().unwrap();
-        // Its end of the pipe is the child's alone now.
+        // From now on only the child has this end of the pipe.
         drop(command);
         Self { child, stdout }
     }
@@ -66,7 +66,7 @@ fn a_result_is_committed_before_its_reader_is_waited_for() {
     let command = ["once", "x", "--", "sh", "-c", LONG];
     let mut first = Unread::start(&sandbox, &command);
     assert_eq!(first.first_byte(), b'x');
-    // It gets the lock, though nobody has read on.
+    // The second call gets the lock, although the test has not read on.
     let second = sandbox.run(&command);
     assert_eq!((second.code(), second.stdout.len()), (0, 100_004));
     assert!(sandbox.is_free("x"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Running, Sandbox};
 use crate::processes::until_gone;
 
-/// Holds a permit of `workers` until the file `go` is there; its process id stands in the file `name`.
+/// Holds a permit of `workers` until the file `go` exists. The file `name` has its process id.
 fn hold(sandbox: &Sandbox, permits: &str, name: &str) -> Running {
     let script = format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done");
     let args = [

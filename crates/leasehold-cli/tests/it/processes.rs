@@ -57,7 +57,7 @@ pub(crate) fn kill_session(leader: i32) {
         };
         let pid = Pid::from_raw(pid);
         if getsid(Some(pid)) == Ok(Pid::from_raw(leader)) {
-            // Whoever has ended meanwhile need not be killed.
+            // A process that has ended meanwhile need not be killed.
             let _ = kill(pid, Signal::SIGKILL);
         }
     }

@@ -44,7 +44,7 @@ impl OnTerminal {
     pub(crate) fn shell(sandbox: &Sandbox) -> Self {
         let shell = ["bash", "--norc", "--noprofile", "--noediting", "-i"];
         let mut terminal = Self::start(sandbox, &shell);
-        // Jobs of the shell are told apart from the test's typing by what they print.
+        // What jobs print differs from what the test types, so that it can distinguish the two.
         terminal.types("stty -echo; echo shell-$((1+1))\n");
         terminal.shows("shell-2");
         terminal
@@ -72,7 +72,7 @@ impl OnTerminal {
         self.screen.drain(..found.unwrap() + text.len());
     }
 
-    /// What is shown and was not yet waited for.
+    /// The text that is shown and that no wait has consumed yet.
     pub(crate) fn screen(&mut self) -> &str {
         self.look();
         &self.screen
@@ -88,7 +88,7 @@ impl OnTerminal {
         self.ends().0
     }
 
-    /// Waits for the end, and returns the exit code and what was not yet waited for.
+    /// Waits for the end, and returns the exit code and the text that no wait has consumed.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (i32, String) {
         let mut status = None;

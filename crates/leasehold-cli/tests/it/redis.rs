@@ -8,8 +8,8 @@ use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::{state, until_gone, until_stopped};
 
 /// A command with a child; neither ends on SIGTERM, and the child notes the time since boot again
-/// and again. The command itself starts nothing more: a shell that is just starting a process is not
-/// stopped before that one runs (vfork).
+/// and again. The command itself starts nothing more, because a shell that is starting a process stops
+/// only when that process runs (vfork).
 const STUBBORN: &str = r#"
 trap "" TERM
 sh -c 'echo $$ > child
@@ -29,7 +29,7 @@ pub(crate) fn run(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Ended {
     start(sandbox, urls, args).wait()
 }
 
-/// Servers that are a set already: those that were just started would not count yet.
+/// Returns the servers of an initialized quorum. Without initialization, new servers have no vote yet.
 pub(crate) fn formed_set(sandbox: &Sandbox, count: usize) -> RedisSet {
     let servers = RedisSet::start(count);
     let ended = run(sandbox, &servers.urls(), &["init"]);
@@ -53,7 +53,7 @@ fn latest_deadline() -> BootInstant {
 }
 
 /// Waits until the processes are gone, and asserts that none of them did anything after `deadline`.
-/// When they are *seen* to be gone does not count: the machine may be busy.
+/// The moment when they are *seen* to be gone does not matter, since the machine may be busy.
 #[track_caller]
 fn assert_gone_before(sandbox: &Sandbox, deadline: BootInstant, processes: [i32; 2]) {
     processes.into_iter().for_each(until_gone);
@@ -303,7 +303,7 @@ fn status_names_who_holds_a_lease_where_and_how_long() {
     let (holder, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     let mut status = String::new();
     let known = format!("held by leasehold (pid {} on ", holder.pid());
-    // Who a client is may be written a moment after its lock.
+    // A client may register itself a moment after it takes its lock.
     until("the status names the holder", || {
         status = run(&sandbox, &servers.urls(), &["status", "x"]).stdout;
         status.contains(&known)

@@ -1,4 +1,4 @@
-//! `bench` on one Redis and on sets of five: also beside dead members, and when it is broken off.
+//! `bench` on one Redis and on quorums of five, also with dead members, and when it is interrupted.
 
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 use nix::sys::signal::Signal;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::harness::{Running, Sandbox};
 use crate::redis::{formed_set, run, start};
 
-/// Holds `x`, whose fence is shown at once; with it, that fence.
+/// Holds `x` so that its fence is shown at once; returns that fence, too.
 fn hold(sandbox: &Sandbox, urls: &[String], ttl: &str) -> (Running, String) {
     let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
     let args = ["run", "--ttl", ttl, "x", "--", "sh", "-c", script];
@@ -32,8 +32,8 @@ fn break_with(sandbox: &Sandbox, urls: &[String], fence: &str, options: &[&str])
     json(sandbox, urls, &[&args, options].concat())
 }
 
-/// The holder is told and its command ended; meanwhile, and until its lease would have ended, nobody
-/// gets the lock.
+/// Asserts that the holder notices the break and ends its command, and that no other client gets the
+/// lock until the lease would have ended.
 fn assert_broken_at_its_end(sandbox: &Sandbox, urls: &[String]) {
     let (holder, fence) = hold(sandbox, urls, "6s");
     let without = run(sandbox, urls, &["break", "x"]);
@@ -268,7 +268,7 @@ fn ls_says_where_members_disagree() {
         "{all:?}"
     );
     assert!(all.stdout.contains(&format!("  {fence}  ")), "{all:?}");
-    // What somebody left on a minority.
+    // A lock that a client left on a minority.
     let stray = format!("{:016x}.{:032x}", 7, 9);
     for server in servers.iter().take(2) {
         let reply = server.command(&["SET", "y", &stray, "PX", "60000"]);

@@ -43,7 +43,8 @@ fn found(of: &Value, check: &str) -> String {
     format!("{} {} {}", check["found"], check["why"], check["remedy"])
 }
 
-/// Asserts that nothing is ill; how far away a server is depends on what else this machine does.
+/// Asserts that nothing is wrong, except the distance of a server, which depends on the load of this
+/// machine.
 #[track_caller]
 fn all_green(of: &Value) {
     let checks = of["checks"].as_array().unwrap();
@@ -269,7 +270,7 @@ fn a_stepped_clock_is_red() {
         far.contains("ahead of the servers' median; the tolerance is 250ms"),
         "{far}"
     );
-    // Time alone mends no clock.
+    // Time alone does not correct a clock.
     let stepped = &report["members"][1];
     assert_eq!(stepped["facts"]["counts"], false, "{stepped}");
     assert!(stepped["facts"]["counts_again_ms"].is_null(), "{stepped}");

@@ -11,7 +11,7 @@ use crate::harness::{Running, Sandbox};
 use crate::processes::until_gone;
 use crate::redis::{formed_set, run, start};
 
-/// Notes its fence, its process, and whether the command of somebody else is still there.
+/// Notes its fence, its process, and whether the command of another leader is still there.
 const LEAD: &str = r#"
 for other in *.pid; do
     if [ -s $other ] && kill -0 $(cat $other) 2> /dev/null; then echo $other >> overlaps; fi
@@ -27,7 +27,7 @@ fn lead(sandbox: &Sandbox, urls: &[String], who: &str, options: &[&str]) -> Runn
     start(sandbox, urls, &[&ttl, options, &command].concat())
 }
 
-/// Who leads, as an observer is told.
+/// The value of the current leader, as an observer sees it.
 fn leader(sandbox: &Sandbox, urls: &[String]) -> String {
     let args = ["elect", "--observe", "--once", "--json", "x"];
     let ended = run(sandbox, urls, &args);
@@ -160,7 +160,8 @@ fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
     drop(leader);
 }
 
-/// Waits for three times the TTL of [`lead`], for which a store that never answered is asked at most.
+/// Waits for three times the TTL of [`lead`], the longest time that a client asks a store that never
+/// answered.
 fn outlast_an_outage(server: &mut RedisServer) {
     server.kill();
     let began = SystemClock.now();

@@ -192,7 +192,7 @@ fn a_handle_file_is_its_owners_and_follows_each_renewal() {
     let renewed = with_file(&["renew"]);
     assert!(line(&renewed).ends_with("ms left"), "{renewed:?}");
     assert_ne!(fs::read_to_string(&file).unwrap(), first);
-    // Another file took its name: whoever reads sees one of them as a whole.
+    // A new file took the name, so a reader sees either the old or the new file as a whole.
     assert_eq!(io::read_to_string(&mut opened).unwrap(), first);
     let (json, _) = object(&with_file(&["renew", "--json"]));
     assert!(json["handle"].is_null());
@@ -224,7 +224,7 @@ fn a_handle_file_stays_as_it_is_where_nothing_was_done_and_goes_with_the_lock() 
     assert_eq!(acquired.code(), 0, "{acquired:?}");
     with_file("other", &["acquire", "-n", "x"]).fails(75, &["held by"]);
     assert_eq!(named(&sandbox, "other"), [""; 0]);
-    // No draft beside it can have a longer name.
+    // A temporary file in the same folder cannot have a longer name.
     let longest = "n".repeat(255);
     fs::rename(sandbox.path("first"), sandbox.path(&longest)).unwrap();
     let text = fs::read_to_string(sandbox.path(&longest)).unwrap();

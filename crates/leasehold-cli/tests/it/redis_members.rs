@@ -1,4 +1,4 @@
-//! Sets of servers: formed, shown, changed, and refused.
+//! Quorums of servers: initialized, shown, changed, and refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Jobs that are shorter than the clocks of their machines differ.
+//! Jobs that are shorter than the difference between the clocks of their machines.
 
 use std::time::Duration;
 
@@ -43,10 +43,10 @@ fn check_that_the_lock_outlives_a_short_job(sandbox: &Sandbox, urls: &[String]) 
     let next = ["run", "-w", "30s", "x", "--", "sh", "-c", &job];
     assert_eq!(run(sandbox, urls, &next).code(), 3);
     let (first, next) = (ran_at(sandbox, "first"), ran_at(sandbox, "next"));
-    // The uptime is told in hundredths.
+    // The uptime is in hundredths of a second.
     let next = next + Duration::from_millis(10);
     assert!(next.since(before) >= least, "{:?}", next.since(before));
-    // Where the machine is not so busy that it says nothing.
+    // On a very busy machine the times prove nothing.
     if gone.since(first) < 5 * SECOND {
         assert!(next > gone, "the first run ended long before");
     }
@@ -175,7 +175,7 @@ fn a_lock_that_ended_before_anybody_looked_is_lost() {
 fn a_store_that_is_away_once_the_command_has_ended_costs_it_nothing() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
-    // Its deadline passes before the store is given up.
+    // Its deadline passes before it gives the store up.
     let job = format!("kill -STOP {}; exit 3", server.pid());
     let ended = run(&sandbox, &[server.url()], &run_of(&job, "3s"));
     ended.fails(3, &["warning", "not kept for --min-hold", "lost: "]);
@@ -216,7 +216,7 @@ fn three_machines_with_one_crontab_run_the_job_once() {
     let end = line.iter().position(|word| *word == "--").unwrap();
     let command = ["sh", "-c", "echo ran >> runs"];
     let args = [&line[..=end], &command].concat();
-    // Three whose clocks agree, so that each may get one of the three servers; and one that is late.
+    // Three machines whose clocks agree, so that each may get one of the three servers, and one that is late.
     let machines = [(); 3].map(|()| start(&sandbox, &urls, &args));
     for machine in machines {
         let ended = machine.wait();

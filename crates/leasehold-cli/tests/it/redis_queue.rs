@@ -259,7 +259,7 @@ fn sharing_within_shared_goes_ahead_of_a_writer_that_waits_for_both() {
     assert_eq!(writer.wait().code(), 0);
 }
 
-/// How many connections of ours the server has.
+/// The number of our connections that the server has.
 fn connections(server: &RedisServer) -> usize {
     match server.command(&["CLIENT", "LIST"]) {
         Reply::Bulk(list) => list.matches(" name=leasehold ").count(),
@@ -267,8 +267,8 @@ fn connections(server: &RedisServer) -> usize {
     }
 }
 
-/// A dead waiter is passed over in the same step, a silent one after a second; a machine that stalls
-/// may take some more. What it must not take is a TTL, which is 30 s.
+/// The server skips a dead waiter in the same step, and a silent one after a second. A stalled machine may
+/// take longer, but it must not take a TTL, which is 30 s.
 const FAR_BELOW_A_TTL: Duration = Duration::from_secs(10);
 
 const CTRL_C: &str = "\x03";

@@ -12,7 +12,7 @@ use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::until_gone;
 use crate::redis::{formed_set, run, start};
 
-/// Servers of their own for each test, one and five.
+/// Runs `test` with one new server, and with five.
 fn stores(test: impl Fn(&Sandbox, &RedisSet)) {
     for count in [1, 5] {
         let sandbox = Sandbox::new();
@@ -24,7 +24,7 @@ fn stores(test: impl Fn(&Sandbox, &RedisSet)) {
     }
 }
 
-/// Runs with `args` until the file `go` is there; its process id stands in the file `name` before.
+/// Runs with `args` until the file `go` exists. Before that, the file `name` has its process id.
 fn hold(sandbox: &Sandbox, servers: &RedisSet, args: &[&str], name: &str) -> Running {
     let script = format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done");
     let command = ["--", "sh", "-c", &script];
@@ -109,7 +109,7 @@ fn as_many_as_there_are_permits_run_together_and_the_status_counts_them() {
         let third = start(sandbox, &servers.urls(), &third);
         third.says("waiting for lock \"workers\"");
         let mut text = String::new();
-        // Who a client is may be written a moment after its lock.
+        // A client may register itself a moment after it takes its lock.
         until("the status names them all", || {
             text = ask(sandbox, servers, &["status", "workers"]).stdout;
             let known = |pid: i32| text.contains(&format!("(pid {pid} on "));
@@ -172,7 +172,7 @@ fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
     stores(|sandbox, servers| {
         let mut elsewhere = vec!["?prefix=app:"];
         if servers.iter().count() == 1 {
-            // A set is formed in one database.
+            // A quorum is initialized in one database.
             elsewhere.extend(["/3", "/3?prefix=app:"]);
         }
         for behind in elsewhere {
@@ -195,7 +195,7 @@ fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
 #[test]
 fn a_nested_run_under_a_lease_that_is_gone_is_76() {
     stores(|sandbox, servers| {
-        // The next renewal, which would tell the outer run, is far away.
+        // The next renewal, at which the outer run would notice, is far away.
         let script = r#"echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done
             "$LEASEHOLD" run --nested x -- touch ran; echo code-$?"#;
         let outer = ["run", "--ttl", "60s", "x", "--", "sh", "-c", script];

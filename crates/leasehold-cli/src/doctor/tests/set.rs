@@ -99,7 +99,7 @@ fn no_majority_is_red_and_says_when_there_is_one_again() {
     assert!(remedy(&of_store(&three), "quorum", Red).contains("fix what is red"));
     let gone = of_server(&three, 2);
     assert_eq!(gone.len(), 1, "nothing else is known of it");
-    // Two must count again, and the second one does after 40 s.
+    // Two must regain their votes, and the second one does after 40 s.
     let mut five = scene(5);
     for (place, again) in [(0, Some(50)), (1, None), (2, Some(10)), (3, Some(40))] {
         put_out(&mut five, place, again);
@@ -165,7 +165,7 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
         remedy(&findings, "card", Red)
             .ends_with("that is the one of c, run DEL leasehold:card there")
     );
-    // A server that it does not name, and one whose card is the newer one, are in one set.
+    // A server that the card does not name, or whose own card is newer, belongs to the same quorum.
     finding(&of_server(&of_others(["a", "c", "x"], 1), 1), "card", Green);
     finding(&of_first(&of_others(["c", "x", "y"], 1)), "card", Green);
     finding(&of_first(&of_others(["a", "c", "x"], 0)), "card", Green);
@@ -179,7 +179,7 @@ fn cards_of_two_generations_are_yellow() {
     let store = of_store(&three);
     let text = &finding(&store, "generation", Yellow).found;
     assert_eq!(text, "1 on a, 2 on b");
-    // Of a set that is not formed, or too small for one, it says nothing.
+    // There is no such finding for a quorum that is not initialized, or for too few servers.
     three.is_unformed = true;
     let mut two = scene(2);
     for server in &mut two.servers {
@@ -253,7 +253,7 @@ fn a_clock_that_stays_wrong_is_not_waited_for() {
     // The other one is enough for a majority.
     let store = of_store(&three);
     assert_eq!(remedy(&store, "quorum", Red), "wait 1m 1s");
-    // Two alone are not held to the rules of clocks.
+    // The rules of clocks do not apply to only two servers.
     let mut two = scene(2);
     two.servers[1].found.as_mut().unwrap().clock_offset = Some(5_000_000);
     put_out(&mut two, 1, Some(61));
@@ -328,7 +328,7 @@ fn with_five_a_restart_may_cost_no_majority_yet() {
     put_out(&mut five, 2, Some(30));
     let text = "b, c have no vote: without this server there is no majority";
     assert_eq!(why(&five, 0), text);
-    // One that does not count itself takes nothing away.
+    // The restart of a server without a vote loses no vote.
     let text = "b has no vote: after a restart, no further server may fail";
     assert_eq!(why(&five, 2), text);
 }

@@ -50,7 +50,7 @@ fn a_name_that_is_no_text_is_kept_as_it_is() {
     let path = folder.path().join(OsStr::from_bytes(b"fence-\xff"));
     let patience = Duration::from_secs(30);
     shown(&path, 6, patience).unwrap();
-    // Beside it, one whose name would be the same text.
+    // Another file in the folder, whose name would be the same text.
     let lossy = folder.path().join(".fence-\u{fffd}.leasehold-next");
     fs::write(&lossy, "").unwrap();
     shown(&path, 7, patience).unwrap();
@@ -79,7 +79,7 @@ fn who_makes_the_file_second_overwrites_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fence");
     let file = HighWater::at(&path).unwrap();
-    // Between the look that found none and the making of it.
+    // Another process creates the file between the check and the creation.
     fs::write(&path, "9\n").unwrap();
     assert!(!file.make(Fence::new(5).unwrap()).unwrap());
     assert_eq!(fs::read_to_string(&path).unwrap(), "9\n");

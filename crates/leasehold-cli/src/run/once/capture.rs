@@ -20,7 +20,7 @@ pub(super) struct Capture {
     stderr: Tee,
 }
 
-/// The ends of the pipes to which the command writes.
+/// The ends of the pipes that the command writes to.
 #[derive(Debug)]
 pub(in crate::run) struct Pipes {
     pub(in crate::run) stdout: OwnedFd,
