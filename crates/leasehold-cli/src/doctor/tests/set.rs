@@ -165,7 +165,7 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
         remedy(&findings, "card", Red)
             .ends_with("that is the one of c, run DEL leasehold:card there")
     );
-    // A server that the card does not name, or whose own card is newer, belongs to the same quorum.
+    // A server that the card does not name, or whose own card is newer, gets no such finding.
     finding(&of_server(&of_others(["a", "c", "x"], 1), 1), "card", Green);
     finding(&of_first(&of_others(["c", "x", "y"], 1)), "card", Green);
     finding(&of_first(&of_others(["a", "c", "x"], 0)), "card", Green);
