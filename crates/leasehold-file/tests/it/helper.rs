@@ -141,8 +141,7 @@ fn obey() {
                     Ok(attempt)
                 }))
             }
-            // Waits for the exclusive lock: it is refused, and waits until it is killed or told to
-            // leave.
+            // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
             ["wait", dir, name] => {
                 let claim = world::in_turn(&world::claim(&client, name, 0));
                 taken.push((FileStore::open(dir).unwrap(), claim.clone()));
