@@ -1,4 +1,4 @@
-//! What a leader writes beside its lock.
+//! The record that a leader writes next to its lock.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use crate::clock::WallTime;
 use crate::error::{Error, ErrorKind};
 use crate::owner::Owner;
 
-/// Who leads, and what it has to say: the content of the record.
+/// Who leads and the value that it publishes: the content of the record.
 ///
-/// One line, `leader/1 <owner> <since>`, and the value behind it. It names the attempt, so that it counts
-/// for nobody but the one who holds the lock by that attempt. A record without any content is what is left
-/// by a leader that resigned.
+/// The first line is `leader/1 <owner> <since>`; the value follows it. The line names the attempt, so the
+/// announcement counts only for the client that holds the lock by that attempt. A leader that resigned
+/// leaves a record without content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
     pub(super) owner: Owner,
@@ -18,15 +18,16 @@ pub(crate) struct Announcement {
     pub(super) value: String,
 }
 
-/// The first word: what kind of record it is, and in which version.
+/// The first word: the kind of the record and its version.
 const KIND: &str = "leader/1";
 
 impl Announcement {
-    /// Reads what a leader wrote; `None` if it took it back.
+    /// Reads what a leader wrote; `None` if the leader withdrew it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] if no leader wrote it: it is damaged, or of another recipe or version.
+    /// [`ErrorKind::Corrupt`] if no leader wrote the record: it is damaged, or belongs to another recipe or
+    /// version.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<Self>, Error> {
         if bytes.is_empty() {
             return Ok(None);

@@ -13,19 +13,19 @@ use crate::error::{Effect, Error, ErrorKind};
 use crate::guard::Guard;
 use crate::records::RECORD_MEMORY;
 
-/// Writes what a leader announces beside its lock.
+/// Writes a leader's announcement next to its lock.
 #[derive(Debug)]
 pub(super) struct Announcer {
     client: Client,
-    /// How long it is tried to announce a new leader.
+    /// How long to retry the announcement of a new leader.
     patience: Duration,
     since: WallTime,
-    /// Locked while it is written: what was published later is written later.
+    /// Locked during a write, so that values reach the store in the order in which they were published.
     value: Mutex<String>,
 }
 
 impl Announcer {
-    /// For somebody who leads from now on, and publishes `value`.
+    /// Makes the announcer of a leader whose term begins now, and which publishes `value`.
     pub(super) fn new(client: Client, patience: Duration, value: String) -> Self {
         Self {
             since: client.ambient().clock.wall(),
@@ -35,10 +35,10 @@ impl Announcer {
         }
     }
 
-    /// As `Election::announce`.
+    /// See `Election::announce`.
     pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
         check_mode(guard)?;
-        // Before anything is written: a write that is not answered may have taken effect.
+        // The timer starts before the first write: a write without an answer may have taken effect.
         let mut limit = pin!(self.client.pause(self.patience));
         let mut last = None;
         loop {
@@ -81,8 +81,9 @@ impl Announcer {
         write(guard, self.since, &published).await
     }
 
-    /// A record that no leader wrote belongs to whoever uses the name for something else. Opened and not
-    /// only read: an earlier holder of the lock that is late writes none any more once this one looked.
+    /// Leaves a record alone that no leader wrote: the name is in use for something else. It opens the
+    /// record and does not only read it, so that a delayed earlier holder of the lock can write none after
+    /// this check.
     async fn leave_others_records(&self, guard: &Guard) -> Result<(), Error> {
         let opened = guard.record().open().await;
         match opened.map_err(|error| lost_if_fenced(error, guard))? {
@@ -93,11 +94,11 @@ impl Announcer {
         }
     }
 
-    /// Writes the announcement again and again, for servers that forgot it.
+    /// Writes the announcement again and again, for servers that lost it.
     pub(super) async fn repeat(&self, guard: &Guard) -> Infallible {
         loop {
             if self.client.pause(REPEAT).await.is_err() {
-                // The client is of no use any more, and its guards are lost.
+                // The client is unusable, and its guards are lost.
                 return std::future::pending().await;
             }
             let value = self.value.lock().await;
@@ -107,8 +108,8 @@ impl Announcer {
         }
     }
 
-    /// Takes the announcement back, as far as that goes quickly. It would not count without the lock; but
-    /// nothing need be left.
+    /// Withdraws the announcement, if that takes at most `LAST_WORDS`. Without the lock it would not count
+    /// anyway; this only tidies up.
     pub(super) async fn withdraw(&self, guard: &Guard) {
         if !guard.is_valid() {
             return;
@@ -136,7 +137,8 @@ async fn write(guard: &Guard, since: WallTime, value: &str) -> Result<(), Error>
     written.map_err(|error| lost_if_fenced(error, guard))
 }
 
-/// Who came with a greater fence was granted the lock after this guard was lost.
+/// A record with a greater fence was written by a client that was granted the lock after this guard was
+/// lost.
 fn lost_if_fenced(error: Error, guard: &Guard) -> Error {
     if error.kind() != ErrorKind::Fenced {
         return error;
@@ -148,7 +150,7 @@ fn lost_if_fenced(error: Error, guard: &Guard) -> Error {
     }
 }
 
-/// Who shares the lock cannot lead: others hold it too.
+/// A leader must hold the lock exclusively: in another mode other clients hold it too.
 fn check_mode(guard: &Guard) -> Result<(), Error> {
     if guard.mode() == Mode::Exclusive {
         return Ok(());
@@ -160,17 +162,18 @@ fn check_mode(guard: &Guard) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidInput, text).with_key(guard.key()))
 }
 
-/// For how long the store keeps an announcement that is not written again: one that has to be repeated to
-/// stay would be one more lease.
+/// How long the store keeps an announcement that is not written again. If the leader had to repeat it to
+/// keep it, it would be a second lease.
 const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// How long a withdrawal is kept: longer than the lease, so that a member that missed it is outvoted for as long as
-/// an announcement there can count. The store remembers the fence for that long in any case.
+/// How long a withdrawal is kept: longer than the lease. As long as the announcement can still count on a
+/// member that missed the withdrawal, the other members outvote it. The store remembers the fence for that
+/// long in any case.
 const AFTER_THE_END: Duration = RECORD_MEMORY;
-/// How long taking it back may delay the release.
+/// How long the withdrawal may delay the release.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The pause before an announcement that failed is tried again, or the campaign of one that was lost before.
+/// The pause before a failed announcement is retried, or the campaign of a leader that was lost before it.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
-/// How long a server that forgot an announcement does without it.
+/// How long a server that lost an announcement stays without it.
 const REPEAT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -6,17 +6,17 @@ use crate::fence::Fence;
 use crate::holder::ClientInfo;
 use crate::owner::Owner;
 
-/// Who leads, as an observer sees it: somebody who holds the lock, and has announced itself.
+/// The current leader, as an observer sees it: the client that holds the lock and has announced itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
     /// The attempt that was granted.
     pub owner: Owner,
-    /// Who it is; `None` if it never said, or not yet.
+    /// The client's description of itself; `None` if it gave none, or has not given it yet.
     pub client: Option<ClientInfo>,
-    /// The fence it was granted: greater than that of every leader before.
+    /// The fence that it was granted: greater than that of every earlier leader.
     pub fence: Fence,
-    /// What it published with its leadership; empty unless it said something.
+    /// The value that it publishes; empty by default.
     pub value: String,
     /// When it became the leader, by its own wall clock.
     pub since: WallTime,
@@ -31,16 +31,16 @@ impl fmt::Display for Leader {
     }
 }
 
-/// What an observer is told.
+/// What an observer reports.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LeaderChange {
-    /// This one leads: it is another than before, published something else, can be seen again, or it has
-    /// become known who it is.
+    /// This leader leads. It differs from the one before, published another value, can be seen again, or
+    /// its description became known.
     Leads(Leader),
-    /// Nobody leads: nobody holds the lock, or whoever does has not announced itself.
+    /// There is no leader: the lock is free, or its holder has not announced itself.
     Nobody,
-    /// It is not known who leads: the store could not be asked, for this reason. Another one follows when
-    /// it is known again.
+    /// The leader is not known: the store could not be read, for this reason. Another change follows as
+    /// soon as the leader is known again.
     Unknown(Error),
 }

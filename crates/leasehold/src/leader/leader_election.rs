@@ -15,16 +15,17 @@ use crate::holder::Holder;
 use crate::key::Key;
 use crate::lock::Lock;
 
-/// The election of a leader among all who campaign under a name. Winning it makes a [`Leadership`], which
-/// lasts until it is resigned or lost; [`observe`](Self::observe) tells anybody who leads.
+/// An election of a leader among all clients that campaign under a name. Winning it returns a
+/// [`Leadership`], which lasts until the leader resigns or loses it; [`observe`](Self::observe) reports the
+/// leader and every change.
 ///
-/// The leader is the one that holds the lock of the name exclusively, and has announced itself: beside the
-/// lock it writes who it is and a value of its own, by fence, so that a leader whose time is over cannot
-/// overwrite what a later one wrote. The name is for this alone: whoever else takes the lock keeps
-/// everybody from leading.
+/// The leader holds the lock of that name exclusively and has announced itself: it writes a record next to
+/// the lock that says who it is and holds a value of its own. The store orders these writes by fence, so a
+/// former leader cannot overwrite what a later one wrote. Use the name for the election only: as long as
+/// another client holds the lock in any other way, no candidate can lead.
 ///
-/// Two may *think* that they lead, for as long as one of them stands still or its messages travel. What
-/// a leader does to others shows its [fence](Leadership::fence).
+/// Two clients may *believe* that they lead for as long as one of them is paused or its messages are
+/// delayed. Show the [fence](Leadership::fence) to every resource that the leader acts on.
 /// [`manual::leadership`](crate::manual::leadership) says what is promised and what is not.
 ///
 /// # Examples
@@ -57,13 +58,13 @@ pub struct Election {
 }
 
 impl Election {
-    /// The longest value a leader can publish, in bytes.
+    /// The maximum size of a value that a leader publishes, in bytes.
     pub const VALUE_MAX: usize = 4096;
 
-    /// The pause between two looks of an observer that does not say otherwise.
+    /// The default pause between two reads by an observer.
     pub const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-    /// The shortest such pause.
+    /// The shortest pause between two reads by an observer.
     pub const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
 
     pub(crate) fn new(client: Client, name: &str) -> Self {
@@ -78,56 +79,61 @@ impl Election {
         }
     }
 
-    /// As [`Lock::ttl`]: for how long nobody leads after a leader died, at most. Default 30 s.
+    /// Sets the TTL of the lease, as [`Lock::ttl`] does: the longest time without a leader after a leader
+    /// died. Default 30 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.lock = self.lock.ttl(ttl);
         self.ttl = ttl;
         self
     }
 
-    /// How long [`campaign`](Self::campaign) waits at most. Default: no limit.
+    /// Sets how long [`campaign`](Self::campaign) waits at most. Default: no limit.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// As [`Lock::max_hold`]: how long one may lead in all, a term of office. Default: no limit.
+    /// Sets the longest time that a leader may lead, as [`Lock::max_hold`] does: a term of office. Default:
+    /// no limit.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.lock = self.lock.max_hold(max_hold);
         self
     }
 
-    /// As [`Lock::lock_delay`]: for how much longer nobody leads after an unclean end. Default: no longer.
+    /// Sets how much longer there is no leader after an unclean end, as [`Lock::lock_delay`] does. Default:
+    /// no longer.
     pub fn lock_delay(mut self, span: Duration) -> Self {
         self.lock = self.lock.lock_delay(span);
         self
     }
 
-    /// What the leader publishes from its first moment on, for observers: where it can be reached, say. At
-    /// most [`VALUE_MAX`](Self::VALUE_MAX) bytes. Everybody who can ask the store can read it. Default: nothing.
+    /// Sets the value that the leader publishes from its first moment on, for example the address where it
+    /// can be reached. At most [`VALUE_MAX`](Self::VALUE_MAX) bytes. Every client with access to the store
+    /// can read it. Default: empty.
     pub fn value(mut self, value: impl Into<String>) -> Self {
         self.value = value.into();
         self
     }
 
-    /// The pause between two looks of an observer, give or take a tenth, so that observers spread out;
-    /// at least [`LOOK_EVERY_MIN`](Self::LOOK_EVERY_MIN). A change is seen so much later. Default 1 s.
+    /// Sets the pause between two reads by an observer, at least [`LOOK_EVERY_MIN`](Self::LOOK_EVERY_MIN).
+    /// The observer varies it by a tenth, so that observers spread out. It may see a change that much
+    /// later. Default 1 s.
     pub fn look_every(mut self, pause: Duration) -> Self {
         self.look_every = pause;
         self
     }
 
-    /// Waits until it is this one's turn to lead, as [`Lock::acquire`] waits for its lock, and announces it.
-    /// When this returns, observers can see it.
+    /// Waits until this candidate leads, as [`Lock::acquire`] waits for its lock, and announces it.
+    /// Observers can see the leader when this returns.
     ///
     /// # Errors
     ///
-    /// Those of [`Lock::acquire`], a value that is too long among the invalid input, and those of
-    /// [`announce`](Self::announce): nobody leads then because of this call.
+    /// The errors of [`Lock::acquire`], where invalid input includes a value that is too long, and those of
+    /// [`announce`](Self::announce). This call makes no leader then.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: nothing stays queued, and a leadership that was won is given back.
+    /// May be dropped at any time: nothing stays queued, and a leadership that was won is released.
     pub fn campaign(&self) -> impl Future<Output = Result<Leadership, Error>> + Send + use<> {
         let election = self.clone();
         async move {
@@ -141,7 +147,8 @@ impl Election {
                 };
                 let guard = lock.acquire().await?;
                 match election.announce(guard).await {
-                    // Before anybody heard of it: it never led.
+                    // The guard was lost before any observer could see the announcement: this candidate
+                    // never led.
                     Err(error) if error.is_lost() => {
                         tracing::debug!(%error, "lost before it was announced");
                         election.client.pause(RETRY).await?;
@@ -152,25 +159,25 @@ impl Election {
         }
     }
 
-    /// Makes whoever holds `guard` the leader, and announces it: what [`campaign`](Self::campaign) does with the
-    /// lock that it took, for a lock of this name that was taken by other means. Repeated while the store does
-    /// not answer, for one TTL at most.
+    /// Makes the holder of `guard` the leader, and announces it. [`campaign`](Self::campaign) does the same
+    /// with the lock that it acquired; this method is for a lock of this name that was acquired in another
+    /// way. While the store does not answer, it retries for at most one TTL.
     ///
-    /// A server that forgot what it held has forgotten the announcement too. [`Leadership::lead`] writes it
-    /// again every minute; whoever does not use that should [`publish`](Leadership::publish) now and then, and
-    /// at least once a year, for which the store keeps it.
+    /// A server that lost its data has lost the announcement too. [`Leadership::lead`] writes it again
+    /// every minute. Without `lead`, call [`publish`](Leadership::publish) now and then, and at least once
+    /// a year: the store keeps an announcement for a year.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`] if the guard is not valid, or somebody else has led since.
-    /// [`ErrorKind::Corrupt`] where something else is written beside the lock, which is left as it is;
-    /// [`ErrorKind::InvalidInput`] for a guard of another name, or that is not exclusive, and for a value that is
-    /// too long; [`ErrorKind::Unsupported`] where the store keeps no records. All else after a TTL. The guard
-    /// is dropped then.
+    /// [`ErrorKind::Lost`] if the guard is not valid, or another client has led since.
+    /// [`ErrorKind::Corrupt`] if the record next to the lock is not an announcement; it is left as it is.
+    /// [`ErrorKind::InvalidInput`] for a guard of another name, a guard that is not exclusive, and a value
+    /// that is too long. [`ErrorKind::Unsupported`] if the store keeps no records. Any other error after
+    /// one TTL. The guard is dropped then.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: it may be announced or not, and the guard is dropped.
+    /// May be dropped at any time: the leader may be announced or not, and the guard is dropped.
     pub async fn announce(&self, guard: Guard) -> Result<Leadership, Error> {
         let key = self.key.clone()?;
         self.check_value()?;
@@ -190,12 +197,12 @@ impl Election {
         }
     }
 
-    /// Who leads now, by one look; `None` if nobody is known to.
+    /// Reads once from the store who leads now; `None` if no leader is known.
     ///
     /// # Errors
     ///
-    /// An invalid name, a store that does not answer, or that keeps no records; [`ErrorKind::Corrupt`] where
-    /// something else is written beside the lock.
+    /// An invalid name, a store that does not answer, or one that keeps no records; [`ErrorKind::Corrupt`]
+    /// if the record next to the lock is not an announcement.
     ///
     /// # Cancel safety
     ///
@@ -204,11 +211,12 @@ impl Election {
         Ok(self.look().await?.map(|seen| seen.leader))
     }
 
-    /// Who leads, and every change of that: see [`LeaderWatch`]. Nothing is asked before it is polled.
+    /// Returns a stream of the current leader and every change: see [`LeaderWatch`]. It sends nothing
+    /// before it is polled.
     ///
     /// # Errors
     ///
-    /// An invalid name, or a pause between looks that is too short.
+    /// An invalid name, or a pause between reads that is too short.
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
         let key = self.key.clone()?;
         if self.look_every < Self::LOOK_EVERY_MIN {
@@ -222,7 +230,8 @@ impl Election {
         Ok(LeaderWatch::new(self.clone()))
     }
 
-    /// The holder first: what its record says was written under the lease that is seen, or a later one.
+    /// Reads the holder first: the record that it reads next was then written under the lease of that
+    /// holder, or under a later one.
     pub(super) async fn look(&self) -> Result<Option<Seen>, Error> {
         let key = self.key.clone()?;
         let holders = self.client.holders(&key).await?;
@@ -240,7 +249,7 @@ impl Election {
         let leads = |holder: &Holder| holder.owner == Some(announcement.owner);
         let mut holder = holders.into_iter().find(leads);
         if holder.is_none() {
-            // One may have followed the other between the two questions.
+            // A new leader may have followed the old one between the two reads.
             let holders = self.client.holders(&key).await?;
             holder = holders.into_iter().find(leads);
         }
@@ -260,7 +269,7 @@ impl Election {
         &self.client
     }
 
-    /// The pause until the next look.
+    /// Returns the pause before the next read.
     pub(super) fn rest(&self) -> Duration {
         let spread = self.look_every / 10;
         let (least, most) = (self.look_every - spread, self.look_every + spread);

@@ -9,31 +9,31 @@ use super::leader_change::LeaderChange;
 use super::leader_election::Election;
 use super::news::{News, Verdict};
 
-/// Tells who leads, whenever that changes: a stream, or [`next`](Self::next) by hand.
+/// A stream of the current leader and its changes; [`next`](Self::next) reads it by hand.
 ///
-/// The first item is how it is now. Only changes follow, in the order of fences: a leader older than one
-/// that was told is never told, nor a value older than one that was told of the same leader. What
-/// lasts shorter than the pause between two looks may be missed. A failure is an item
-/// ([`LeaderChange::Unknown`]) and not the end; what is seen after it is told even if it is the same.
+/// The first item is the current state. After it come only changes, in the order of fences. A watch never
+/// reports a leader older than one that it has reported, nor an older value of the same leader. It may miss
+/// what lasts shorter than the pause between two reads. A failure is an item ([`LeaderChange::Unknown`])
+/// and does not end the stream. The watch reports the next state after a failure even if nothing has
+/// changed.
 ///
-/// Nobody tells observers anything: each asks the store again and again
-/// ([`Election::look_every`]), and only while it is polled. A look is one question for the holder and, while there is
-/// one, one for its record, and one more for the holder where that record is another's; on a quorum each
-/// goes to every member.
+/// The store does not notify observers: each one reads it again and again ([`Election::look_every`]), and
+/// only while the stream is polled. Each time it reads the holder and, if there is one, its record. If the
+/// record names another holder, it reads the holder once more. On a quorum each read goes to every member.
 ///
 /// # Cancel safety
 ///
-/// May be dropped at any time, and so may each [`next`](Self::next): the following one goes on.
+/// May be dropped at any time, and so may each [`next`](Self::next): the following call continues.
 #[must_use = "a watch looks only while it is polled"]
 pub struct LeaderWatch {
     changes: Pin<Box<dyn Stream<Item = LeaderChange> + Send>>,
 }
 
-/// Between two looks.
+/// The state of a watch between two reads.
 struct Watching {
     election: Election,
     news: News,
-    /// How long to rest before the next look.
+    /// How long to wait before the next read.
     rest: Duration,
 }
 
@@ -49,7 +49,7 @@ impl LeaderWatch {
         }
     }
 
-    /// The next change; `None` only where the client cannot be used any more, as in a forked child.
+    /// Returns the next change; `None` only if the client is unusable, as in a forked child.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +76,7 @@ impl LeaderWatch {
 }
 
 impl Watching {
-    /// Looks until there is something to tell.
+    /// Reads until there is a change to report.
     async fn next(mut self) -> Option<(LeaderChange, Self)> {
         loop {
             let client = self.election.client();
@@ -92,7 +92,7 @@ impl Watching {
     }
 }
 
-/// How soon a look is repeated that did not find the leader.
+/// How soon to read again after a read that did not find the leader.
 const SECOND_LOOK: Duration = Duration::from_millis(300);
 
 impl Stream for LeaderWatch {

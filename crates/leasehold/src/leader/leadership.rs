@@ -10,14 +10,15 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::guard::{Ended, Guard};
 
-/// To be the leader: until told otherwise, or until [`resign`](Self::resign). Made by
+/// The leadership of an election, which lasts until it is lost or [resigned](Self::resign). Returned by
 /// [`Election::campaign`](crate::Election::campaign).
 ///
-/// It is a [`Guard`] that others can see. What holds for guards holds here: it says by itself when it is
-/// lost, at its deadline at the latest and before anybody else leads; once lost it stays lost; and work
-/// that is past its check may arrive late, so show the [`fence`](Self::fence) to what is led.
+/// It is a [`Guard`] that others can see, and gives the same promises. It reports its own loss, at its
+/// deadline at the latest and before another client leads. Once lost it stays lost. Work that is already
+/// past its check may still arrive late, so show the [`fence`](Self::fence) to every resource that the
+/// leader acts on.
 ///
-/// Dropping it resigns in the background, and leaves its announcement, which counts no more.
+/// Dropping it resigns in the background. Its announcement stays in the store, but no longer counts.
 ///
 /// # Examples
 ///
@@ -46,37 +47,38 @@ impl Leadership {
         Self { guard, announcer }
     }
 
-    /// The guard of the election's lock.
+    /// Returns the guard of the election's lock.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// The fencing token: greater than that of every earlier leader.
+    /// Returns the fencing token, which is greater than that of every earlier leader.
     pub fn fence(&self) -> Fence {
         self.guard.fence()
     }
 
-    /// The instant from which on this one does not lead unless its lease is renewed before; `None` where
-    /// leadership has no end, as on the file store.
+    /// Returns the instant at which this leadership ends unless its lease is renewed before; `None` if it
+    /// has no end, as on the file store.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.guard.deadline()
     }
 
-    /// Whether this one leads at this instant. Once false, for ever false.
+    /// Returns whether this client leads at this instant. Once false, it stays false.
     pub fn is_valid(&self) -> bool {
         self.guard.is_valid()
     }
 
-    /// As [`Guard::ensure`]: that this one leads for at least `span` from now, whatever happens.
+    /// Checks, as [`Guard::ensure`] does, that this client leads for at least `span` from now even if every
+    /// renewal fails.
     ///
     /// # Errors
     ///
-    /// Those of [`Guard::ensure`].
+    /// The errors of [`Guard::ensure`].
     pub fn ensure(&self, span: Duration) -> Result<(), Error> {
         self.guard.ensure(span)
     }
 
-    /// Resolves with the reason once the leadership is lost: at its deadline at the latest, by itself.
+    /// Waits until the leadership is lost, which is at its deadline at the latest, and returns the reason.
     ///
     /// # Cancel safety
     ///
@@ -85,20 +87,21 @@ impl Leadership {
         self.guard.lost().await
     }
 
-    /// Publishes `value` in place of what was published before. Observers never see an older value after a newer
-    /// one.
+    /// Publishes `value` in place of the previous value. An observer never sees an older value after a
+    /// newer one.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a value of more than
     /// [`Election::VALUE_MAX`](crate::Election::VALUE_MAX) bytes; nothing changes then.
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if this one does not lead any more: nothing was written where
-    /// a later leader has been. With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
-    /// decide: [`lead`](Self::lead) writes `value` again within a minute, and so may the caller.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if this client no longer leads: it wrote nothing if a
+    /// later leader has been announced. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the
+    /// store may have written `value` or not. [`lead`](Self::lead) then writes it again within a minute,
+    /// and so may the caller.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard.
+    /// Dropping the future only discards the answer.
     pub async fn publish(&self, value: impl Into<String>) -> Result<(), Error> {
         let value = value.into();
         check_value(&value).map_err(|error| error.with_key(self.guard.key()))?;
@@ -106,18 +109,18 @@ impl Leadership {
         self.announcer.publish(&self.guard, value).await
     }
 
-    /// Runs `body` while this one leads: cancels it (drops it) as soon as the leadership is lost. Meanwhile what
-    /// was published is written again every minute, for servers that forgot it. When `body` has ended this
-    /// one still leads, until it resigns or is dropped.
+    /// Runs `body` while this client leads, and drops `body` as soon as the leadership is lost. Meanwhile
+    /// it writes the announcement again every minute, for servers that lost it. After `body` has ended this
+    /// client still leads, until it resigns or drops the leadership.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership was lost before `body` ended; its output,
-    /// if there was one, is dropped.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership was lost before `body` ended; the
+    /// output, if there was one, is dropped.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops `body`; this one still leads.
+    /// Dropping the future drops `body`; this client still leads.
     ///
     /// # Examples
     ///
@@ -152,23 +155,24 @@ impl Leadership {
         self.guard.ensure(Duration::ZERO).map(|()| output)
     }
 
-    /// Stops leading: takes the announcement back, frees the lock for the next one, and says how that ended.
+    /// Resigns: withdraws the announcement, releases the lock for the next leader, and returns the outcome
+    /// of the release.
     ///
     /// # Errors
     ///
-    /// Those of [`Guard::release`].
+    /// The errors of [`Guard::release`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard: the lock is freed in the
-    /// background.
+    /// Dropping the future only discards the answer: the lock is released in the background.
     pub async fn resign(self) -> Result<Ended, Error> {
         let Self { guard, announcer } = self;
         announcer.withdraw(&guard).await;
         guard.release().await
     }
 
-    /// The guard alone: it holds as before, and observers see what was published until it ends.
+    /// Returns the guard alone. It is as valid as before, and observers see what was published until it
+    /// ends.
     pub fn into_guard(self) -> Guard {
         self.guard
     }

@@ -1,7 +1,8 @@
-//! Leader election: a lock that its holder keeps until told otherwise, and who that is, for others to see.
+//! Leader election: a lock that its holder keeps until it resigns, and a record that tells others who holds
+//! it.
 //!
-//! A recipe over [`Lock`](crate::Lock) and the record beside it. It has nothing to do with how a quorum
-//! decides an attempt.
+//! A recipe built on [`Lock`](crate::Lock) and the record next to it. It has nothing to do with how a
+//! quorum decides an attempt.
 
 mod announcement;
 mod announcer;

@@ -1,20 +1,21 @@
-//! What of all that an observer sees is worth telling.
+//! Decides which of an observer's reads are worth reporting.
 
 use super::leader_change::{Leader, LeaderChange};
 use crate::error::{Error, ErrorKind};
 use crate::records::Stamp;
 
-/// What was told so far. Pure: fed what each look saw, it says what to tell.
+/// What the observer has reported so far. Pure: it takes the result of each read and returns what to
+/// report.
 #[derive(Debug, Default)]
 pub(super) struct News {
     told: Told,
-    /// The greatest stamp of any leader's record that was seen.
+    /// The greatest stamp seen on any leader's record.
     newest: Option<Stamp>,
-    /// The last look did not find the leader that was told of.
+    /// The last read did not find the leader that was reported.
     missed: bool,
 }
 
-/// What was told last.
+/// The last report.
 #[derive(Debug, Default)]
 enum Told {
     #[default]
@@ -24,20 +25,20 @@ enum Told {
     Unknown(ErrorKind),
 }
 
-/// A leader, and where what it wrote stands among all that leaders wrote.
+/// A leader, and the position of its record among the records of all leaders.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) leader: Leader,
     pub(super) stamp: Stamp,
 }
 
-/// What follows from a look.
+/// What follows from a read.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Tell(LeaderChange),
-    /// Nothing is new.
+    /// Nothing new.
     Silence,
-    /// Nothing is told yet: one look may miss a holder where servers come and go.
+    /// Nothing to report yet: a single read may miss a holder while servers come and go.
     LookAgain,
 }
 
@@ -64,7 +65,7 @@ impl News {
         if stamp.fence < newest.fence {
             return self.failed(went_back(stamp, newest));
         }
-        // What it wrote before it wrote what was seen already.
+        // An older record of the same leader.
         if stamp < newest {
             return Verdict::Silence;
         }
@@ -87,8 +88,8 @@ impl News {
     }
 }
 
-/// Whether `leader` is another one than was told of, has published something else, or says who it is for the
-/// first time. A leader writes the same again now and then.
+/// Returns whether `leader` differs from the reported one, has published another value, or gives its
+/// description for the first time. A leader also writes the same record again now and then.
 fn says_more(leader: &Leader, told: &Leader) -> bool {
     let is_named = leader.client.is_some() && told.client.is_none();
     (leader.fence, &leader.value) != (told.fence, &told.value) || is_named
@@ -125,7 +126,7 @@ mod tests {
         Seen { leader, stamp }
     }
 
-    /// An observer, and what it tells of each look.
+    /// An observer, and what it reports after each read.
     #[derive(Default)]
     struct Observer(News);
 
