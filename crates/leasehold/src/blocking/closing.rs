@@ -4,12 +4,12 @@ use crate::blocking::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Waits until the releases and cancelled attempts in progress are over, for at most `limit`. Returns
-    /// whether they are.
+    /// Waits until the releases and cancelled attempts in progress are finished, for at most `limit`.
+    /// Returns whether they are.
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Client::close`].
+    /// The errors of [`crate::Client::close`].
     pub fn close(self, limit: Duration) -> Result<bool, Error> {
         pollster::block_on(self.0.close_within(limit))
     }

@@ -30,12 +30,12 @@ impl Election {
         lock_delay(Duration), look_every(Duration),
     }
 
-    /// As [`crate::Election::value`].
+    /// Sets the value that the leader publishes, as [`crate::Election::value`] does.
     pub fn value(self, value: impl Into<String>) -> Self {
         Self(self.0.value(value))
     }
 
-    /// Waits until it is this one's turn to lead, and announces it.
+    /// Waits until this candidate leads, and announces it.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl Election {
         pollster::block_on(self.0.campaign()).map(Leadership)
     }
 
-    /// Who leads now; `None` if nobody is known to.
+    /// Returns who leads now; `None` if no leader is known.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Election {
         pollster::block_on(self.0.leader())
     }
 
-    /// Who leads, and every change of that.
+    /// Returns an iterator over the current leader and every change.
     ///
     /// # Errors
     ///
@@ -76,14 +76,14 @@ impl Iterator for LeaderWatch {
     }
 }
 
-/// A blocking [`crate::Leadership`], which it dereferences to for everything that only looks.
+/// A blocking [`crate::Leadership`], to which it dereferences for everything that only reads.
 #[derive(Debug)]
 #[must_use = "if unused the leadership ends at once"]
 #[clippy::has_significant_drop]
 pub struct Leadership(crate::Leadership);
 
 impl Leadership {
-    /// As [`crate::Leadership::publish`].
+    /// Publishes `value` in place of the previous value, as [`crate::Leadership::publish`] does.
     ///
     /// # Errors
     ///
@@ -92,9 +92,9 @@ impl Leadership {
         pollster::block_on(self.0.publish(value))
     }
 
-    /// Runs `body` while this one leads. A thread cannot be cancelled: `body` looks at the leadership, by
-    /// [`ensure`](crate::Leadership::ensure), before each step that matters, and one that goes on for long
-    /// publishes now and then, for servers that forgot it.
+    /// Runs `body` while this client leads. A thread cannot be cancelled, so `body` must call
+    /// [`ensure`](crate::Leadership::ensure) before each step that matters. If it runs for long, it should
+    /// also publish now and then, for servers that lost the announcement.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Leadership {
         self.0.ensure(Duration::ZERO).map(|()| output)
     }
 
-    /// Stops leading, and says how that ended.
+    /// Resigns, and returns the outcome of the release.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::guard::Ended;
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guarded<T> {
-    // First: dropped before the guard.
+    // Dropped first, before the guard.
     value: T,
     guard: Guard,
 }
@@ -20,7 +20,7 @@ impl<T> Guarded<T> {
         Self { value, guard }
     }
 
-    /// As [`crate::Guarded::ensure`].
+    /// Returns the value if the lock is held for at least `span`, as [`crate::Guarded::ensure`] does.
     ///
     /// # Errors
     ///
@@ -30,17 +30,17 @@ impl<T> Guarded<T> {
         Ok(&mut self.value)
     }
 
-    /// The guard.
+    /// Returns the guard.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// The guard and the value, apart again.
+    /// Returns the guard and the value separately.
     pub fn into_inner(self) -> (Guard, T) {
         (self.guard, self.value)
     }
 
-    /// Drops the value, then frees the lock and says how that ended.
+    /// Drops the value, then releases the lock and returns the outcome.
     ///
     /// # Errors
     ///

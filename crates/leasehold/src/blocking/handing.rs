@@ -6,7 +6,7 @@ use crate::guard::Ended;
 use crate::handle::Handle;
 
 impl Guard {
-    /// As [`crate::Guard::into_handle`].
+    /// Detaches the lock from this process, as [`crate::Guard::into_handle`] does.
     ///
     /// # Errors
     ///
@@ -15,7 +15,7 @@ impl Guard {
         self.0.into_handle()
     }
 
-    /// As [`crate::Guard::leave_for`].
+    /// Leaves the lock shut for at least `span`, as [`crate::Guard::leave_for`] does.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Guard {
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 impl Client {
-    /// As [`crate::Client::renew`].
+    /// Renews the lease of a handle once, as [`crate::Client::renew`] does.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Client {
         pollster::block_on(self.0.renew(handle))
     }
 
-    /// As [`crate::Client::adopt`].
+    /// Takes a handle back, as [`crate::Client::adopt`] does.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Client {
         pollster::block_on(self.0.adopt(handle)).map(Guard)
     }
 
-    /// As [`crate::Client::release`].
+    /// Releases the lock of a handle, as [`crate::Client::release`] does.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ impl LockSet {
         lock_delay(Duration), mode(Mode), barging(bool),
     }
 
-    /// Takes the locks if all are free; `None` if somebody else holds one.
+    /// Acquires the locks if all are free; `None` if another owner holds one.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl LockSet {
         Ok(pollster::block_on(self.0.try_acquire())?.map(GuardSet))
     }
 
-    /// Takes all locks, waiting for their holders.
+    /// Acquires all locks, and waits for their holders.
     ///
     /// # Errors
     ///
@@ -49,27 +49,27 @@ impl LockSet {
     }
 }
 
-/// A blocking [`crate::GuardSet`], which it dereferences to for everything that only looks.
+/// A blocking [`crate::GuardSet`], to which it dereferences for everything that only reads.
 #[derive(Debug)]
 #[must_use = "if unused the locks are freed at once"]
 #[clippy::has_significant_drop]
 pub struct GuardSet(crate::GuardSet);
 
 impl GuardSet {
-    /// Blocks until one lock is lost, and says which and why. Never returns while all can be renewed.
-    /// Another thread than the work's waits on the [`loss_watch`](crate::blocking::Guard::loss_watch) of each
-    /// guard.
+    /// Blocks until one lock is lost, and returns its name and the reason. Never returns while every lease
+    /// can be renewed. To wait on a thread other than the one that does the work, use the
+    /// [`loss_watch`](crate::blocking::Guard::loss_watch) of each guard.
     pub fn wait_lost(&self) -> (Key, LostReason) {
         pollster::block_on(self.0.lost())
     }
 
-    /// Frees all locks, and says of each how that ended.
+    /// Releases all locks, and returns the outcome for each.
     pub fn release(self) -> Vec<(Key, Result<Ended, Error>)> {
         pollster::block_on(self.0.release())
     }
 
-    /// Runs `body` while the locks are held, then frees them. A thread cannot be cancelled: `body`
-    /// looks at the guards, by [`ensure`](crate::GuardSet::ensure), before each step that matters.
+    /// Runs `body` while the locks are held, then releases them. A thread cannot be cancelled, so `body`
+    /// must check the guards with [`ensure`](crate::GuardSet::ensure) before each step that matters.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use crate::blocking::Guard;
 use crate::client_core::ClientCore;
 use crate::tenure::Tenure;
 
-/// Waits for the loss of a [`Guard`] without keeping its lock held: for another thread than the work's.
+/// Waits on another thread for the loss of a [`Guard`], without keeping its lock held.
 ///
 /// # Examples
 ///
@@ -30,14 +30,14 @@ use crate::tenure::Tenure;
 #[derive(Debug)]
 pub struct LossWatch {
     tenure: Arc<Tenure>,
-    /// Tells a forked child. A watch does not keep the client alive.
+    /// Recognizes a forked child. A watch does not keep the client alive.
     client: Weak<ClientCore>,
 }
 
 impl Guard {
     /// Returns a watch that another thread can wait on until this guard is lost or released.
     pub fn loss_watch(&self) -> LossWatch {
-        // Made while the guard lives, so that no end is missed.
+        // Created while the guard lives, so that the watch misses no end.
         self.0.tenure().ended_token();
         let hold = &self.0.hold;
         LossWatch {
@@ -48,7 +48,7 @@ impl Guard {
 }
 
 impl LossWatch {
-    /// Blocks until the guard is lost, and returns the reason. Returns `None` when the lock is given back
+    /// Blocks until the guard is lost, and returns the reason. Returns `None` if the lock is released
     /// before that: its last [share](Guard::share) was released or dropped, or became a
     /// [handle](crate::Handle). In a forked child it returns [`LostReason::Forked`] at once.
     pub fn wait(&self) -> Option<LostReason> {

@@ -29,11 +29,11 @@ pub struct Once(pub(super) crate::Once);
 #[derive(Debug)]
 #[must_use]
 pub enum OnceStart {
-    /// This caller is to run it.
+    /// This caller must run the request.
     Run(OnceRun),
-    /// It is done.
+    /// The request is done.
     Done(OnceResult),
-    /// Somebody else is at it; who that is, where the store knows.
+    /// Another caller is running it; its holder, if the store knows it.
     InProgress(Option<Holder>),
 }
 
@@ -46,12 +46,12 @@ pub struct OnceRun(crate::OnceRun);
 impl Once {
     settings! { Once: retention(Duration), ttl(Duration), wait(Duration) }
 
-    /// As [`crate::Once::payload`].
+    /// Sets the payload, as [`crate::Once::payload`] does.
     pub fn payload(self, payload: impl AsRef<[u8]>) -> Self {
         Self(self.0.payload(payload))
     }
 
-    /// The result, if the request is done for certain.
+    /// Returns the result if the request is certainly done.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Once {
         pollster::block_on(self.0.result())
     }
 
-    /// Finds out whose it is to run the request, waiting for whoever is at it.
+    /// Determines whether this caller runs the request, and waits for a caller that is running it.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Once {
         pollster::block_on(self.0.begin()).map(OnceStart::of)
     }
 
-    /// [`begin`](Self::begin) without waiting for anybody.
+    /// [`begin`](Self::begin) without waiting.
     ///
     /// # Errors
     ///
@@ -78,9 +78,8 @@ impl Once {
         pollster::block_on(self.0.try_begin()).map(OnceStart::of)
     }
 
-    /// Runs `body`, which is told its fence, unless the request is done, and commits what it returns. A
-    /// thread cannot be cancelled: a `body` that must look at its guard runs after
-    /// [`begin`](Self::begin).
+    /// Runs `body` with the fence of this attempt unless the request is done, and commits what it returns.
+    /// A thread cannot be cancelled: a `body` that must check its guard runs after [`begin`](Self::begin).
     ///
     /// # Errors
     ///
@@ -104,7 +103,7 @@ impl OnceStart {
 }
 
 impl OnceRun {
-    /// Commits the result, and gives the lock back.
+    /// Commits the result, and releases the lock.
     ///
     /// # Errors
     ///
@@ -113,7 +112,7 @@ impl OnceRun {
         pollster::block_on(self.0.commit(result))
     }
 
-    /// Gives the request back as if it had never been made.
+    /// Withdraws the request, as if it had never been made.
     ///
     /// # Errors
     ///

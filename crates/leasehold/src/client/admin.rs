@@ -15,20 +15,21 @@ use crate::optional;
 use crate::owner::Owner;
 
 impl Client {
-    /// Takes the lock `name` from its holder, where that holds it alone and with this `fence`, as
-    /// [`holders`](Self::holders) showed it. So nobody is hit who took the lock meanwhile.
+    /// Takes the lock `name` from its holder, provided that it holds the lock alone and with this `fence`,
+    /// as [`holders`](Self::holders) showed it. A client that acquired the lock in the meantime is not
+    /// affected.
     ///
-    /// The holder learns of it with its next renewal: its guard is lost with
-    /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. A record
-    /// of it is kept for [`BreakRecord::KEPT`], and one event is traced.
+    /// The next renewal reports the loss to the holder: its guard is lost with
+    /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. The store
+    /// keeps a record of the break for [`BreakRecord::KEPT`], and the client emits one tracing event.
     ///
     /// # Errors
     ///
-    /// An invalid name. [`ErrorKind::Unsupported`] where nobody can take the lock from its holder (see
-    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or where several hold it together; with
-    /// an effect that is `Unknown` if its holder made it shared meanwhile: that one loses its share.
-    /// A store that does not answer; with an effect that is `Unknown` if the lock may be broken. On a
-    /// quorum a majority must carry it out; it may be asked for again.
+    /// An invalid name. [`ErrorKind::Unsupported`] if the store cannot take a lock from its holder (see
+    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or if several clients hold it together. The
+    /// effect is `Unknown` if its holder has made it shared in the meantime; the holder then loses its
+    /// share. A store that does not answer; the effect is `Unknown` if the lock may be broken. On a quorum
+    /// a majority must carry out the break. Calling again is fine.
     ///
     /// # Cancel safety
     ///
@@ -65,14 +66,14 @@ impl Client {
             .await
     }
 
-    /// The holder whose lease [`break_lock`](Self::break_lock) could break, with the fence to name it by;
-    /// `None` if the lock is free.
+    /// Returns the holder whose lease [`break_lock`](Self::break_lock) could break, with the fence that
+    /// identifies it; `None` if the lock is free.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`] if the lease cannot be broken: the store offers no way, several clients
-    /// share the lock, or a client of another library holds it. And a store, or a majority of its members,
-    /// that does not answer.
+    /// share the lock, or a client of another library holds it. Also if a store, or a majority of its
+    /// members, does not answer.
     ///
     /// # Cancel safety
     ///
@@ -88,8 +89,8 @@ impl Client {
     }
 
     /// Returns the record of the last break of the lock `name`, as long as the store keeps it; always
-    /// `None` where no lock can be broken. For people. A quorum also returns a break that reached only a
-    /// minority and has no effect; [`Holder::broken`] tells.
+    /// `None` if the store cannot break locks. For display only. A quorum also returns a break that reached
+    /// only a minority and has no effect; [`Holder::broken`] shows whether it took effect.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ async fn break_lock(
         return Ok(Breach::HeldBy(Box::new(holder)));
     }
     let at = context.ambient.clock.wall();
-    // An owner has one fence: whoever holds the lock with another one by now is another owner.
+    // An owner has one fence: if the lock is now held with another fence, it has another owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
     let broken = optional::admin(&*context.store)?
         .break_lease(key, &record)
@@ -133,7 +134,8 @@ async fn break_lock(
     if !broken.stood {
         let holders = optional::inspection(&*context.store)?.holders(key).await?;
         if holders.iter().any(|holder| holder.owner == Some(owner)) {
-            // Made shared meanwhile: the owner is marked all the same, and its next renewal is refused.
+            // The holder made it shared in the meantime. The store marks the owner all the same, and
+            // refuses its next renewal.
             let text = "its holder made it shared meanwhile: it is told with its next renewal, and its \
                         share stands until it would have ended";
             let error = Error::new(ErrorKind::Unsupported, text);
@@ -148,7 +150,7 @@ async fn break_lock(
     Ok(Breach::Done(broken, record))
 }
 
-/// The holder whose lease can be broken, with its owner; `None` if the lock is free.
+/// Returns the holder whose lease can be broken, with its owner; `None` if the lock is free.
 async fn breakable(context: &ClientContext, key: &Key) -> Result<Option<(Holder, Owner)>, Error> {
     if context.store.inspection().is_none() {
         // If both traits are absent, the error is about breaking.

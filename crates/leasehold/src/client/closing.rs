@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Waits until the releases and cancelled attempts in progress are over, on all members that answer.
+    /// Waits until the releases and cancelled attempts in progress are finished on all members that answer.
     ///
     /// Other clones and guards stay usable. Drop the guards first: a lock that is held stays held.
     ///
@@ -15,7 +15,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time. The thread goes on with what is in progress.
+    /// May be dropped at any time. The thread continues the work in progress.
     ///
     /// # Examples
     ///

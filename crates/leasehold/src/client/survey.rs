@@ -9,9 +9,9 @@ use crate::pattern::Pattern;
 use crate::survey::Survey;
 
 impl Client {
-    /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a quorum,
-    /// each holder comes with the number of members that name it. A Redis server leaves out the locks of
-    /// other libraries, since any value could be one. For people.
+    /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a
+    /// quorum, each holder comes with the number of members that name it. A Redis server leaves out the
+    /// locks of other libraries, since any value could be one. For display only.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! When leases are renewed that all goes well with.
+//! When leases are renewed if every renewal succeeds.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -15,8 +15,8 @@ fn at(secs: u64) -> BootInstant {
     BootInstant::from_nanos(secs * 1_000_000_000)
 }
 
-/// Keeps a lease until `end`, each renewal as much too early or too late as chance wants, and says
-/// when they were sent, after the request that was granted.
+/// Keeps a lease until `end`, with each renewal a random amount too early or too late. Returns when the
+/// renewals were sent, after the time of the granted request.
 fn kept(
     times: LeaseTimes,
     granted: BootInstant,
@@ -43,7 +43,7 @@ fn kept(
 #[test]
 fn leases_taken_together_are_renewed_evenly_and_never_late() {
     const LEASES: u32 = 10_000;
-    // So that one is a second of the default TTL.
+    // So that one part is a second at the default TTL.
     const PARTS_OF_TEN_TTLS: usize = 300;
     let mut random = StdRng::seed_from_u64(1);
     for ttl in [100, 3_000, 30_000, 60_000].map(Duration::from_millis) {

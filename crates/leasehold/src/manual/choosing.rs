@@ -15,10 +15,10 @@
 //! promise less than three ([`EveryMember`](crate::Exclusion::EveryMember)): by default they are
 //! trusted after any restart.
 //!
-//! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the
-//! fence: [`fencing`](super::fencing). No lock service alone can give that, whatever it is called.
+//! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the fence:
+//! [`fencing`](super::fencing). No lock service can exclude it without the resource.
 //!
-//! A program that needs a certain promise asks for it:
+//! A program that needs a certain guarantee can check for it:
 //!
 //! ```
 //! use leasehold::{Client, Exclusion, MemoryStore};

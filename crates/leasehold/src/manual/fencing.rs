@@ -1,25 +1,25 @@
 //! Fencing: how a resource refuses a holder that comes too late.
 //!
-//! A lease says until when a holder may act. It cannot say when an action *arrives*: between the
-//! check and the write lie a scheduler, perhaps a suspended virtual machine, and a network. So
-//! each grant carries a [`Fence`](crate::Fence), greater than every earlier one of its key, and
-//! the resource refuses a smaller one than the greatest it has seen. The lock makes late writes
-//! rare; the fence makes them harmless.
+//! A lease says until when a holder may act. It cannot say when an action *arrives*: between the check and
+//! the write lie a scheduler, perhaps a suspended virtual machine, and a network. So each grant carries a
+//! [`Fence`](crate::Fence) that is greater than every earlier one of its key, and the resource refuses a
+//! fence that is smaller than the greatest it has seen. The lock makes late writes rare; the fence makes
+//! them harmless.
 //!
-//! Two things are to be done, whatever the resource is:
+//! Every resource needs two things:
 //!
-//! 1. **Every write shows its fence**, and is compared and done in one step.
+//! 1. **Every write carries its fence**, and the resource compares the fence and writes in one step.
 //! 2. **The holder announces itself first**, by [`Guard::claim`](crate::Guard::claim) or by its first
-//!    write. Until then the resource knows nothing of it, and lets an earlier holder in.
+//!    write. Until then the resource has not seen its fence, and accepts an earlier holder.
 //!
-//! What is not written there is not protected: a mail that a late holder sends is sent. Reading is
-//! not refused either, unless it shows its fence too; and readers that share a lock, whose fences
-//! differ though all of them hold it, must not show theirs.
+//! The fence protects only what checks it: a mail that a late holder sends is sent. Reads are not refused
+//! either, unless they carry the fence too. Readers that share a lock all hold it with different fences, so
+//! they must not show theirs.
 //!
 //! # In one process
 //!
-//! [`FenceGate`](crate::FenceGate) stands before what several threads share, and runs each write as
-//! one step with its check.
+//! [`FenceGate`](crate::FenceGate) guards something that several threads share, and runs each write in one
+//! step with its check.
 //!
 //! ```
 //! use leasehold::{Client, FenceGate, MemoryStore};
@@ -37,36 +37,36 @@
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```
 //!
-//! # At a Redis
+//! # In Redis
 //!
-//! `leasehold_redis::FencedKey` is a value at any Redis, also one that grants no locks, whose
-//! writes show a fence. `leasehold_redis::FENCED_SCRIPT` is the script behind it, for a program that
-//! has a client of its own, on a Redis Cluster too.
+//! `leasehold_redis::FencedKey` is a value on any Redis server, also one that grants no locks, whose writes
+//! carry a fence. `leasehold_redis::FENCED_SCRIPT` is the script behind it, for a program that has its own
+//! client. It also runs on a Redis Cluster.
 //!
-//! # In SQL: a column beside the data
+//! # In SQL: a column next to the data
 //!
-//! Fences are below 2^53, so `bigint` holds them. Where the lock protects single rows, each has its
-//! fence in a column, `fence bigint NOT NULL DEFAULT 0`:
+//! Fences are below 2^53, so `bigint` holds them. If the lock protects single rows, give each row a fence
+//! column, `fence bigint NOT NULL DEFAULT 0`:
 //!
 //! ```sql
 //! UPDATE invoice SET total = $1, fence = $2 WHERE id = $3 AND fence <= $2
 //! ```
 //!
-//! No row changed means that a later holder has been there (or that there is no such row): stop.
-//! This is standard SQL, and one step in every database. It checks this one row: a deletion forgets
-//! its fence, and an insertion has none to compare with.
+//! If the statement changed no row, a later holder has written (or there is no such row): stop. This is
+//! standard SQL, and one step in every database. It checks this one row: a deletion forgets its fence, and
+//! an insertion has none to compare with.
 //!
 //! # In SQL: a table of fences
 //!
-//! Where the lock protects more than a row, a table has the fence of each resource:
+//! If the lock protects more than one row, keep the fence of each resource in a table:
 //!
 //! ```sql
 //! CREATE TABLE leasehold_fence (resource text PRIMARY KEY, fence bigint NOT NULL)
 //! ```
 //!
-//! Each transaction of a holder begins with this, and goes on to any other writes only if it
-//! changed a row; if it changed none, a later holder has been there: roll back. Alone in a
-//! transaction it is the claim.
+//! Each transaction of a holder begins with the following statement, and continues only if it changed a
+//! row. If it changed none, a later holder has written: roll back. Alone in a transaction, the statement is
+//! the claim.
 //!
 //! ```sql
 //! INSERT INTO leasehold_fence (resource, fence) VALUES ($1, $2)
@@ -74,30 +74,29 @@
 //! WHERE leasehold_fence.fence <= excluded.fence
 //! ```
 //!
-//! - **PostgreSQL** keeps the row locked until the transaction ends, so a later holder's claim waits
-//!   for the writes of an earlier one that was let in, and finds them complete. A
-//!   `SELECT … FOR UPDATE` of a row that is there locks it too, for programs that compare by
-//!   themselves; a plain `SELECT` does not, and the write behind it may come too late.
-//! - **SQLite** locks the whole database: begin with `BEGIN IMMEDIATE`, which takes that lock, and
-//!   waits for it as `busy_timeout` says. A transaction that begins with reading gets the lock at
-//!   its first write or, if somebody wrote meanwhile, is told `SQLITE_BUSY` at once: roll back.
-//! - **Isolation**, in PostgreSQL. Under `READ COMMITTED`, the default, a statement that waited for a
-//!   row looks at it again: a late holder changes no row. Under `REPEATABLE READ` and
-//!   `SERIALIZABLE` it fails with SQLSTATE 40001 (serialization failure): do the whole transaction
-//!   again, and it changes no row. No level lets a smaller fence through.
-//! - **Elsewhere**: `ON CONFLICT` is of PostgreSQL (since 9.5) and SQLite (since 3.24). With any
-//!   other database put the row in once, with fence 0, and let
-//!   `UPDATE leasehold_fence SET fence = $2 WHERE resource = $1 AND fence <= $2` begin the
-//!   transaction. MySQL's clients count the rows that *changed*, and a second write of the same
-//!   fence changes none: have them count the rows found.
+//! - **PostgreSQL** keeps the row locked until the transaction ends. A later holder's claim therefore waits
+//!   for the writes of an earlier holder that passed the check, and finds them complete. A program that
+//!   compares by itself can lock an existing row with `SELECT … FOR UPDATE`. A plain `SELECT` does not lock
+//!   it, and the write after it may come too late.
+//! - **SQLite** locks the whole database. Begin with `BEGIN IMMEDIATE`, which takes that lock and waits for
+//!   it according to `busy_timeout`. A transaction that begins with a read takes the lock at its first
+//!   write. If another transaction wrote in between, it fails with `SQLITE_BUSY` at once: roll back.
+//! - **Isolation**, in PostgreSQL. Under `READ COMMITTED`, the default, a statement that waited for a row
+//!   checks it again, so a late holder changes no row. Under `REPEATABLE READ` and `SERIALIZABLE` it fails
+//!   with SQLSTATE 40001 (serialization failure): repeat the whole transaction, and it changes no row. No
+//!   level accepts a smaller fence.
+//! - **Elsewhere**: PostgreSQL (since 9.5) and SQLite (since 3.24) have `ON CONFLICT`. With any other
+//!   database insert the row once, with fence 0, and begin the transaction with `UPDATE leasehold_fence SET
+//!   fence = $2 WHERE resource = $1 AND fence <= $2`. MySQL's clients count the rows that *changed*, and a
+//!   second write of the same fence changes none: configure them to count the rows found.
 //!
-//! A fence is as durable as its commit. A commit that the database may lose (`synchronous_commit =
-//! off`, a fail-over to a standby that lags behind) takes the fence with it, together with the data.
+//! A fence is as durable as its commit. A commit that the database may lose (`synchronous_commit = off`, a
+//! fail-over to a standby that lags behind) takes the fence with it, together with the data.
 //!
-//! # What the order rests on
+//! # What the order depends on
 //!
-//! On the file store, on a counter that is on the disk before the guard is returned. On Redis, on
-//! a counter per member that is at least the proposal of each attempt, which is the client's wall
-//! clock in microseconds. No clock matters while no member has lost its counter. After such a loss
-//! (a restart without data, or seven days of rest) the order rests on the clients' wall clocks:
-//! attempts must be further apart than those clocks differ.
+//! On the file store, the order depends on a counter that is written to disk before the guard is returned.
+//! On Redis it depends on a counter per member. That counter is at least the proposal of each attempt,
+//! which is the client's wall clock in microseconds. No clock matters as long as no member has lost its
+//! counter. After such a loss (a restart without data, or seven days without use) the order depends on the
+//! clients' wall clocks: attempts must be further apart than those clocks differ.

@@ -1,8 +1,9 @@
-//! Leadership: one of many does the work, and everybody can see who.
+//! Leadership: one of many clients does the work, and every client can see which one.
 //!
-//! [`Client::election`](crate::Client::election) is a lock that its holder keeps until told otherwise, and a
-//! record beside it that says who that is. Each candidate [campaigns](crate::Election::campaign); one
-//! leads; when it [resigns](crate::Leadership::resign), dies or is cut off, the next one does.
+//! [`Client::election`](crate::Client::election) combines a lock that its holder keeps until it resigns
+//! with a record next to it that names the holder. Each candidate [campaigns](crate::Election::campaign),
+//! and one of them leads. When the leader [resigns](crate::Leadership::resign), dies or is cut off, the
+//! next candidate leads.
 //!
 //! ```
 //! # pollster::block_on(async {
@@ -23,39 +24,43 @@
 //!
 //! # What is promised
 //!
-//! - **One leads.** No two [`Leadership`](crate::Leadership)s of one name are valid at the same instant: what
-//!   [`Guarantees::exclusion`](crate::Guarantees::exclusion) says of guards, for a leadership is one.
-//! - **It is told in time.** A leader that cannot renew its lease is told so before another one can lead:
-//!   [`lead`](crate::Leadership::lead) cancels its body, [`lost`](crate::Leadership::lost) resolves.
-//! - **Leaders are in order.** Each has a greater [fence](crate::Fence) than all before it, and observers never
-//!   see an older one after a newer one, nor an older value of the same one.
-//! - **A late leader publishes nothing.** Its announcement is refused once a later one has announced itself,
-//!   and counts for nobody once the lock is another's.
-//! - **A dead leader is followed** after one TTL, and the [delay](crate::Lock::lock_delay) if one was set; on
-//!   the file store at once. One that resigned is followed by whoever waited longest, where
+//! - **There is one leader.** No two [`Leadership`](crate::Leadership)s of one name are valid at the same
+//!   instant. A leadership is a guard, so [`Guarantees::exclusion`](crate::Guarantees::exclusion) says how
+//!   far this holds.
+//! - **It learns of its loss in time.** A leader that cannot renew its lease learns so before another one
+//!   can lead: [`lead`](crate::Leadership::lead) cancels its body, and [`lost`](crate::Leadership::lost)
+//!   resolves.
+//! - **Leaders are in order.** Each has a greater [fence](crate::Fence) than all before it. Observers never
+//!   see an older leader after a newer one, nor an older value of the same leader.
+//! - **A late leader publishes nothing.** The store refuses its announcement once a later leader has
+//!   announced itself, and observers ignore it once another client holds the lock.
+//! - **A dead leader is replaced** after one TTL, and the [delay](crate::Lock::lock_delay) if one was set;
+//!   on the file store at once. After a resignation the candidate that has waited longest leads, if
 //!   [`Guarantees::order`](crate::Guarantees::order) says so.
 //!
-//! # What is not
+//! # What is not promised
 //!
-//! - **That only one *thinks* that it leads.** A leader that is paused, whole machine or process, thinks so until
-//!   it looks, and another one leads meanwhile. What it sent before may arrive later still. So what is led
-//!   compares [fences](super::fencing): "I am the leader, with fence 12" is an order, "I am the leader" is a
-//!   rumour. The same goes for whoever acts on an observer's news.
-//! - **That observers see every leader.** They look once a second
-//!   ([`look_every`](crate::Election::look_every)); one that led for less may be missed. Nor is it seen at once
-//!   that a leader died: its lease stands until then.
-//! - **That there is a leader.** While no majority of a quorum answers nobody leads, and a leader whose lease ends
-//!   meanwhile stops.
+//! - **That only one client *believes* that it leads.** A paused leader, whether process or whole machine,
+//!   believes so until it checks, and meanwhile another one leads. What it sent before may arrive even
+//!   later. So the resource must compare [fences](super::fencing): "I am the leader, with fence 12" is an
+//!   order, "I am the leader" is a rumour. The same goes for a client that acts on what an observer
+//!   reports.
+//! - **That observers see every leader.** They read once a second
+//!   ([`look_every`](crate::Election::look_every)), and may miss a leader with a shorter term. They do not
+//!   see at once that a leader died either: its lease lasts until its TTL is over.
+//! - **That there is a leader.** As long as no majority of a quorum answers, there is no new leader, and a
+//!   leader whose lease ends meanwhile stops.
 //!
 //! # What it costs
 //!
-//! A campaign is a lock and two requests more, which open its record and write it; to lead, its renewals and a
-//! write a minute; to resign, a write and a release. An observer costs two reads a look, on a quorum at
-//! every member: many observers of one leader should share a watch within a process.
+//! A campaign costs a lock and two more requests, which open its record and write it. Leading costs the
+//! renewals and a write a minute; resigning costs a write and a release. An observer sends two reads each
+//! time, on a quorum to every member. Within a process, observers of the same leader should share a watch.
 //!
 //! # The record
 //!
-//! What a leader publishes lies beside the lock, as a value of up to 4 KiB that everybody can read who can ask
-//! the store. It names the attempt by which its writer holds the lock, and counts for that one alone. A
-//! leader that resigns takes it back; of one that died it stays until the next one leads, or for a year. On
-//! members that lost their data it is missing until the leader writes it again.
+//! The record lies next to the lock and holds what a leader publishes: a value of up to 4 KiB that every
+//! client with access to the store can read. It names the attempt by which its writer holds the lock, and
+//! counts for that attempt only. A leader that resigns withdraws it. The record of a leader that died stays
+//! until the next one leads, or for a year. On members that lost their data it is missing until the leader
+//! writes it again.

@@ -1,50 +1,55 @@
-//! Observing: what the library tells of itself, by metrics and by spans.
+//! Observing: what the library reports, by metrics and by spans.
 //!
-//! Both go through facades, [`metrics`] and [`tracing`]: a program that installs neither a recorder nor a
-//! subscriber pays a branch for each, and nothing is kept. The library serves no port and writes no log.
+//! Both go through facades, [`metrics`] and [`tracing`]. A program that installs neither a recorder nor a
+//! subscriber pays one branch for each and stores nothing. The library serves no port and writes no log.
 //!
 //! # Metrics
 //!
-//! Install the recorder first, then build stores and clients. They ask for their metrics once, when they are built, so
-//! that each later value costs an atomic step and no search. A recorder that comes later hears of those alone that are
-//! built after it. One that drops metrics which nobody touched for a while, as some do when told to, loses them for
-//! good: leave that off.
+//! Install the recorder first, then build stores and clients. They register their metrics once, when they
+//! are built, so that each later value costs an atomic operation and no lookup. A recorder that is
+//! installed later receives only the metrics of stores and clients that are built after it. Some recorders
+//! can drop metrics that have not changed for a while. Leave that off, because such a metric never comes
+//! back.
 //!
-//! | name | type | unit | label beside `store` | what it measures |
+//! | name | type | unit | label in addition to `store` | what it measures |
 //! |---|---|---|---|---|
 //! | `leasehold_acquire_wait_seconds` | histogram | seconds | `outcome`: `granted`, `busy`, `timeout`, `cancelled`, `unavailable`, `refused` | from the call of `acquire` or `try_acquire` to its outcome |
-//! | `leasehold_attempts_total` | counter | 1 | `outcome`: `granted`, `busy`, `failed`, `unknown`, `cut_off` | how often the store was asked for a lock; one call may ask many times |
-//! | `leasehold_contended_total` | counter | 1 | none | calls that found the lock held by somebody else at least once |
-//! | `leasehold_hand_over_seconds` | histogram | seconds | none | from the first message of a server that it is a waiter's turn to its grant |
-//! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, one in doubt too; shares of a guard are one |
-//! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time is at the deadline, whenever it is noticed |
-//! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `stood_still`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were given back; [`LostReason`](crate::LostReason) says what each one means |
-//! | `leasehold_members` | gauge | 1 | `state`: `counting`, `distrusted`, `failing`, `unknown` | members of the store, by what was last heard of them |
-//! | `leasehold_releases_total` | counter | 1 | `outcome`: `released`, `was_lost`, `left_shut`, `unknown` | locks that were given back, dropped ones too |
-//! | `leasehold_renewal_seconds` | histogram | seconds | `outcome`: `renewed`, `lost`, `unknown` | from the sending of a renewal to what came of it, for each lease in the message |
+//! | `leasehold_attempts_total` | counter | 1 | `outcome`: `granted`, `busy`, `failed`, `unknown`, `cut_off` | requests to the store for a lock; one call may send many |
+//! | `leasehold_contended_total` | counter | 1 | none | calls that found the lock held by another owner at least once |
+//! | `leasehold_hand_over_seconds` | histogram | seconds | none | from a server's first notification that it is the waiter's turn to its grant |
+//! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, including those in doubt; shares of a guard are one |
+//! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time counts at the deadline, whenever it is noticed |
+//! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `stood_still`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were released; [`LostReason`](crate::LostReason) says what each one means |
+//! | `leasehold_members` | gauge | 1 | `state`: `counting`, `distrusted`, `failing`, `unknown` | members of the store, by their last answer |
+//! | `leasehold_releases_total` | counter | 1 | `outcome`: `released`, `was_lost`, `left_shut`, `unknown` | locks that were released, including dropped ones |
+//! | `leasehold_renewal_seconds` | histogram | seconds | `outcome`: `renewed`, `lost`, `unknown` | from the sending of a renewal to its outcome, for each lease in the message |
 //!
 //! All times are the client's own, on the clock that counts suspend; none compares two machines.
 //! [`METRICS`](crate::telemetry::METRICS) is the same table for programs.
 //!
 //! What the values mean:
 //!
-//! - An outcome is `busy` where nobody wanted to wait, and `timeout` where the lock was still held at the end of the wait.
-//!   `unavailable`: the store, or too many of its members, gave no answer that counts. `refused`: no repetition will
-//!   help. `cancelled`: the caller dropped the future. What breaks a rule before the store is asked is not counted.
-//! - An attempt is `unknown` where it may have taken effect and nobody can say; it is freed. It is `cut_off` if its caller was
-//!   gone, or the wait over, before there was an answer.
-//! - A hold is `handed_on` when its guard became a [`Handle`](crate::Handle), or left the lock shut for a span. Whoever adopts
-//!   the handle begins a hold of its own.
-//! - A release is `left_shut` where a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that nothing was sent.
-//! - A member is `counting` if its answers count, `distrusted` if it answers and that does not count, `failing` if its last
-//!   answer was an error or did not come, and `unknown` until it was asked. Each store of Redis servers counts its
-//!   own; a single Redis is one member. The file store and the memory store have no members, and no hand-over either.
+//! - An outcome is `busy` if the caller did not want to wait, and `timeout` if the lock was still held at
+//!   the end of the wait. `unavailable`: the store, or too many of its members, gave no answer that counts.
+//!   `refused`: a repetition does not help. `cancelled`: the caller dropped the future. A call whose input
+//!   breaks a rule fails before the store is asked, and is not counted.
+//! - An attempt is `unknown` if it may have taken effect; the client frees it. It is `cut_off` if its
+//!   caller was gone, or the wait over, before there was an answer.
+//! - A hold is `handed_on` when its guard became a [`Handle`](crate::Handle), or left the lock shut for a
+//!   time. The client that adopts the handle begins its own hold.
+//! - A release is `left_shut` if a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that
+//!   nothing was sent.
+//! - A member is `counting` if its answers count, and `distrusted` if it answers but its answers do not
+//!   count. It is `failing` if its last answer was an error or did not come, and `unknown` before its first
+//!   answer. Each store of Redis servers counts its own members; a single Redis is one member. The file
+//!   store and the memory store have no members, and no hand-over either.
 //!
-//! The label `store` is what [`Client::describe`](crate::Client::describe) says: no credentials, and one value for
-//! each store that the process uses. *No label has the name of a lock*: there may be any number of them, and each would
-//! be a series for ever. The spans have it.
+//! The label `store` has the value of [`Client::describe`](crate::Client::describe), which contains no
+//! credentials. There is one value for each store that the process uses. *No label contains the name of a
+//! lock*: there may be any number of names, and each would create a series that never ends. The spans
+//! contain it.
 //!
-//! Alerts that are worth having, in the language of Prometheus:
+//! Useful alerts, in PromQL:
 //!
 //! ```text
 //! # Somebody lost a lock while working under it.
@@ -64,19 +69,21 @@
 //! sum(rate(leasehold_contended_total[5m])) / sum(rate(leasehold_acquire_wait_seconds_count[5m]))
 //! ```
 //!
-//! `cargo run -p leasehold-redis --example prometheus -- redis://127.0.0.1:6379 9100` works under a lock and serves
-//! all this on a port.
+//! `cargo run -p leasehold-redis --example prometheus -- redis://127.0.0.1:6379 9100` works under a lock
+//! and serves all this on a port.
 //!
 //! # Spans and events
 //!
 //! | span | level | fields | around |
 //! |---|---|---|---|
 //! | `acquire` | info | `lock`, `mode`, `outcome`, `waited` | a call of `acquire` or `try_acquire`, all its attempts and waits; within the span of its caller |
-//! | `release` | info | `lock`, `outcome` | a lock that is given back; within the span of whoever gives it back |
-//! | `renewal` | debug | `leases`, `renewed`, `lost`, `unknown` | one message for many leases, with what became of each |
+//! | `release` | info | `lock`, `outcome` | the release of a lock; within the span of the code that releases it |
+//! | `renewal` | debug | `leases`, `renewed`, `lost`, `unknown` | one message for many leases, with the number of leases for each outcome |
 //!
-//! Outcomes are the words of the metrics. Warnings say what operators should know without asking: that a guard was
-//! `lost`, that renewals fail (one line for all locks, and one at level info when they succeed again), that a member has
-//! no vote and when it has one again.
+//! Outcomes have the same words as in the metrics. Warnings report what an operator should know:
 //!
-//! No span, event or label has the owner of a lease, a [`Handle`](crate::Handle) or a URL.
+//! - A guard was `lost`.
+//! - Renewals fail. This is one line for all locks, and one at level info when they succeed again.
+//! - A member lost its vote, or regained it.
+//!
+//! No span, event or label contains the owner of a lease, a [`Handle`](crate::Handle) or a URL.

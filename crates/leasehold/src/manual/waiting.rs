@@ -5,25 +5,25 @@
 //! the waiter that began to wait first, by the servers' clocks. The server notifies it. If the waiter
 //! belongs to the client that releases, the release grants the lock to it in the same step.
 //!
-//! | who | gets the lock |
+//! | client | gets the lock |
 //! |---|---|
-//! | somebody who waits | in its turn |
-//! | a newcomer, or [`try_acquire`](crate::Lock::try_acquire) | when the lock is free and not kept for anybody: mostly when nobody waits; once, after a lease that ended without a release |
-//! | [`barging`](crate::Lock::barging) | ahead of all who wait, when the lock is free or only kept for somebody |
-//! | a client of another library | when it asks while the lock is free, for which it is left free now and then: `RedisStore::foreign_gap` |
-//! | a reader | together with other readers, but not past one that waits to have it alone, or for a permit |
-//! | one who wants a [permit](crate::Semaphore) | in its turn as soon as one is free, however many are held; not past one that waits for it in another mode |
+//! | a waiter | in queue order |
+//! | a newcomer, or [`try_acquire`](crate::Lock::try_acquire) | when the lock is free and not reserved: usually when there are no waiters; once, after a lease that ended without a release |
+//! | [`barging`](crate::Lock::barging) | ahead of all waiters, when the lock is free or only reserved |
+//! | a client of another library | when it asks while the lock is free; the server leaves it free for a moment now and then: `RedisStore::foreign_gap` |
+//! | a reader | together with other readers, but not ahead of a waiting writer, or of a waiter for a permit |
+//! | a waiter for a [permit](crate::Semaphore) | in queue order as soon as a permit is free, however many are held; not ahead of a waiter in another mode |
 //!
-//! A holder of another library tells nobody when it is done. The first in the queue then looks ten
-//! times a second, and nobody else does.
+//! A holder of another library notifies no waiter when it releases the lock. The first waiter then polls
+//! ten times a second, and the others do not poll.
 //!
-//! The file store has no queue. The kernel tells its waiters that a lock file was closed, and the
-//! first to try wins; `order` says `Unordered`. But there too a reader, or one who wants a permit, that comes while a
-//! writer waits lets one writer by.
+//! The file store has no queue. The kernel notifies its waiters that a lock file was closed, and the first
+//! one to try gets the lock; `order` says `Unordered`. But here too, a client that asks for a shared lock
+//! or a permit while a writer waits lets one writer go first.
 //!
 //! # Seeing it
 //!
-//! [`Client::waiters`](crate::Client::waiters) names who waits, in order.
+//! [`Client::waiters`](crate::Client::waiters) lists the waiters in order.
 //!
 //! ```
 //! # pollster::block_on(async {
@@ -37,7 +37,7 @@
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```
 //!
-//! # Giving up
+//! # Ending a wait
 //!
-//! Drop the future, or set [`Lock::wait`](crate::Lock::wait): the wait leaves every queue, and what was
-//! kept for it goes to the next.
+//! Drop the future, or set [`Lock::wait`](crate::Lock::wait). The waiter leaves every queue, and a lock
+//! that was reserved for it passes to the next waiter.

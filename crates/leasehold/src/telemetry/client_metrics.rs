@@ -6,8 +6,8 @@ use super::metric::{ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, LOST, RELEASE
 use super::registry::{Each, Registry};
 use super::words::{AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, WaitEnd};
 
-/// What a client tells of its locks, asked for once when it is built: from then on each costs a branch,
-/// and an atomic step where somebody records it.
+/// The metrics of a client's locks. The client registers them once, when it is built: from then on each
+/// value costs a branch, and an atomic operation if a recorder is installed.
 #[derive(Debug)]
 pub(crate) struct ClientMetrics {
     pub(super) held: Gauge,
@@ -21,7 +21,7 @@ pub(crate) struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    /// Those of a client of `store`, at the recorder that is installed now.
+    /// Returns the metrics of a client of `store`, at the recorder that is installed now.
     pub(crate) fn new(store: &str) -> Self {
         metrics::with_recorder(|recorder| {
             let registry = Registry::new(recorder, store);

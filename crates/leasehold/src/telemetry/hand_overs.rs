@@ -5,7 +5,7 @@ use metrics::Histogram;
 use super::metric::HAND_OVER;
 use super::registry::Registry;
 
-/// Records how long hand-overs take, at the recorder that is installed when it is made. For stores that
+/// Records how long hand-overs take, at the recorder that is installed when it is built. For stores that
 /// notify waiters.
 #[derive(Clone, Debug)]
 pub struct HandOvers(Histogram);

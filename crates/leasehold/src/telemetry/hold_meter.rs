@@ -6,8 +6,8 @@ use super::words::{HoldEnd, Loss};
 use crate::attempt::LostReason;
 use crate::clock::BootInstant;
 
-/// One hold, from its grant until it is given back or lost. Whatever ends it first is told, and nothing
-/// after that.
+/// One hold, from its grant until it is released or lost. The first of these ends it and is recorded;
+/// anything later is ignored.
 #[derive(Debug)]
 pub(crate) struct HoldMeter {
     metrics: Arc<ClientMetrics>,
@@ -25,14 +25,14 @@ impl HoldMeter {
         }
     }
 
-    /// Its holder gave it back or up at `now`.
+    /// Records that its holder released or handed on the lock at `now`.
     pub(crate) fn end(&self, end: HoldEnd, now: BootInstant) {
         if self.stop() {
             self.metrics.holds.of(end).record(now.since(self.began));
         }
     }
 
-    /// It was lost, at `now` or before: at its deadline, if that lies before.
+    /// Records that the lock was lost at `now` or earlier: at its deadline, if that was before `now`.
     pub(crate) fn lose(&self, reason: LostReason, deadline: Option<BootInstant>, now: BootInstant) {
         let Some(loss) = Loss::of(reason) else {
             return;
@@ -45,7 +45,7 @@ impl HoldMeter {
         }
     }
 
-    /// `false` if it had ended before.
+    /// Returns `false` if the hold had already ended.
     fn stop(&self) -> bool {
         let ran = self.runs.swap(false, Ordering::Relaxed);
         if ran {
@@ -57,7 +57,7 @@ impl HoldMeter {
 
 impl Drop for HoldMeter {
     fn drop(&mut self) {
-        // A client that ended under its guards: nobody knows how long they hold.
+        // The client ended before its guards: how long they hold their locks is unknown.
         self.stop();
     }
 }

@@ -16,7 +16,7 @@ pub struct MemberStandings {
 struct Facts {
     /// Its last answer was an error, or did not come.
     failing: bool,
-    /// Whether its answers count; `None` until it was heard.
+    /// Whether its answers count; `None` before its first answer.
     counts: Option<bool>,
 }
 
@@ -56,7 +56,7 @@ impl MemberStandings {
     /// Records whether the member has a vote from now on.
     pub fn judged(&mut self, member: usize, counts: bool) {
         let facts = self.members[member];
-        // Asked with every answer: there is hardly ever anything new.
+        // Called with every answer: there is hardly ever anything new.
         if facts.counts != Some(counts) {
             let counts = Some(counts);
             self.set(member, Facts { counts, ..facts });

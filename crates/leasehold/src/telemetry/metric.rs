@@ -4,27 +4,28 @@ use super::words::{
     AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd, Words as _,
 };
 
-/// One metric of the library. Each has the label `store`: what [`Client::describe`](crate::Client::describe)
-/// says, which has no credentials. None has the name of a lock, of which there may be any number.
+/// One metric of the library. Each has the label `store` with the value of
+/// [`Client::describe`](crate::Client::describe), which contains no credentials. None has the name of a
+/// lock as a label: there may be any number of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// The name, as Prometheus wants names to be.
+    /// The name, in the form that Prometheus expects.
     pub name: &'static str,
-    /// What can be done with its values.
+    /// The kind of its values.
     pub kind: MetricKind,
-    /// The other label, if it has one, and all values of that.
+    /// The other label, if it has one, with all its values.
     pub label: Option<(&'static str, &'static [&'static str])>,
     /// What it measures, in a sentence.
     pub description: &'static str,
 }
 
-/// The sort of a [`Metric`].
+/// The kind of a [`Metric`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Spans, in seconds.
+    /// Durations, in seconds.
     Histogram,
-    /// How often something happened, since the process began.
+    /// How often something happened since the process started.
     Counter,
     /// How many there are now.
     Gauge,
@@ -38,7 +39,7 @@ pub const ACQUIRE_WAIT: Metric = Metric {
     description: "From the call of acquire or try_acquire to its outcome",
 };
 
-/// How often stores were asked for locks.
+/// How many requests for locks went to stores.
 pub const ATTEMPTS: Metric = Metric {
     name: "leasehold_attempts_total",
     kind: MetricKind::Counter,
@@ -86,7 +87,7 @@ pub const LOST: Metric = Metric {
     description: "Guards that were lost before they were given back",
 };
 
-/// How the members of a quorum are.
+/// The state of a quorum's members.
 pub const MEMBERS: Metric = Metric {
     name: "leasehold_members",
     kind: MetricKind::Gauge,
@@ -94,7 +95,7 @@ pub const MEMBERS: Metric = Metric {
     description: "Members of the store, by what was last heard of them",
 };
 
-/// How releases went.
+/// How releases ended.
 pub const RELEASES: Metric = Metric {
     name: "leasehold_releases_total",
     kind: MetricKind::Counter,

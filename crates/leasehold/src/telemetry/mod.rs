@@ -1,8 +1,8 @@
-//! What the library tells of itself: metrics, through the [`metrics`] facade, and [`tracing`] spans.
+//! What the library reports: metrics, through the [`metrics`] facade, and [`tracing`] spans.
 //!
-//! Nothing is recorded unless the program installs a recorder, before it builds its stores and its
-//! clients: they ask for their metrics once, when they are built. [`METRICS`] has all names, and
-//! [`manual::observing`](crate::manual::observing) says what each one means, and which alerts are worth having.
+//! The library records nothing unless the program installs a recorder before it builds its stores and its
+//! clients: they register their metrics once, when they are built. [`METRICS`] has all names, and
+//! [`manual::observing`](crate::manual::observing) says what each one means, and which alerts are useful.
 //!
 //! # Examples
 //!

@@ -6,7 +6,7 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, R
 use super::metric::{METRICS, Metric, MetricKind};
 use super::words::Words;
 
-/// Asks the recorder for metrics of one store. Without a recorder they are empty, and cost a branch.
+/// Registers metrics of one store at the recorder. Without a recorder they do nothing, and cost a branch.
 pub(super) struct Registry<'a> {
     recorder: &'a dyn Recorder,
     store: Arc<str>,
@@ -26,7 +26,7 @@ impl<W: Words, H> Each<W, H> {
 }
 
 impl<'a> Registry<'a> {
-    /// Describes all metrics to the recorder: where that was done before, it changes nothing.
+    /// Describes all metrics to the recorder. Describing them again changes nothing.
     pub(super) fn new(recorder: &'a dyn Recorder, store: &str) -> Self {
         for metric in METRICS {
             describe(recorder, metric);

@@ -1,6 +1,6 @@
-//! The spans of the library, and what is told within them: the names that stand in the manual.
+//! The spans of the library and their fields, with the names that the manual lists.
 //!
-//! No field has an owner, for whoever knows one can free its lock, and none has a URL.
+//! No field contains an owner, since an owner is enough to release its lock, and none contains a URL.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) fn acquired(span: &Span, end: WaitEnd, waited: Duration) {
     span.record("waited", debug(waited));
 }
 
-/// A lock that is given back, within the span of whoever does it.
+/// The release of a lock, within the span of the code that releases it.
 pub(crate) fn release(lock: &Key) -> Span {
     tracing::info_span!("release", %lock, outcome = Empty)
 }
@@ -30,7 +30,7 @@ pub(crate) fn released(span: &Span, end: ReleaseEnd) {
     span.record("outcome", end.word());
 }
 
-/// One message for so many leases. What it comes to is counted for each of them.
+/// One message that renews `leases` leases. The outcome is counted for each of them.
 pub(crate) fn renewal(leases: usize) -> Span {
     tracing::debug_span!(
         "renewal",
@@ -41,7 +41,7 @@ pub(crate) fn renewal(leases: usize) -> Span {
     )
 }
 
-/// `ends` is drawn on only where somebody listens.
+/// Consumes `ends` only if the span is enabled.
 pub(crate) fn renewed(span: &Span, ends: impl Iterator<Item = RenewalEnd> + Clone) {
     if span.is_disabled() {
         return;

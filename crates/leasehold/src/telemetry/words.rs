@@ -1,4 +1,4 @@
-//! The values of labels, and from what each one follows.
+//! The values of labels, and the results that they stand for.
 
 use crate::attempt::{Attempt, LostReason, Release, Renewal};
 use crate::error::{Effect, Error};
@@ -6,7 +6,7 @@ use crate::patience::Answer;
 
 /// All values of one label, each with its word.
 pub(crate) trait Words: Copy + 'static {
-    /// In the order of [`place`](Self::place).
+    /// The words, in the order of [`place`](Self::place).
     const WORDS: &'static [&'static str];
 
     fn place(self) -> usize;
@@ -36,14 +36,14 @@ words! {
     /// How a call of `acquire` or `try_acquire` ended.
     WaitEnd {
         Granted = "granted",
-        /// It did not want to wait.
+        /// The caller did not want to wait.
         Busy = "busy",
-        /// It had waited as long as it wanted to.
+        /// The longest wait of the caller was over.
         TimedOut = "timeout",
         Cancelled = "cancelled",
         /// No answer, or too few that count.
         Unavailable = "unavailable",
-        /// An answer that no repetition will change.
+        /// A repetition does not change the answer.
         Refused = "refused",
     }
 }
@@ -86,13 +86,13 @@ words! {
     HoldEnd {
         Released = "released",
         Lost = "lost",
-        /// Given up for a handle, or left shut for a span.
+        /// The guard became a handle, or left the lock shut for a time.
         HandedOn = "handed_on",
     }
 }
 
 words! {
-    /// [`LostReason`], without what only a forked child is told.
+    /// [`LostReason`], except the reason that only a forked child sees.
     Loss {
         Expired = "expired",
         Unreachable = "unreachable",
@@ -106,15 +106,15 @@ words! {
 }
 
 words! {
-    /// What a quorum thinks of a member, by the last that it heard.
+    /// The state of a quorum's member, by its last answer.
     Standing {
         /// Its answers count.
         Counting = "counting",
-        /// It answers, and that does not count.
+        /// It answers, but its answers do not count.
         Distrusted = "distrusted",
         /// Its last answer was an error, or did not come.
         Failing = "failing",
-        /// It was not asked yet.
+        /// It has not answered yet.
         Unknown = "unknown",
     }
 }
@@ -164,7 +164,7 @@ impl ReleaseEnd {
 }
 
 impl Loss {
-    /// `None` for what is said to a forked child, which counts nothing.
+    /// Returns `None` for the reason of a forked child, which counts nothing.
     pub(crate) fn of(reason: LostReason) -> Option<Self> {
         Some(match reason {
             LostReason::Expired => Self::Expired,
