@@ -17,34 +17,35 @@ use crate::once_run::OnceRun;
 use crate::once_state::{OnceState, PayloadHash};
 use crate::records::RecordWrite;
 
-/// A request that is to take effect once, however often it is made and by however many at a time: a
-/// name for it, and what it asks for. Made by [`Client::once`](crate::Client::once).
+/// A request that takes effect once, no matter how often and by how many callers it is made: a name for it,
+/// and a payload. Created by [`Client::once`](crate::Client::once).
 ///
-/// Whoever comes first runs it under the lock of that name and *commits* its result to the lock's
-/// [record](crate::HeldRecord); whoever comes later gets that result. Who comes meanwhile waits, or is told
-/// that it is in progress.
+/// The first caller runs it under the lock of that name and *commits* its result to the lock's
+/// [record](crate::HeldRecord); later callers get that result. A caller that comes in between waits, or
+/// learns that the request is in progress.
 ///
-/// # What holds
+/// # What is promised
 ///
 /// - **At most one result is committed** while it is kept. A commit is a write by fence: once the next
-///   attempt has begun, an earlier one that was paused commits nothing any more. Everybody who gets a
-///   result gets the same one.
-/// - **An attempt is made at least once**, perhaps more often: where one dies, is lost, or fails and says
-///   so, the next caller makes another one, after the lease of the one that died. What an attempt does to
-///   the rest of the world is not undone. Have it compare [fences](crate::Fence) there, or do there what
-///   does no harm twice.
-/// - A commit needs no valid guard: one that is late is still safe if nobody has begun after it, since
-///   it and the next attempt's beginning are ordered by their fences.
-/// - Of a commit that was not answered nobody can tell whether it stands; its error has
-///   [`Effect::Unknown`](crate::Effect::Unknown). Ask again: the next caller finds it, or runs anew.
-/// - Results outlive what the store's records outlive. A quorum must be of *durable* members. A member that
-///   lost its data, joined or became durable has no vote until the retention has passed; while the others are no
-///   majority, the call fails ([`ErrorKind::NoQuorum`]). One Redis is used as it is, and forgets results with
-///   its data.
+///   attempt has begun, a paused earlier attempt can no longer commit. Every caller that gets a result gets
+///   the same one.
+/// - **An attempt is made at least once**, and perhaps more often. If an attempt dies, is lost, or reports
+///   a failure, the next caller makes another one; after a death it first waits for the lease to end. The
+///   effects of an attempt on other systems are not undone. Make those systems compare
+///   [fences](crate::Fence), or do only what does no harm twice.
+/// - A commit needs no valid guard. A late commit is still safe if no other attempt has begun after it,
+///   since fences order it and the beginning of the next attempt.
+/// - If the store does not answer a commit, it is unknown whether the commit took effect; the error has
+///   [`Effect::Unknown`](crate::Effect::Unknown). Ask again: the next caller finds the result, or runs the
+///   request again.
+/// - Results are as durable as the store's records. A quorum must consist of *durable* members. A member
+///   that lost its data, joined or became durable has no vote until the retention has passed. If the others
+///   are not a majority, the call fails ([`ErrorKind::NoQuorum`]). A single Redis is used as it is, and
+///   forgets results with its data.
 ///
-/// The retention is counted by the store, from the commit on. Once it is over the request is a new one.
-/// The same name with another payload is an error meanwhile. Only the SHA-256 of a payload is kept.
-/// Whoever uses one name should say one retention: see [`retention`](Self::retention).
+/// The store counts the retention from the commit on. After it the request is a new one. Until then, the
+/// same name with another payload is an error. The store keeps only the SHA-256 of a payload. All callers
+/// that use one name should set the same [`retention`](Self::retention).
 ///
 /// # Examples
 ///
@@ -71,15 +72,15 @@ pub struct Once {
     wait: Option<Duration>,
 }
 
-/// How a request stands for one caller.
+/// The state of a request for one caller.
 #[derive(Debug)]
 #[must_use]
 pub enum OnceStart {
-    /// This caller is to run it: nobody else does while the guard is valid.
+    /// This caller must run it: no other caller does while the guard is valid.
     Run(OnceRun),
-    /// It is done.
+    /// The request is done.
     Done(OnceResult),
-    /// Somebody else is at it; who that is, where the store knows.
+    /// Another caller is running it; its holder, if the store knows it.
     InProgress(Option<Holder>),
 }
 
@@ -91,7 +92,7 @@ pub struct OnceResult {
     pub bytes: Arc<[u8]>,
     /// The fence of the attempt that committed it.
     pub fence: Fence,
-    /// For how much longer the store keeps it, counted from when it was asked.
+    /// How much longer the store keeps it, counted from the time of the request.
     pub remaining: Duration,
 }
 
@@ -106,10 +107,10 @@ impl OnceResult {
 }
 
 impl Once {
-    /// For how long a result is kept that does not say otherwise.
+    /// The default time for which the store keeps a result.
     pub const DEFAULT_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// The longest result.
+    /// The maximum size of a result, in bytes.
     pub const RESULT_MAX: usize = RecordWrite::BYTES_MAX - OnceState::OVERHEAD;
 
     pub(crate) fn new(client: Client, name: String) -> Self {
@@ -123,37 +124,38 @@ impl Once {
         }
     }
 
-    /// What is asked for, in any form that is the same for the same request. Default: nothing.
+    /// Sets the payload: what is asked for, in any form that is the same for the same request. Default:
+    /// empty.
     pub fn payload(mut self, payload: impl AsRef<[u8]>) -> Self {
         self.payload = Sha256::digest(payload).into();
         self
     }
 
-    /// For how long the result is kept, from its commit on: 1 s to 10 years. Default: 24 h. That somebody has
-    /// begun is kept as long, but for a week at most.
+    /// Sets how long the store keeps the result after its commit: 1 s to 10 years. Default: 24 h. It
+    /// remembers for the same time that a request has begun, but for a week at most.
     ///
-    /// To be the same for all who use the name. On a quorum a member may have missed what was written
-    /// last: if that is kept for a shorter time than what it replaced, the older value shows again
-    /// there once the newer one is over. It may be a result that was committed at few members, or
-    /// somebody's beginning with another payload.
+    /// All callers that use the name should set the same value. On a quorum a member may have missed the
+    /// last write. If that value is kept for a shorter time than the one that it replaced, the older value
+    /// shows again at this member once the newer one has expired. It may be a result that was committed on
+    /// few members, or the beginning of an attempt with another payload.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
     }
 
-    /// As [`Lock::ttl`]: how long others wait for an attempt that died.
+    /// Sets the TTL of the lease, as [`Lock::ttl`] does: how long others wait for an attempt that died.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long [`begin`](Self::begin) waits at most for an attempt of somebody else. Default: no limit.
+    /// Sets how long [`begin`](Self::begin) waits at most for another caller's attempt. Default: no limit.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// The lock under which the request runs.
+    /// Returns the lock under which the request runs.
     pub fn lock(&self) -> Lock {
         let lock = self.client.lock(&self.name).ttl(self.ttl);
         match self.wait {
@@ -162,13 +164,13 @@ impl Once {
         }
     }
 
-    /// The result, if the request is done for certain. Takes no lock, and waits for nobody.
+    /// Returns the result if the request is certainly done. Acquires no lock, and does not wait.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] for a value that breaks a rule, and if the name was used with another
-    /// payload; [`ErrorKind::Unsupported`] where the store keeps no records, or has members that keep
-    /// nothing across a restart, which it names; [`ErrorKind::Corrupt`] if the record is damaged; a store
+    /// payload. [`ErrorKind::Unsupported`] if the store keeps no records, or has members that keep nothing
+    /// across a restart; the error names them. [`ErrorKind::Corrupt`] if the record is damaged. A store
     /// that does not answer.
     ///
     /// # Cancel safety
@@ -179,12 +181,12 @@ impl Once {
         self.settled_result().await
     }
 
-    /// Finds out whose it is to run the request, waiting for whoever is at it.
+    /// Determines whether this caller runs the request, and waits for a caller that is running it.
     ///
     /// # Errors
     ///
-    /// As [`result`](Self::result), and those of [`Lock::acquire`]; but that somebody else is still at it
-    /// when the wait ends is no error.
+    /// As [`result`](Self::result), and those of [`Lock::acquire`]. If another caller is still running the
+    /// request when the wait ends, that is not an error.
     ///
     /// # Cancel safety
     ///
@@ -200,7 +202,7 @@ impl Once {
         }
     }
 
-    /// [`begin`](Self::begin) without waiting for anybody.
+    /// [`begin`](Self::begin) without waiting.
     ///
     /// # Errors
     ///
@@ -219,22 +221,22 @@ impl Once {
         }
     }
 
-    /// [`begin`](Self::begin) for a caller that took the [lock](Self::lock) by itself. Never
-    /// [`OnceStart::InProgress`]. Unless the request is to be run, the guard is given back.
+    /// [`begin`](Self::begin) for a caller that acquired the [lock](Self::lock) itself. Never returns
+    /// [`OnceStart::InProgress`]. Releases the guard unless the caller must run the request.
     ///
-    /// One grant runs a request once: entered again with a [copy](Guard::share) of the guard while it runs,
-    /// it is run a second time, and of two results the later one stands. Fences do not tell the two
-    /// apart.
+    /// One grant should run a request once. If a [share](Guard::share) of the guard enters again while the
+    /// request runs, the request runs a second time, and the later of the two results replaces the other.
+    /// Both have the same fence, so fences cannot prevent it.
     ///
     /// # Errors
     ///
     /// As [`result`](Self::result), and those of [`HeldRecord::open`](crate::HeldRecord::open) and
     /// [`HeldRecord::write`](crate::HeldRecord::write). [`ErrorKind::InvalidInput`] for a guard of another
-    /// lock, or one that does not hold it alone.
+    /// lock, or one that is not exclusive.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time: the guard is then given back.
+    /// May be dropped at any time: the guard is then released.
     pub async fn enter(&self, guard: Guard) -> Result<OnceStart, Error> {
         let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
         if guard.key().as_str() != self.name {
@@ -251,18 +253,18 @@ impl Once {
         self.under(guard).await
     }
 
-    /// Runs `body`, which is told its fence, unless the request is done, and commits what it returns. It
-    /// is cancelled (dropped) as soon as the guard is lost. What it returns as `Err` is not committed, and
-    /// the next caller runs it again.
+    /// Runs `body` with the fence of this attempt unless the request is done, and commits what it returns.
+    /// Drops `body` as soon as the guard is lost. If `body` returns `Err`, nothing is committed, and the
+    /// next caller runs the request again.
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin) and [`OnceRun::commit`]; [`ErrorKind::Busy`] if somebody else was still
-    /// at it when the wait ended; [`ErrorKind::Lost`] if the guard was lost before `body` ended.
+    /// As [`begin`](Self::begin) and [`OnceRun::commit`]. [`ErrorKind::Busy`] if another caller was still
+    /// running it when the wait ended; [`ErrorKind::Lost`] if the guard was lost before `body` ended.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops `body`, and gives the lock back. A commit under way goes on.
+    /// Dropping the future drops `body`, and releases the lock. A commit in progress continues.
     pub async fn run<B, R, E>(
         &self,
         body: impl FnOnce(Fence) -> B,

@@ -12,7 +12,7 @@ use crate::records::RECORD_MEMORY;
 
 /// The right to run a request, and to commit its result.
 ///
-/// Dropped, it gives the lock back and leaves the request begun: the next caller runs it.
+/// If dropped, it releases the lock and leaves the request begun: the next caller runs it.
 #[must_use = "if unused the request is left to the next caller"]
 #[clippy::has_significant_drop]
 pub struct OnceRun {
@@ -30,27 +30,27 @@ impl OnceRun {
         }
     }
 
-    /// The lock under which the request is to be run: for its fence, and for making sure before each step
-    /// that it is held.
+    /// Returns the guard of the lock under which the request runs: for its fence, and to check before each
+    /// step that the lock is held.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Commits the result, and gives the lock back. Also where the guard is lost: unless somebody else has
-    /// begun meanwhile, the result stands. A store that does not decide is asked again until the guard's
-    /// deadline.
+    /// Commits the result, and releases the lock. Commits even if the guard is lost: the result counts
+    /// unless another attempt has begun in the meantime. While the store does not decide, it retries until
+    /// the guard's deadline.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] if somebody else has begun: unless the error has
-    /// [`Effect::Unknown`](crate::Effect::Unknown) nothing was committed, and nothing will be.
+    /// [`ErrorKind::Fenced`] if another attempt has begun. Unless the error has
+    /// [`Effect::Unknown`](crate::Effect::Unknown), nothing was committed, and nothing will be.
     /// [`ErrorKind::InvalidInput`] for a result longer than [`Once::RESULT_MAX`]; nothing was committed.
-    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the result may stand,
-    /// and the next caller finds that out.
+    /// The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the result
+    /// may have been committed, and the next caller finds out.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard, once it was polled.
+    /// Once polled, dropping the future only discards the answer.
     pub async fn commit(self, result: impl AsRef<[u8]>) -> Result<OnceResult, Error> {
         let result = result.as_ref();
         if result.len() > Once::RESULT_MAX {
@@ -74,19 +74,20 @@ impl OnceRun {
         Ok(OnceResult::new(result, fence, self.retention))
     }
 
-    /// Gives the request back as if it had never been made, also to callers with another payload, and the
-    /// lock with it.
+    /// Withdraws the request, as if it had never been made, also for callers with another payload, and
+    /// releases the lock.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); the next caller then finds the request begun, and runs it.
+    /// As [`commit`](Self::commit); the next caller then finds that the request has begun, and runs it.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard, once it was polled.
+    /// Once polled, dropping the future only discards the answer.
     pub async fn give_up(self) -> Result<(), Error> {
         let record = self.guard.record().lasting(self.retention);
-        // As long as whatever it covers at a member: a result that few members heard of, perhaps.
+        // Kept as long as any value that it may cover at a member, such as a result that few members
+        // received.
         let kept_for = self.retention.max(RECORD_MEMORY);
         record.write(OnceState::Vacant.encode(), kept_for).await?;
         give_back(self.guard).await;

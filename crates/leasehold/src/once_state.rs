@@ -1,4 +1,4 @@
-//! What the record of a request says: pure, and the same in every version that can read it.
+//! The state in the record of a request: pure, and the same in every version that can read it.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use crate::fence::Fence;
 /// The hash of a payload.
 pub(crate) type PayloadHash = [u8; 32];
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnceState {
-    /// As if it never had been: an attempt ended, and its result was not to be kept.
+    /// As if the request had never been made: an attempt ended without a result to keep.
     Vacant,
-    /// Somebody began. Whether it is still at it, the lock says.
+    /// An attempt has begun. The lock tells whether it is still running.
     Started(PayloadHash),
-    /// It is done.
+    /// The request is done.
     Done {
         payload: PayloadHash,
-        /// The fence of the attempt whose result it is.
+        /// The fence of the attempt that committed the result.
         fence: Fence,
         result: Arc<[u8]>,
     },
 }
 
 impl OnceState {
-    /// By how much a record is longer than the result in it.
+    /// How much longer a record is than the result in it.
     pub(crate) const OVERHEAD: usize = HEADER + 32 + 8;
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -53,7 +53,7 @@ impl OnceState {
 
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] for what [`encode`](Self::encode) does not write,
+    /// [`ErrorKind::Corrupt`] for anything that [`encode`](Self::encode) does not write,
     /// [`ErrorKind::Unsupported`] for a later version.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(foreign)?;

@@ -1,4 +1,4 @@
-//! The steps of a request: look, take the lock, open the record, say that it has begun.
+//! The steps of a request: read, acquire the lock, open the record, write that it has begun.
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
@@ -11,7 +11,7 @@ use crate::once_state::OnceState;
 use crate::records::{RECORD_MEMORY, RecordWrite, Written};
 
 impl Once {
-    /// Refuses what breaks a rule, before the lock is taken.
+    /// Rejects invalid settings before the lock is acquired.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let key = Key::new(&self.name)?;
         RecordWrite::check(&[], self.retention).map_err(|error| error.with_key(&key))?;
@@ -19,7 +19,8 @@ impl Once {
         checked.map_err(|error| error.with_key(&key))
     }
 
-    /// The result, if it is there for certain. A store that cannot be asked is asked again with the lock.
+    /// Returns the result if it is certainly there. If the store does not answer, the read is repeated
+    /// under the lock.
     pub(crate) async fn first_look(&self) -> Result<Option<OnceResult>, Error> {
         self.check().await?;
         match self.settled_result().await {
@@ -40,7 +41,7 @@ impl Once {
     /// Opens the record under the lock, and begins unless the request is done.
     pub(crate) async fn under(&self, guard: Guard) -> Result<OnceStart, Error> {
         let record = guard.record().lasting(self.retention);
-        // What this shows is settled: whoever comes later finds it, too.
+        // This value is settled: every later caller finds it too.
         let written = record.open().await?;
         if let Some(written) = &written
             && let Some(result) = self.result_of(written)?
@@ -49,7 +50,8 @@ impl Once {
             return Ok(OnceStart::Done(result));
         }
         let started = OnceState::Started(self.payload).encode();
-        // No longer than a result is kept: where a member missed that, this would come to light after it.
+        // At most as long as a result is kept: otherwise, on a member that missed the result, this value
+        // would show again after the result has expired.
         let kept_for = self.retention.min(RECORD_MEMORY);
         record.write(started, kept_for).await?;
         Ok(OnceStart::Run(OnceRun::new(self, guard)))
@@ -64,7 +66,7 @@ impl Once {
         Ok(OnceStart::InProgress(holders.into_iter().next()))
     }
 
-    /// The result that is written, if it is one, and one of this very request.
+    /// Returns the result in `written`, if it has one, and if it belongs to this request.
     fn result_of(&self, written: &Written) -> Result<Option<OnceResult>, Error> {
         let key = Key::new(&self.name)?;
         let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(&key))?;
@@ -93,7 +95,7 @@ impl Once {
     }
 }
 
-/// Frees the lock; what becomes of that changes nothing for the caller.
+/// Releases the lock; the outcome changes nothing for the caller.
 pub(crate) async fn give_back(guard: Guard) {
     let key = guard.key().clone();
     if let Err(error) = guard.release().await {
@@ -101,8 +103,8 @@ pub(crate) async fn give_back(guard: Guard) {
     }
 }
 
-/// On a quorum, every member that answers must be durable: a result must outlive its restart. Who does
-/// not answer is not counted later either, unless it turns out to be.
+/// On a quorum, every member that answers must be durable: a result must outlive its restart. A member that
+/// does not answer has no vote later either, unless it turns out to be durable.
 async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
     let health = client.health().await?;
     if health.len() < 2 {
@@ -121,7 +123,7 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Unsupported, text))
 }
 
-/// The member in the words of the refusal, if it answers and is not durable.
+/// Describes the member for the error, if it answers and is not durable.
 fn forgetful(member: &MemberHealth) -> Option<String> {
     let presence = member.presence.as_ref().ok()?;
     let note = match presence.durable {
@@ -131,7 +133,7 @@ fn forgetful(member: &MemberHealth) -> Option<String> {
     (!presence.will_remember()).then(|| format!("{}{note}", member.id))
 }
 
-/// Enough of a hash to tell two apart.
+/// Enough of a hash to tell two hashes apart.
 fn begin_of(hash: &[u8]) -> String {
     hash.iter()
         .take(6)

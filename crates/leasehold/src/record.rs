@@ -1,4 +1,4 @@
-//! A record, as the users of a client and the holders of its lock see it.
+//! A record, as clients and the holders of its lock see it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::optional;
 use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, Stamp, Written, Wrote};
 
-/// The record of a lock, for whoever looks at it without holding the lock: made by
+/// The record of a lock, for clients that do not hold the lock. Created by
 /// [`Client::record`](crate::Client::record).
 #[derive(Clone, Debug)]
 #[must_use = "a record does nothing until it is read"]
@@ -30,20 +30,20 @@ impl Record {
         }
     }
 
-    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart, and
-    /// that have lost nothing for `retention`: the longest time for which values of this record are kept.
+    /// On a quorum, counts only members that keep what they acknowledged across a restart, and that have
+    /// lost nothing for `retention`: the longest time for which values of this record are kept.
     pub fn lasting(mut self, retention: Duration) -> Self {
         self.record = self.record.map(|record| as_lasting(record, retention));
         self
     }
 
-    /// What is written now. It takes no part in the holders' order: a moment later another value may
-    /// stand there.
+    /// Reads the current value. The holders' order does not include this read: a moment later the record
+    /// may have another value.
     ///
     /// # Errors
     ///
-    /// An invalid name; [`ErrorKind::Unsupported`] where the store keeps no records; a store that does
-    /// not answer.
+    /// An invalid name; [`ErrorKind::Unsupported`] if the store keeps no records; a store that does not
+    /// answer.
     ///
     /// # Cancel safety
     ///
@@ -58,11 +58,11 @@ impl Record {
     }
 }
 
-/// The record of a lock in the hands of its holder: made by [`Guard::record`].
+/// The record of a lock, for the holder of the lock. Created by [`Guard::record`].
 ///
-/// Whatever the holder of a greater fence opened or wrote is not overwritten: a write that comes too
-/// late is [`ErrorKind::Fenced`]. A write needs no valid guard to be safe; but a guard whose deadline
-/// is further back than a store is bound to remember ([`HeldRecord::TOO_LATE`]) writes nothing.
+/// A holder cannot overwrite what the holder of a greater fence opened or wrote: a write that comes too
+/// late is [`ErrorKind::Fenced`]. A write needs no valid guard to be safe. But a guard writes nothing if
+/// its deadline passed longer ago than a store must remember ([`HeldRecord::TOO_LATE`]).
 ///
 /// # Examples
 ///
@@ -88,8 +88,8 @@ pub struct HeldRecord<'a> {
 }
 
 impl Guard {
-    /// The record of this lock, to be opened and written with this guard's fence. Exclusive guards
-    /// alone should write: shared ones have fences too, and the greatest wins.
+    /// Returns the record of this lock, which is opened and written with this guard's fence. Only exclusive
+    /// guards should write: shared ones have fences too, and the greatest wins.
     pub fn record(&self) -> HeldRecord<'_> {
         HeldRecord {
             guard: self,
@@ -99,29 +99,30 @@ impl Guard {
 }
 
 impl HeldRecord<'_> {
-    /// How long after its deadline a guard opens and writes nothing any more: a day less than stores
-    /// remember, at least, who was there after it.
+    /// How long after its deadline a guard can still open and write: a day less than the shortest time for
+    /// which stores remember the fences of later holders.
     pub const TOO_LATE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
 
-    /// Counts, of a quorum's members, only those that keep what they acknowledged across a restart, and
-    /// that have lost nothing for `retention`: the longest time for which values of this record are kept.
+    /// On a quorum, counts only members that keep what they acknowledged across a restart, and that have
+    /// lost nothing for `retention`: the longest time for which values of this record are kept.
     pub fn lasting(mut self, retention: Duration) -> Self {
         self.record = as_lasting(self.record, retention);
         self
     }
 
-    /// Shuts out all smaller fences, and says what is written. That is settled: on a quorum, a value that
-    /// too few members have is first written anew, with this guard's fence.
+    /// Shuts out all smaller fences, and returns the current value. That value is settled: on a quorum, a
+    /// value that too few members have is first written again, with this guard's fence.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] if a greater fence has been there; [`ErrorKind::Unsupported`] where the
-    /// store keeps no records; [`ErrorKind::Lost`] if the guard ended too long ago. With
-    /// [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide; calling again is fine.
+    /// [`ErrorKind::Fenced`] if a greater fence has opened or written the record;
+    /// [`ErrorKind::Unsupported`] if the store keeps no records; [`ErrorKind::Lost`] if the guard ended too
+    /// long ago. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide;
+    /// calling again is fine.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard.
+    /// Dropping the future only discards the answer.
     pub async fn open(&self) -> Result<Option<Written>, Error> {
         let (record, fence) = (self.record.clone(), self.guard.fence());
         let opened = self
@@ -136,25 +137,25 @@ impl HeldRecord<'_> {
         }
     }
 
-    /// Writes the record, to be kept for `retention`, as the store measures it from then on. A
-    /// later write of the same guard replaces it, however late this one arrives. A store that does not
-    /// decide is asked again until the guard's deadline as it was at the call; for a guard that is lost, only
-    /// once.
+    /// Writes the record. The store keeps the value for `retention` from then on, by its own clock. A later
+    /// write of the same guard replaces it, even if this one arrives after it. While the store does not
+    /// decide, the write is retried until the guard's deadline as it was at the call; if the guard is lost,
+    /// it is sent only once.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] if a greater fence has been there: then nothing was written, unless the error
-    /// has [`Effect::Unknown`](crate::Effect::Unknown), as an earlier try was not answered, or a member
-    /// took the value that the others refused.
-    /// [`ErrorKind::InvalidInput`] for a value longer than [`RecordWrite::BYTES_MAX`] or a retention
-    /// out of its bounds, and [`ErrorKind::Unsupported`] where the store keeps no records; both change
-    /// nothing. [`ErrorKind::Lost`] if the guard ended too long ago. With
-    /// [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the value may stand, or
-    /// the next holder may find it; calling again is fine.
+    /// [`ErrorKind::Fenced`] if a greater fence has opened or written the record. Then nothing was written,
+    /// unless the error has [`Effect::Unknown`](crate::Effect::Unknown): an earlier try was not answered,
+    /// or a member accepted the value that the others refused. [`ErrorKind::InvalidInput`] for a value
+    /// longer than [`RecordWrite::BYTES_MAX`] or a retention out of its bounds, and
+    /// [`ErrorKind::Unsupported`] if the store keeps no records; both change nothing. [`ErrorKind::Lost`]
+    /// if the guard ended too long ago. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the
+    /// store did not decide: the value may be written, or the next holder may find it; calling again is
+    /// fine.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard.
+    /// Dropping the future only discards the answer.
     pub async fn write(
         &self,
         bytes: impl Into<Arc<[u8]>>,
@@ -163,7 +164,7 @@ impl HeldRecord<'_> {
         self.write_stamped(bytes.into(), retention).await.map(drop)
     }
 
-    /// Writes with the next step, again and again until that is decided or the deadline has come.
+    /// Writes with the next step, and retries until the store decides or the deadline has passed.
     async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Stamp, Error> {
         let stamp = Stamp {
             fence: self.guard.fence(),
@@ -173,7 +174,7 @@ impl HeldRecord<'_> {
         let write = RecordWrite::new(stamp, bytes, retention)
             .map_err(|error| error.with_key(self.guard.key()))?;
         let tenure = Arc::clone(&self.guard.hold.tenure);
-        // As it is now: each renewal moves it, and a store may stay undecided for ever.
+        // The deadline as it is now: each renewal moves it, and a store may stay undecided indefinitely.
         let until = self.guard.deadline();
         let ambient = self.guard.hold.client.context.ambient.clone();
         let wrote = self.ask(move |records| {
@@ -199,12 +200,13 @@ impl HeldRecord<'_> {
         match wrote.await? {
             (Wrote::Written, _) => Ok(stamp),
             (Wrote::Superseded(greatest), false) => Err(self.fenced(greatest)),
-            // An earlier try may have been taken up by who came then.
+            // A later holder may have adopted the value of an earlier try.
             (Wrote::Superseded(greatest), true) => Err(self.fenced(greatest).with_unknown_effect()),
         }
     }
 
-    /// Makes an earlier holder's value one that all who come later find, for as long as it was to be kept.
+    /// Writes an earlier holder's value again, so that every later holder finds it for as long as it was to
+    /// be kept.
     async fn adopt(&self, written: Written) -> Result<Written, Error> {
         let Written {
             bytes, remaining, ..
@@ -214,7 +216,8 @@ impl HeldRecord<'_> {
         Ok(Written::new(stamp, bytes, retention))
     }
 
-    /// Asks in the background, to the end, also where nobody waits for the answer any more.
+    /// Sends the request in the background and completes it, even if the caller no longer waits for the
+    /// answer.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl for<'r> FnOnce(&'r dyn Records) -> Asked<'r, T> + Send + 'static,

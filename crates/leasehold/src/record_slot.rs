@@ -1,4 +1,4 @@
-//! The rules of one record, as every store keeps them that decides by itself: pure.
+//! The rules of one record, for every store that decides on its own: pure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use crate::clock::Moment;
 use crate::fence::Fence;
 use crate::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, Written, Wrote};
 
-/// One key's record in a store that keeps [records](crate::Records): who was here, and what is written.
+/// The record of one key in a store that keeps [records](crate::Records): the greatest stamp and the value.
 ///
-/// Fed what is asked and the store's time, it decides as P1 to P5 demand. `T` is that time: of a clock that
-/// goes on for as long as the record is kept. To be kept elsewhere it is taken apart by its fields.
+/// It takes each request and the store's time, and decides as P1 to P5 demand. `T` is the type of that
+/// time. Its clock must keep running for as long as the record is kept. A store that keeps the record
+/// elsewhere reads and restores its public fields.
 ///
 /// # Examples
 ///
@@ -30,17 +31,17 @@ use crate::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, Written
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordSlot<T> {
-    /// The greatest stamp that was here, and until when it is remembered. Opening with a fence is the step
-    /// before its first.
+    /// The greatest stamp so far, and until when the store remembers it. Opening with a fence counts as the
+    /// step before its first write.
     pub seen: Option<(Stamp, T)>,
-    /// What is written.
+    /// The current value.
     pub value: Option<KeptValue<T>>,
 }
 
 /// A value in a [`RecordSlot`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptValue<T> {
-    /// Who wrote it, and in which step.
+    /// The fence and the step of its writer.
     pub stamp: Stamp,
     /// Until when it is kept.
     pub end: T,
@@ -49,7 +50,7 @@ pub struct KeptValue<T> {
 }
 
 impl<T: Moment> RecordSlot<T> {
-    /// Shuts out smaller fences, unless a greater one was here.
+    /// Opens the record and shuts out smaller fences, unless it has seen a greater one.
     pub fn open(&mut self, fence: Fence, now: T) -> Opened {
         self.expire(now);
         let opening = Stamp { fence, step: 0 };
@@ -61,7 +62,7 @@ impl<T: Moment> RecordSlot<T> {
         Opened::Open(self.read(now))
     }
 
-    /// Writes, unless a greater stamp was here.
+    /// Writes the record, unless it has seen a greater stamp.
     pub fn write(&mut self, write: &RecordWrite, now: T) -> Wrote {
         self.expire(now);
         match self.greatest() {
@@ -78,7 +79,7 @@ impl<T: Moment> RecordSlot<T> {
         }
     }
 
-    /// What is written.
+    /// Returns the current value.
     pub fn read(&self, now: T) -> Reading {
         let value = self.value.as_ref().filter(|value| now < value.end);
         Reading::settled(value.map(|value| {
@@ -87,7 +88,7 @@ impl<T: Moment> RecordSlot<T> {
         }))
     }
 
-    /// Whether there is nothing in it any more that is to be remembered.
+    /// Returns whether the record holds nothing that the store must remember.
     pub fn is_over(&self, now: T) -> bool {
         let seen = self.seen.map(|(_, end)| end);
         let ends = seen.max(self.value.as_ref().map(|value| value.end));
@@ -99,7 +100,7 @@ impl<T: Moment> RecordSlot<T> {
         self.value.take_if(|value| now >= value.end);
     }
 
-    /// A value is often kept for longer than it is remembered who was here.
+    /// The stamp of the value counts too: a value is often kept for longer than `seen`.
     fn greatest(&self) -> Option<Stamp> {
         let seen = self.seen.map(|(stamp, _)| stamp);
         seen.max(self.value.as_ref().map(|value| value.stamp))
@@ -111,7 +112,7 @@ impl<T: Moment> RecordSlot<T> {
 }
 
 impl<T> Default for RecordSlot<T> {
-    /// Nobody was here.
+    /// A record that has not been opened or written.
     fn default() -> Self {
         Self {
             seen: None,
@@ -121,7 +122,7 @@ impl<T> Default for RecordSlot<T> {
 }
 
 impl<T: fmt::Debug> fmt::Debug for KeptValue<T> {
-    /// Without its bytes: they may be anybody's.
+    /// Omits the bytes: they may be anyone's data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptValue")
             .field("stamp", &self.stamp)
@@ -186,7 +187,7 @@ mod tests {
         let opened = slot.clone().open(fence(6), later);
         assert_eq!(opened, Opened::Superseded(fence(7)));
         assert!(!slot.is_over(later));
-        // Opened again it remembers the step, too, for another week.
+        // Opened again, it remembers the step, too, for another week.
         let opened = slot.open(fence(7), later);
         assert_eq!(opened, Opened::Open(slot.read(later)));
         assert_eq!(slot.seen, Some((stamp(7, 2), at(2 * WEEK))));

@@ -7,35 +7,34 @@ use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::key::Key;
 
-/// What a store can do beside granting locks: keep a *record* for a key, a small value that is written
-/// by fence alone.
+/// The part of a store that keeps *records*: a small value for each key, which only a fence can write.
 ///
-/// Who has opened the record with a fence shuts out all smaller ones: what an earlier holder sends
-/// late changes nothing. So a record is what one holder of a lock leaves for the next. It needs no
-/// lease to be safe; that one holder writes at a time is what makes it live.
+/// Opening the record with a fence shuts out all smaller fences, so late writes of an earlier holder have
+/// no effect. A holder of a lock thus leaves a record for the next one. A record needs no lease to be safe;
+/// it makes progress because one holder writes at a time.
 ///
 /// A [`Stamp`] orders the writes: by fence, then by the writer's own step.
 ///
 /// # Contract
 ///
-/// - **P1** What was written last, by stamp, is what reading and opening show, through every handle
-///   on the same place, until its retention is over; keys do not touch each other.
-/// - **P2** After a record was opened or written with a fence, a smaller one neither opens nor
-///   writes it: it is told the greatest, and changes nothing.
-/// - **P3** The same fence opens again, and writes with the same step or a later one. An earlier step
-///   that comes late is superseded by its own fence, and changes nothing.
-/// - **P4** A value is gone once its retention is over, by the store's clock, and not before; each
-///   write begins it anew. That smaller fences are shut out outlives it: for [`RECORD_MEMORY`] after
-///   the last opening or writing.
-/// - **P5** Reading changes nothing: whoever could write before can do so afterwards.
-/// - **P6** A record is no lock. It shows neither in `holders` nor in `list`; grants, renewals and
-///   releases of its key leave it as it is, and it leaves them.
+/// - **P1** Reading and opening return the value with the greatest stamp, through every handle on the same
+///   place, until its retention is over; keys do not affect each other.
+/// - **P2** After a record was opened or written with a fence, a smaller fence can neither open nor write
+///   it: the store returns the greatest fence, and changes nothing.
+/// - **P3** The same fence can open the record again, and write it with the same step or a later one. An
+///   earlier step that comes late is superseded by its own fence, and changes nothing.
+/// - **P4** A value ends when its retention is over, by the store's clock, and not before; each write
+///   starts it again. The record shuts out smaller fences for longer than that: for [`RECORD_MEMORY`] after
+///   the last opening or write.
+/// - **P5** Reading changes nothing: a holder that could write before can do so afterwards.
+/// - **P6** A record is not a lock. Neither `holders` nor `list` shows it. Grants, renewals and releases of
+///   its key do not change it, and it does not change them.
 pub trait Records: Send + Sync {
-    /// Opens the record with `fence`: shuts out smaller ones from now on, and says what is written.
+    /// Opens the record with `fence`: shuts out smaller fences from now on, and returns the current value.
     ///
     /// # Errors
     ///
-    /// `effect` is `Unknown` if smaller fences may be shut out, which harms nobody.
+    /// `effect` is `Unknown` if smaller fences may be shut out, which does no harm.
     ///
     /// # Cancel safety
     ///
@@ -46,8 +45,8 @@ pub trait Records: Send + Sync {
         fence: Fence,
     ) -> BoxFuture<'a, Result<Opened, Error>>;
 
-    /// Writes the record, unless a greater stamp was there. A store that keeps its data across a restart
-    /// has what it acknowledged here, and to [`open_record`](Self::open_record), afterwards too.
+    /// Writes the record, unless it has seen a greater stamp. A store that keeps its data across a restart
+    /// still has what it acknowledged here, and to [`open_record`](Self::open_record), after the restart.
     ///
     /// # Errors
     ///
@@ -62,11 +61,11 @@ pub trait Records: Send + Sync {
         write: &'a RecordWrite,
     ) -> BoxFuture<'a, Result<Wrote, Error>>;
 
-    /// What is written, for whoever does not write.
+    /// Reads the current value, for clients that do not write.
     ///
     /// # Errors
     ///
-    /// Any failure to ask or to understand the answer.
+    /// Any failure to send the request or to understand the answer.
     ///
     /// # Cancel safety
     ///
@@ -74,36 +73,36 @@ pub trait Records: Send + Sync {
     fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>>;
 }
 
-/// For how long a store remembers at least who opened a record, also where nothing is written: as long
-/// as it remembers a key's fences.
+/// The shortest time for which a store remembers the fence that opened a record, even if nothing is
+/// written: as long as it remembers a key's fences.
 pub const RECORD_MEMORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Which record is meant.
+/// Identifies a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordKey {
     /// The key of the lock whose fences write it.
     pub key: Key,
-    /// For how long the values of a record are kept that must outlive restarts and lost disks. Only members
-    /// count for it that keep what they acknowledged across a restart, and have lost nothing for that long.
-    /// Of no concern to a store that is no quorum.
+    /// How long values are kept in a record that must outlive restarts and lost disks. On a quorum, only
+    /// members count that keep what they acknowledged across a restart, and that have lost nothing for that
+    /// long. Other stores ignore it.
     pub lasting: Option<Duration>,
 }
 
 impl RecordKey {
-    /// The record of `key`, at all members that count.
+    /// The record of `key`, on all members that count.
     pub fn new(key: Key) -> Self {
         Self { key, lasting: None }
     }
 }
 
-/// The place of a write among all writes of its record: by fence, and of one fence by step. Each fence
-/// has one writer, which counts its own steps, from 1 on.
+/// The position of a write among all writes of its record: by fence, and for the same fence by step. Each
+/// fence has one writer, which counts its own steps, from 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp {
     /// The fence of the writer.
     pub fence: Fence,
-    /// Which of its writes it is.
+    /// The number of this write among those of its writer.
     pub step: u32,
 }
 
@@ -113,30 +112,30 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// A value to be written.
+/// A value to write.
 #[derive(Clone)]
 pub struct RecordWrite {
-    /// Its place among all writes.
+    /// The position among all writes.
     pub stamp: Stamp,
     /// The value.
     pub bytes: Arc<[u8]>,
-    /// For how long the store keeps it.
+    /// How long the store keeps it.
     pub retention: Duration,
 }
 
 impl RecordWrite {
-    /// The longest value.
+    /// The maximum size of a value, in bytes.
     pub const BYTES_MAX: usize = 1 << 20;
     /// The shortest time for which a value is kept.
     pub const RETENTION_MIN: Duration = Duration::from_secs(1);
     /// The longest time for which a value is kept: ten years.
     pub const RETENTION_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
-    /// The write, if its values keep the rules.
+    /// Returns the write, if its values obey the rules.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`], naming the value and the rule.
+    /// [`ErrorKind::InvalidInput`], which names the value and the rule.
     pub fn new(
         stamp: Stamp,
         bytes: impl Into<Arc<[u8]>>,
@@ -181,20 +180,20 @@ impl fmt::Debug for RecordWrite {
     }
 }
 
-/// A value that stands in a record. Its bytes show in no `Debug`: they may be anybody's.
+/// The value of a record. `Debug` omits its bytes: they may be anyone's data.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Who wrote it, and in which step.
+    /// The fence and the step of its writer.
     pub stamp: Stamp,
     /// The value.
     pub bytes: Arc<[u8]>,
-    /// For how much longer the store keeps it, counted from when it was asked.
+    /// How much longer the store keeps it, counted from the time of the request.
     pub remaining: Duration,
 }
 
 impl Written {
-    /// The value that was written with `stamp`.
+    /// Returns the value that was written with `stamp`.
     pub fn new(stamp: Stamp, bytes: impl Into<Arc<[u8]>>, remaining: Duration) -> Self {
         Self {
             stamp,
@@ -214,22 +213,21 @@ impl fmt::Debug for Written {
     }
 }
 
-/// What somebody sees who looks at a record.
+/// The result of reading a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
-    /// The value with the greatest stamp that was found; `None`: nothing is written.
+    /// The value with the greatest stamp that was found; `None` if the record is empty.
     pub written: Option<Written>,
-    /// Whether that is what everybody finds from now on, unless a greater stamp writes. On a quorum a
-    /// value that fewer than a majority have is not settled: it may yet be forgotten, or be taken up by
-    /// the next holder. Always true where nothing was found: if a majority has nothing, nothing is
-    /// committed, though a member that was not asked, or not waited for, may have a value of which the same
-    /// holds.
+    /// Whether every later reader finds this value, unless a greater stamp writes. On a quorum, a value
+    /// that fewer than a majority of the members have is not settled: it may yet be forgotten, or the next
+    /// holder may adopt it. Always true if no value was found: if a majority has none, none is committed. A
+    /// member that was not asked, or not waited for, may still have a value that is not settled.
     pub settled: bool,
 }
 
 impl Reading {
-    /// What a single store says: that is settled.
+    /// Returns the answer of a single store, which is always settled.
     pub fn settled(written: Option<Written>) -> Self {
         Self {
             written,
@@ -238,21 +236,21 @@ impl Reading {
     }
 }
 
-/// What became of an attempt to open a record.
+/// The outcome of opening a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Smaller fences are shut out; this is written. Who relies on what is not settled writes it anew,
-    /// with the own fence, first.
+    /// Smaller fences are shut out, and this is the current value. Before a caller relies on a value that
+    /// is not settled, it must write it again with its own fence.
     Open(Reading),
-    /// This greater fence was there.
+    /// A greater fence, this one, has opened or written the record.
     Superseded(Fence),
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrote {
-    /// The value stands.
+    /// The value is written.
     Written,
-    /// A greater stamp, of this fence, was there: nothing was written, anywhere.
+    /// A greater stamp, of this fence, was there: nothing was written, on any member.
     Superseded(Fence),
 }

@@ -5,7 +5,7 @@ use crate::blocking::Guard;
 use crate::client_core::ClientCore;
 use crate::tenure::Tenure;
 
-/// Waits on another thread for the loss of a [`Guard`], without keeping its lock held.
+/// Watches a [`Guard`] for its loss from another thread, without keeping its lock held.
 ///
 /// # Examples
 ///
