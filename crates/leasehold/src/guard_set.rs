@@ -15,13 +15,13 @@ use crate::fence::Fence;
 use crate::guard::{Ended, Guard, GuardState};
 use crate::key::Key;
 
-/// Several locks that are held as one, until they are released or dropped, or one of them is lost.
+/// Several locks that are held together, until they are released or dropped, or one of them is lost.
 ///
-/// Each is a lease of its own, with its own fence, renewed by the client's keeper. As soon as one is
-/// lost the set is lost, for ever. The others stay held and renewed until the set is released or
-/// dropped: what was begun under them can be brought to an end first.
+/// Each lock has its own lease and fence, which the client renews. As soon as one is lost, the set is lost
+/// and stays lost. The others stay held and renewed until the set is released or dropped, so that work
+/// under them can first come to an end.
 ///
-/// Dropping the set frees all locks in the background.
+/// Dropping the set releases all locks in the background.
 ///
 /// # Examples
 ///
@@ -42,19 +42,19 @@ use crate::key::Key;
 #[must_use = "if unused the locks are freed at once"]
 #[clippy::has_significant_drop]
 pub struct GuardSet {
-    /// Ordered by their keys. Empty only while the locks are being taken.
+    /// Sorted by key. Empty only while the locks are being acquired.
     guards: Vec<Guard>,
     alarm: Arc<Alarm>,
-    /// One for each guard, polled once: its loss sounds the alarm.
+    /// One for each guard, polled once: a loss cancels the token of the set.
     watches: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-/// Cancels the token of the set when the token of a guard wakes it: no task has to wait for that.
+/// Cancels the token of the set when the token of a guard wakes it, so that no task must wait for it.
 #[derive(Default)]
 struct Alarm(CancellationToken);
 
 impl GuardSet {
-    /// `guards`, which are in the order of their keys.
+    /// Returns the set of `guards`, which are sorted by key.
     pub(crate) fn of(guards: impl IntoIterator<Item = Guard>) -> Self {
         let mut set = Self {
             guards: Vec::new(),
@@ -65,8 +65,8 @@ impl GuardSet {
         set
     }
 
-    /// Adds a guard whose key sorts behind those of the others. Nobody has the set yet: what is lost of
-    /// it until it is handed out leaves no work behind.
+    /// Adds a guard whose key sorts after the others. No caller has the set yet: if a guard is lost before
+    /// the set is handed out, no work runs under it.
     pub(crate) fn add(&mut self, guard: Guard) {
         let mut watch = Box::pin(guard.lost_token().cancelled_owned());
         let waker = Waker::from(Arc::clone(&self.alarm));
@@ -78,13 +78,13 @@ impl GuardSet {
         self.guards.push(guard);
     }
 
-    /// The names of the locks, in their order.
+    /// Returns the names of the locks, in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Key> {
         self.guards.iter().map(Guard::key)
     }
 
-    /// The guard of the lock called `name`, if it is one of the set; to show a resource its fence,
-    /// for example.
+    /// Returns the guard of the lock called `name`, if the set contains it; for example to pass its fence
+    /// to a resource.
     pub fn guard(&self, name: impl AsRef<str>) -> Option<&Guard> {
         let name = name.as_ref();
         self.guards
@@ -92,60 +92,60 @@ impl GuardSet {
             .find(|guard| guard.key().as_str() == name)
     }
 
-    /// The guards of all locks, in the order of their names.
+    /// Returns the guards of all locks, in the order of their names.
     pub fn guards(&self) -> impl ExactSizeIterator<Item = &Guard> {
         self.guards.iter()
     }
 
-    /// The guards, each on its own from now on, in the order of their names.
+    /// Returns the guards as separate guards, in the order of their names.
     pub fn into_guards(self) -> impl ExactSizeIterator<Item = Guard> {
         self.guards.into_iter()
     }
 
-    /// The fencing token of the lock called `name`, if it is one of the set.
+    /// Returns the fencing token of the lock called `name`, if the set contains it.
     pub fn fence(&self, name: impl AsRef<str>) -> Option<Fence> {
         self.guard(name).map(Guard::fence)
     }
 
-    /// Each lock with its fencing token, in the order of their names.
+    /// Returns each lock with its fencing token, in the order of their names.
     pub fn fences(&self) -> impl ExactSizeIterator<Item = (&Key, Fence)> {
         self.guards.iter().map(|guard| (guard.key(), guard.fence()))
     }
 
-    /// The earliest [`deadline`](Guard::deadline) of a lock; `None` where none has an end.
+    /// Returns the earliest [`deadline`](Guard::deadline) of a lock; `None` if no lock has one.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.guards.iter().filter_map(Guard::deadline).min()
     }
 
-    /// The time left until the deadline: zero once one is lost, [`Duration::MAX`] where there is
-    /// none.
+    /// Returns the time left until the deadline: zero once a lock is lost, [`Duration::MAX`] if there is no
+    /// deadline.
     pub fn remaining(&self) -> Duration {
         let left = self.guards.iter().map(Guard::remaining);
         left.min().unwrap_or_default()
     }
 
-    /// Whether all locks are held at this instant. Once false, for ever false.
+    /// Returns whether all locks are held at this instant. Once false, it stays false.
     pub fn is_valid(&self) -> bool {
         self.first_lost().is_none()
     }
 
-    /// Whether renewals of a lock are failing, while all are still held.
+    /// Returns whether renewals of a lock are failing, while all are still held.
     pub fn is_in_doubt(&self) -> bool {
         self.is_valid() && self.guards.iter().any(Guard::is_in_doubt)
     }
 
-    /// Makes sure that all locks are held for at least `span` from now, even if no renewal succeeds
-    /// any more. Call it before each step that must not happen without them.
+    /// Checks that all locks are held for at least `span` from now, even if every renewal fails. Call it
+    /// before each step that must not happen without them.
     ///
     /// # Errors
     ///
-    /// Those of [`Guard::ensure`], for the first lock that is not.
+    /// Those of [`Guard::ensure`], for the first lock that fails the check.
     pub fn ensure(&self, span: Duration) -> Result<(), Error> {
         self.guards.iter().try_for_each(|guard| guard.ensure(span))
     }
 
-    /// Resolves as soon as one lock is lost, by itself, with its name and the reason. In a forked
-    /// child at once.
+    /// Waits until a lock is lost, and returns its name and the reason. In a forked child it returns at
+    /// once.
     ///
     /// # Cancel safety
     ///
@@ -159,21 +159,21 @@ impl GuardSet {
         }
     }
 
-    /// A token that is cancelled once one lock is lost, for handing to the work they protect. It
+    /// Returns a token that is cancelled once a lock is lost, to pass to the work under the locks. It
     /// outlives the set, and a release does not cancel it.
     pub fn lost_token(&self) -> CancellationToken {
         self.alarm.0.clone()
     }
 
-    /// Resolves with the [`deadline`](Self::deadline) as soon as it is another than `from`. For
-    /// passing it on to somebody who must keep it too.
+    /// Waits until the [`deadline`](Self::deadline) differs from `from`, and returns it. For passing the
+    /// deadline on to other code that must meet it.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; the next call sees whatever was missed.
+    /// May be dropped at any time; the next call returns any change that was missed.
     pub async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
         loop {
-            // Before the question: what moves after it is noticed by the next wait.
+            // Read before waiting: the wait below notices any later change.
             let seen: Vec<_> = self.guards.iter().map(Guard::deadline).collect();
             let deadline = seen.iter().flatten().min().copied();
             if deadline != from {
@@ -184,13 +184,12 @@ impl GuardSet {
         }
     }
 
-    /// Frees all locks at the same time, and says of each how that ended, in the order of their
-    /// names: as [`Guard::release`].
+    /// Releases all locks at the same time, and returns the outcome for each, in the order of their names.
+    /// See [`Guard::release`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answers are not heard: the locks are freed
-    /// in the background.
+    /// Dropping the future only discards the answers: the locks are released in the background.
     pub async fn release(self) -> Vec<(Key, Result<Ended, Error>)> {
         let releases = self.guards.into_iter().map(|guard| async move {
             let key = guard.key().clone();
@@ -199,12 +198,12 @@ impl GuardSet {
         join_all(releases).await
     }
 
-    /// Gives all guards up at the same time, and leaves the locks shut for at least `span`: as
-    /// [`Guard::leave_for`], of which it says for each lock how that went.
+    /// Ends all guards at the same time, and leaves the locks shut for at least `span`. Returns the outcome
+    /// for each lock. See [`Guard::leave_for`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answers are not heard.
+    /// Dropping the future only discards the answers.
     pub fn leave_for(
         self,
         span: Duration,
@@ -217,26 +216,25 @@ impl GuardSet {
         join_all(self.guards.into_iter().map(leave).collect::<Vec<_>>())
     }
 
-    /// As [`Guard::give_up`], for all locks.
+    /// Marks all locks as lost, as [`Guard::give_up`] does.
     pub fn give_up(&self) {
         self.guards.iter().for_each(Guard::give_up);
     }
 
-    /// The set as its caller gets it.
+    /// Returns the set in the state in which the caller receives it.
     pub(crate) fn handed_out(self) -> Self {
         let tenures = self.guards.iter().map(Guard::tenure);
         tenures.for_each(|tenure| tenure.hand_out(true));
         self
     }
 
-    /// Runs `body` while the locks are held: cancels it (drops it) as soon as one is lost, and frees
-    /// them only after it stopped.
+    /// Runs `body` while the locks are held. Drops `body` as soon as a lock is lost, and releases the locks
+    /// only after it stopped.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`] with the name of the lock if one was lost before `body` ended; its
-    /// output, if there was one, is dropped. A release that fails afterwards is logged, not
-    /// returned.
+    /// [`ErrorKind::Lost`] with the name of the lock if one was lost before `body` ended; the output, if
+    /// there was one, is dropped. A release that fails afterwards is logged, not returned.
     ///
     /// # Cancel safety
     ///

@@ -4,15 +4,15 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::guard::{Ended, Guard};
 
-/// A guard and a value that is to be used only while the lock is held.
+/// A guard and a value that must only be used while the lock is held.
 ///
-/// [`ensure`](Self::ensure) is the one way to the value, so that no use of it can forget the check. It
-/// *is* a check and no fence: the borrow it gives may outlive the span that was asked for, and what is
-/// sent in time may arrive late. Ask again before each step, for as long as the step may take; where
-/// the resource can compare [fences](Guard::fence), have it do so.
+/// [`ensure`](Self::ensure) is the only way to the value, so no use of it can forget the check. This *is* a
+/// check and not a fence: the returned borrow may outlive the requested span, and what is sent in time may
+/// arrive late. Call it again before each step, with the time that the step may take. If the resource can
+/// compare [fences](Guard::fence), use them too.
 ///
-/// The value is dropped before the lock is freed, so that what it does at its end, such as to flush,
-/// is still under the lock if the guard is valid then.
+/// The value is dropped before the lock is released. What its drop does, such as a flush, thus still runs
+/// under the lock if the guard is valid at that time.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ use crate::guard::{Ended, Guard};
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guarded<T> {
-    // First: dropped before the guard.
+    // Dropped first, before the guard.
     value: T,
     guard: Guard,
 }
@@ -44,7 +44,7 @@ impl<T> Guarded<T> {
         Self { value, guard }
     }
 
-    /// The value, if the lock is held for at least `span` from now even if no renewal succeeds any more.
+    /// Returns the value if the lock is held for at least `span` from now, even if every renewal fails.
     ///
     /// # Errors
     ///
@@ -54,17 +54,17 @@ impl<T> Guarded<T> {
         Ok(&mut self.value)
     }
 
-    /// The guard.
+    /// Returns the guard.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// The guard and the value, apart again.
+    /// Returns the guard and the value separately.
     pub fn into_inner(self) -> (Guard, T) {
         (self.guard, self.value)
     }
 
-    /// Drops the value, then frees the lock and says how that ended.
+    /// Drops the value, then releases the lock and returns the outcome.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Guards that are given up while their leases stand.
+//! Detaches guards while their leases last.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::handle::Handle;
 use crate::taking_back;
 
 impl Guard {
-    /// Gives the guard up, and leaves the lock held: nobody renews the lease any more, and it stands as
-    /// long as its last renewal said. Whoever has the handle can take it back before its deadline.
+    /// Detaches the lock from the guard and leaves it held. The lease is no longer renewed, and lasts as
+    /// long as its last renewal set it. A process that has the handle can adopt it before its deadline.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] where locks end with their process, as on the file store: nothing could
-    /// stand beyond. [`ErrorKind::InvalidInput`] while other [shares](Self::share) of the guard live.
+    /// [`ErrorKind::Unsupported`] if locks end with their process, as on the file store: nothing could last
+    /// longer. [`ErrorKind::InvalidInput`] while other [shares](Self::share) of the guard live.
     /// [`ErrorKind::Lost`] if the guard is lost. After an error the guard is gone, as if it was dropped.
     pub fn into_handle(self) -> Result<Handle, Error> {
         let client = Arc::clone(&self.hold.client);
@@ -51,22 +51,24 @@ impl Guard {
         Ok(handle)
     }
 
-    /// Gives the guard up, and leaves the lock shut for at least `span` from now: by a lease that nobody
-    /// renews, and that outlives this process. For work that is done, and must not begin again so soon.
+    /// Ends the guard, and leaves the lock shut for at least `span` from now: by a lease that is not
+    /// renewed, and that outlives this process. Use it for finished work that must not start again too
+    /// soon.
     ///
-    /// The store measures the time, and the lease is so much longer than `span` that clocks which run at
-    /// different rates do not matter: a tenth, and the allowance for the members' clocks. It opens later
-    /// where the last renewal has the lease stand for longer; a lease is never shortened.
+    /// The store measures the time. The lease is longer than `span` by a tenth and the allowance for the
+    /// members' clocks, so clocks that run at different rates do not matter. If the last renewal made the
+    /// lease end later, the lock opens later; a lease is never shortened.
     ///
     /// # Errors
     ///
-    /// Those of [`into_handle`](Self::into_handle) and of [`Client::renew`](crate::Client::renew); then the lock stays shut only
-    /// as long as the last renewal said, if it is held at all. [`ErrorKind::InvalidInput`] if `span` takes a longer
-    /// TTL than the longest of the store ([`LeaseTerms::ttl_for`](crate::LeaseTerms::ttl_for)): then the lock is freed.
+    /// Those of [`into_handle`](Self::into_handle) and of [`Client::renew`](crate::Client::renew); then the
+    /// lock stays shut only as long as the last renewal set it, if it is held at all.
+    /// [`ErrorKind::InvalidInput`] if `span` needs a longer TTL than the longest of the store
+    /// ([`LeaseTerms::ttl_for`](crate::LeaseTerms::ttl_for)); then the lock is released.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard.
+    /// Dropping the future only discards the answer.
     ///
     /// # Examples
     ///
@@ -88,7 +90,8 @@ impl Guard {
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let core = Arc::clone(&self.hold.client);
         let renewal = self.leave(&core, span);
-        // This may have been its last guard, and dropping a client blocks: not while the answer is awaited.
+        // This may be the client's last guard, and dropping a client blocks: do not do so while waiting for
+        // the answer.
         async move {
             let outcome = match renewal? {
                 Some(renewal) => renewal.await.map(drop),
@@ -99,7 +102,7 @@ impl Guard {
         }
     }
 
-    /// `None` if the lease stands for long enough as it is.
+    /// Returns `None` if the lease already lasts long enough.
     fn leave(
         self,
         core: &Arc<ClientCore>,
@@ -118,21 +121,21 @@ impl Guard {
         let end = core.now() + span;
         let deadline = self.hold.tenure.lease_deadline();
         let mut handle = self.into_handle()?;
-        // By this process's own clock: it is not handed to another one. And not that of the longest hold, which
-        // is over with the work.
+        // The lease's own deadline, by this process's clock, since the handle is not passed to another
+        // process. Not the deadline of the longest hold, which ends with the work.
         handle.deadline = deadline.unwrap_or(handle.deadline);
         if handle.deadline >= end {
             return Ok(None);
         }
         handle.ttl = ttl;
-        // The end was a clean one.
+        // The work ended cleanly.
         handle.delay = Duration::ZERO;
         handle.hold_deadline = None;
         taking_back::renew(core, handle).map(Some)
     }
 }
 
-/// Handles are of leases that stand while no process keeps them.
+/// Fails if locks of this store end with their process: a handle needs a lease that outlives it.
 pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
     if context.guarantees.expiry == Expiry::Lease {
         return Ok(());

@@ -11,22 +11,23 @@ use crate::owner::Owner;
 use crate::store::Store;
 use crate::tenure::Tenure;
 
-/// A lock that is held while no process keeps it: what a [`Guard`](crate::Guard) is given up to, and what
-/// another process takes back.
+/// A lock that stays held after its process has detached it.
+/// [`Guard::into_handle`](crate::Guard::into_handle) returns a handle, and another process can adopt it.
 ///
-/// Nobody renews the lease. It stands until its TTL is over, and the handle is good until its
-/// [`deadline`](Self::deadline), as the guard was: counted from before the request that earned it was sent,
-/// on the machine's own clock. Before that, [`Client::renew`](crate::Client::renew) makes a *new* handle of
-/// it with a later deadline, [`Client::adopt`](crate::Client::adopt) makes it a guard that is kept, and
-/// [`Client::release`](crate::Client::release) frees the lock.
+/// The lease of a handle is not renewed in the background. It lasts until its TTL is over. The handle is
+/// valid until its [`deadline`](Self::deadline), as the guard was: it counts from before the request
+/// that granted or renewed the lease was sent, on the machine's own clock. Before the deadline, [`Client::renew`](crate::Client::renew)
+/// returns a *new* handle with a later deadline, [`Client::adopt`](crate::Client::adopt) turns it into a
+/// guard that is renewed, and [`Client::release`](crate::Client::release) releases the lock.
 ///
-/// Once the deadline has passed the handle is lost, for ever, even where the lease still stands. So is one on
-/// another machine, or after a restart of this one: nobody can measure its deadline there. Either can still
-/// be released.
+/// Once the deadline has passed the handle is lost and stays lost, even if the lease has not ended. So is a
+/// handle on another machine, or after a restart of this one, since its deadline cannot be measured there.
+/// Both can still be released.
 ///
-/// Copies of a handle are one holder: all who renew or adopt one hold the lock together, with one fence.
+/// Copies of a handle are one holder: all processes that renew or adopt one hold the lock together, with
+/// one fence.
 ///
-/// A handle is a secret: whoever has it can free the lock. [`reveal`](Self::reveal) gives its text;
+/// Treat a handle as a secret: it is enough to release the lock. [`reveal`](Self::reveal) returns its text;
 /// `Debug` and errors never show it.
 ///
 /// # Examples
@@ -52,7 +53,7 @@ pub struct Handle {
     pub(crate) owner: Owner,
     pub(crate) mode: Mode,
     pub(crate) fence: Fence,
-    /// How long the lease lives from its next renewal on, the delay not counted.
+    /// How long the lease lives from its next renewal on, not counting the delay.
     pub(crate) ttl: Duration,
     pub(crate) delay: Duration,
     /// As other processes of the machine read it.
@@ -60,12 +61,12 @@ pub struct Handle {
     /// The end of the whole hold, however often it is renewed.
     pub(crate) hold_deadline: Option<BootInstant>,
     pub(crate) boot: BootId,
-    /// The places of the store that granted the lease; none in a handle that was written without them.
+    /// The places of the store that granted the lease; empty in a handle that was written without them.
     pub(crate) places: Vec<String>,
 }
 
 impl Handle {
-    /// The handle of a lease as it stands; `None` where it has no deadline.
+    /// Returns the handle of a lease in its current state; `None` if it has no deadline.
     pub(crate) fn of(tenure: &Tenure, boot: BootId, store: &dyn Store) -> Option<Self> {
         let claim = tenure.claim();
         Some(Self {
@@ -84,38 +85,40 @@ impl Handle {
         })
     }
 
-    /// The lock's name.
+    /// Returns the lock's name.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// How the lock is held.
+    /// Returns the mode in which the lock is held.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The fencing token of the grant. It stays the same, however often the lease is renewed.
+    /// Returns the fencing token of the grant. It stays the same, however often the lease is renewed.
     pub fn fence(&self) -> Fence {
         self.fence
     }
 
-    /// For how long the lease lives from its next renewal on.
+    /// Returns how long the lease lives from its next renewal on.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// The same handle, whose lease lives for `ttl` from its next renewal on: at most the longest TTL of
-    /// the store. A lease that stands for longer already is not shortened by that; only its deadline is.
+    /// Returns the same handle, whose lease lives for `ttl` from its next renewal on: at most the longest
+    /// TTL of the store. This does not shorten a lease that already lasts longer; it only shortens the
+    /// deadline.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// The instant from which on the handle is lost unless it is renewed before, by the clock of
-    /// [`Client::ambient`](crate::Client::ambient), as a process reads it that was told of no
-    /// [standstill](crate::clock::Clock::stood_still); one that was counts it as sooner. `None` on another
-    /// machine than the one it was made on, and after a restart.
+    /// Returns the instant at which the handle is lost unless it is renewed before, by the clock of
+    /// [`Client::ambient`](crate::Client::ambient). It is the instant as a process reads it whose clock has
+    /// not recorded a [standstill](crate::clock::Clock::stood_still); a process whose clock has recorded
+    /// one treats the handle as lost sooner. `None` on a machine other than the one that made it, and after
+    /// a restart.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.is_of_this_boot().then_some(self.deadline)
     }
@@ -124,7 +127,7 @@ impl Handle {
         BootId::of_this_process().is_ok_and(|boot| boot == self.boot)
     }
 
-    /// The lease as the handle knows it, with `margin` before the end of each one to come.
+    /// Returns the lease that the handle describes, with `margin` before the end of each later one.
     pub(crate) fn lease(&self, margin: Duration) -> Lease {
         let times = LeaseTimes {
             ttl: self.ttl,
@@ -134,8 +137,8 @@ impl Handle {
         Lease::resumed(times, self.deadline, self.hold_deadline)
     }
 
-    /// The error for a lease that `store` does not know, if another store granted it. A store may have
-    /// several addresses, so that this alone never refuses a handle.
+    /// Returns the error for a lease that `store` does not know, if another store granted it. A store may
+    /// have several addresses, so this alone never rejects a handle.
     pub(crate) fn misdirected(&self, store: &dyn Store) -> Option<Error> {
         let here = store.places();
         if self.places.is_empty() || self.places.iter().any(|place| here.contains(place)) {

@@ -1,7 +1,7 @@
 //! The text form of a [`Handle`]: `lh1_` and hexadecimal digits, safe in URLs, shells and files.
 //!
-//! The digits are a record of fixed fields, the key, the places of the store, each after a zero byte, and a
-//! checksum over all of them. A handle without places is valid.
+//! The digits encode a record: fixed fields, the key, the places of the store, each after a zero byte, and
+//! a checksum over all of them. A handle without places is valid.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -17,8 +17,8 @@ use crate::owner::Owner;
 use crate::permits::Permits;
 
 impl Handle {
-    /// The text of the handle, for another process. Whoever reads it can free the lock: it belongs in no
-    /// log and in no command's arguments.
+    /// Returns the text of the handle, for another process. The text is enough to release the lock: keep it
+    /// out of logs and out of command arguments.
     pub fn reveal(&self) -> String {
         let (client, nonce) = self.owner.to_bits();
         let mut bytes = Vec::new();
@@ -64,7 +64,7 @@ impl Handle {
 impl FromStr for Handle {
     type Err = Error;
 
-    /// Reads what [`Handle::reveal`] gave. The error does not repeat the text.
+    /// Parses the text from [`Handle::reveal`]. The error does not repeat the text.
     fn from_str(text: &str) -> Result<Self, Error> {
         let Some(digits) = text.strip_prefix(PREFIX) else {
             let rule = match is_of_another_version(text) {
@@ -121,7 +121,7 @@ fn refused(rule: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, format!("the handle is {rule}"))
 }
 
-/// `lh`, another number than ours, and `_`.
+/// Returns whether the text is `lh`, a version number other than ours, and `_`.
 fn is_of_another_version(text: &str) -> bool {
     let number = text
         .strip_prefix("lh")
@@ -146,16 +146,16 @@ fn nanos(span: Duration) -> u64 {
 
 const PREFIX: &str = "lh1_";
 const EXCLUSIVE: u8 = 0;
-/// More than there can be permits.
+/// Greater than any number of permits.
 const SHARED: u8 = 255;
 const NO_END: u64 = u64::MAX;
-/// Of the record with the longest key.
+/// The size of the record with the longest key.
 const DIGITS_MAX: usize = 2 * (1 + 24 + 6 * 8 + Key::MAX_BYTES + PLACES_MAX + 8);
 
-/// In front of each place of the store. A name has no control characters.
+/// Precedes each place of the store. A name has no control characters.
 const BEFORE_PLACE: u8 = 0;
 
-/// How many bytes the places take; those that do not fit are left out.
+/// The maximum size of the places, in bytes; those that do not fit are left out.
 const PLACES_MAX: usize = 800;
 
 #[cfg(test)]

@@ -13,12 +13,11 @@ use crate::guard_set::GuardSet;
 use crate::key::Key;
 use crate::lock::Lock;
 
-/// Several locks to be taken as one: all of them or none. Taking them makes a [`GuardSet`].
+/// Several locks that are acquired together: all of them or none. Acquiring them returns a [`GuardSet`].
 ///
-/// Give the names in any order, and the same one more than once if you like. Sets that overlap never
-/// wait for each other in a circle: whoever waits for a lock of a set holds only those whose names
-/// sort before it. That holds for sets. A program that holds a guard and asks for another one must
-/// see to the order itself.
+/// The names may come in any order, and more than once. Sets that overlap cannot deadlock: a client that
+/// waits for a lock of a set holds only those whose names sort before it. This applies to sets only. A
+/// program that holds a guard and asks for another lock must take care of the order itself.
 ///
 /// # Examples
 ///
@@ -38,7 +37,7 @@ use crate::lock::Lock;
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {
     client: Client,
-    /// Ordered by their names, each once.
+    /// Sorted by name, without duplicates.
     locks: Result<Vec<Lock>, Error>,
     wait: Option<Duration>,
 }
@@ -60,35 +59,35 @@ impl LockSet {
         }
     }
 
-    /// As [`Lock::ttl`], for each lock.
+    /// Sets the TTL of each lock, as [`Lock::ttl`] does.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.each(|lock| lock.ttl(ttl))
     }
 
-    /// How long [`acquire`](Self::acquire) waits at most, for all locks together. Default: no limit.
+    /// Sets how long [`acquire`](Self::acquire) waits at most, for all locks together. Default: no limit.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// As [`Lock::max_hold`], for each lock: counted from its own grant, also while others are still
-    /// waited for.
+    /// Sets the longest time that each lock may be held, as [`Lock::max_hold`] does. It counts from the
+    /// lock's own grant, also while the set still waits for other locks.
     pub fn max_hold(self, max_hold: Duration) -> Self {
         self.each(|lock| lock.max_hold(max_hold))
     }
 
-    /// As [`Lock::lock_delay`], for each lock. Of a set that is lost, the locks that are not are freed at
-    /// once when it is released or dropped.
+    /// Sets the delay of each lock, as [`Lock::lock_delay`] does. If one lock of a set is lost, the others
+    /// are released without a delay when the set is released or dropped.
     pub fn lock_delay(self, span: Duration) -> Self {
         self.each(|lock| lock.lock_delay(span))
     }
 
-    /// As [`Lock::mode`], for each lock.
+    /// Sets the mode of each lock, as [`Lock::mode`] does.
     pub fn mode(self, mode: Mode) -> Self {
         self.each(|lock| lock.mode(mode))
     }
 
-    /// As [`Lock::barging`], for each lock.
+    /// Sets whether to acquire each lock ahead of its waiters, as [`Lock::barging`] does.
     pub fn barging(self, barging: bool) -> Self {
         self.each(|lock| lock.barging(barging))
     }
@@ -100,14 +99,14 @@ impl LockSet {
         self
     }
 
-    /// Takes the locks if all are free; `None` if somebody else holds one. Asks for all of them at
-    /// the same time, each once, and never waits. Of two who ask for overlapping sets in the same
-    /// moment, both may be told `None`.
+    /// Acquires the locks if all are free; `None` if another owner holds one. Asks for all of them at the
+    /// same time, each once, and never waits. If two callers ask for overlapping sets at the same moment,
+    /// both may get `None`.
     ///
     /// # Errors
     ///
-    /// Invalid input, an empty set among it, or a store that could not be asked. Nothing is held
-    /// then. Busy is no error.
+    /// Invalid input, which includes an empty set, or a store that could not be asked. Nothing is held
+    /// then. A busy lock is not an error.
     ///
     /// # Cancel safety
     ///
@@ -124,18 +123,18 @@ impl LockSet {
         }
     }
 
-    /// Takes all locks, waiting for their holders.
+    /// Acquires all locks, and waits for their holders.
     ///
-    /// If all are free that is one round trip. Else those before the first one that is not are kept,
-    /// the others given back, and the rest is waited for in the order of the names, each as
-    /// [`Lock::acquire`] does. If a lock is lost meanwhile, all are given back, and the whole begins
-    /// anew within the same wait.
+    /// If all are free, this takes one round trip. Otherwise it keeps the locks before the first one that
+    /// is not free, releases the others, and waits for the rest in the order of their names, for each as
+    /// [`Lock::acquire`] does. If a lock is lost meanwhile, it releases all of them and starts again within
+    /// the same wait.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Busy`] with the lock that somebody else still held when the wait ended;
-    /// [`ErrorKind::Lost`] if the longest time to hold one was over while others were waited for;
-    /// else as [`Lock::acquire`]. Nothing is held then.
+    /// [`ErrorKind::Busy`] with the lock that another owner still held when the wait ended.
+    /// [`ErrorKind::Lost`] if the longest hold of a lock ended while the set waited for others. Otherwise
+    /// as [`Lock::acquire`]. Nothing is held then.
     ///
     /// # Cancel safety
     ///
@@ -174,7 +173,7 @@ async fn ask_for_all(locks: &[Lock]) -> Vec<Result<Option<Guard>, Error>> {
     join_all(locks.iter().map(Lock::try_acquire)).await
 }
 
-/// Asks for all at the same time, and keeps those before the first one that is not granted.
+/// Asks for all locks at the same time, and keeps those before the first one that is not granted.
 async fn free_ones(locks: &[Lock]) -> Result<GuardSet, Error> {
     let mut answers = ask_for_all(locks).await;
     let hopeless =
@@ -186,7 +185,7 @@ async fn free_ones(locks: &[Lock]) -> Result<GuardSet, Error> {
     Ok(GuardSet::of(granted))
 }
 
-/// Waits for the locks that are not held yet, one after the other; says if one was lost meanwhile.
+/// Waits for the locks that are not held yet, one after the other. Returns a lock that was lost meanwhile.
 async fn wait_for_the_rest(
     held: &mut GuardSet,
     locks: &[Lock],

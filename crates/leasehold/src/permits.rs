@@ -2,15 +2,16 @@ use std::fmt;
 
 use crate::error::{Error, ErrorKind};
 
-/// How many may hold a lock together: the permits of a semaphore, 1 to [`Permits::MAX`].
+/// The number of permits of a semaphore, which is how many owners may hold it at once: 1 to
+/// [`Permits::MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permits(u8);
 
 impl Permits {
-    /// The most permits a lock may have.
+    /// The maximum number of permits of a lock.
     pub const MAX: u32 = 128;
 
-    /// So many permits.
+    /// Returns `count` as a number of permits.
     ///
     /// # Errors
     ///
@@ -25,12 +26,12 @@ impl Permits {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> u32 {
         self.0.into()
     }
 
-    /// The numbers of the permits, from 0 on.
+    /// Returns the numbers of the permits, from 0 on.
     pub fn slots(self) -> impl Iterator<Item = Slot> {
         (0..self.0).map(Slot)
     }
@@ -48,20 +49,20 @@ impl fmt::Debug for Permits {
     }
 }
 
-/// One of the permits of a lock, by its number: 0 to one less than there are.
+/// One of the permits of a lock, by its number, from 0 on.
 ///
-/// A permit is held by one owner at a time, as a lock of its own is. That is what makes permits sound on
-/// a quorum: of three holders that are each counted on another majority of five members, every
-/// member would see two.
+/// One owner at a time holds a permit, as if it were a lock of its own. This is what makes permits correct
+/// on a quorum. If permits were only counted, three holders could each have a different majority of five
+/// members, and every member would see only two of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u8);
 
 impl Slot {
-    /// The permit of this number.
+    /// Returns the permit with this number.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if there is none such among `permits`.
+    /// [`ErrorKind::InvalidInput`] if `permits` has no permit with this number.
     pub fn new(number: u32, permits: Permits) -> Result<Self, Error> {
         match u8::try_from(number) {
             Ok(few) if few < permits.0 => Ok(Self(few)),
@@ -72,7 +73,7 @@ impl Slot {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> u32 {
         self.0.into()
     }
@@ -100,27 +101,27 @@ impl Slots {
         self.0 |= 1 << slot.0;
     }
 
-    /// Takes `slot` out.
+    /// Removes `slot`.
     pub fn remove(&mut self, slot: Slot) {
         self.0 &= !(1 << slot.0);
     }
 
-    /// Whether `slot` is among them.
+    /// Returns whether the set contains `slot`.
     pub fn contains(self, slot: Slot) -> bool {
         self.0 & (1 << slot.0) != 0
     }
 
-    /// How many they are.
+    /// Returns the number of permits in the set.
     pub fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them, the lowest first.
+    /// Returns each permit in the set, the lowest first.
     pub fn iter(self) -> impl Iterator<Item = Slot> {
         (0..u8::BITS as u8 * 16)
             .map(Slot)

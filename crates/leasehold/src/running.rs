@@ -1,4 +1,4 @@
-//! Work that runs while a guard is held, and what becomes of it.
+//! Runs work while a guard is held.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::guard::Guard;
 
 impl Guard {
-    /// Runs `body` while the lock is held: cancels it (drops it) as soon as the guard is lost, and
-    /// frees the lock only after it stopped.
+    /// Runs `body` while the lock is held. Drops `body` as soon as the guard is lost, and releases the lock
+    /// only after it stopped.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Guard {
         self.end(output).await
     }
 
-    /// Frees the lock after the body it was for, whose output counts if it came in time.
+    /// Releases the lock after `body` has ended. The output counts if it came in time.
     async fn end<T>(self, output: Result<T, LostReason>) -> Result<T, Error> {
         let output = output.and_then(|output| self.check_now().map(|()| output));
         let output = output.map_err(|reason| self.lost_error(reason));
@@ -58,9 +58,9 @@ impl Guard {
         output
     }
 
-    /// [`run`](Self::run) for a body that must end in its own way: it is handed a token that is
-    /// cancelled when the guard is lost, is waited for however long it takes, and the lock is freed
-    /// only then.
+    /// [`run`](Self::run) for a body that must not be dropped. It receives a token that is cancelled when
+    /// the guard is lost. The call waits for the body however long it takes, and releases the lock only
+    /// then.
     ///
     /// # Errors
     ///
@@ -78,10 +78,9 @@ impl Guard {
         self.end(Ok(output)).await
     }
 
-    /// Counts the guard, and all its [shares](Self::share), as lost from now on: for work of which
-    /// nobody can say that it has ended. It is renewed no more. With a
-    /// [delay](crate::Lock::lock_delay) the lock stays shut until the lease has ended by itself;
-    /// without one it is freed with the guard, as ever.
+    /// Marks the guard, and all its [shares](Self::share), as lost from now on: for work that may not have
+    /// ended. Its lease is no longer renewed. With a [delay](crate::Lock::lock_delay) the lock stays shut
+    /// until the lease ends by itself; without one it is released with the guard, as usual.
     pub fn give_up(&self) {
         let now = self.hold.client.now();
         self.tenure().lose(LostReason::GivenUp, now);

@@ -10,16 +10,15 @@ use crate::key::Key;
 use crate::lock::Lock;
 use crate::permits::Permits;
 
-/// A lock that a number of holders may have at once: a name, how many permits it has, and how to hold
-/// one. Taking one makes a [`Guard`].
+/// A lock that several holders may hold at once: a name, a number of permits, and options for acquiring
+/// one. Acquiring one returns a [`Guard`].
 ///
-/// Each permit has a lease and a fence of its own. Its holders work side by side: a resource that
-/// refuses lesser fences than the greatest it has seen would refuse those who came first, so it is for what
-/// each permit has to itself. The number is stored with the lock while any permit
-/// is held: whoever comes with another number is refused
-/// ([`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)), so it can change only when nobody holds one.
-/// A name is the same lock here and in [`Client::lock`](crate::Client::lock): exclusive holders and holders
-/// of permits exclude each other.
+/// Each permit has its own lease and fence. The holders work side by side. A resource that rejects every
+/// fence below the greatest it has seen would reject the earlier holders, so use the fence only for a
+/// resource that belongs to a single permit. The store keeps the number of permits while any is held, and
+/// refuses a request with another number ([`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)).
+/// The number can change only when no permit is held. A name is the same lock here and in
+/// [`Client::lock`](crate::Client::lock): exclusive holders and holders of permits exclude each other.
 ///
 /// # Examples
 ///
@@ -56,44 +55,45 @@ impl Semaphore {
         }
     }
 
-    /// As [`Lock::ttl`]: how long a permit stays taken after its holder died. Default 30 s.
+    /// Sets the TTL of the lease, as [`Lock::ttl`] does: how long a permit stays held after its holder
+    /// died. Default 30 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.lock = self.lock.ttl(ttl);
         self
     }
 
-    /// How long [`acquire`](Self::acquire) waits at most. Default: no limit.
+    /// Sets how long [`acquire`](Self::acquire) waits at most. Default: no limit.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.lock = self.lock.wait(wait);
         self
     }
 
-    /// As [`Lock::max_hold`]: how long a permit may be held in all. Default: no limit.
+    /// Sets the longest time that a permit may be held, as [`Lock::max_hold`] does. Default: no limit.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.lock = self.lock.max_hold(max_hold);
         self
     }
 
-    /// As [`Lock::lock_delay`]: for how much longer a permit stays taken after an unclean end of its
-    /// holder. Default: no longer.
+    /// Sets how much longer a permit stays held after an unclean end of its holder, as [`Lock::lock_delay`]
+    /// does. Default: no longer.
     pub fn lock_delay(mut self, span: Duration) -> Self {
         self.lock = self.lock.lock_delay(span);
         self
     }
 
-    /// As [`Lock::barging`]: ahead of those who wait. Default: no.
+    /// Sets whether to acquire ahead of the waiters, as [`Lock::barging`] does. Default: no.
     pub fn barging(mut self, barging: bool) -> Self {
         self.lock = self.lock.barging(barging);
         self
     }
 
-    /// Takes a permit if one is free; `None` if all are held, or others wait for them. Of a
-    /// quorum, whose members must agree which one, it is asked up to three times.
+    /// Acquires a permit if one is free; `None` if all are held, or others wait for them. On a quorum,
+    /// where the members must agree on the permit, it makes up to three attempts.
     ///
     /// # Errors
     ///
     /// Invalid input, a store that could not be asked or offers no permits, and
-    /// [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer). Busy is no error.
+    /// [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer). A busy semaphore is not an error.
     ///
     /// # Cancel safety
     ///
@@ -117,14 +117,15 @@ impl Semaphore {
         async move { lock?.try_acquire().await }
     }
 
-    /// Takes a permit, waiting until one is free, in the order that
-    /// [`Guarantees::order`](crate::Guarantees::order) tells.
+    /// Acquires a permit, and waits until one is free. [`Guarantees::order`](crate::Guarantees::order) says
+    /// in which order waiters are served.
     ///
     /// # Errors
     ///
-    /// Those of [`Lock::acquire`]; at once
-    /// [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer) where permits of another number are held, and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for 0 permits or more than [`Permits::MAX`].
+    /// Those of [`Lock::acquire`]. At once, [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)
+    /// if permits of another number are held, and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for 0 permits or more than
+    /// [`Permits::MAX`].
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! Handles that are taken back: renewed, kept again, or released.
+//! Adopts handles: renews them, turns them into guards, or releases them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,23 +19,24 @@ use crate::telemetry::RenewalEnd;
 use crate::tenure::Tenure;
 
 impl Client {
-    /// Renews the lease of a handle once, and makes a new handle of it with the deadline that this earned.
-    /// The old handle keeps its own deadline.
+    /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle
+    /// keeps its own deadline.
     ///
-    /// As a guard's renewal it counts from before the request was sent, and moves the deadline only if it
-    /// is confirmed before the old one has passed. Members of a quorum that forgot the lease are not
-    /// healed by it. Where too few members answer it is tried again, for three seconds at most.
+    /// Like a guard's renewal, it counts from before the request was sent, and moves the deadline only if
+    /// it is confirmed before the old one has passed. It does not repair members of a quorum that forgot
+    /// the lease. If too few members answer, it retries for at most three seconds.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`] if the lease does not stand any more at this store, or the deadline has passed,
-    /// or cannot be measured here. With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
-    /// decide: the handle is good until its deadline, and calling again is fine. [`ErrorKind::InvalidInput`] for a
-    /// TTL out of the store's bounds; [`ErrorKind::Unsupported`] where locks end with their process.
+    /// [`ErrorKind::Lost`] if the lease has ended at this store, or if the deadline has passed or cannot be
+    /// measured here. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
+    /// decide: the handle is valid until its deadline, and calling again is fine.
+    /// [`ErrorKind::InvalidInput`] for a TTL out of the store's bounds; [`ErrorKind::Unsupported`] if locks
+    /// end with their process.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard.
+    /// Dropping the future only discards the answer.
     pub fn renew(
         &self,
         handle: &Handle,
@@ -44,15 +45,15 @@ impl Client {
         async move { renewal?.await }
     }
 
-    /// Takes a handle back: renews its lease as [`renew`](Self::renew) does, and from then on keeps it, as
-    /// the guard it was. The guard's owner and fence are those of the grant.
+    /// Adopts a handle: renews its lease as [`renew`](Self::renew) does, and returns a guard that is
+    /// renewed from then on. The guard has the owner and the fence of the grant.
     ///
-    /// Copies of a handle are one holder: all who renew or adopt one hold the lock together, with one fence.
-    /// Each of them can free the lock, which the guard notices as a loss.
+    /// Copies of a handle are one holder: all processes that renew or adopt one hold the lock together,
+    /// with one fence. Each of them can release the lock; the guards of the others then report a loss.
     ///
-    /// What the guard writes to its [record](crate::HeldRecord) replaces what earlier guards of this grant wrote,
-    /// as long as they wrote less than once a second on average, and the machines' wall clocks agree. Two that were made of one
-    /// handle within the same second should not both write.
+    /// What the guard writes to its [record](crate::HeldRecord) replaces what earlier guards of this grant
+    /// wrote. This holds if they wrote less than once a second on average, and if the machines' wall clocks
+    /// agree. Two guards that were made of one handle within the same second should not both write.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the lease to its own end; the handle is as good as before.
+    /// Dropping the future leaves the lease to its own end; the handle stays valid as before.
     ///
     /// # Examples
     ///
@@ -90,20 +91,19 @@ impl Client {
         }
     }
 
-    /// Frees the lock of a handle, whether its deadline has passed or not, and says how that ended.
-    /// [`Ended::WasLost`] if the lease does not stand any more at this store; nobody else is touched. One of a lock with a
-    /// [delay](crate::Lock::lock_delay) frees nothing once it is lost, as a guard.
+    /// Releases the lock of a handle, whether its deadline has passed or not, and returns the outcome:
+    /// [`Ended::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
+    /// has a [delay](crate::Lock::lock_delay), a lost handle releases nothing, as with a guard.
     ///
     /// # Errors
     ///
-    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer: at the latest the TTL
-    /// frees the lock. [`ErrorKind::InvalidInput`] if the handle holds nothing here and is of another store.
-    /// [`ErrorKind::Unsupported`] where locks end with their process.
+    /// The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer: the lock is
+    /// free at the latest when the TTL is over. [`ErrorKind::InvalidInput`] if the handle belongs to
+    /// another store and holds nothing here. [`ErrorKind::Unsupported`] if locks end with their process.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing but that the answer is not heard: the lock is freed in the
-    /// background.
+    /// Dropping the future only discards the answer: the lock is released in the background.
     pub fn release(
         &self,
         handle: &Handle,
@@ -172,14 +172,14 @@ fn confirmed(
     Ok(confirming)
 }
 
-/// The lease of `handle` as this client sees it: with its old deadline, and renewed by nobody.
+/// Returns the lease of `handle` as this client sees it: with its old deadline, and not renewed.
 fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<Tenure>, Error> {
     let context = &core.context;
     if core.is_forked() {
         return Err(forked());
     }
     leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
-    // To people, this process holds the lock from now on.
+    // Tools that show holders see this process as the holder from now on.
     let client = ClientInfo {
         id: handle.owner.client(),
         ..(*context.info).clone()
@@ -194,14 +194,15 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<Tenure>, Error
     Ok(Arc::new(tenure.with_steps_after(steps_until(wall))))
 }
 
-/// Above every step that an earlier guard of the fence has counted: the seconds since 1970. Nobody writes
-/// a record more than once a second for that long, and who took the handle back earlier counts from an earlier
-/// second. They end in the year 2106.
+/// Greater than every step that an earlier guard with this fence has used: the seconds since 1970. No guard
+/// writes a record more than once a second for that long, and a client that adopted the handle earlier
+/// counts from an earlier second. The numbers last until the year 2106.
 fn steps_until(wall: WallTime) -> u32 {
     u32::try_from(wall.as_micros() / 1_000_000).unwrap_or(u32::MAX - MOST_STEPS)
 }
 
-/// Renews the lease once: until the store decides, the deadline passes, or [`TRYING_MAX`] is over.
+/// Renews the lease once, and retries until the store decides, the deadline passes, or [`TRYING_MAX`] is
+/// over.
 async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> {
     let clock = &*context.ambient.clock;
     let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
@@ -240,7 +241,7 @@ async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> 
         if has_met {
             clock.sleep_until(now + PAUSE).await;
         } else {
-            // Members whom this client has not met yet do not count for it.
+            // Members that this client has not contacted yet have no vote for it.
             has_met = true;
             if let Some(health) = context.store.health() {
                 let _: Option<_> = clock::within(clock, end, health.members()).await;
@@ -267,7 +268,7 @@ fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
 const ELSEWHERE: &str = "the handle was made on another machine or before a restart, where nobody can \
                          measure its deadline: it can only be released";
 
-/// How long a renewal is tried on a store that does not decide.
+/// How long to retry a renewal on a store that does not decide.
 const TRYING_MAX: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -280,7 +281,7 @@ mod tests {
     use crate::clock::BootId;
     use crate::memory::MemoryStore;
 
-    /// A handle of `x` that is read on another machine, or after a restart.
+    /// Returns a handle of `x` that is read on another machine, or after a restart.
     async fn made_elsewhere(client: &Client, delay: Duration) -> Handle {
         let lock = client.lock("x").lock_delay(delay);
         let mut handle = lock.acquire().await.unwrap().into_handle().unwrap();
