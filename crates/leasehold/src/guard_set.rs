@@ -139,7 +139,7 @@ impl GuardSet {
     ///
     /// # Errors
     ///
-    /// Those of [`Guard::ensure`], for the first lock that fails the check.
+    /// The errors of [`Guard::ensure`], for the first lock that fails the check.
     pub fn ensure(&self, span: Duration) -> Result<(), Error> {
         self.guards.iter().try_for_each(|guard| guard.ensure(span))
     }

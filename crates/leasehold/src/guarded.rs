@@ -48,7 +48,7 @@ impl<T> Guarded<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Guard::ensure`].
+    /// The errors of [`Guard::ensure`].
     pub fn ensure(&mut self, span: Duration) -> Result<&mut T, Error> {
         self.guard.ensure(span)?;
         Ok(&mut self.value)
@@ -68,7 +68,7 @@ impl<T> Guarded<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Guard::release`].
+    /// The errors of [`Guard::release`].
     ///
     /// # Cancel safety
     ///

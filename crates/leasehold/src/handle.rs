@@ -15,10 +15,11 @@ use crate::tenure::Tenure;
 /// [`Guard::into_handle`](crate::Guard::into_handle) returns a handle, and another process can adopt it.
 ///
 /// The lease of a handle is not renewed in the background. It lasts until its TTL is over. The handle is
-/// valid until its [`deadline`](Self::deadline), as the guard was: it counts from before the request
-/// that granted or renewed the lease was sent, on the machine's own clock. Before the deadline, [`Client::renew`](crate::Client::renew)
-/// returns a *new* handle with a later deadline, [`Client::adopt`](crate::Client::adopt) turns it into a
-/// guard that is renewed, and [`Client::release`](crate::Client::release) releases the lock.
+/// valid until its [`deadline`](Self::deadline), as the guard was: it counts from before the request that
+/// granted or renewed the lease was sent, on the machine's own clock. Before the deadline,
+/// [`Client::renew`](crate::Client::renew) returns a *new* handle with a later deadline,
+/// [`Client::adopt`](crate::Client::adopt) turns it into a guard that is renewed, and
+/// [`Client::release`](crate::Client::release) releases the lock.
 ///
 /// Once the deadline has passed the handle is lost and stays lost, even if the lease has not ended. So is a
 /// handle on another machine, or after a restart of this one, since its deadline cannot be measured there.
@@ -115,10 +116,9 @@ impl Handle {
     }
 
     /// Returns the instant at which the handle is lost unless it is renewed before, by the clock of
-    /// [`Client::ambient`](crate::Client::ambient). It is the instant as a process reads it whose clock has
-    /// not recorded a [standstill](crate::clock::Clock::stood_still); a process whose clock has recorded
-    /// one treats the handle as lost sooner. `None` on a machine other than the one that made it, and after
-    /// a restart.
+    /// [`Client::ambient`](crate::Client::ambient). The instant is for a process whose clock has not
+    /// recorded a [standstill](crate::clock::Clock::stood_still); after a standstill the process treats the
+    /// handle as lost sooner. `None` on any other machine, and after a restart.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.is_of_this_boot().then_some(self.deadline)
     }

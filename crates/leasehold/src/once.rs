@@ -135,7 +135,7 @@ impl Once {
     /// remembers for the same time that a request has begun, but for a week at most.
     ///
     /// All callers that use the name should set the same value. On a quorum a member may have missed the
-    /// last write. If that value is kept for a shorter time than the one that it replaced, the older value
+    /// last write. If that write has a shorter retention than the value that it replaced, the older value
     /// shows again at this member once the newer one has expired. It may be a result that was committed on
     /// few members, or the beginning of an attempt with another payload.
     pub fn retention(mut self, retention: Duration) -> Self {
@@ -169,9 +169,9 @@ impl Once {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] for a value that breaks a rule, and if the name was used with another
-    /// payload. [`ErrorKind::Unsupported`] if the store keeps no records, or has members that keep nothing
-    /// across a restart; the error names them. [`ErrorKind::Corrupt`] if the record is damaged. A store
-    /// that does not answer.
+    /// payload. [`ErrorKind::Unsupported`] if the store keeps no records, or if some of its members keep
+    /// nothing across a restart; the error names them. [`ErrorKind::Corrupt`] if the record is damaged. A
+    /// store that does not answer.
     ///
     /// # Cancel safety
     ///

@@ -205,8 +205,8 @@ impl HeldRecord<'_> {
         }
     }
 
-    /// Writes an earlier holder's value again, so that every later holder finds it for as long as it was to
-    /// be kept.
+    /// Writes an earlier holder's value again, so that every later holder finds it until its retention is
+    /// over.
     async fn adopt(&self, written: Written) -> Result<Written, Error> {
         let Written {
             bytes, remaining, ..

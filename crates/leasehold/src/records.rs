@@ -97,7 +97,7 @@ impl RecordKey {
 }
 
 /// The position of a write among all writes of its record: by fence, and for the same fence by step. Each
-/// fence has one writer, which counts its own steps, from 1 on.
+/// fence belongs to one writer, which counts its steps from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp {
     /// The fence of the writer.

@@ -15,8 +15,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended; its output, if there was
-    /// one, is dropped. A release that fails afterwards is logged, not returned.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended; the output,
+    /// if there was one, is dropped. A release that fails afterwards is logged, not returned.
     ///
     /// # Cancel safety
     ///
@@ -64,8 +64,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended; its output is dropped. A
-    /// release that fails afterwards is logged, not returned.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended; its output is
+    /// dropped. A release that fails afterwards is logged, not returned.
     ///
     /// # Cancel safety
     ///

@@ -122,7 +122,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Those of [`Lock::acquire`]. At once, [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)
+    /// The errors of [`Lock::acquire`]. At once, [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)
     /// if permits of another number are held, and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for 0 permits or more than
     /// [`Permits::MAX`].

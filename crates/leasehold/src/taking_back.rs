@@ -57,7 +57,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`renew`](Self::renew).
+    /// The errors of [`renew`](Self::renew).
     ///
     /// # Cancel safety
     ///

@@ -39,7 +39,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Election::campaign`].
+    /// The errors of [`crate::Election::campaign`].
     pub fn campaign(&self) -> Result<Leadership, Error> {
         pollster::block_on(self.0.campaign()).map(Leadership)
     }
@@ -48,7 +48,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Election::leader`].
+    /// The errors of [`crate::Election::leader`].
     pub fn leader(&self) -> Result<Option<Leader>, Error> {
         pollster::block_on(self.0.leader())
     }
@@ -57,7 +57,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Election::observe`].
+    /// The errors of [`crate::Election::observe`].
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
         self.0.observe().map(LeaderWatch)
     }
@@ -76,7 +76,7 @@ impl Iterator for LeaderWatch {
     }
 }
 
-/// A blocking [`crate::Leadership`], to which it dereferences for everything that only reads.
+/// A blocking [`crate::Leadership`]. It dereferences to that type for all methods that only read.
 #[derive(Debug)]
 #[must_use = "if unused the leadership ends at once"]
 #[clippy::has_significant_drop]
@@ -87,7 +87,7 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Leadership::publish`].
+    /// The errors of [`crate::Leadership::publish`].
     pub fn publish(&self, value: impl Into<String>) -> Result<(), Error> {
         pollster::block_on(self.0.publish(value))
     }
@@ -108,7 +108,7 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Leadership::resign`].
+    /// The errors of [`crate::Leadership::resign`].
     pub fn resign(self) -> Result<Ended, Error> {
         pollster::block_on(self.0.resign())
     }

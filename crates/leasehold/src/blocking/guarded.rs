@@ -24,7 +24,7 @@ impl<T> Guarded<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Guard::ensure`].
+    /// The errors of [`crate::Guard::ensure`].
     pub fn ensure(&mut self, span: Duration) -> Result<&mut T, Error> {
         self.guard.ensure(span)?;
         Ok(&mut self.value)
@@ -44,7 +44,7 @@ impl<T> Guarded<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Guard::release`].
+    /// The errors of [`crate::Guard::release`].
     pub fn release(self) -> Result<Ended, Error> {
         let Self { value, guard } = self;
         drop(value);

@@ -10,7 +10,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Guard::into_handle`].
+    /// The errors of [`crate::Guard::into_handle`].
     pub fn into_handle(self) -> Result<Handle, Error> {
         self.0.into_handle()
     }
@@ -19,7 +19,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Guard::leave_for`].
+    /// The errors of [`crate::Guard::leave_for`].
     pub fn leave_for(self, span: Duration) -> Result<(), Error> {
         pollster::block_on(self.0.leave_for(span))
     }
@@ -42,7 +42,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Client::renew`].
+    /// The errors of [`crate::Client::renew`].
     pub fn renew(&self, handle: &Handle) -> Result<Handle, Error> {
         pollster::block_on(self.0.renew(handle))
     }
@@ -51,7 +51,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Client::adopt`].
+    /// The errors of [`crate::Client::adopt`].
     pub fn adopt(&self, handle: &Handle) -> Result<Guard, Error> {
         pollster::block_on(self.0.adopt(handle)).map(Guard)
     }
@@ -60,7 +60,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Client::release`].
+    /// The errors of [`crate::Client::release`].
     pub fn release(&self, handle: &Handle) -> Result<Ended, Error> {
         pollster::block_on(self.0.release(handle))
     }

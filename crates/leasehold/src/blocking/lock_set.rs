@@ -34,7 +34,7 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::LockSet::try_acquire`].
+    /// The errors of [`crate::LockSet::try_acquire`].
     pub fn try_acquire(&self) -> Result<Option<GuardSet>, Error> {
         Ok(pollster::block_on(self.0.try_acquire())?.map(GuardSet))
     }
@@ -43,13 +43,13 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::LockSet::acquire`].
+    /// The errors of [`crate::LockSet::acquire`].
     pub fn acquire(&self) -> Result<GuardSet, Error> {
         pollster::block_on(self.0.acquire()).map(GuardSet)
     }
 }
 
-/// A blocking [`crate::GuardSet`], to which it dereferences for everything that only reads.
+/// A blocking [`crate::GuardSet`]. It dereferences to that type for all methods that only read.
 #[derive(Debug)]
 #[must_use = "if unused the locks are freed at once"]
 #[clippy::has_significant_drop]
@@ -57,7 +57,7 @@ pub struct GuardSet(crate::GuardSet);
 
 impl GuardSet {
     /// Blocks until one lock is lost, and returns its name and the reason. Never returns while every lease
-    /// can be renewed. To wait on a thread other than the one that does the work, use the
+    /// can be renewed. To wait on another thread, use the
     /// [`loss_watch`](crate::blocking::Guard::loss_watch) of each guard.
     pub fn wait_lost(&self) -> (Key, LostReason) {
         pollster::block_on(self.0.lost())

@@ -55,7 +55,7 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Once::result`].
+    /// The errors of [`crate::Once::result`].
     pub fn result(&self) -> Result<Option<OnceResult>, Error> {
         pollster::block_on(self.0.result())
     }
@@ -64,7 +64,7 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Once::begin`].
+    /// The errors of [`crate::Once::begin`].
     pub fn begin(&self) -> Result<OnceStart, Error> {
         pollster::block_on(self.0.begin()).map(OnceStart::of)
     }
@@ -73,7 +73,7 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Once::try_begin`].
+    /// The errors of [`crate::Once::try_begin`].
     pub fn try_begin(&self) -> Result<OnceStart, Error> {
         pollster::block_on(self.0.try_begin()).map(OnceStart::of)
     }
@@ -83,7 +83,7 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Once::run`].
+    /// The errors of [`crate::Once::run`].
     pub fn run<R: AsRef<[u8]>, E>(
         &self,
         body: impl FnOnce(Fence) -> Result<R, E>,
@@ -107,7 +107,7 @@ impl OnceRun {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::OnceRun::commit`].
+    /// The errors of [`crate::OnceRun::commit`].
     pub fn commit(self, result: impl AsRef<[u8]>) -> Result<OnceResult, Error> {
         pollster::block_on(self.0.commit(result))
     }
@@ -116,7 +116,7 @@ impl OnceRun {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::OnceRun::give_up`].
+    /// The errors of [`crate::OnceRun::give_up`].
     pub fn give_up(self) -> Result<(), Error> {
         pollster::block_on(self.0.give_up())
     }

@@ -125,7 +125,7 @@ async fn break_lock(
         return Ok(Breach::HeldBy(Box::new(holder)));
     }
     let at = context.ambient.clock.wall();
-    // An owner has one fence: if the lock is now held with another fence, it has another owner.
+    // An owner has exactly one fence. If the fence is different by now, so is the owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
     let broken = optional::admin(&*context.store)?
         .break_lease(key, &record)

@@ -6,7 +6,7 @@ use crate::clock::WallTime;
 use crate::error::{Error, ErrorKind};
 use crate::owner::Owner;
 
-/// Who leads and the value that it publishes: the content of the record.
+/// The leader and the value that it publishes: the content of the record.
 ///
 /// The first line is `leader/1 <owner> <since>`; the value follows it. The line names the attempt, so the
 /// announcement counts only for the client that holds the lock by that attempt. A leader that resigned

@@ -43,7 +43,7 @@ fn kept(
 #[test]
 fn leases_taken_together_are_renewed_evenly_and_never_late() {
     const LEASES: u32 = 10_000;
-    // So that one part is a second at the default TTL.
+    // With the default TTL, a part is one second.
     const PARTS_OF_TEN_TTLS: usize = 300;
     let mut random = StdRng::seed_from_u64(1);
     for ttl in [100, 3_000, 30_000, 60_000].map(Duration::from_millis) {

@@ -60,7 +60,7 @@
 //! # The record
 //!
 //! The record lies next to the lock and holds what a leader publishes: a value of up to 4 KiB that every
-//! client with access to the store can read. It names the attempt by which its writer holds the lock, and
-//! counts for that attempt only. A leader that resigns withdraws it. The record of a leader that died stays
-//! until the next one leads, or for a year. On members that lost their data it is missing until the leader
-//! writes it again.
+//! client with access to the store can read. It names the attempt that acquired the lock, and counts only
+//! while that attempt holds it. A leader that resigns withdraws the record. The record of a leader that
+//! died stays until the next one leads, or for a year. On members that lost their data it is missing until
+//! the leader writes it again.

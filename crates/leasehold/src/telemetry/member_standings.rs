@@ -32,8 +32,8 @@ impl Facts {
 }
 
 impl MemberStandings {
-    /// Returns the [metric](MEMBERS) for `members` members of `store`, of which nothing is known, at the recorder
-    /// that is installed now.
+    /// Returns the [metric](MEMBERS) for `members` members of `store`, all in the state `unknown`, at the
+    /// recorder that is installed now.
     pub fn new(store: &str, members: usize) -> Self {
         let counts =
             metrics::with_recorder(|recorder| Registry::new(recorder, store).gauges(&MEMBERS));
