@@ -121,7 +121,7 @@ impl ClientCore {
     /// Starts renewing the lease, and marks it lost at its deadline. It has been held since `since`.
     pub(crate) fn keep(&self, tenure: &Arc<Tenure>, since: BootInstant) {
         tenure.measure(HoldMeter::begin(&self.context.metrics, since));
-        // On the background thread, which no forked child has.
+        // No attempt begins in a forked child.
         if let Ok(engine) = self.inherited_engine()
             && engine.nursery.add(Arc::clone(tenure))
         {
