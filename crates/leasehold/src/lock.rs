@@ -149,6 +149,9 @@ impl Lock {
     ///
     /// May be dropped at any time. Nothing stays queued. An attempt in progress finishes in the
     /// background, which frees the lock if it was granted.
+    ///
+    /// Poll the future or drop it. If it is kept without being polled, the client does not renew a lease
+    /// that the store grants meanwhile: the lease ends with its TTL, and the next poll tries again.
     pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
         let lock = self.clone();
         async move {
