@@ -1,5 +1,5 @@
-//! Passes replies and losses on to the parts of the engine that sent the requests, and sends what these
-//! parts want.
+//! Passes replies and losses to the parts of the engine that sent the requests, and sends the requests of
+//! these parts.
 
 use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, Incarnation};
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// A request has no reply, or not in time.
+    /// A request has no reply, or has none in time.
     pub(crate) fn lose(&mut self, now: Now, member: usize, task: Task, error: Error) {
         match task {
             Task::Attempt(id, number) => self.lose_attempt(now, member, id, number, error),
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Sends what the parts of the engine have to send, and goes on with what waits for members.
+    /// Sends the requests of the engine's parts, and continues what waits for members.
     pub(crate) fn settle(&mut self, now: Now) {
         loop {
             self.send_background(now);

@@ -37,7 +37,7 @@ pub struct Config {
     pub set: MemberSet,
     /// Whether only trusted members have a vote. Otherwise each answer counts.
     pub enforced: bool,
-    /// Whether the engine leaves the members' records alone: for tools that only look.
+    /// Whether the engine leaves the members' records alone, for tools that only read.
     pub read_only: bool,
     /// The source of random numbers.
     pub entropy: Arc<dyn Entropy>,
@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Begins an operation. The caller chooses its id: no other operation may have had it.
+    /// Begins an operation. The caller chooses its id, which must not have been used before.
     pub fn start(&mut self, now: Now, id: OperationId, operation: Operation) {
         match operation {
             Operation::Acquire(claim) => {
@@ -125,8 +125,8 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Ends an operation early, and no outcome follows. What an acquisition may have left behind is released
-    /// in the background. A renewal or a release goes on.
+    /// Ends an operation early; no outcome follows. The engine releases in the background what an
+    /// acquisition may have left behind. A renewal or a release continues.
     pub fn cancel(&mut self, now: Now, id: OperationId) {
         self.cancel_acquire(now, id);
         self.cancel_record(id);
@@ -134,8 +134,8 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Says whether the member knows the [plain commands](Request::TryAcquire). Every member does, unless this
-    /// says otherwise before [`Engine::handle_connect`].
+    /// Says whether the member knows the [plain commands](Request::TryAcquire). The default is that it
+    /// does. Call this before [`Engine::handle_connect`].
     pub fn allow_plain_commands(&mut self, member: usize, allowed: bool) {
         self.links[member].scripts_only = !allowed;
     }
@@ -190,7 +190,7 @@ impl Engine {
         self.settle(now);
     }
 
-    /// The connection broke, or could not be made: requests without a reply may have taken effect.
+    /// The connection broke or could not be opened. Requests without a reply may have taken effect.
     pub fn handle_disconnect(&mut self, now: Now, member: usize, error: Error) {
         let flights = self.links[member].disconnect();
         self.membership
@@ -209,7 +209,7 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Takes in that time passed. Call it at [`Engine::next_timeout`] or later.
+    /// Handles timers that are due. Call it at [`Engine::next_timeout`] or later.
     pub fn handle_timeout(&mut self, now: Now) {
         for member in 0..self.links.len() {
             for (task, sent, limit) in self.links[member].expire(now.instant) {

@@ -1,4 +1,4 @@
-//! The errors of too few members.
+//! The errors for too few members.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use leasehold::{Error, ErrorKind, MemberFailure};
 
 use crate::ballot::majority;
 
-/// Returns the error of too few members out of `total`. `open` is the number of members without an
-/// answer at the decision.
+/// Returns the error for too few members out of `total`. `open` is the number of members that had not
+/// answered at the decision.
 ///
-/// - A single member's own error is returned as it is.
+/// - A single member's own error is returned unchanged.
 /// - [`ErrorKind::PermitsDiffer`] wins if the members without it are no majority.
-/// - A kind that all failed members share is kept if waiting does not mend it, and if the other members
-///   are no majority.
+/// - A kind that all failed members share is kept if waiting does not help and the other members are no
+///   majority.
 /// - Otherwise the kind is [`ErrorKind::NoQuorum`].
 pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -> Error {
     if let (1, [only]) = (total, failures.as_slice()) {
@@ -26,7 +26,7 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
     if others < majority(total)
         && let Some(first) = differing.next()
     {
-        // They all say the same; the other members change nothing.
+        // They all report the same, and the other members change nothing.
         return Error::new(ErrorKind::PermitsDiffer, first.error.reason());
     }
     let shared = failures.first().map(kind).filter(|first| {
@@ -60,7 +60,7 @@ fn reason(total: usize, open: usize, failed: usize) -> String {
     format!("no quorum: {most}{counting} of {total} servers have a vote, {needed} needed")
 }
 
-/// Returns after how long enough members have a vote again, if time alone brings it back.
+/// Returns after how long enough members have a vote again, if that takes only time.
 fn counts_again(total: usize, failures: &[MemberFailure]) -> Option<Duration> {
     let lacking = majority(total).saturating_sub(total - failures.len());
     let mut again: Vec<Duration> = failures.iter().filter_map(|it| it.counts_again).collect();

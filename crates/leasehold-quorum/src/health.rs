@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// Asks members that were not asked yet, and ends the operations that need no further answer.
+    /// Asks members that were not asked yet, and ends the operations that have all the answers they need.
     pub(crate) fn advance_health_checks(&mut self, now: Now) {
         let running: Vec<_> = self
             .health_checks

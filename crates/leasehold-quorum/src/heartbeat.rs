@@ -1,4 +1,4 @@
-//! Says each second that this client is alive, and repairs what notifications lost.
+//! Tells members each second that this client is alive, and repairs the effects of lost notifications.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::operation::OperationId;
 use crate::reply::Reply;
 use crate::request::Request;
 
-/// How often a client with waiters says that it is alive.
+/// How often a client with waiters reports that it is alive.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How many locks one heartbeat asks about.

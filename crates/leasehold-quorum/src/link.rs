@@ -9,14 +9,14 @@ use crate::operation::OperationId;
 use crate::renewal;
 use crate::request::{Lease, RequestId};
 
-/// What the engine knows of the connection to one member.
+/// The state of the connection to one member.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     /// The requests without a reply, in the order in which they were sent. Replies keep this order.
     flights: VecDeque<Flight>,
-    /// No request runs into its limit before this.
+    /// No request reaches its limit before this.
     next_limit: Option<BootInstant>,
-    /// When the connection was made; `None` while there is none.
+    /// When the connection was opened; `None` while there is none.
     pub(crate) connected: Option<BootInstant>,
     /// The member does not know the plain commands.
     pub(crate) scripts_only: bool,
@@ -26,7 +26,8 @@ pub(crate) struct Link {
     round_trip: Option<Duration>,
     /// Releases of leases and waits that ended while the member took no requests.
     owed: VecDeque<Owed>,
-    /// When the expiry of the counter of a lock was last set on this connection: the locks that it knows.
+    /// The locks that this connection knows, each with the time at which the expiry of its counter was last
+    /// set.
     expiries: HashMap<Key, BootInstant>,
     /// The data of the member, by its last reply.
     data: Option<Incarnation>,
@@ -47,7 +48,7 @@ pub(crate) struct Flight {
     pub(crate) task: Task,
     pub(crate) sent: BootInstant,
     limit: BootInstant,
-    /// It ran into its limit, and the operation went on without it.
+    /// It reached its limit, and the operation continued without it.
     pub(crate) late: bool,
 }
 
@@ -64,18 +65,18 @@ pub(crate) enum Task {
         operation: Option<OperationId>,
         successor: Option<(OperationId, u32)>,
     },
-    /// Moves a holder to its permit. The reply is of no use: the next renewal tells the same.
+    /// Moves a holder to its permit. The reply is not used: the next renewal reports the same.
     MovePermit,
-    /// Says that the client is alive, for these waits.
+    /// Reports that the client is alive, for these waits.
     Heartbeat(Vec<OperationId>),
     Renewal(renewal::Task),
     /// Opens, writes or reads a record.
     Record(OperationId),
-    /// Asks the member how it is, or keeps its record.
+    /// Asks the member for its status, or updates its record.
     Background,
 }
 
-/// How many releases are owed to one member at most. Leases end by themselves.
+/// The greatest number of releases that are owed to one member. Leases end by themselves.
 const OWED_MAX: usize = 10_000;
 
 /// How often a client sets the expiry of the counter of a lock that it uses. The expiry is a week.
@@ -108,7 +109,7 @@ impl Link {
         self.flights.is_empty()
     }
 
-    /// Takes the request that a reply answers. Older ones were skipped by the driver.
+    /// Takes the request that a reply answers. The driver skipped the replies to older ones.
     pub(crate) fn answered(&mut self, id: RequestId, now: BootInstant) -> Option<Flight> {
         let place = self.flights.iter().position(|flight| flight.id == id)?;
         let flight = self.flights.remove(place)?;
@@ -120,7 +121,7 @@ impl Link {
         Some(flight)
     }
 
-    /// Marks the requests that ran into their limit, and returns what they were for.
+    /// Marks the requests that reached their limit, and returns what they were for.
     pub(crate) fn expire(&mut self, now: BootInstant) -> Vec<(Task, BootInstant, Duration)> {
         if self.next_limit.is_none_or(|next| next > now) {
             return Vec::new();
@@ -205,7 +206,7 @@ impl Link {
     }
 }
 
-/// The error of a request that ran into its limit.
+/// Returns the error of a request that reached its limit.
 pub(crate) fn late(limit: Duration) -> Error {
     let text = format!("no answer within {limit:?}");
     Error::new(leasehold::ErrorKind::Unreachable, text).with_unknown_effect()

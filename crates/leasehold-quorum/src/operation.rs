@@ -9,12 +9,12 @@ use crate::record::{RecordAction, RecordAnswer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub u64);
 
-/// What a client wants of the quorum.
+/// What a client asks of the quorum.
 #[derive(Clone, Debug)]
 pub enum Operation {
     /// Takes the lock. `claim.wait` says whether it waits in the queue, goes ahead of it, or asks once.
     ///
-    /// A waiting operation goes on through outages until it holds the lock or is cancelled.
+    /// A waiting operation continues through outages until it holds the lock or is cancelled.
     Acquire(Arc<Claim>),
     /// Extends leases; several at once share their requests.
     Renew(Vec<Held>),
@@ -36,13 +36,12 @@ pub enum ReleaseMode {
     Detach,
 }
 
-/// An intermediate result of an operation that goes on.
+/// An intermediate result of an operation that continues.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// A majority answered; another owner holds the lock.
     Busy(Busy),
-    /// Too few members answer. The error has the reason of each member. Told again when reasons may have
-    /// changed.
+    /// Too few members answer. The error has the reason of each member. Repeated when reasons may have changed.
     Unavailable(Error),
 }
 
@@ -61,7 +60,7 @@ pub enum Outcome {
     Record(RecordAnswer),
     /// The state of each member, in the order of the members.
     Health(Vec<MemberHealth>),
-    /// The operation failed, and asking again does not help or is up to the caller.
+    /// The operation failed. Asking again does not help, or is up to the caller.
     Failed(Error),
 }
 
@@ -72,7 +71,7 @@ pub struct Acquired {
     pub fence: Fence,
     /// The permit, if the claim wanted one.
     pub slot: Option<Slot>,
-    /// The instant from which the lease counts: the latest sending among the majority's requests.
+    /// The instant from which the lease counts: when the latest of the majority's requests was sent.
     pub since: BootInstant,
     /// When a member first notified the waiter that it is its turn.
     pub called: Option<BootInstant>,

@@ -16,7 +16,7 @@ use crate::reply::{Notification, Reply};
 use crate::request::{Lease, Request, Successor};
 use crate::tally::{Tally, Verdict, Word};
 
-/// One release, until each member answered.
+/// One release. It lasts until each member answered.
 #[derive(Debug)]
 pub(crate) struct Release {
     claim: Arc<Claim>,
@@ -67,8 +67,8 @@ impl Engine {
         self.go_on_releasing(now, id);
     }
 
-    /// Ends the wait at the members that did not grant the lease. They would keep the entry until it is
-    /// called.
+    /// Ends the wait at the members that did not grant the lease. Otherwise they would keep the entry until
+    /// its turn.
     fn leave_other_queues(&mut self, now: Now, former: &Acquisition) {
         for (member, place) in former.places.iter().enumerate() {
             // After a repair, or with a request in flight, the member may have the lease.
@@ -126,7 +126,7 @@ impl Engine {
         self.decide_release(id);
     }
 
-    /// Goes on with the releases that wait for a member.
+    /// Continues the releases that wait for a member.
     pub(crate) fn resume_releases(&mut self, now: Now) {
         let waiting = self.releases.iter();
         let waiting = waiting.filter(|(_, it)| !it.pending.is_empty());
@@ -137,7 +137,7 @@ impl Engine {
         }
     }
 
-    /// Sends the releases that a member could not get before.
+    /// Sends the releases that a member could not receive before.
     pub(crate) fn send_owed(&mut self, now: Now, member: usize) {
         while let Some(lease) = self.links[member].pop_owed(now.instant) {
             self.send_release(now, member, lease, None, None);
@@ -200,8 +200,8 @@ impl Engine {
         self.send_release(now, member, lease, None, operation);
     }
 
-    /// The oldest waiter of this client that waits at the member and has no request in flight there. None
-    /// without a majority: the lock would stop at a client that cannot use it.
+    /// Returns this client's oldest waiter that waits at the member and has no request in flight there.
+    /// Returns `None` without a majority: the lock would stop at a client that cannot use it.
     fn successor(
         &mut self,
         now: Now,
@@ -236,7 +236,7 @@ impl Engine {
         Some(((id, number), successor))
     }
 
-    /// Takes in the reply to a release, which counts only from a member with a vote.
+    /// Takes in the reply to a release. It counts only from a member with a vote.
     pub(crate) fn take_counted(
         &mut self,
         now: Now,

@@ -5,7 +5,7 @@ use leasehold::{Busy, Error, Fence, Key, LostReason, Mode, Owner, Presence, Samp
 use crate::record::RecordAnswer;
 use crate::request::RequestId;
 
-/// What one member answered to one [`Request`](crate::Request).
+/// The answer of one member to one [`Request`](crate::Request).
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// The claim holds.
@@ -15,15 +15,15 @@ pub enum Reply {
         /// The permit, if the claim wants one.
         slot: Option<Slot>,
     },
-    /// The claim holds, but the counter was not below the proposal: a fence must be drawn.
+    /// The claim holds, but the counter was not below the proposal. A fence has to be drawn.
     GrantedBehind,
     /// Another owner holds the lock, or it is another waiter's turn.
     Busy(Refusal),
-    /// The answer to a release: whether the lease stood, and what the successor got.
+    /// The answer to a release: whether the lease was valid, and what the successor got.
     Released {
-        /// The lease stood and is freed.
+        /// The lease was valid and is now free.
         freed: bool,
-        /// The successor holds the lock now, with this fence and permit.
+        /// The successor now holds the lock, with this fence and permit.
         successor: Option<(Fence, Option<Slot>)>,
     },
     /// The lease is not valid, or other claims wait: send [`Request::Release`](crate::Request::Release).
@@ -42,7 +42,7 @@ pub enum Reply {
     Status(Box<Presence>),
     /// Whether the member's record was written, or an observation was noted.
     Recorded(bool),
-    /// The member refused the request or its answer makes no sense. `effect` tells whether it may
+    /// The member refused the request, or its answer makes no sense. `effect` says whether the request may
     /// have taken effect.
     Failed(Error),
 }
@@ -59,35 +59,35 @@ pub struct Refusal {
     pub turn: bool,
 }
 
-/// What a member answered for one lease of many.
+/// The answer of a member for one of several leases.
 #[derive(Clone, Debug)]
 pub enum LeaseState {
-    /// The lease stood, and was extended.
+    /// The lease was valid and is extended.
     Renewed,
-    /// The lease no longer stands.
+    /// The lease is no longer valid.
     Lost(LostReason),
-    /// The member ran into an error with this lease alone.
+    /// The member had an error with this lease only.
     Failed(Error),
 }
 
-/// What a member tells a client without being asked. It is a hint: ask again.
+/// An unsolicited message of a member to a client. It is a hint to ask again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
     /// The lock.
     pub key: Key,
     /// The waiter whose turn it is.
     pub waiter: Owner,
-    /// How it wants to hold the lock. A client that does not know the waiter needs this to release it.
+    /// How the waiter wants to hold the lock. A client that does not know the waiter needs this to release it.
     pub mode: Mode,
 }
 
 /// The replies to requests that were written together, and the sample that follows them.
 ///
-/// The member shows its clock and the mark of its record after the last command of a batch. If its
-/// data was lost in between, the sample shows it.
+/// The member shows its clock and the mark of its record after the last command of a batch. The sample
+/// therefore shows whether data was lost during the batch.
 #[derive(Debug)]
 pub struct BatchReply {
-    /// What the member showed of itself.
+    /// What the member reported about itself.
     pub sample: Sample,
     /// The replies, in the order of the requests.
     pub replies: Vec<(RequestId, Reply)>,

@@ -21,10 +21,10 @@ pub enum Request {
     /// [`Reply::GrantedBehind`](crate::Reply::GrantedBehind) if the counter was ahead, otherwise
     /// [`Reply::Busy`](crate::Reply::Busy) without a place.
     TryAcquire {
-        /// The lease that is wanted.
+        /// The lease to take.
         claim: Arc<Claim>,
         /// The fence to draw, if the counter is below it: `claim.owner.since()` + 1 in microseconds. A
-        /// client that shows the holder derives the fence from the owner.
+        /// client that displays the holder derives the fence from the owner.
         proposal: u64,
         /// `PEXPIRE fence` follows. A client sends it for each lock from time to time.
         expire: bool,
@@ -36,9 +36,9 @@ pub enum Request {
     },
     /// Takes the lock if it is the claim's turn. Otherwise the waiter enters the queue if it has a ticket.
     Acquire {
-        /// The lease that is wanted.
+        /// The lease to take.
         claim: Arc<Claim>,
-        /// The greatest fence that the client knows of, usually its wall clock in microseconds.
+        /// The greatest fence that the client knows, usually its wall clock in microseconds.
         proposal: u64,
         /// The claim's place in the queue.
         place: Place,
@@ -51,18 +51,18 @@ pub enum Request {
         /// The lease.
         claim: Arc<Claim>,
     },
-    /// Frees the lease, ends the wait, or gives a failed attempt back.
+    /// Frees the lease, ends the wait, or gives back a failed attempt.
     Release {
         /// The lease, or the wait.
         claim: Arc<Claim>,
         /// Returns the waiter to the queue with its ticket, after a failed round.
         requeue: Option<u64>,
-        /// The oldest waiter of the same client. If it is next, the server grants it in the same step.
+        /// The oldest waiter of the same client. If it is next, the server grants it the lock in the same step.
         successor: Option<Successor>,
     },
-    /// Extends leases. Each lease is answered on its own.
+    /// Extends leases. Each lease gets its own answer.
     Renew(Vec<Lease>),
-    /// Says that the client is alive, and asks about its oldest waiter of each lock.
+    /// Reports that the client is alive, and asks about its oldest waiter of each lock.
     Heartbeat(Vec<Arc<Claim>>),
     /// Raises the counter to `fence` if the claim holds.
     ConfirmFence {
@@ -86,7 +86,7 @@ pub enum Request {
 /// The place of a claim in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// No place: the attempt fails if the lock is not free, or if a live waiter comes first.
+    /// No place: the attempt fails if the lock is held, or if a live waiter is ahead.
     None,
     /// The ticket: when the wait began, in microseconds of the servers' clocks (their lower median).
     Ticket(u64),
@@ -110,7 +110,7 @@ pub struct Lease {
 pub struct Successor {
     /// What it wants.
     pub claim: Arc<Claim>,
-    /// The greatest fence that the client knows of.
+    /// The greatest fence that the client knows.
     pub proposal: u64,
     /// Its place in the queue.
     pub ticket: u64,
@@ -119,7 +119,7 @@ pub struct Successor {
 }
 
 impl Request {
-    /// The shortest time after which a reply is of no use; `None` if the request has no lease.
+    /// Returns the shortest time after which a reply is of no use; `None` if the request has no lease.
     pub fn term(&self) -> Option<Duration> {
         match self {
             Self::TryAcquire { claim, .. }

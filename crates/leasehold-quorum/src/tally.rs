@@ -1,33 +1,33 @@
-//! Whether a lease was renewed or freed: decided from the members' words alone.
+//! Whether a lease was renewed or freed. Decides from the members' votes alone.
 
 use crate::ballot::majority;
 use leasehold::LostReason;
 
-/// One member's word on one lease.
+/// One member's vote on one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// The lease still stood there, and was renewed or freed.
+    /// The lease was still valid there, and is renewed or freed.
     Stood,
-    /// It did not stand there any more.
+    /// The lease was no longer valid there.
     Lost(LostReason),
     /// No answer.
     Unknown,
 }
 
-/// What follows from the words so far.
+/// What follows from the votes so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// More words must come in.
+    /// More votes are needed.
     Open,
-    /// The lease stood on a majority.
+    /// The lease was valid on a majority.
     Stood,
-    /// So many members lost it that it stands on no majority.
+    /// Too many members lost the lease for it to be valid on a majority.
     Lost(LostReason),
-    /// Neither can be told any more.
+    /// Too few members answered to decide either.
     Unknown,
 }
 
-/// The members' words on one lease.
+/// The members' votes on one lease.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     members: usize,
@@ -54,8 +54,8 @@ impl Tally {
             Word::Unknown => self.unknown += 1,
             Word::Lost(reason) => {
                 self.lost += 1;
-                // Somebody else at one member explains more than a lease that vanished there, and an
-                // operator's hand more than either.
+                // Another holder at one member explains the loss better than a lease that vanished there.
+                // An operator's break explains it better than either.
                 let explains = |reason| match reason {
                     LostReason::Broken => 2,
                     LostReason::Taken => 1,

@@ -1,4 +1,4 @@
-//! Which ticket a wait gets: by the members' clocks, so that all clients draw from one series.
+//! Which ticket a wait gets. Tickets follow the members' clocks, so that all clients draw from one sequence.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use leasehold::Owner;
 use leasehold::Ticket;
 use leasehold::clock::{BootInstant, WallTime};
 
-/// What is known of the members' clocks, and the last ticket that was drawn.
+/// What is known about the members' clocks, and the last ticket drawn.
 #[derive(Debug)]
 pub(super) struct Tickets {
     readings: Vec<Option<Reading>>,
@@ -19,7 +19,7 @@ struct Reading {
     at: BootInstant,
 }
 
-/// A clock that was read longer ago is read again first: by then it may have been set.
+/// An older reading is not used, and the clock is read again: it may have been set since.
 const FRESH: Duration = Duration::from_secs(10);
 
 impl Tickets {
@@ -42,9 +42,9 @@ impl Tickets {
         self.readings[member] = Some(Reading { clock, at });
     }
 
-    /// The ticket of a wait that begins at `now`: the lower median of the members' clocks. Later
-    /// than every one that was drawn here before, so that the waits of one client keep their order
-    /// exactly. `None` while no clock was read lately.
+    /// Returns the ticket of a wait that begins at `now`: the lower median of the members' clocks. It is
+    /// later than every ticket drawn here before, so that the waits of one client keep their exact order.
+    /// Returns `None` if no clock was read recently.
     pub(super) fn draw(&mut self, waiter: Owner, now: BootInstant) -> Option<Ticket> {
         let fresh = self.readings.iter().flatten();
         let fresh = fresh.filter(|reading| now.since(reading.at) <= FRESH);

@@ -1,4 +1,4 @@
-//! What the members of a quorum show together: what a majority of them agrees on.
+//! What the members of a quorum report together, merged by what a majority agrees on.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -117,8 +117,8 @@ pub fn survey(answers: Answers<Survey>, limit: usize) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// Returns what the breaking of a lease came to. A majority that remembers the break cannot hold the lease
-/// again, whether or not the lease was there.
+/// Returns the result of breaking a lease. A majority that remembers the break cannot hold the lease again,
+/// whether or not the lease existed.
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ fn surveyed(key: Key, views: Vec<Holder>, needed: usize) -> SurveyedLock {
     lock
 }
 
-/// Groups what members say about each holder.
+/// Groups the members' views by holder.
 fn by_holder(views: impl IntoIterator<Item = Holder>) -> impl Iterator<Item = Vec<Holder>> {
     let mut named = BTreeMap::<_, Vec<Holder>>::new();
     for view in views {
@@ -179,7 +179,7 @@ fn by_holder(views: impl IntoIterator<Item = Holder>) -> impl Iterator<Item = Ve
     named.into_values()
 }
 
-/// Merges what members say about one holder. The lease ends when its shortest part on the best majority
+/// Merges the members' views of one holder. The lease ends when its shortest part on the best majority
 /// ends. It is broken if the members on which it is not broken are no majority.
 fn merged_holder(mut views: Vec<Holder>, needed: usize) -> Option<Holder> {
     // A lease without an end is the longest.

@@ -7,10 +7,10 @@ use leasehold::clock::BootInstant;
 
 use crate::operation::OperationId;
 
-/// The waiters of this client, and which locks were busy a short time ago.
+/// The waiters of this client, and the locks that were busy recently.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    /// For each lock the waiters by their tickets.
+    /// The waiters of each lock, by their tickets.
     waiting: HashMap<Key, BTreeSet<(u64, OperationId)>>,
     busy: HashMap<Key, BootInstant>,
 }

@@ -12,7 +12,7 @@ use crate::reply::{Refusal, Reply};
 use crate::request::Request;
 
 impl Engine {
-    /// The place of an attempt, unless the attempt was given back meanwhile.
+    /// Returns the place of an attempt, unless the attempt was given back in the meantime.
     fn place(&mut self, id: OperationId, member: usize, number: u32) -> Option<&mut Place> {
         let acquisition = self.acquisitions.get_mut(&id)?;
         let place = &mut acquisition.places[member];
@@ -228,7 +228,7 @@ impl Engine {
         self.set_wake(id);
     }
 
-    /// A member notified this waiter. It is only a hint: ask the member.
+    /// A member notified this waiter. A notification is only a hint, so this asks the member.
     pub(crate) fn take_turn(&mut self, now: Now, member: usize, id: OperationId) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;

@@ -14,7 +14,7 @@ use crate::operation::OperationId;
 use crate::request::{self, Request};
 
 impl Engine {
-    /// Asks a member that was not asked yet. The caller looked whether there is a majority.
+    /// Asks a member that was not asked yet. The caller has checked that there is a majority.
     pub(crate) fn ask_if_out(&mut self, now: Now, id: OperationId, member: usize) {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// Asks the members whose time to be asked again has come.
+    /// Asks the members that are due to be asked again.
     pub(crate) fn ask_due(&mut self, now: Now, id: OperationId) {
         for member in 0..self.links.len() {
             let Some(acquisition) = self.acquisitions.get_mut(&id) else {
@@ -92,7 +92,7 @@ impl Engine {
         self.send(now, member, task, request, limit);
     }
 
-    /// The member cannot be asked now. A waiter asks when it can; another attempt goes on without it.
+    /// The member cannot be asked now. A waiter asks it later; any other attempt continues without it.
     fn refuse_to_ask(&mut self, now: Now, id: OperationId, member: usize, error: Error) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
@@ -139,8 +139,8 @@ impl Engine {
         }
     }
 
-    /// The request for one member, and whether it puts the waiter into the queue. `None`: there is no
-    /// ticket yet.
+    /// Returns the request for one member, and whether it puts the waiter into the queue. Returns `None`
+    /// while there is no ticket.
     fn request(&mut self, now: Now, id: OperationId, member: usize) -> Option<(Request, bool)> {
         let is_hot = self.may_be_hot(now, id, member);
         let acquisition = self.acquisitions.get_mut(&id)?;
@@ -184,9 +184,9 @@ impl Engine {
         Some((request, matches!(queue, request::Place::Ticket(_))))
     }
 
-    /// Whether the plain commands may take the lock ahead of the queue. They may only where no
-    /// waiter is known. A new client does not know, and could take the lock out of a gap for foreign clients:
-    /// in its first second it asks for each lock by a script first.
+    /// Whether the plain commands may take the lock ahead of the queue. They may only while no waiter is
+    /// known. A new client does not know the waiters, and could take the lock in a gap that is meant for
+    /// foreign clients. In its first second it therefore asks for each lock with a script first.
     fn may_be_hot(&self, now: Now, id: OperationId, member: usize) -> bool {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return false;

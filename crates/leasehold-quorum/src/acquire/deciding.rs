@@ -1,4 +1,4 @@
-//! Decides what follows from the members' answers: hold, give back, go on, or fail.
+//! Decides what follows from the members' answers: hold the lease, give it back, continue, or fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,9 +47,9 @@ impl Engine {
         }
     }
 
-    /// Whether members that are not connected yet should be asked first. A lease on a bare majority ends with
-    /// the next server that fails, and only a guard's renewal repairs it. A failure would not say what these
-    /// members know. A new client waits for a moment.
+    /// Whether to ask members first that are not connected yet. A lease on a bare majority ends when one
+    /// more server fails, and only a guard's renewal repairs it. A failure would not report what these
+    /// members know. A new client therefore waits for a moment.
     fn awaits_members(&mut self, now: Now, id: OperationId) -> bool {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return false;
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// The answers took so long that nothing is left of the lease.
+    /// The answers took so long that the lease has already ended.
     fn hold_too_late(&mut self, now: Now, id: OperationId) {
         if self
             .acquisitions
@@ -129,8 +129,8 @@ impl Engine {
         self.finish(id, Outcome::Failed(error));
     }
 
-    /// Members that granted another permit have the holder move to this one. Never before it is held: a
-    /// late request must not move what counts.
+    /// Makes the members that granted another permit move the holder to this one. This happens only once
+    /// the lease is held: a late request must not move a permit that counts.
     fn move_permits(&mut self, now: Now, id: OperationId, slot: Slot) {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
@@ -184,7 +184,7 @@ impl Engine {
         let error = too_few(total, open, failures);
         if is_queued && error.is_retryable() {
             if open > 0 {
-                // Their answers may end the wait. The round ends in time without them.
+                // The answers may end the wait. Without them, the round ends at its time limit.
             } else if has_answers {
                 self.fail_round(now, id);
             } else if self.has_majority(now, now.instant) {

@@ -1,4 +1,4 @@
-//! Gives back what did not become a majority.
+//! Gives back grants that did not become a majority.
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, Progress};
 
 impl Engine {
-    /// A majority may not be asked at present, or has no vote. A waiter without a majority keeps no place:
-    /// it would block the lock for others. It asks again when a majority has a vote.
+    /// The client may not ask a majority at present, or a majority has no vote. A waiter without a majority
+    /// keeps no place, because it would block the lock for others. It asks again when a majority has a
+    /// vote.
     pub(crate) fn leave_queues(&mut self, now: Now, id: OperationId) {
         self.give_back(now, id, false);
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
@@ -40,7 +41,7 @@ impl Engine {
                 self.withdraw(now, id);
                 return self.finish(id, Outcome::Failed(error));
             }
-            // Time alone may bring votes back.
+            // Votes may return with time alone.
             let again = error.counts_again().unwrap_or(PAUSE_MAX);
             let again = again.clamp(PAUSE_MIN, PAUSE_MAX);
             if let Some(acquisition) = self.acquisitions.get_mut(&id) {
@@ -51,14 +52,14 @@ impl Engine {
         self.set_wake(id);
     }
 
-    /// A majority can be asked, but does not grant anything at present, for another reason than a holder.
+    /// A majority can be asked, but grants nothing at present, for a reason other than a holder.
     pub(super) fn leave_for_a_while(&mut self, now: Now, id: OperationId, error: Error) {
         self.give_back(now, id, false);
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
         let longest = patience(self.round_trip(), acquisition.failures);
-        // Time alone may bring the votes back.
+        // The votes may return with time alone.
         let pause = match error.counts_again() {
             Some(after) => after.clamp(PAUSE_MIN, PAUSE_MAX),
             None => self.random_part(longest),
@@ -73,7 +74,7 @@ impl Engine {
         self.set_wake(id);
     }
 
-    /// The round has no majority in time: everything goes back, and the waiter keeps its ticket.
+    /// The round found no majority in time: it gives everything back, and the waiter keeps its ticket.
     pub(crate) fn fail_round(&mut self, now: Now, id: OperationId) {
         let round_trip = self.round_trip();
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
@@ -103,8 +104,8 @@ impl Engine {
         self.set_wake(id);
     }
 
-    /// Gives back what members granted, or may have granted. Replies to requests that were sent before are
-    /// void from then on.
+    /// Gives back what members granted or may have granted. From then on, replies to requests that were
+    /// sent before are void.
     pub(crate) fn give_back(&mut self, now: Now, id: OperationId, keeps_place: bool) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
@@ -139,8 +140,8 @@ impl Engine {
     }
 }
 
-/// A waiter without votes does not ask again before this.
+/// The shortest pause before a waiter without votes asks again.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// A waiter without votes asks again after this at the latest.
+/// The longest pause before a waiter without votes asks again.
 const PAUSE_MAX: Duration = Duration::from_secs(1);

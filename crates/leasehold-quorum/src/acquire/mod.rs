@@ -1,7 +1,7 @@
-//! Takes locks: asks members, waits in their queues, and gives back what did not become a majority.
+//! Takes locks: asks members, waits in their queues, and gives back grants that did not become a majority.
 //!
-//! `state` is what is known, `asking` sends requests, `answers` takes in replies, and `deciding` says what
-//! follows. This file begins and ends acquisitions and wakes them up.
+//! `state` holds what is known, `asking` sends requests, `answers` takes in replies, and `deciding` draws
+//! the conclusions. This file begins and ends acquisitions and wakes them up.
 
 mod answers;
 mod asking;
@@ -35,7 +35,7 @@ impl Engine {
             }
             (slot, _) => slot,
         };
-        // The same owner asks again: its former attempt is part of this one.
+        // The same owner asks again: its earlier attempt becomes part of this one.
         if let Some(former) = self.by_owner.insert(claim.owner, id) {
             self.forget(former);
         }
@@ -132,7 +132,7 @@ impl Engine {
         self.advance(now, id);
     }
 
-    /// The round's time is over without a majority.
+    /// The round's time is up, and there is no majority.
     fn end_round(&mut self, now: Now, id: OperationId) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
@@ -140,7 +140,7 @@ impl Engine {
         if acquisition.is_queued() {
             return self.fail_round(now, id);
         }
-        // An attempt without a place waits for each member that was asked, as long as its limit is.
+        // An attempt without a place waits for each member it asked, up to that member's limit.
         if let Some(round) = &mut acquisition.round {
             round.end = None;
         }
@@ -173,14 +173,14 @@ impl Engine {
         leases
     }
 
-    /// Sets the timer to what is due first.
+    /// Sets the timer to the earliest due time.
     pub(crate) fn set_wake(&mut self, id: OperationId) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
         let idle = acquisition.places.iter().filter(|it| it.asked.is_none());
         let next = idle.filter_map(|place| place.ask_at).min();
-        // Before the end of a pause no member is asked.
+        // No member is asked before the end of a pause.
         let next = next.max(next.and(acquisition.pause));
         let end = acquisition.round.as_ref().and_then(|round| round.end);
         let due = [next, end, acquisition.pause, acquisition.awaits_until];
@@ -192,7 +192,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with all acquisitions after something changed at a member.
+    /// Continues all acquisitions after something changed at a member.
     pub(crate) fn resume_all(&mut self, now: Now) {
         let all = self.acquisitions.iter();
         let open = all.filter(|(_, it)| it.phase == Phase::Asking);

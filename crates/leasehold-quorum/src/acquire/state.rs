@@ -8,7 +8,7 @@ use leasehold::{Busy, Claim, Effect, Error, Fence, Incarnation, Mode, Slot, Wait
 
 use crate::ballot::Ballot;
 
-/// One call to take a lock, until everything that it left behind is released.
+/// One call to take a lock. It lasts until everything that it left behind is released.
 #[derive(Debug)]
 pub(crate) struct Acquisition {
     pub(crate) claim: Arc<Claim>,
@@ -22,11 +22,11 @@ pub(crate) struct Acquisition {
     pub(crate) had_round: bool,
     /// How many rounds failed one after the other.
     pub(crate) failures: u32,
-    /// When to look again: the end of the round, or of a pause, or when a member wants to be asked.
+    /// When to look again: at the end of the round or of a pause, or when a member asked for it.
     pub(crate) timer: Option<BootInstant>,
-    /// Nothing is asked before this: the pause after a failed round.
+    /// The pause after a failed round: no member is asked before this.
     pub(crate) pause: Option<BootInstant>,
-    /// The driver knows that another owner holds the lock, since this place.
+    /// The place that the last busy event reported to the driver, if there was such an event.
     pub(crate) told_busy: Option<Option<u64>>,
     /// How long the attempt waits for members that are not connected yet.
     pub(crate) awaits_until: Option<BootInstant>,
@@ -88,7 +88,7 @@ pub(crate) struct Granted {
     pub(crate) incarnation: Incarnation,
 }
 
-/// One try to get a majority at a time.
+/// One attempt to get a majority at one time.
 #[derive(Debug)]
 pub(crate) struct Round {
     /// When to give everything back, if there is no majority. `None`: each member has its own limit.
@@ -143,13 +143,13 @@ impl Acquisition {
         });
     }
 
-    /// Whether a round has nothing left to wait for: no request in flight, and no grant.
+    /// Whether a round has nothing left to wait for: no request is in flight, and no member granted anything.
     pub(crate) fn is_round_over(&self) -> bool {
         let quiet = |place: &Place| place.asked.is_none() && place.granted().is_none();
         self.places.iter().all(quiet)
     }
 
-    /// The members' refusals, the place of a majority among them.
+    /// The members' refusals combined, with the place that the waiter has on a majority.
     pub(crate) fn busy(&self) -> Busy {
         let refusals: Vec<&Busy> = self.places.iter().filter_map(Place::refusal).collect();
         let weight = |busy: &Busy| {
@@ -179,7 +179,7 @@ impl Acquisition {
         sent.get(needed - 1).copied()
     }
 
-    /// Whether that many members granted a permit, also if the permits differ.
+    /// Whether that many members granted a permit, even if the permits differ.
     pub(crate) fn is_granted_by(&self, needed: usize) -> bool {
         let granted = self.places.iter().filter_map(Place::granted);
         granted.count() >= needed
@@ -224,7 +224,7 @@ impl Place {
         self.asked.is_some() || self.doubtful || self.is_queued() || self.granted().is_some()
     }
 
-    /// The member failed: what it was asked may have taken effect.
+    /// The member failed. The request may have taken effect.
     pub(crate) fn fail(&mut self, error: Error) {
         self.asked = None;
         self.doubtful |= error.effect() == Effect::Unknown;
@@ -257,7 +257,7 @@ fn luck(claim: &Claim, failures: u32) -> u64 {
     bits
 }
 
-/// How long a round waits for a majority: it follows the round trip, and doubles with each failure.
+/// How long a round waits for a majority. It follows the round trip and doubles with each failure.
 pub(crate) fn patience(round_trip: Duration, failures: u32) -> Duration {
     let base = Duration::from_millis(10) + round_trip * 4;
     let longest = Duration::from_millis(800).max(base);

@@ -1,19 +1,19 @@
 use leasehold::Fence;
 
-/// How a claim beside which others are granted comes to a fence that is its own.
+/// How a claim that is granted together with others gets a fence of its own.
 ///
-/// Of all claims one alone brings a member's counter to a number from below: one draws it, or one seals
-/// it. Whoever did so at a majority has that fence for itself. Members that heard of two claims in
-/// different orders may have given one's number to the other: then it tries a greater one.
+/// Only one claim raises a member's counter to a given number: either it draws that number, or it seals it.
+/// A claim that did so at a majority has the fence for itself. Members that saw two claims in different
+/// orders may have given the number of one to the other. The claim then tries a greater number.
 #[derive(Debug)]
 pub(super) struct Contest {
     luck: u64,
     round: u32,
-    /// The greatest number that a member is known to have come to.
+    /// The greatest number that any member's counter is known to have reached.
     greatest: Option<Fence>,
 }
 
-/// How often it tries another fence.
+/// How many more fences it tries.
 pub(super) const ROUNDS: u32 = 5;
 
 impl Contest {
@@ -25,7 +25,7 @@ impl Contest {
         }
     }
 
-    /// Takes note of how far a member's counter has come.
+    /// Notes how far a member's counter has advanced.
     pub(super) fn hear(&mut self, counter: Fence) {
         self.greatest = self.greatest.max(Some(counter));
     }
@@ -35,9 +35,9 @@ impl Contest {
         self.round < ROUNDS
     }
 
-    /// A fence beyond all that was heard of; `None` once that was tried too often. Each leaps further,
-    /// since counters go with the clocks of those who come meanwhile, and by chance, so that two that
-    /// met once do not meet again.
+    /// Returns a fence beyond all known ones, or `None` after too many rounds. Each round leaps further,
+    /// because counters advance with the clocks of new claims. The leap is random, so that two claims that
+    /// collided once do not collide again.
     pub(super) fn next(&mut self) -> Option<Fence> {
         if !self.goes_on() {
             return None;

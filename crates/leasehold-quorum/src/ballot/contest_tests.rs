@@ -1,4 +1,4 @@
-//! Claims that are held together, over members that hear of them in any order.
+//! Claims that are held together, over members that receive them in any order.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ fn everybody(_: usize) -> bool {
     true
 }
 
-/// The same numbers again for the same seed (Marsaglia, "Xorshift RNGs", 2003).
+/// Repeats the same numbers for the same seed (Marsaglia, "Xorshift RNGs", 2003).
 struct Chance(u64);
 
 impl Chance {
@@ -29,7 +29,7 @@ impl Chance {
     }
 }
 
-/// A message on its way, of this claim and this member.
+/// A message in transit, from this claim to this member.
 enum Letter {
     Ask(usize, usize),
     Vote(usize, usize, Vote),
@@ -37,7 +37,7 @@ enum Letter {
     Sealed(usize, usize, Fence, Option<Seal>),
 }
 
-/// Claims that are granted beside each other, and the members' counters.
+/// Claims that are granted together, and the members' counters.
 struct World {
     chance: Chance,
     counters: Vec<u64>,
@@ -45,7 +45,7 @@ struct World {
     strict: bool,
     /// Whether members may fail to answer.
     fails: bool,
-    /// Whether the last of them refuses everybody.
+    /// Whether the last member refuses every claim.
     refuses: bool,
     ballots: Vec<Ballot>,
     /// How each claim ended, and what had been granted when it began.
@@ -85,7 +85,7 @@ impl World {
         self.letters.extend(asked);
     }
 
-    /// Runs so many claims to their ends.
+    /// Runs this many claims to their ends.
     fn run(&mut self, claims: usize) {
         while self.ballots.len() < claims || !self.letters.is_empty() {
             let begins = self.letters.is_empty() || self.chance.below(6) == 0;
@@ -244,7 +244,7 @@ fn who_lost_a_number_at_one_of_a_bare_majority_tries_another() {
     assert_eq!(ballot.step(everybody), Step::Seal(fence(13), vec![0, 1]));
 }
 
-/// A ballot of three members, of which the first two gave it these numbers.
+/// Returns a ballot of three members. The first two gave it these numbers.
 fn torn(one: u64, two: u64) -> Ballot {
     let mut ballot = Ballot::held_together(3, 0);
     ballot.vote(0, Vote::Granted(fence(one)));
@@ -255,7 +255,7 @@ fn torn(one: u64, two: u64) -> Ballot {
 
 #[test]
 fn a_number_that_another_has_at_a_member_is_left_to_it() {
-    // A comes first to the first and the third member, B to the second.
+    // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
     assert_eq!(b.step(everybody), Step::Seal(fence(9), vec![1]));
     b.vote(2, Vote::Granted(fence(9)));

@@ -1,10 +1,10 @@
-//! Who won one attempt, and with which fence: decided from the members' votes alone.
+//! Decides which claim won one attempt, and which fence it gets, from the members' votes alone.
 //!
-//! Redlock (Redis documentation, "Distributed Locks with Redis", the Redlock algorithm), with a
-//! fence in one round where a majority answers the same number, and in a second round, `seal`,
-//! where it does not. Both rounds ask for a majority, so any two of them share a member: it
-//! remembers the older fence, and the newer one is greater. Claims that are held together may be
-//! granted at one moment: these have a [`Contest`] for the fence.
+//! This is Redlock (Redis documentation, "Distributed Locks with Redis", the Redlock algorithm) with
+//! fences. If a majority answers with the same number, one round gives the fence. Otherwise a second round,
+//! `seal`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
+//! the older fence, and the newer one is greater. Claims that are held together may be granted at one
+//! moment; they use a [`Contest`] for the fence.
 
 mod contest;
 
@@ -14,12 +14,12 @@ use contest::Contest;
 use leasehold::Fence;
 use leasehold::Seal;
 
-/// One member's word on the claim.
+/// One member's vote on the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vote {
-    /// The claim holds there; the member's counter stands at this fence.
+    /// The claim holds there, and the member's counter is at this fence.
     Granted(Fence),
-    /// Somebody else holds the key there.
+    /// Another owner holds the key there.
     Busy,
     /// No answer, or one that does not count.
     Failed,
@@ -28,7 +28,7 @@ pub(crate) enum Vote {
 /// What follows from the votes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// More votes must come in.
+    /// More votes are needed.
     Wait,
     /// These members must be asked to seal the fence.
     Seal(Fence, Vec<usize>),
@@ -44,19 +44,19 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Ballot {
     members: Vec<Standing>,
-    /// Fixed once a majority has granted the claim: the greatest fence among that majority, or one
-    /// that nobody has if others had that one first.
+    /// Fixed once a majority has granted the claim: the greatest fence among that majority, or a new one if
+    /// another claim already had that fence.
     fence: Option<Fence>,
     /// `None` for a claim that holds alone.
     contest: Option<Contest>,
 }
 
-/// How it stands with one member.
+/// The state of one member.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     vote: Option<Vote>,
     seal: SealState,
-    /// Whether its grant counts, at the last step.
+    /// Whether its grant counted at the last step.
     counts: bool,
 }
 
@@ -64,21 +64,21 @@ struct Standing {
 enum SealState {
     NotAsked,
     Asked,
-    /// The member's counter is at least the fence while the claim holds there; in a contest, this
-    /// claim and no other brought it to the fence.
+    /// The member's counter is at least the fence while the claim holds there. In a contest, only this
+    /// claim raised it to the fence.
     Stands,
-    /// Its counter had come so far for others.
+    /// Another claim had already raised the counter that far.
     Taken,
     Failed,
 }
 
-/// More than half of `members`.
+/// Returns the smallest number that is more than half of `members`.
 pub(crate) fn majority(members: usize) -> usize {
     members / 2 + 1
 }
 
 impl Ballot {
-    /// For a claim that holds alone, so that no other is granted before it is over.
+    /// Returns the ballot of a claim that holds alone: no other is granted before it ends.
     pub(crate) fn new(members: usize) -> Self {
         let unheard = Standing {
             vote: None,
@@ -92,7 +92,7 @@ impl Ballot {
         }
     }
 
-    /// For a claim beside which others are granted. Each draws its own `luck`.
+    /// Returns the ballot of a claim that is granted together with others. Each draws its own `luck`.
     pub(crate) fn held_together(members: usize, luck: u64) -> Self {
         Self {
             contest: Some(Contest::new(luck)),
@@ -100,7 +100,7 @@ impl Ballot {
         }
     }
 
-    /// Takes in one member's vote. The first one stays.
+    /// Takes in one member's vote. Later votes of the same member have no effect.
     pub(crate) fn vote(&mut self, member: usize, vote: Vote) {
         let place = &mut self.members[member].vote;
         if place.is_some() {
@@ -112,8 +112,8 @@ impl Ballot {
         }
     }
 
-    /// Takes in what a member said that was asked to seal this fence; `None` if it said nothing that
-    /// counts. A member that failed once is not asked again.
+    /// Takes in a member's answer to the request to seal this fence. `None` means that no answer counts. A
+    /// member that failed once is not asked again.
     pub(crate) fn seal(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
         let state = match answer {
             Some(Seal::Sealed) => SealState::Stands,
@@ -130,8 +130,8 @@ impl Ballot {
         }
     }
 
-    /// What follows, where only the grants of members count that `counts` says yes to: as of now,
-    /// since one answer may throw doubt on another.
+    /// Returns what follows from the votes. Only grants for which `counts` returns true count. That is
+    /// evaluated anew each time, since one answer may cast doubt on another.
     pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
         let needed = majority(self.members.len());
         for (member, standing) in self.members.iter_mut().enumerate() {
@@ -159,7 +159,7 @@ impl Ballot {
         if standing >= needed {
             return Step::Won(fence);
         }
-        // As many answer as are needed: whoever did not answer yet need not be waited for.
+        // Enough members answered, so there is no need to wait for the others.
         if standing + taken >= needed
             && let Some(next) = self.contest.as_mut().and_then(Contest::next)
         {
@@ -169,7 +169,7 @@ impl Ballot {
             again.for_each(|member| member.seal = SealState::NotAsked);
             return self.second_round(next, needed);
         }
-        // Whoever has not answered yet decides whether there is a next round, where there may be one.
+        // If another round is possible, the members without an answer decide whether there is one.
         let goes_on = self.contest.as_ref().is_some_and(Contest::goes_on);
         let to_be_had = if goes_on { taken } else { 0 };
         if standing + asked + self.pending() + to_be_had < needed {
@@ -181,7 +181,7 @@ impl Ballot {
         }
     }
 
-    /// The members that are to be asked to seal the fence, and were not yet.
+    /// Returns the members that still have to be asked to seal the fence.
     fn not_sealed_yet(&mut self, fence: Fence) -> Vec<usize> {
         let mut to_ask = Vec::new();
         for (place, member) in self.members.iter_mut().enumerate() {
@@ -213,8 +213,8 @@ impl Ballot {
         self.members.iter().filter(unheard).count()
     }
 
-    /// The claim cannot be granted any more; why is not known before either so many members have
-    /// answered that it is busy, or so many have failed that nobody knows.
+    /// The claim can no longer be granted. The reason is known only once enough members answered that it is
+    /// busy, or too many failed for the others to be a majority.
     fn refusal(&self, needed: usize) -> Step {
         let members = self.members.len();
         let failed = |member: &&Standing| match member.vote {

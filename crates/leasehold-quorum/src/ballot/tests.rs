@@ -8,7 +8,7 @@ fn granted(value: u64) -> Vote {
     Vote::Granted(fence(value))
 }
 
-/// A ballot of members that all count, but for one.
+/// A ballot of members that all count, except for one.
 struct Booth(Ballot, Option<usize>);
 
 impl Booth {

@@ -15,7 +15,7 @@ use crate::trust::{Between, CardStep};
 pub(super) struct Asked {
     sent: BootInstant,
     is_status: bool,
-    /// It ran into its limit, and its member is silent since.
+    /// It reached its limit, and its member has been silent since.
     late: bool,
 }
 
@@ -32,7 +32,7 @@ impl Membership {
         };
         let sent = asked.sent;
         if now.since(sent) > LIMIT {
-            // The member answers again, but what it said is old.
+            // The member answers again, but its answer is old.
             return self.ask(now, member, Request::Status);
         }
         self.members[member].silent_since = None;
@@ -54,7 +54,7 @@ impl Membership {
         }
     }
 
-    /// Takes in that time passed. Call it at [`Membership::next_timeout`] or later.
+    /// Handles timers that are due. Call it at [`Membership::next_timeout`] or later.
     pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
         for member in 0..self.len() {
             let state = &mut self.members[member];
@@ -142,18 +142,18 @@ impl Membership {
         let is_enforced = self.trust.is_enforced();
         let error = self.named(member, error);
         let state = &mut self.members[member];
-        // A single server need not say how it is.
+        // A single server need not report its status.
         state.met |= !is_enforced && !error.is_unreachable();
         state.missed = Some(error);
         if state.silent_since.is_none() && matches!(state.connection, Connection::Open) {
             state.retry = Some(now + pause);
         }
         self.trust.missed(member);
-        // Other members may be evidence enough.
+        // The other members may provide enough evidence.
         self.keep_records(now);
     }
 
-    /// Sends what the members' records lack.
+    /// Sends what the members' records still lack.
     fn keep_records(&mut self, now: BootInstant) {
         let steps = loop {
             let entropy = &*self.entropy;
@@ -188,8 +188,8 @@ impl Membership {
         self.hear_witnesses(now);
     }
 
-    /// Asks the other members about one that restarted: they may have observed that it ceased to be
-    /// durable, which this client has not noticed.
+    /// Asks the other members about one that restarted. They may have observed a change that this client
+    /// missed: that the member is no longer durable.
     fn hear_witnesses(&mut self, now: BootInstant) {
         let restarted = self.members.iter().map(|it| it.restarted).max().flatten();
         let Some(restarted) = restarted else {
@@ -218,5 +218,5 @@ impl Membership {
 /// How long a member may take for a background request.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// After a member did not report its status it is asked again within this time.
+/// A member that did not report its status is asked again within this time.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);

@@ -10,20 +10,20 @@ pub enum MemberEvent {
     NoVote {
         /// The member.
         member: usize,
-        /// The reason, in words.
+        /// The reason, as text.
         reason: String,
-        /// When it has a vote again, where that is known.
+        /// When it has a vote again, if that is known.
         until: Option<BootInstant>,
     },
     /// The member has a vote.
     HasVote {
         /// The member.
         member: usize,
-        /// It had none before, as an earlier event said.
+        /// An earlier event reported that it had none.
         again: bool,
     },
-    /// The member restarted and may have forgotten leases. Its answers count all the same, as the trust
-    /// rules are not enforced.
+    /// The member restarted and may have forgotten leases. Its answers still count, because the trust rules
+    /// are not enforced.
     Restarted {
         /// The member.
         member: usize,
@@ -40,8 +40,8 @@ pub enum MemberEvent {
         /// The member.
         member: usize,
     },
-    /// This machine was suspended, and its clock did not notice. The driver sets its clock ahead before
-    /// it hands in anything else: otherwise the other members seem to be wrong.
+    /// This machine was suspended, and its clock did not notice. The driver sets its clock ahead before it
+    /// hands in anything else. Otherwise the other members' clocks would seem wrong.
     Suspended {
         /// The member whose clock showed it.
         member: usize,

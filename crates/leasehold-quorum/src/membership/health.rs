@@ -1,4 +1,4 @@
-//! The state of a member, freshly asked.
+//! The state of a member, from a fresh request.
 
 use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, MemberHealth};
@@ -8,7 +8,7 @@ use crate::request::Request;
 
 impl Membership {
     /// Returns whether a request for the member's status that was sent at `began` or later was answered or
-    /// failed. Otherwise asks for the status.
+    /// failed. Otherwise requests the status.
     pub(crate) fn look(&mut self, now: BootInstant, member: usize, began: BootInstant) -> bool {
         let state = &self.members[member];
         match state.connection {
@@ -26,7 +26,7 @@ impl Membership {
         }
     }
 
-    /// Returns the state of a member, by a status that was asked for at `began` or later.
+    /// Returns the state of a member, from a status that was requested at `began` or later.
     pub(crate) fn health(
         &mut self,
         now: BootInstant,

@@ -1,8 +1,8 @@
 //! Which members may be asked, and whose answers count.
 //!
-//! [`Membership`] takes in what members show of themselves and lets the shared rules of
-//! [`trust`](crate::trust) decide. It asks members for their status and keeps their records
-//! of the quorum. A member has at most one of these background requests in flight.
+//! [`Membership`] takes in what members report about themselves and lets the shared rules of
+//! [`trust`](crate::trust) decide. It asks members for their status and maintains their records of the
+//! quorum. A member has at most one of these background requests in flight.
 
 mod background;
 mod event;
@@ -36,36 +36,36 @@ pub(crate) struct Membership {
     members: Vec<Member>,
     requests: VecDeque<(usize, Request)>,
     events: VecDeque<MemberEvent>,
-    /// Whether [`Membership::access`] may answer otherwise than before.
+    /// Whether the result of [`Membership::access`] may have changed.
     changed: bool,
     entropy: Arc<dyn Entropy>,
-    /// The members' records are left alone.
+    /// Leaves the members' records alone.
     read_only: bool,
 }
 
-/// What is known of one member besides its trust.
+/// What is known about one member, apart from its trust.
 #[derive(Debug)]
 struct Member {
     connection: Connection,
-    /// It reported its status, or is one that need not.
+    /// It reported its status, or need not.
     met: bool,
     /// Why it did not report its status.
     missed: Option<Error>,
     /// The last request for its status that failed, and when it was sent.
     unanswered: Option<(BootInstant, Error)>,
     asked: Option<Asked>,
-    /// When to ask for the status again that it did not report.
+    /// When to ask again for a status that it did not report.
     retry: Option<BootInstant>,
     silent_since: Option<BootInstant>,
-    /// Whether its requests fail, so that an event tells the first failure only.
+    /// Whether its requests fail, so that only the first failure causes an event.
     failing: bool,
-    /// When the status was asked for that it reported last.
+    /// When the last status that it reported was requested.
     heard: Option<BootInstant>,
-    /// Its run, by that status.
+    /// Its run, from that status.
     run: Option<RunId>,
-    /// When it reported a new run, until the other members were heard again.
+    /// When it reported a new run, until the other members answered again.
     restarted: Option<BootInstant>,
-    /// Why it has no vote, if so, as the last event told.
+    /// Why it has no vote, if so, as of the last event.
     told: Option<Option<Distrust>>,
 }
 
@@ -74,7 +74,7 @@ enum Connection {
     /// The driver tries to connect for the first time.
     Pending,
     Open,
-    /// Since the instant when it broke, or when the last attempt to connect failed.
+    /// Since the instant at which it broke, or at which the last attempt to connect failed.
     Closed(Error, BootInstant),
 }
 
@@ -140,7 +140,7 @@ impl Membership {
         self.changed = true;
     }
 
-    /// The connection broke, or could not be made.
+    /// The connection broke or could not be opened.
     pub(crate) fn disconnected(&mut self, now: BootInstant, member: usize, error: Error) {
         let error = self.named(member, error);
         let state = &mut self.members[member];
@@ -148,7 +148,7 @@ impl Membership {
         let is_asked = state.asked.take().is_some();
         state.connection = Connection::Closed(error.clone(), now);
         self.requests.retain(|(to, _)| *to != member);
-        // A server may close a connection that is idle: the next one decides.
+        // A server may close an idle connection, so the next one decides.
         if !was_open || is_asked {
             self.failed(member, &error);
         }
@@ -158,8 +158,8 @@ impl Membership {
         self.changed = true;
     }
 
-    /// A request of an operation, sent at `sent`, ran into its limit. The member gets no more of them
-    /// before it reported its status.
+    /// A request of an operation, sent at `sent`, reached its limit. The member gets no more of them until
+    /// it reports its status.
     pub(crate) fn silent(
         &mut self,
         now: BootInstant,
@@ -176,7 +176,7 @@ impl Membership {
         }
     }
 
-    /// A request of an operation failed, for a reason that concerns the member and not one lock.
+    /// A request of an operation failed for a reason that concerns the whole member, not one lock.
     pub(crate) fn failed(&mut self, member: usize, error: &Error) {
         let concerns_a_lock = matches!(
             error.kind(),
@@ -195,8 +195,8 @@ impl Membership {
         }
     }
 
-    /// Takes in what a member showed next to its replies to requests that were sent at `sent`. Call it
-    /// before the replies are counted.
+    /// Takes in the sample that a member sent with its replies to requests from `sent`. Call it before the
+    /// replies are counted.
     pub(crate) fn sample(
         &mut self,
         now: BootInstant,
@@ -211,7 +211,7 @@ impl Membership {
         self.tickets.read(member, sample.clock, sent, now);
         let learned = self.trust.sample(member, sample, at);
         self.note(member, learned);
-        // A status that the member refuses is asked for after a pause.
+        // If the member refused its status, it is asked again after a pause.
         if learned.must_look && self.members[member].retry.is_none() {
             self.ask(now, member, Request::Status);
         }
@@ -252,7 +252,7 @@ impl Membership {
     }
 
     /// Returns whether the quorum may be initialized soon: none of the members that it needs is known to be
-    /// out of reach.
+    /// unreachable.
     fn may_form(&self, missing: &[MemberId]) -> bool {
         let members = self.ids.iter().zip(&self.members);
         let mut needed = members.filter(|(id, _)| missing.contains(id));
@@ -287,8 +287,8 @@ impl Membership {
         Some(MemberFailure::new(self.ids[member].clone(), error))
     }
 
-    /// Returns the ticket of a wait that begins now: the lower median of the members' clocks. Returns
-    /// `None` and asks the members if no clock was read lately.
+    /// Returns the ticket of a wait that begins now: the lower median of the members' clocks. If no clock
+    /// was read recently, returns `None` and asks the members.
     pub(crate) fn ticket(&mut self, now: BootInstant, waiter: Owner) -> Option<Ticket> {
         let ticket = self.tickets.draw(waiter, now);
         if ticket.is_none() {
@@ -306,7 +306,7 @@ impl Membership {
         self.events.pop_front()
     }
 
-    /// Returns whether [`Membership::access`] may answer otherwise than at the last call.
+    /// Returns whether the result of [`Membership::access`] may have changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }

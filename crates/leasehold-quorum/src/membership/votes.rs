@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::trust::Distrust;
 
 impl Membership {
-    /// Returns whether an answer counts that the member gave to a request sent at `sent`.
+    /// Returns whether the member's answer to a request sent at `sent` counts.
     pub(crate) fn counts(
         &mut self,
         member: usize,
@@ -23,7 +23,7 @@ impl Membership {
         }
         let told = &mut self.members[member].told;
         let known = told.as_ref().map(Option::as_ref);
-        // It is no news that this client has not asked yet.
+        // A member that this client has not asked yet is no news.
         if !matches!(verdict, Err(Distrust::Unknown)) && known != Some(verdict.as_ref().err()) {
             let again = matches!(known, Some(Some(_)));
             let distrust = verdict.as_ref().err().cloned();
@@ -40,8 +40,8 @@ impl Membership {
         verdict
     }
 
-    /// Returns why an answer to a request that is sent now would not count, if so. Asks a member without a
-    /// vote for its status, at most once a second.
+    /// Returns why an answer to a request sent now would not count, if so. Asks a member without a vote for
+    /// its status, at most once a second.
     pub(crate) fn lacks_vote(&mut self, now: BootInstant, member: usize) -> Option<MemberFailure> {
         let distrust = self.counts(member, now, None).err()?;
         if !self.trust.heard_since(member, now - LOOK_PAUSE) && self.members[member].retry.is_none()
@@ -69,7 +69,7 @@ impl Membership {
         MemberFailure::new(self.ids[member].clone(), self.named(member, error))
     }
 
-    /// Returns whether a member that has a vote lost nothing of what it was to keep for `retention`.
+    /// Returns whether a member with a vote lost nothing that it had to keep for `retention`.
     pub(crate) fn remembers(
         &self,
         member: usize,
@@ -79,7 +79,7 @@ impl Membership {
         self.trust.remembers(member, sent, retention)
     }
 
-    /// Returns whether the member said last that it keeps across a restart all that it acknowledges.
+    /// Returns whether the member last said that it keeps everything it acknowledges across a restart.
     pub(crate) fn is_durable(&self, member: usize) -> bool {
         self.trust.is_durable(member)
     }

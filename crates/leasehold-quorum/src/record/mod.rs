@@ -1,10 +1,10 @@
 //! Records: a value that belongs to a lock and is written by fence.
 //!
-//! Opening asks a majority, and finds what a majority may have. Writing needs a majority that no greater
-//! fence has opened. `rounds` decides from the members' answers alone.
+//! Opening asks a majority, and finds any value that a majority may have. Writing needs a majority where no
+//! greater fence opened the record. `rounds` decides from the members' answers alone.
 //!
 //! A record may have to outlive restarts ([`RecordKey::lasting`]). A member that lost its data within the
-//! retention then has no vote: it may have had a value, or have refused a fence, and does not know.
+//! retention then has no vote: it may have had a value or refused a fence, and no longer knows.
 
 mod rounds;
 
@@ -24,18 +24,18 @@ use crate::request::Request;
 use crate::trust::Distrust;
 use rounds::Round;
 
-/// What a client wants with a record.
+/// What a client does with a record.
 #[derive(Clone, Debug)]
 pub enum RecordAction {
-    /// Refuses smaller fences from now on, and reads.
+    /// Refuses smaller fences from now on, and reads the value.
     Open(Fence),
-    /// Writes, unless a greater stamp was there.
+    /// Writes the value, unless a greater stamp was seen.
     Write(RecordWrite),
-    /// Reads, and changes nothing.
+    /// Reads the value, and changes nothing.
     Read,
 }
 
-/// The answer to a [`RecordAction`], of one member or of the quorum.
+/// The answer to a [`RecordAction`], from one member or from the quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordAnswer {
     /// The answer to [`RecordAction::Open`].
@@ -99,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with the operations that wait for a member.
+    /// Continues the operations that wait for a member.
     pub(crate) fn resume_records(&mut self, now: Now) {
         let running = self.records.running.iter();
         let waiting = running.filter(|(_, it)| !it.pending.is_empty());
@@ -190,7 +190,7 @@ impl Engine {
         self.decide_record(id);
     }
 
-    /// A request has no reply, or not in time. It may have taken effect.
+    /// A request has no reply, or has none in time. It may have taken effect.
     pub(crate) fn lose_record(&mut self, member: usize, id: OperationId, error: Error) {
         let Some(operation) = self.records.running.get_mut(&id) else {
             return;

@@ -11,11 +11,11 @@ use crate::errors::too_few;
 pub(super) struct Round {
     members: usize,
     kind: Kind,
-    /// The members that have a value, or show that there is none.
+    /// The members that have a value, or report that there is none.
     found: Found,
     /// How many members wrote.
     wrote: usize,
-    /// How many members refused a write for a greater fence, or for a later step of this one.
+    /// How many members refused a write because of a greater fence, or a later step of this one.
     refused: usize,
     superseded: Option<Fence>,
     failures: Vec<MemberFailure>,
@@ -103,8 +103,8 @@ impl Round {
         }
     }
 
-    /// Returns whether more answers change nothing. A reader goes on until a majority has the same: a
-    /// value of a minority may yet be that of a majority.
+    /// Returns whether more answers change nothing. A reader continues until a majority has the same value:
+    /// the value of a minority may still become that of a majority.
     pub(super) fn is_decided(&self) -> bool {
         let needed = majority(self.members);
         match self.kind {
@@ -117,7 +117,7 @@ impl Round {
         }
     }
 
-    /// Returns the result: of all members, unless it was decided before.
+    /// Returns the result: from all members, unless it was decided before.
     pub(super) fn outcome(self) -> Result<RecordAnswer, Error> {
         match self.kind {
             Kind::Open => self.opened().map(RecordAnswer::Opened),
@@ -137,8 +137,8 @@ impl Round {
         }
     }
 
-    /// If one member wrote, or may have, a later holder may find the value and complete it. So nothing was
-    /// written for certain only if no member did.
+    /// If one member wrote or may have written, a later holder may find the value and complete it. The
+    /// write certainly had no effect only if no member wrote.
     fn written(self) -> Result<Wrote, Error> {
         if self.is_decided() {
             return Ok(Wrote::Written);

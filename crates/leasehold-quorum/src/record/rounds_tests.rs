@@ -8,7 +8,7 @@ fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
 }
 
-/// A member has a value with this stamp, for this number of seconds more.
+/// A member has a value with this stamp, for that number of seconds.
 fn has(number: u64, step: u32, seconds: u64) -> Reading {
     let fence = fence(number);
     let stamp = Stamp { fence, step };

@@ -27,7 +27,7 @@ impl Fate {
         }
     }
 
-    /// Takes in a member's word. `doubt` says why the member has no vote: then it cannot extend the
+    /// Takes in a member's answer. `doubt` says why the member has no vote. Such a member cannot extend the
     /// lease, and nothing is restored there.
     pub(super) fn count(
         &mut self,
@@ -41,7 +41,7 @@ impl Fate {
                 if reason == LostReason::Gone && doubt.is_none() {
                     self.lost_at.push(member);
                 }
-                // Otherwise the repair would undo the work of an operator.
+                // Otherwise the repair would undo an operator's break.
                 self.repairs &= reason != LostReason::Broken;
                 self.tally.count(Word::Lost(reason));
             }

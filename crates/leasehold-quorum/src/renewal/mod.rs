@@ -1,8 +1,8 @@
 //! Renews leases: one request per member for all leases of an operation.
 //!
-//! The answers are tallied for each lease on its own. A lease that a majority extended is repaired
-//! at the members that lost it. After a lease ended it is not repaired, and it is released again where
-//! an earlier repair may take effect late.
+//! The answers are tallied separately for each lease. A lease that a majority extended is repaired at the
+//! members that lost it. A lease that ended is not repaired. It is released again where an earlier repair
+//! may take effect late.
 
 mod fate;
 #[cfg(test)]
@@ -38,7 +38,7 @@ pub(crate) enum Task {
     Renew(OperationId),
     /// Restores leases of an operation.
     Repair(OperationId),
-    /// Releases what a late repair may have restored. The reply is of no use.
+    /// Releases what a late repair may have restored. The reply is not used.
     Free,
 }
 
@@ -93,7 +93,7 @@ impl Renewals {
         self.advance(now, id, membership);
     }
 
-    /// Takes in the reply to a request that was sent at `sent`. `data` is the data that gave it.
+    /// Takes in the reply to a request that was sent at `sent`. `data` identifies the data that answered it.
     pub(crate) fn handle_reply(
         &mut self,
         now: BootInstant,
@@ -118,7 +118,7 @@ impl Renewals {
                 };
                 self.handle_loss(now, member, task, error, membership);
             }
-            // If the lease ended since, its release followed the repair on the same connection.
+            // If the lease has ended since, its release followed the repair on the same connection.
             (Task::Repair(id), _) => self
                 .repairs
                 .retain(|repair| (repair.id, repair.member) != (id, member)),
@@ -126,7 +126,7 @@ impl Renewals {
         }
     }
 
-    /// A request ran into its limit, or its connection broke.
+    /// A request reached its limit, or its connection broke.
     pub(crate) fn handle_loss(
         &mut self,
         now: BootInstant,
@@ -155,7 +155,7 @@ impl Renewals {
         }
     }
 
-    /// The lease is released or detached: it is restored nowhere from now on.
+    /// The lease is released or detached: from now on it is restored nowhere.
     pub(crate) fn end(&mut self, now: BootInstant, claim: &Claim, mode: ReleaseMode) {
         self.repair_no_more(claim.owner);
         let is_over = |repair: &Repair| match repair.lost_until {
@@ -166,13 +166,13 @@ impl Renewals {
             .retain(|repair| repair.claim.owner != claim.owner || !is_over(repair));
         for repair in &mut self.repairs {
             if repair.claim.owner == claim.owner {
-                // Late, and before what was restored expires.
+                // As late as possible, but before what was restored expires.
                 repair.free_at = Some(now + claim.ttl.mul_f64(0.9));
             }
         }
     }
 
-    /// Takes in that time passed. Call it at [`Renewals::next_timeout`] or later.
+    /// Handles timers that are due. Call it at [`Renewals::next_timeout`] or later.
     pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
         let due = |repair: &mut Repair| repair.free_at.is_some_and(|at| at <= now);
         for Repair { member, claim, .. } in self.repairs.extract_if(.., due) {
@@ -304,5 +304,5 @@ impl Round {
     }
 }
 
-/// At most this many repairs are remembered. Beyond it leases are not repaired.
+/// The greatest number of remembered repairs. Beyond it leases are not repaired.
 const REPAIRS_MAX: usize = 4096;

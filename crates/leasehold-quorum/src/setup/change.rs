@@ -1,5 +1,5 @@
 //! How the members of a quorum change: one at a time, so that each majority of the new members has a member
-//! in common with each majority of the old ones. The next change waits until all leases of before are over.
+//! in common with each majority of the old ones. The next change waits until all earlier leases have ended.
 
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ impl<'a> Change<'a> {
     }
 
     /// Returns what to write to the members of the new quorum, in the order of their answers; `None` for a
-    /// member that has its new record already. Write one after the other: an interrupted change can then be
-    /// repeated.
+    /// member that has its new record already. Write them one after the other, so that an interrupted
+    /// change can be repeated.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How an operator initializes a quorum, and so says that its members held nothing before.
+//! How an operator initializes a quorum, which declares that its members held nothing before.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub fn first_records(
     Ok(writes(steps).map(|(_, edit)| edit).collect())
 }
 
-/// Returns the records that say that the quorum is initialized, each with the place of its member in the
+/// Returns the records that declare the quorum initialized, each with the position of its member in the
 /// answers.
 ///
 /// # Errors

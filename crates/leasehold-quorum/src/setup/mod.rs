@@ -26,7 +26,7 @@ pub struct MemberAnswer {
     pub id: MemberId,
     /// Its status, or why it did not report it.
     pub status: Result<Presence, Error>,
-    /// A lock that it holds. Ask this of members without a record: those with one are not set up anew.
+    /// A lock that it holds. Ask this of members without a record; members with one are not set up again.
     pub held: Result<Option<Key>, Error>,
     /// When it was asked for the status.
     pub sent: BootInstant,
@@ -40,7 +40,7 @@ impl MemberAnswer {
     }
 }
 
-/// Returns what a client knows after these answers.
+/// Returns what a client knows from these answers.
 fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
     let ids = answers.iter().map(|answer| answer.id.clone()).collect();
     let mut trust = Trust::new(ids, set.clone(), true);

@@ -1,4 +1,4 @@
-//! How an operator gives a member that lost its record a new one, where clients lack evidence.
+//! How an operator gives a new record to a member that lost its own, when clients lack evidence.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::trust::{Distrust, Trust};
 ///
 /// # Errors
 ///
-/// If it has not.
+/// If it does not.
 pub fn check_member(set: &MemberSet, id: &MemberId) -> Result<(), Error> {
     match set.ids.contains(id) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Fresh statuses of all members.
+//! Health checks that ask all members.
 
 use leasehold::MemberHealth;
 

@@ -1,4 +1,4 @@
-//! Members that break off, fall silent, or are too busy.
+//! Members that disconnect, fall silent, or are too busy.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn reconnected_member_gets_heartbeat_releases_waits() {
     assert_eq!(asked.owner, claim.owner);
 }
 
-/// Bugs 1 and 3: a client that reaches a minority only must not block the lock there.
+/// Bugs 1 and 3: a client that reaches only a minority must not block the lock there.
 #[test]
 fn waiter_without_majority_leaves_the_queues() {
     let mut fixture = Fixture::new(3);
@@ -41,7 +41,7 @@ fn waiter_without_majority_leaves_the_queues() {
     fixture.pass(10_000);
     let kinds = fixture.kinds(2);
     assert!(!kinds.contains(&"acquire"), "{kinds:?}");
-    // It asks all when it has a majority.
+    // It asks all members once it has a majority.
     fixture.connect(1);
     for member in [1, 2] {
         assert_eq!(fixture.kinds(member).last(), Some(&"acquire"), "{member}");
@@ -49,7 +49,7 @@ fn waiter_without_majority_leaves_the_queues() {
     assert!(fixture.outcome(id).is_none());
 }
 
-/// A caller decides by the latest reasons how long it waits.
+/// A caller uses the latest reasons to decide how long to wait.
 #[test]
 fn waiter_without_majority_learns_new_reasons() {
     let mut fixture = Fixture::new(3);
@@ -67,7 +67,7 @@ fn waiter_without_majority_learns_new_reasons() {
     assert!(error.to_string().contains("no route"), "{error}");
 }
 
-/// Bug 1, where members keep silent.
+/// Bug 1, with members that stay silent.
 #[test]
 fn waiter_leaves_the_queues_of_a_silent_majority() {
     let mut fixture = Fixture::new(3);
@@ -199,7 +199,7 @@ fn slow_member_is_not_silent_within_its_limit() {
     assert_eq!(fixture.kinds(2), ["try"]);
 }
 
-/// A request with a short limit is overdue on its own, also behind one with a long limit.
+/// A request with a short limit becomes overdue on its own, even behind one with a long limit.
 #[test]
 fn limits_of_requests_do_not_depend_on_each_other() {
     let mut fixture = Fixture::new(3);
@@ -224,7 +224,7 @@ fn full_member_gets_no_more_attempts() {
     assert!(fixture.kinds(2).len() <= 1_000);
 }
 
-/// What is owed to a full member is released once it answers again.
+/// A full member gets the releases that it is owed once it answers again.
 #[test]
 fn release_at_a_full_member_follows_later() {
     let mut fixture = Fixture::new(3);
@@ -271,7 +271,7 @@ fn new_client_waits_a_moment_for_all_members() {
     }
 }
 
-/// The error is to name what each member knows.
+/// The error must name what each member reported.
 #[test]
 fn failure_waits_for_first_connections() {
     let mut fixture = Fixture::disconnected(3);

@@ -26,7 +26,7 @@ use crate::*;
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
 
-/// Numbers that a test can foresee: 1, 2, 3 and so on.
+/// Predictable numbers: 1, 2, 3 and so on.
 #[derive(Debug, Default)]
 struct Counter(AtomicU64);
 
@@ -99,7 +99,7 @@ impl Fixture {
         self.now.as_micros() as u64
     }
 
-    /// Takes in what the engine wants, and answers background requests.
+    /// Takes in the engine's output, and answers background requests.
     fn poll(&mut self) {
         loop {
             while let Some((member, id, request)) = self.engine.poll_transmit() {
@@ -133,7 +133,7 @@ impl Fixture {
         Presence::new(run, self.now().wall, Duration::MAX)
     }
 
-    /// Lets time pass, and timers fire on the way.
+    /// Advances time, and fires the timers that become due.
     pub(super) fn pass(&mut self, millis: u64) {
         let end = self.now + Duration::from_millis(millis);
         loop {
@@ -149,7 +149,7 @@ impl Fixture {
         self.now = end;
     }
 
-    /// Lets time pass without a word to the engine.
+    /// Advances time without firing timers.
     pub(super) fn pass_without_timers(&mut self, millis: u64) {
         self.now += Duration::from_millis(millis);
     }
@@ -195,7 +195,7 @@ impl Fixture {
         (claim, id)
     }
 
-    /// Starts a wait for a lock that was busy a moment ago, and answers each member's first request.
+    /// Starts a wait for a lock that was busy a moment ago, and answers the first request to each member.
     pub(super) fn wait(&mut self) -> (Arc<Claim>, OperationId) {
         let (claim, id) = self.wait_unanswered();
         for member in 0..self.sent.len() {

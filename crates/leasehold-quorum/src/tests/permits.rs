@@ -50,7 +50,7 @@ fn only_grants_of_one_permit_add_up() {
     assert_eq!(fixture.acquired(id).expect("a permit").slot, Some(slot(1)));
 }
 
-/// Bug 17, and never before it is held.
+/// Bug 17. The move must not happen before the lease is held.
 #[test]
 fn holder_moves_to_its_permit() {
     let mut fixture = Fixture::new(3);
@@ -110,7 +110,7 @@ fn renewal_names_the_permit_of_the_lease() {
     assert_eq!(leases[0].slot, Some(slot(2)));
 }
 
-/// All permits are held by rounds that differ, and the third member is down.
+/// Differing rounds hold all permits, and the third member is down.
 #[test]
 fn waiter_gives_up_permits_that_differ_without_delay() {
     let mut fixture = Fixture::new(3);

@@ -72,7 +72,7 @@ fn majority_decides_before_the_others_answer() {
         Some(RecordAnswer::Opened(nothing))
     );
     let id = write(&mut fixture);
-    // A late reply to the opening finds nothing.
+    // A late reply to the opening finds no operation.
     fixture.reply(1, opened());
     fixture.reply_all(&[0, 1], &wrote());
     let written = RecordAnswer::Written(Wrote::Written);
@@ -95,7 +95,7 @@ fn minority_of_answers_is_no_quorum() {
         (kind, effect),
         (ErrorKind::NoQuorum, leasehold::Effect::Unknown)
     );
-    // Members that are known to be gone are not waited for.
+    // The read does not wait for members that are known to be gone.
     let id = read(&mut fixture);
     fixture.reply(0, has(value()));
     assert_eq!(failed(&mut fixture, id).kind(), ErrorKind::NoQuorum);
@@ -127,7 +127,7 @@ fn silent_members_end_the_operation_in_time() {
     fixture.pass(200);
     assert_eq!(failed(&mut fixture, id).kind(), ErrorKind::NoQuorum);
     assert_eq!(fixture.kinds(0), ["a record's", "status"]);
-    // The reply comes late, and is harmless.
+    // The reply arrives late, and is harmless.
     fixture.reply(0, has(value()));
     assert!(fixture.outcome(id).is_none());
 }

@@ -119,7 +119,7 @@ fn successor_that_holds_does_not_ask_again() {
     assert!(fixture.kinds(0).is_empty());
 }
 
-/// Bug 2: the lock would pass to a waiter that cannot have a majority, and that leaves only afterwards.
+/// Bug 2: otherwise the lock passes to a waiter that cannot get a majority and leaves only afterwards.
 #[test]
 fn failed_attempt_of_a_minority_names_no_successor() {
     let mut fixture = Fixture::new(3);
@@ -168,7 +168,7 @@ fn cancelled_attempt_is_released_wherever_it_was_asked() {
     assert!(fixture.engine.is_idle());
 }
 
-/// Bug 11: a wait that ends hands over.
+/// Bug 11: a wait that ends hands the lock over.
 #[test]
 fn cancelled_wait_names_the_next_waiter() {
     let mut fixture = Fixture::new(3);
@@ -203,7 +203,7 @@ fn unknown_waiter_is_released_where_it_was_called() {
     assert!(fixture.kinds(0).is_empty());
 }
 
-/// A client that got a lease from another process has no connection when it releases it.
+/// A client that got a lease from another process is not connected when it releases the lease.
 #[test]
 fn release_waits_for_the_first_connection() {
     let mut fixture = Fixture::disconnected(3);
@@ -283,7 +283,7 @@ fn lock_with_waiters_gets_the_whole_release() {
     assert_eq!(fixture.kinds(0), ["release"]);
 }
 
-/// Otherwise the entry stays there until it is called.
+/// Otherwise the entry stays there until its turn.
 #[test]
 fn detached_lease_leaves_the_other_queues() {
     let mut fixture = Fixture::new(3);
@@ -298,7 +298,7 @@ fn detached_lease_leaves_the_other_queues() {
     assert!(fixture.kinds(0).is_empty() && fixture.kinds(2).is_empty());
 }
 
-/// A repair may have given it the lease.
+/// A repair may have given the lease to this member.
 #[test]
 fn detached_lease_stays_at_a_repaired_member() {
     let mut fixture = Fixture::new(3);

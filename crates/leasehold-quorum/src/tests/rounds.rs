@@ -1,4 +1,4 @@
-//! Rounds: a majority, or everything back.
+//! Rounds: a majority grants the lease, or everything goes back.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn round_proposes_one_fence_to_all() {
     }
 }
 
-/// The lease is safe as long as a majority has it: it counts from the sending that a majority reaches.
+/// The lease is safe while a majority has it: it counts from the request that completes the majority.
 #[test]
 fn lease_counts_from_majority_of_latest_sendings() {
     let mut fixture = Fixture::new(3);
@@ -141,7 +141,7 @@ fn grants_after_the_end_of_the_lease_do_not_hold() {
     fixture.notify(0, &claim);
     fixture.notify(1, &claim);
     fixture.reply(0, granted(7));
-    // The process stands still.
+    // The process is stopped.
     fixture.pass_without_timers(11_000);
     fixture.reply(1, granted(7));
     assert!(fixture.outcome(id).is_none());

@@ -37,7 +37,7 @@ fn waiter_asks_the_member_that_notifies() {
     fixture.notify(1, &claim);
     assert!(fixture.kinds(0).is_empty());
     assert_eq!(fixture.kinds(1), ["acquire"]);
-    // Never twice at once.
+    // The waiter never has two requests in flight at once.
     fixture.notify(1, &claim);
     assert_eq!(fixture.kinds(1), ["acquire"]);
 }
@@ -158,7 +158,7 @@ fn waiter_that_is_called_by_a_majority_holds() {
     assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(7));
 }
 
-/// Rule 6: a late server is asked when it calls, and its grant joins the lease.
+/// Rule 6: a late server is asked once it notifies, and its grant joins the lease.
 #[test]
 fn late_grant_joins_the_lease() {
     let mut fixture = Fixture::new(3);

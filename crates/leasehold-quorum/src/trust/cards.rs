@@ -6,14 +6,14 @@ use crate::trust::lives::Known;
 use leasehold::MemberId;
 use leasehold::{Card, CardEdit, Life};
 
-/// What is to be done about the members' cards.
+/// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CardStep {
-    /// Write this on the member's card, then ask it anew.
+    /// Write this to the member's record, then ask the member again.
     Write(usize, CardEdit),
-    /// Tell the member these lives of others, then ask it anew.
+    /// Report these lives of other members to the member, then ask it again.
     Witness(usize, Vec<(MemberId, Life)>),
-    /// Ask the member anew: what we know of it is older than what a witness says.
+    /// Ask the member again: the client's knowledge of it is older than that of a witness.
     Look(usize),
 }
 
@@ -26,7 +26,7 @@ impl CardStep {
 }
 
 impl Trust {
-    /// What the cards lack, as far as we know them. `draw` names new lives.
+    /// Returns the steps that the known records still need. `draw` names new lives.
     pub(crate) fn card_steps(&self, draw: &mut dyn FnMut() -> Life) -> Vec<CardStep> {
         if !self.enforced {
             return Vec::new();
@@ -37,7 +37,7 @@ impl Trust {
             .flatten()
             .all(|known| known.presence.card.is_none())
         {
-            // It may be the second time: servers that were all flushed look the same.
+            // The quorum may have been initialized before: servers that were all flushed look the same.
             let mut steps = self.form(draw, |known| Some(remembered(known)));
             steps.retain(|step| !self.missed[step.member()]);
             return steps;
@@ -58,23 +58,23 @@ impl Trust {
         let steps = steps.filter(|step| !self.missed[step.member()]);
         let (looks, mut steps): (Vec<_>, Vec<_>) =
             steps.partition(|step| matches!(step, CardStep::Look(_)));
-        // One look at a time, and only where nothing is known for certain: each look makes the
-        // member's own word the youngest, and two that follow one another around would make every
-        // other word doubtful again, without end.
+        // One look at a time, and only if nothing is known for certain. Each look makes the member's own
+        // answer the newest one. Two looks that take turns would make every other answer doubtful again,
+        // without end.
         if steps.is_empty() {
             steps.extend(looks.into_iter().next());
         }
         steps
     }
 
-    /// No member that we know has the card of a set that was formed.
+    /// Whether no known member has the record of an initialized quorum.
     pub(crate) fn is_unformed(&self) -> bool {
         let mut known = self.known.iter().flatten();
         known.all(|known| !known.presence.card.as_ref().is_some_and(Card::is_formed))
     }
 
-    /// The first cards, once all members have answered; they say that the set is still being
-    /// formed. `age`: how long each has remembered everything.
+    /// Returns the first records, once all members have answered. The records say that the quorum is still
+    /// being formed. `age` returns for how long a member has remembered everything.
     pub(crate) fn form(
         &self,
         draw: &mut dyn FnMut() -> Life,
@@ -103,9 +103,9 @@ impl Trust {
         known.iter().enumerate().map(first).collect()
     }
 
-    /// What a card lacks that the member has: its new run, with a new life unless the member
-    /// remembers everything, or that it is no longer durable. Its life then gets its next name, so
-    /// that the other members notice a return to the data from before.
+    /// Brings a record up to date with its member. The record gets the member's new run, with a new life
+    /// unless the member remembers everything. It also notes that the member is no longer durable. The life
+    /// then gets its next name, so that the other members notice a return to older data.
     fn confirm(
         &self,
         member: usize,
@@ -117,7 +117,7 @@ impl Trust {
         let remembers = presence.remembers() && !self.is_rolled_back(member, card);
         let kept = match remembers {
             false => None,
-            // After the last name the others could not notice a return: then the member gets a new life.
+            // After the last name the others could not notice a return, so the member gets a new life.
             true if card.durable && !presence.durable => card.life.renamed(),
             true if card.run == presence.run => return None,
             true => Some(card.life),
@@ -135,9 +135,9 @@ impl Trust {
         Some(CardStep::Write(member, edit))
     }
 
-    /// Confirms a card that says the quorum is still being formed: once all members have its card, or
-    /// once a majority has it confirmed. Otherwise two clients with different lists that write cards
-    /// at once could each win a majority of its own.
+    /// Confirms a record that says the quorum is still being formed. This needs the record on all members,
+    /// or a confirmed record on a majority. Otherwise two clients with different lists that write records
+    /// at the same time could each win a majority of its own.
     fn complete(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
         if card.is_formed() {
             return None;
@@ -160,10 +160,11 @@ impl Trust {
         Some(CardStep::Write(member, edit))
     }
 
-    /// A card for a member that lost its own. Either a majority of the members has the card of the
-    /// latest generation, or all members answered and none contradicts; in the second case the card
-    /// is confirmed later, by [`complete`](Self::complete). One old card is thus never enough: it may
-    /// have come back from a copy, while the others lost everything and belong to another quorum.
+    /// Returns a record for a member that lost its own. This needs a majority of the members with the
+    /// record of the latest generation, or answers of all members without a contradiction. In the second
+    /// case [`complete`](Self::complete) confirms the record later. One old record is thus never enough: it
+    /// may have come back from a copy, while the other members lost everything and belong to another
+    /// quorum.
     ///
     /// Only answers of the last seconds are evidence. What the client remembers from before is not.
     fn restore(&self, member: usize, known: &Known, life: Life) -> Option<CardStep> {
@@ -200,14 +201,14 @@ impl Trust {
         known.filter_map(|(member, known)| Some((member, known.as_ref()?)))
     }
 
-    /// Whether the member answered within [`RECENT`] of the latest answer of any.
+    /// Whether the member answered within [`RECENT`] of the latest answer of any member.
     fn is_recent(&self, member: usize) -> bool {
         let latest = self.answered().map(|(_, known)| known.received).max();
         let received = self.known[member].as_ref().map(|known| known.received);
         received.is_some_and(|received| latest.is_some_and(|it| it.since(received) <= RECENT))
     }
 
-    /// Asks a member again whose answer is too old to be evidence.
+    /// Asks a member again if its answer is too old to be evidence.
     fn refresh(&self) -> Option<CardStep> {
         let stale = |(it, _): &(usize, _)| !self.is_recent(*it) && !self.missed[*it];
         self.answered()
@@ -219,7 +220,7 @@ impl Trust {
         self.settled().map(|(_, card)| card.generation).max()
     }
 
-    /// Whether a majority said a short time ago that it has the card of this generation.
+    /// Whether a majority recently reported that it has the record of this generation.
     fn is_vouched_for(&self, generation: u64) -> bool {
         let vouches = |(member, card): &(usize, &Card)| {
             card.generation == generation && self.is_recent(*member)
@@ -227,7 +228,7 @@ impl Trust {
         self.settled().filter(vouches).count() >= majority(self.ids.len())
     }
 
-    /// Which members do not answer though a member without a card needs their word, if any.
+    /// Returns the members that do not answer although a member without a record needs their evidence, if any.
     pub(super) fn missing_evidence(&self) -> Option<Vec<MemberId>> {
         if self.is_unformed() || self.latest().is_some_and(|it| self.is_vouched_for(it)) {
             return None;
@@ -238,7 +239,7 @@ impl Trust {
         (!missing.is_empty()).then_some(missing)
     }
 
-    /// Lives of others that this member has not heard of.
+    /// Reports to this member the lives of others that it does not know yet.
     fn tell(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
         let (mut news, mut doubtful) = (Vec::new(), None);
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
@@ -260,7 +261,7 @@ impl Trust {
         known.is_some_and(|known| known.order > than.order)
     }
 
-    /// The members with cards of this set that need no writing.
+    /// Returns the members with records of this quorum that need no update.
     fn settled(&self) -> impl Iterator<Item = (usize, &Card)> {
         self.known.iter().enumerate().filter_map(|(member, known)| {
             let known = known.as_ref()?;
@@ -277,10 +278,10 @@ impl Trust {
     }
 }
 
-/// How old an answer may be that is evidence for a card: long enough to ask all members once more.
+/// How old an answer may be as evidence for a record: long enough to ask all members once more.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// How long a member without a card has surely remembered everything.
+/// Returns for how long a member without a record has certainly remembered everything.
 fn remembered(known: &Known) -> Duration {
     match known.presence.uptime {
         Duration::MAX => Duration::MAX,

@@ -3,8 +3,8 @@ use crate::trust::distrust::Distrust;
 use crate::trust::lives::Known;
 
 impl Trust {
-    /// Whether the card of another member puts this one into another set: either came back from an old copy
-    /// of its data, or forgot a set.
+    /// Returns a distrust if the record of another member places this one in another quorum. Then one of
+    /// the two came back from an old copy of its data or lost a configuration.
     pub(super) fn claimed(&self, member: usize, known: &Known) -> Option<Distrust> {
         let own = known.presence.card.as_ref();
         let generation = own.map_or(0, |card| card.generation);

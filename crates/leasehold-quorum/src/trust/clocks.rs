@@ -4,7 +4,7 @@ use crate::ballot::majority;
 use crate::trust::distrust::{ClockFault, Distrust, Skew};
 use leasehold::clock::{BootInstant, WallTime};
 
-/// A member's clock, read at some moment between two instants of ours.
+/// A member's clock, read at some moment between two instants of this client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) clock: WallTime,
@@ -12,11 +12,11 @@ pub(crate) struct Reading {
     pub(crate) received: BootInstant,
 }
 
-/// Whose clock goes with ours and with the other members'.
+/// Whether each member's clock agrees with this client's clock and with those of the other members.
 ///
-/// A member's clock that was stepped ends leases too early or too late. It is found by comparing
-/// it with our own since its last reading, and with the lower median of all. If a majority moved
-/// together against ours, ours is the one that stood still.
+/// A member whose clock was stepped ends leases too early or too late. A comparison with this client's
+/// clock since the last reading, and with the lower median of all clocks, finds such a member. If a
+/// majority moved together against this client's clock, this client was stopped.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     tolerance: Duration,
@@ -46,12 +46,12 @@ impl Clocks {
         }
     }
 
-    /// Takes in a reading. `Some`: a majority moved ahead of us by at least this much, that is, we
-    /// stood still for so long; our clock is then moved ahead by the caller.
+    /// Takes in a reading. Returns a span if a majority moved ahead of this client by at least that much.
+    /// Then this client was stopped for that span, and the caller sets its clock ahead.
     pub(crate) fn read(&mut self, member: usize, reading: Reading) -> Option<Duration> {
         let now = reading.received;
         let last = self.tracks[member].last;
-        // A straggler's reading says nothing that a younger one did not.
+        // An older reading that arrives late adds nothing to a newer one.
         if last.is_some_and(|last| reading.sent < last.sent) {
             return None;
         }
@@ -68,7 +68,7 @@ impl Clocks {
         stood_still
     }
 
-    /// Whether an answer to a request that was sent at `sent` counts.
+    /// Returns whether an answer to a request that was sent at `sent` counts.
     pub(crate) fn verdict(&self, member: usize, sent: BootInstant) -> Result<(), Distrust> {
         match self.tracks[member].out {
             Some(Out { what, until, .. }) if sent < until => {
@@ -92,8 +92,8 @@ impl Clocks {
         });
     }
 
-    /// Whether a majority was just seen to step by about the same: then it was us. All of them
-    /// count again.
+    /// Returns a span if a majority was just seen to step by about the same amount: then this client was
+    /// stopped. In any case such members all count again.
     fn moved_together(&mut self, by: Skew, now: BootInstant) -> Option<Duration> {
         let alike = |track: &Track| match track.out {
             Some(Out {
@@ -112,12 +112,12 @@ impl Clocks {
             return None;
         }
         let least = steps.iter().flatten().min().copied()?;
-        // A clock of ours that ran ahead harms nobody: deadlines come too soon.
+        // If this client's clock ran ahead, no harm is done: its deadlines come too early.
         let stood_still = (least.0 > 0).then(|| least.span());
         for (track, step) in self.tracks.iter_mut().zip(&steps) {
             if step.is_some() {
                 track.out = None;
-                // Read after the standstill, before our clock was moved ahead by it.
+                // The reading came after the stop, and before this client's clock was set ahead.
                 if let (Some(last), Some(span)) = (&mut track.last, stood_still) {
                     last.sent = last.sent + span;
                     last.received = last.received + span;
@@ -127,7 +127,7 @@ impl Clocks {
         stood_still
     }
 
-    /// Puts out those who are too far from the lower median, once a majority was heard lately.
+    /// Excludes the members that are too far from the lower median, if a majority was heard recently.
     fn compare(&mut self, now: BootInstant) {
         let fresh = |track: &Track| {
             track
@@ -142,7 +142,7 @@ impl Clocks {
         if heard.len() < majority(self.tracks.len()) {
             return;
         }
-        // Of two that differ nobody knows which one is wrong: neither is to blame afterwards.
+        // If only two differ, there is no telling which one is wrong, so neither stays excluded.
         let until = if heard.len() < 3 {
             now
         } else {
@@ -162,7 +162,7 @@ impl Clocks {
         }
     }
 
-    /// Whether no two of them are further apart than is tolerated: then none is too far from the median.
+    /// Whether all readings are within the tolerance of each other. Then none is too far from the median.
     fn agree(&self, readings: impl Iterator<Item = Reading>) -> bool {
         let all = readings.map(|reading| reading.bounds()).reduce(|all, one| {
             let (least, most) = all;
@@ -173,7 +173,7 @@ impl Clocks {
         })
     }
 
-    /// Whether every member's clock is believed in answers to requests that were sent at `sent`.
+    /// Whether the clock of every member is believed for answers to requests that were sent at `sent`.
     pub(crate) fn all_believed(&self, sent: BootInstant) -> bool {
         let is_out = |track: &Track| track.out.is_some_and(|out| sent < out.until);
         !self.tracks.iter().any(is_out)
@@ -181,7 +181,7 @@ impl Clocks {
 }
 
 impl Reading {
-    /// How far the member's clock is ahead of ours at the least, and at the most: microseconds.
+    /// How far the member's clock is ahead of this client's, at least and at most, in microseconds.
     fn bounds(&self) -> (i64, i64) {
         let clock = signed(self.clock.as_micros());
         let least = clock.saturating_sub(boot_micros(self.received));
@@ -194,7 +194,7 @@ impl Reading {
         least / 2 + most / 2
     }
 
-    /// By how much the two clocks differ at the least.
+    /// The smallest possible difference between the two clocks.
     fn gap(&self, other: &Self) -> Skew {
         let ((least, most), (other_least, other_most)) = (self.bounds(), other.bounds());
         Skew(if least > other_most {
@@ -207,7 +207,7 @@ impl Reading {
     }
 }
 
-/// By how much the clock moved more (or less) between two readings than ours can have.
+/// By how much more, or less, the clock moved between two readings than this client's clock can have moved.
 fn step(last: Reading, reading: Reading) -> Option<Skew> {
     // Neither is negative, so the difference cannot overflow.
     let moved = signed(reading.clock.as_micros()) - signed(last.clock.as_micros());
@@ -231,7 +231,7 @@ fn boot_micros(instant: BootInstant) -> i64 {
     signed(instant.as_nanos() / 1_000)
 }
 
-/// A server may show any number as its clock. One that is too large is the largest there is.
+/// Converts a clock to a signed number. A server may report any number; too large ones become the maximum.
 fn signed(micros: u64) -> i64 {
     i64::try_from(micros).unwrap_or(i64::MAX)
 }
@@ -240,10 +240,10 @@ fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Servers may answer with a clock that they read a moment before.
+/// A server may answer with a clock that it read a moment before.
 const SLACK_MICROS: i64 = 5_000;
 
-/// Steps noticed within this span may have one cause.
+/// Steps that are noticed within this span may share a cause.
 const TOGETHER: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -9,76 +9,76 @@ use leasehold::{MemberFailure, MemberId};
 /// Why a member's answers do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Distrust {
-    /// It has not said yet how it is.
+    /// It has not reported its status yet.
     Unknown,
-    /// No member has a card yet, and these have not answered.
+    /// No member has a record yet, and these have not answered.
     NotFormed { missing: Vec<MemberId> },
-    /// Its card names another set.
+    /// Its record names another quorum.
     OtherSet {
         theirs: MemberSet,
         generation: u64,
         ours: MemberSet,
     },
-    /// Its card names our set, and that of another member a set with it in which locks could be held
-    /// that ours knows nothing of.
+    /// Its record names this quorum, and that of another member a quorum that includes it. Clients of that
+    /// quorum could hold locks that this one does not know.
     Claimed {
         by: MemberId,
         theirs: Box<MemberSet>,
         generation: u64,
         ours: MemberSet,
     },
-    /// The same server has another id too.
+    /// The same server is a member under another id, too.
     SameServer(MemberId),
-    /// It can be no member.
+    /// It cannot be a member.
     Unfit(String),
     /// It may have forgotten leases.
     Forgot {
         what: Forgetting,
         until: Option<BootInstant>,
     },
-    /// It may have forgotten a record that others keep for longer than it has lived.
+    /// It may have forgotten a record that others keep for longer than its present life.
     Young {
         age: Duration,
         left: Duration,
         until: BootInstant,
     },
-    /// It lost its card, and gets a new one only once these members answered.
+    /// It lost its record, and gets a new one only after these members answered.
     LostCard {
         id: MemberId,
         missing: Vec<MemberId>,
     },
-    /// Its clock does not go with the others, or did not go with ours.
+    /// Its clock does not agree with the others, or moved differently from this client's.
     WrongClock {
         what: ClockFault,
         until: BootInstant,
     },
-    /// The answer came from other data than those that are known.
+    /// The answer came from other data than the member's known data.
     Changed,
 }
 
 /// How a member came to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forgetting {
-    /// It restarted, and is not known to keep everything.
+    /// It restarted, and is not known to have kept everything.
     Restarted,
     /// It was a replica, and took over the data of another server.
     WasReplica,
-    /// Its card is gone, in a server that may have run on.
+    /// Its record is gone, though the server may not have restarted.
     LostCard,
-    /// It began a new life a short time ago, by its own or a witness's word.
+    /// It began a new life recently, as it or a witness reports.
     NewLife,
 }
 
 /// What is wrong with a member's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClockFault {
-    /// It moved this much further (or less far) than ours did meanwhile.
+    /// It moved this much further than this client's clock in the same time, or this much less.
     Stepped(Skew),
-    /// It is this far from the lower median of the members.
+    /// It is this far from the lower median of the members' clocks.
     Apart(Skew),
 }
 
-/// A signed span between two clocks, in microseconds; ahead is positive.
+/// A signed difference between two clocks, in microseconds. Ahead is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Skew(pub(crate) i64);
 
@@ -95,7 +95,7 @@ impl fmt::Display for Skew {
     }
 }
 
-/// How the configuration of a server differs from that of this client. Names only the parts that do.
+/// Describes how the configuration of a server differs from that of this client. Names only what differs.
 pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
     let mut parts = Vec::new();
     if theirs.ids != ours.ids {
@@ -127,7 +127,7 @@ pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
 }
 
 impl Distrust {
-    /// From when on the member counts again, where that is known.
+    /// Returns when the member counts again, if that is known.
     pub(crate) fn until(&self) -> Option<BootInstant> {
         match self {
             Self::Forgot { until, .. } => *until,

@@ -5,40 +5,41 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Card, Life};
 use leasehold::{MemberId, Presence};
 
-/// What a member said of itself, and when that came.
+/// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) presence: Presence,
     pub(crate) received: BootInstant,
-    /// Counts what we were told by any member: what is younger has the greater number.
+    /// The number of this report among those of all members. A newer one has a greater number.
     pub(crate) order: u64,
 }
 
-/// Since when we have seen a member in its present life, by our own clock.
+/// The span in which this client has seen a member in its present life, by the client's clock.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     life: Life,
     first: BootInstant,
     last: BootInstant,
-    /// When we last saw it in another life.
+    /// When this client last saw the member in another life.
     other_until: Option<BootInstant>,
 }
 
-/// When a member's life began, at the latest.
+/// The latest time at which a member's life can have begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beginning {
     /// In nanoseconds, as a [`BootInstant`] counts them.
     at: i128,
-    /// It is the member's first: an operator initialized the quorum and so said that nothing was held before.
+    /// It is the member's first life: an operator initialized the quorum, which declares that it held
+    /// nothing before.
     has_no_past: bool,
 }
 
-/// Who may have forgotten leases ("delayed restarts", done by the clients: Redis documentation,
+/// Which members may have forgotten leases ("delayed restarts", done by the clients: Redis documentation,
 /// "Distributed Locks with Redis", performance, crash recovery and fsync).
 ///
-/// A member counts once it can be shown to have remembered everything for the longest TTL and a
-/// second: by our own clock if we saw it for so long; else by its own clock, unless a witness, or
-/// we ourselves, saw its life change later than that clock says.
+/// A member counts once it is known to have remembered everything for the longest TTL and a second. This
+/// client's own clock shows that if the client saw the member for that long. Otherwise the member's clock
+/// shows it, unless a witness or this client saw the life change later than that clock says.
 #[derive(Debug)]
 pub(crate) struct Lives {
     wait: Duration,
@@ -72,20 +73,21 @@ impl Lives {
         }
     }
 
-    /// From when on the answers of a member count whose life began so: those to requests that were sent then,
-    /// or later.
+    /// Returns the instant from which the answers of a member with this beginning count: answers to
+    /// requests that were sent then or later.
     pub(crate) fn counts_from(&self, began: Beginning) -> BootInstant {
         instant(began.at + whole(self.wait))
     }
 
-    /// Whether a member whose life began so still has, at `sent`, all that it was to keep for `retention`.
+    /// Returns whether a member with this beginning still has, at `sent`, all that it had to keep for
+    /// `retention`.
     pub(crate) fn remembers(
         &self,
         began: Beginning,
         sent: BootInstant,
         retention: Duration,
     ) -> Result<(), Distrust> {
-        // A member that joined was given the age that leases ask for.
+        // A new member of a changed quorum got a life that is old enough for leases.
         let until = began.at + whole(retention + 2 * self.wait);
         if began.has_no_past || nanos(sent) >= until {
             return Ok(());
@@ -98,8 +100,8 @@ impl Lives {
         })
     }
 
-    /// When the present life of `member` began, at the latest. `witnesses`: the others whose clocks can be
-    /// believed.
+    /// Returns the latest time at which the present life of `member` can have begun. `witnesses` are the
+    /// other members whose clocks are believed.
     pub(crate) fn began<'a>(
         &self,
         member: usize,
@@ -127,7 +129,7 @@ impl Lives {
         let mut began = testimony.began(known, card, seen);
         let is_contradicted = seen.other_until.is_some_and(|other| began <= nanos(other));
         if is_contradicted {
-            // We saw the life before it at a time when this one is said to have begun already.
+            // This client saw the previous life after the present one is said to have begun.
             began = nanos(seen.first);
         }
         let is_first = !is_contradicted && !testimony.change;
@@ -138,12 +140,12 @@ impl Lives {
     }
 }
 
-/// What the witnesses say of one life.
+/// What the witnesses report about one life.
 #[derive(Debug, Default)]
 struct Testimony {
-    /// When the first of them heard of it.
+    /// When the first witness heard of it.
     earliest: Option<i128>,
-    /// Whether one of them knew, or still knows, an earlier life.
+    /// Whether a witness knew an earlier life, or still does.
     change: bool,
 }
 
@@ -158,7 +160,7 @@ impl Testimony {
             };
             let is_this_life = life.continues(sighting.life);
             testimony.change |= sighting.changed || !is_this_life;
-            // A time that its clock has yet to reach, having been set back, says nothing.
+            // A time ahead of the witness's clock means that the clock was set back, so it proves nothing.
             if is_this_life && sighting.at <= presence.clock {
                 let at = ago(witness.received, presence.clock, sighting.at);
                 testimony.earliest =
@@ -168,8 +170,8 @@ impl Testimony {
         testimony
     }
 
-    /// No later than this did the life begin: what the member's own clock says, unless witnesses
-    /// saw it change. They may have heard late of it, so the first one is right.
+    /// Returns the latest time at which the life can have begun. The member's own clock decides, unless
+    /// witnesses saw the life change. They may have heard of it late, so the earliest one is right.
     fn began(&self, known: &Known, card: &Card, seen: Seen) -> i128 {
         let clock = known.presence.clock;
         let own = (card.since <= clock).then(|| ago(known.received, clock, card.since));
@@ -182,18 +184,18 @@ impl Testimony {
     }
 }
 
-/// How long a member must wait that may have forgotten leases.
+/// Returns how long a member that may have forgotten leases has to wait.
 pub(crate) fn wait_of(max_ttl: Duration) -> Duration {
     max_ttl + Duration::from_secs(1)
 }
 
-/// The age of a life that nobody needs to wait for, with room for an answer's way.
+/// Returns an age at which a life needs no wait, including the time that an answer travels.
 pub(crate) fn old_enough(max_ttl: Duration) -> Duration {
     2 * wait_of(max_ttl)
 }
 
-/// Our instant for a time of a member's clock, which showed `clock` at `received`: in nanoseconds, since it
-/// may lie before the boot of our machine.
+/// Converts a time of a member's clock, which showed `clock` at `received`, to an instant of this client.
+/// The result is in nanoseconds, since it may lie before the boot of this machine.
 fn ago(received: BootInstant, clock: WallTime, then: WallTime) -> i128 {
     let micros = clock.as_micros().saturating_sub(then.as_micros());
     nanos(received) - i128::from(micros) * 1_000
@@ -207,7 +209,7 @@ fn whole(span: Duration) -> i128 {
     i128::try_from(span.as_nanos()).unwrap_or(i128::MAX)
 }
 
-/// The instant that `nanos` says, or the nearest one there is.
+/// Returns the instant for `nanos`, or the nearest one that exists.
 fn instant(nanos: i128) -> BootInstant {
     BootInstant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
 }

@@ -1,8 +1,8 @@
-//! Whose answers count: decided from what members showed of themselves, alone.
+//! Decides whose answers count, from what members reported about themselves alone.
 //!
-//! Pure: fed what members said and the instants between which they said it, asked whether an
-//! answer to a request sent at some instant counts. Asked at all four places where something is
-//! counted: grant, seal, renewal and healing.
+//! [`Trust`] does no I/O. It takes in what members reported, with the instants between which they did so.
+//! It says whether an answer to a request sent at some instant counts. Callers ask at all four places that
+//! count answers: grant, seal, renewal and repair.
 
 mod cards;
 mod claims;
@@ -29,52 +29,52 @@ use clocks::Clocks;
 use distrust::Forgetting;
 use lives::{Beginning, Known, Lives};
 
-/// What one client knows of its members, and whom it trusts.
+/// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]
 pub(crate) struct Trust {
     set: MemberSet,
-    /// As the client was given them; members are named by their place here.
+    /// The members as the client was given them. Other fields refer to them by their position here.
     ids: Vec<MemberId>,
-    /// Else everybody's answers count.
+    /// Whether the trust rules apply. Otherwise the answers of all members count.
     enforced: bool,
     known: Vec<Option<Known>>,
-    /// What follows from what is known for each member, as long as all clocks are believed.
+    /// The conclusion for each member, valid while all clocks are believed.
     standings: Vec<Standing>,
-    /// How often we were told anything.
+    /// How many reports this client has received.
     told: u64,
     incarnations: Vec<Option<Incarnation>>,
-    /// Whose card could not be read or written. Nothing is tried again before its next answer.
+    /// The members whose record could not be read or written. Nothing is tried again before their next answer.
     missed: Vec<bool>,
     lives: Lives,
     clocks: Clocks,
 }
 
-/// What follows for one member from what all of them said of themselves.
+/// What follows for one member from the reports of all members.
 #[derive(Clone, Debug)]
 struct Standing {
     may_be_asked: Result<(), Distrust>,
     counts_from: Result<BootInstant, Distrust>,
 }
 
-/// Two instants of ours between which a member answered.
+/// Two instants of this client between which a member answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Between {
     pub(crate) sent: BootInstant,
     pub(crate) received: BootInstant,
 }
 
-/// What is to be done after a sample was taken in.
+/// What the caller has to do after it handed in a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Learned {
-    /// The member must be asked anew: the answer came from other data than it told us of, what it told
-    /// us is old ([`LOOK_AGAIN`]), or its card could not be read or written before.
+    /// The member must be asked again. The answer came from other data than the member reported, the report
+    /// is old ([`LOOK_AGAIN`]), or the record could not be read or written before.
     pub(crate) must_look: bool,
-    /// We stood still for so long.
+    /// This client was stopped for this span.
     pub(crate) stood_still: Option<Duration>,
 }
 
-/// For how long a client relies on what a member said of itself: a change of its settings shows
-/// in no other answer.
+/// For how long a client relies on a member's report about itself. No other answer shows a change of the
+/// member's settings.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Trust {
@@ -100,7 +100,7 @@ impl Trust {
         self.enforced
     }
 
-    /// What the member said last of itself.
+    /// Returns the last report of the member about itself.
     pub(crate) fn presence(&self, member: usize) -> Option<&Presence> {
         Some(&self.known[member].as_ref()?.presence)
     }
@@ -111,7 +111,7 @@ impl Trust {
         known.is_some_and(|known| known.presence.will_remember())
     }
 
-    /// Whether the card of another member shows that this one came back with older data.
+    /// Whether the record of another member shows that this one came back with older data.
     fn is_rolled_back(&self, member: usize, card: &Card) -> bool {
         let mut witnesses = self.known.iter().flatten();
         witnesses.any(|known| {
@@ -120,16 +120,16 @@ impl Trust {
         })
     }
 
-    /// Whether the member has said of itself anything since `instant`.
+    /// Whether the member has reported anything about itself since `instant`.
     pub(crate) fn heard_since(&self, member: usize, instant: BootInstant) -> bool {
         let known = self.known[member].as_ref();
         known.is_some_and(|known| known.received >= instant)
     }
 
-    /// Takes in what a member says of itself.
+    /// Takes in a member's report about itself.
     pub(crate) fn present(&mut self, member: usize, presence: Presence, at: Between) -> Learned {
         let received = at.received;
-        // An answer that was overtaken by a younger one.
+        // A newer answer overtook this one.
         if self.known[member]
             .as_ref()
             .is_some_and(|known| known.received > received)
@@ -154,14 +154,13 @@ impl Trust {
         learned
     }
 
-    /// Takes note that the member's card could not be read or written.
+    /// Notes that the member's record could not be read or written.
     pub(crate) fn missed(&mut self, member: usize) {
         self.missed[member] = self.enforced;
         self.judge();
     }
 
-    /// Draws from what is known what follows for each member. It is asked for far more often than anything
-    /// new is told.
+    /// Draws the conclusions for each member. They are needed far more often than new reports arrive.
     fn judge(&mut self) {
         let standing = |member| Standing {
             may_be_asked: self.admit(member),
@@ -170,7 +169,7 @@ impl Trust {
         self.standings = (0..self.ids.len()).map(standing).collect();
     }
 
-    /// Takes in what a member showed beside an answer.
+    /// Takes in the sample that came with an answer.
     pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Between) -> Learned {
         let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
         let is_due = self.enforced && !self.heard_since(member, at.received - LOOK_AGAIN);
@@ -184,7 +183,7 @@ impl Trust {
         }
     }
 
-    /// Where the rules are not enforced, one mad server could tell us that we stood still.
+    /// Without enforced rules, a single wrong server could make this client believe that it was stopped.
     fn read_clock(&mut self, member: usize, clock: WallTime, at: Between) -> Option<Duration> {
         let Between { sent, received } = at;
         let reading = Reading {
@@ -207,7 +206,8 @@ impl Trust {
             return Ok(());
         };
         if !self.enforced {
-            // A server that is used alone may be a member of a set, whose locks it does not know.
+            // A server that is used alone may be a member of a quorum, and this client does not see the
+            // quorum's locks.
             return self.other_set(known).map_or(Ok(()), Err);
         }
         if let Some(misfit) = self.misfit(member, known) {
@@ -224,7 +224,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Whether an answer counts that the member gave, in this incarnation, to a request sent at
+    /// Returns whether the member's answer counts, if it came from this incarnation to a request sent at
     /// `sent`.
     pub(crate) fn counts(
         &self,
@@ -256,8 +256,8 @@ impl Trust {
         Ok(())
     }
 
-    /// Whether a member that counts has lost nothing of what it was to keep for `retention`, by an answer to
-    /// a request sent at `sent`.
+    /// Returns whether a member that counts has lost nothing that it had to keep for `retention`, by an
+    /// answer to a request sent at `sent`.
     pub(crate) fn remembers(
         &self,
         member: usize,
@@ -272,7 +272,7 @@ impl Trust {
         self.lives.remembers(began, sent, retention)
     }
 
-    /// From when on the member's answers count, if those are witnesses whose clocks are believed.
+    /// Returns the instant from which the member's answers count, with the witnesses whose clocks are believed.
     fn counts_from(
         &self,
         member: usize,
@@ -309,7 +309,7 @@ impl Trust {
         self.lives.began(member, id, known, witnesses)
     }
 
-    /// Why the member cannot be one of this set, if so.
+    /// Returns why the member cannot belong to this quorum, if so.
     fn misfit(&self, member: usize, known: &Known) -> Option<Distrust> {
         let presence = &known.presence;
         if let Some(why) = &presence.unfit {

@@ -132,7 +132,7 @@ fn member_without_an_answer_is_silent_until_a_prompt_one() {
     world.pass(&mut client, 3 * SECOND);
     assert_eq!(world.obstacle(&client, 1), "m1: has not answered for 3.1s");
     world.servers[1].mute = false;
-    // The answer to the old request comes late.
+    // The answer to the old request arrives late.
     let late = Reply::Status(Box::new(world.presence(1)));
     client.handle_reply(world.ours(), 1, late);
     assert_eq!(client.access(world.ours(), 1, sent), Access::Closed);

@@ -25,7 +25,7 @@ const MAX_TTL: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(61);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server as a test moves it along.
+/// A server whose state a test changes.
 #[derive(Clone)]
 struct Server {
     run: u64,
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// The server loses its data and runs on.
+    /// The server loses its data and keeps running.
     pub(crate) fn forget(&mut self, number: usize) {
         self.servers[number].card = None;
     }
@@ -250,7 +250,7 @@ impl World {
         BootInstant::from_nanos((time - self.behind).as_nanos() as u64)
     }
 
-    /// An operation asks the member; returns whether its answer counts.
+    /// An operation asks the member. Returns whether the answer counts.
     fn vote(&mut self, client: &mut Membership, member: usize) -> Result<(), Distrust> {
         let sent = self.ours();
         self.now += Duration::from_micros(100);
@@ -288,7 +288,7 @@ fn events(client: &mut Membership) -> Vec<String> {
     while let Some(event) = client.poll_event() {
         events.push(match event {
             MemberEvent::NoVote { member, reason, .. } => format!("m{member} no vote: {reason}"),
-            // Each member has a first vote at some time.
+            // Each member gets its first vote at some time.
             MemberEvent::HasVote { again: false, .. } => continue,
             MemberEvent::HasVote { member, .. } => format!("m{member} has a vote"),
             MemberEvent::Restarted { member } => format!("m{member} restarted"),

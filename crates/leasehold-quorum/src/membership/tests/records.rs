@@ -1,4 +1,4 @@
-//! Records that outlive restarts: which members may accept a value, and which may deny one.
+//! Records that outlive restarts: which members may accept a value, and which may report that there is none.
 
 use leasehold::{Fence, Key, Opened, Reading, RecordKey, RecordWrite, Stamp, Written, Wrote};
 
@@ -8,7 +8,7 @@ use crate::{Operation, Outcome, RecordAction, RecordAnswer};
 
 const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What one member keeps: the greatest stamp, and the value with its stamp.
+/// What one member stores: the greatest stamp, and the value with its stamp.
 #[derive(Clone, Default)]
 pub(super) struct Kept {
     seen: Option<Stamp>,
@@ -59,7 +59,7 @@ fn durable(members: usize) -> Scene {
     Scene::of(world, members, true)
 }
 
-/// Lets a member lose its data, and waits until it has a vote again.
+/// Makes a member lose its data, and waits until it has a vote again.
 fn lose_data(scene: &mut Scene, member: usize) {
     scene.restart_empty(member);
     scene.records[member] = Kept::default();

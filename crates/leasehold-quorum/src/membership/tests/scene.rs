@@ -1,4 +1,4 @@
-//! A whole engine, and members that keep one lock.
+//! A whole engine, and members that store one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
 
-/// An engine, and members that keep one lock. A reply takes a millisecond.
+/// An engine, and members that store one lock. A reply takes a millisecond.
 pub(super) struct Scene {
     pub(super) world: World,
     engine: Engine,
@@ -25,7 +25,7 @@ pub(super) struct Scene {
     pub(super) holders: Vec<BTreeMap<Owner, u64>>,
     pub(super) counters: Vec<u64>,
     pub(super) records: Vec<Kept>,
-    /// The members that answer nothing.
+    /// The members that answer no request.
     pub(super) deaf: BTreeSet<usize>,
     /// The reply of this member to such a request is lost.
     pub(super) lost: Option<(usize, &'static str)>,

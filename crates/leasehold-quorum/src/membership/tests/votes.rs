@@ -96,7 +96,7 @@ fn request_from_before_the_wait_is_over_does_not_count() {
 fn durable_member_keeps_its_vote_across_a_restart() {
     let (mut world, mut client) = World::new(3);
     world.servers[1].durable = true;
-    // The promise starts with the next restart, in a life of its own.
+    // The promise starts with the next restart, which begins a new life.
     world.restart(1, true);
     world.reconnect(&mut client, 1);
     world.pass(&mut client, WAIT);
@@ -153,7 +153,7 @@ fn running_client_hears_the_witnesses_of_a_restart() {
     world.pass(&mut client, WAIT);
     assert_eq!(world.votes(&mut client), ALL);
     let copy = world.servers[1].card.clone();
-    // Another client alone notices that the member is no longer durable.
+    // Only another client notices that the member is no longer durable.
     world.servers[1].durable = false;
     world.client(set(3), true);
     world.servers[1].durable = true;

@@ -83,7 +83,7 @@ impl Scene {
         self.poll();
     }
 
-    /// Whether nothing is under way but repairs whose replies were lost.
+    /// Whether nothing is in progress except repairs whose replies were lost.
     fn is_idle(&self) -> bool {
         let mut repairs = self.renewals.repairs.iter();
         self.renewals.rounds.is_empty() && repairs.all(|it| it.lost_until.is_some())
@@ -244,7 +244,7 @@ fn renewal_of_a_permit_names_its_slot() {
         };
         assert_eq!(leases[0].slot, Some(slot));
     }
-    // The member could not move the permit to this slot.
+    // The member could not move the permit to that slot.
     for (member, state) in [STANDS, STANDS, GONE].into_iter().enumerate() {
         scene.answer(member, &[state]);
     }

@@ -1,4 +1,4 @@
-//! Clocks that were stepped, and machines that stood still.
+//! Clocks that were stepped, and machines that were suspended.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn a_clock_stepped_between_two_answers_is_out_for_one_max_ttl() {
         };
         assert_eq!(skew.span().as_millis().div_ceil(100), 30, "{skew}");
         assert_eq!(until, world.ours() + MAX_TTL);
-        // Back in step at once, it is out all the same.
+        // Although it is back in step at once, the member is excluded.
         world.step(member, -by);
         world.pass(59);
         assert!(world.counts(member).is_err());
@@ -85,7 +85,7 @@ fn a_machine_that_was_suspended_unnoticed_is_told_so_and_distrusts_nobody() {
     let mut world = World::new(5);
     world.meet_all();
     world.pass(3);
-    // The machine stands still for 40 s, and its clock with it.
+    // The machine is suspended for 40 s, and its clock with it.
     world.pass(40);
     world.behind += 40 * SECOND as i64;
     assert_eq!(world.meet(0).stood_still, None);

@@ -35,7 +35,7 @@ fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
     assert_eq!(world.forgot(1).as_secs(), 60);
     world.pass(60);
     assert!(world.counts(1).is_err());
-    // What was asked for before the wait was over does not count, whenever its answer comes.
+    // An answer to a request from before the end of the wait does not count, whenever it arrives.
     let sent_too_early = world.ours();
     world.pass(2);
     assert!(world.trust.counts(1, sent_too_early, None).is_err());
@@ -63,7 +63,7 @@ fn a_client_that_comes_later_believes_card_and_witnesses() {
 fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
     let mut world = World::new(3);
     world.meet_all();
-    // Its card survives in part, and says that its new life began an hour ago, by its wrong clock.
+    // Part of its record survives, and says by the wrong clock that its new life began an hour ago.
     world.step(1, -3_600);
     world.restart(1, true);
     world.meet(1);
@@ -85,7 +85,7 @@ fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
 fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
     let mut world = World::new(3);
     world.meet_all();
-    // As above; and of the two witnesses one now seems to have seen the change an hour ago.
+    // As above. Also, one of the two witnesses now seems to have seen the change an hour ago.
     world.step(1, -3_600);
     world.restart(1, true);
     world.meet(1);
@@ -252,7 +252,7 @@ fn who_vouches_for_a_set_is_asked_again_first() {
     let mut world = World::new(3);
     world.meet_all();
     world.pass(60);
-    // Meanwhile the set has changed, unnoticed by us, and one of its members lost its card.
+    // In the meantime the configuration changed without this client noticing, and one member lost its record.
     for member in [0, 1] {
         let card = world.servers[member].card.as_mut().unwrap();
         (card.set, card.generation) = (set(4), 2);
@@ -268,7 +268,7 @@ fn who_vouches_for_a_set_is_asked_again_first() {
 fn a_witness_that_hears_late_lets_nobody_wait_anew() {
     let mut world = World::new(3);
     world.meet_all();
-    // One witness cannot be told for most of the wait.
+    // One witness is unreachable for most of the wait.
     let silent = world.servers[2].card.clone();
     world.restart(1, false);
     world.meet(1);
@@ -287,7 +287,7 @@ fn a_witness_that_hears_late_lets_nobody_wait_anew() {
 fn a_time_that_a_clock_has_yet_to_reach_is_no_time() {
     let mut world = World::new(3);
     world.meet_all();
-    // The clocks of the member and of one witness are ahead while its new life is written down.
+    // The clocks of the member and of one witness are ahead while its new life is recorded.
     world.restart(1, false);
     world.step(1, 3_600);
     world.step(2, 3_600);

@@ -1,4 +1,4 @@
-//! Invented histories: who counts, and from when on.
+//! Invented histories: which members count, and from when on.
 
 mod clocks;
 mod memory;
@@ -17,7 +17,7 @@ const MAX_TTL: Duration = Duration::from_secs(60);
 const TOLERANCE: Duration = Duration::from_millis(250);
 const SECOND: u64 = 1_000_000;
 
-/// A server as a history moves it along.
+/// A server whose state a history changes.
 #[derive(Clone)]
 struct Server {
     run: u64,
@@ -28,11 +28,11 @@ struct Server {
     clock: i64,
 }
 
-/// Servers, and one client that knows of them what it asked. Times are in seconds of true time.
+/// Servers, and one client that knows what it asked of them. Times are in seconds of true time.
 struct World {
     servers: Vec<Server>,
     trust: Trust,
-    /// True time, and how far our clock has fallen behind it: microseconds.
+    /// True time, and how far this client's clock is behind it, in microseconds.
     now: i64,
     behind: i64,
     lives: u64,
@@ -47,7 +47,7 @@ fn set(count: usize) -> MemberSet {
 }
 
 impl World {
-    /// A set that was formed long ago, which this client has not met yet.
+    /// A quorum that was initialized long ago, and that this client has not met yet.
     fn new(count: usize) -> Self {
         let server = |n: usize| Server {
             run: n as u64,
@@ -70,7 +70,7 @@ impl World {
         world
     }
 
-    /// Another client takes over, which knows nothing.
+    /// Another client, which knows nothing, takes over.
     fn forget_the_client(&mut self) {
         let count = self.servers.len();
         self.trust = Trust::new(ids(count), set(count), true);
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Does what the client would do about the cards, until nothing is left to do.
+    /// Does what the client would do about the records, until nothing is left to do.
     fn keep_cards(&mut self) {
         for _ in 0..10 {
             let lives = &mut self.lives;
@@ -138,7 +138,7 @@ impl World {
                     CardStep::Witness(member, seen) => self.witness(member, &seen),
                     CardStep::Look(_) => {}
                 }
-                // Answers come one after the other.
+                // Answers arrive one after the other.
                 self.now += 1;
                 self.meet(member);
             }

@@ -1,8 +1,8 @@
-//! Members that may have forgotten records, which are kept for longer than leases.
+//! Members that may have forgotten records, which outlive leases.
 
 use super::*;
 
-/// Whether the member may say that there is no record, where records are kept for `seconds`.
+/// Whether the member may report that there is no record, if records are kept for `seconds`.
 fn remembers(world: &World, member: usize, seconds: u64) -> bool {
     let retention = Duration::from_secs(seconds);
     let verdict = world.trust.remembers(member, world.ours(), retention);
@@ -14,7 +14,7 @@ fn remembers(world: &World, member: usize, seconds: u64) -> bool {
 
 const DAY: u64 = 86_400;
 
-/// An operator initialized the quorum: nothing was ever held on its members.
+/// An operator initialized the quorum, so its members never held anything.
 fn initialized() -> World {
     let mut world = World::new(3);
     for server in &mut world.servers {
@@ -54,7 +54,7 @@ fn members_that_lost_a_majority_are_young() {
     world.meet_all();
     world.keep_cards();
     world.pass(62);
-    // The one that has kept everything is silent.
+    // The member that has kept everything is silent.
     world.forget_the_client();
     for member in [1, 2] {
         world.meet(member);

@@ -1,10 +1,10 @@
-//! Members that lost their records, and what it takes to give them new ones.
+//! Members that lost their records, and what is needed to give them new ones.
 
 use super::sets::{client_of, set_of, with_another_set};
 use super::*;
 use leasehold::ambient::SystemEntropy;
 
-/// What the client would do about the cards; new lives have names of their own.
+/// Returns what the client would do about the records. New lives have their own names.
 fn steps(client: &Trust) -> Vec<CardStep> {
     client.card_steps(&mut || Life::random(&SystemEntropy))
 }
@@ -74,7 +74,7 @@ fn contradicted_record_restores_no_other() {
 
 #[test]
 fn of_two_lists_that_restore_at_once_none_wins() {
-    // Of each quorum one member kept its record; both clients find the other two servers empty.
+    // One member of each quorum kept its record. Both clients find the other two servers empty.
     let mut world = with_another_set(&[1, 2, 3], 1);
     for member in [1, 2] {
         world.servers[member].card = None;
@@ -85,7 +85,7 @@ fn of_two_lists_that_restore_at_once_none_wins() {
     for ((client, list), first) in clients.iter().zip(lists).zip([1, 2]) {
         carry_out(&mut world, client, |place| list[place], Some(first));
     }
-    // From now on neither client reaches the server that the other one was first at.
+    // From now on each client cannot reach the server where the other one was first.
     for (list, reached) in lists.into_iter().zip([[0, 1], [1, 2]]) {
         let mut client = Trust::new(set_of(&list).ids, set_of(&list), true);
         for _ in 0..2 {
@@ -100,7 +100,7 @@ fn of_two_lists_that_restore_at_once_none_wins() {
     }
 }
 
-/// Does what the client would do about the cards, at this server only if one is given.
+/// Does what the client would do about the records, at one server only if one is given.
 fn carry_out(
     world: &mut World,
     client: &Trust,

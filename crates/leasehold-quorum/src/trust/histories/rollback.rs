@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A set in which m1 has been durable for a long time, by its card too.
+/// A quorum in which m1 has been durable for a long time, and whose record says so.
 fn with_durable_member() -> World {
     let mut world = World::new(3);
     world.servers[1].durable = true;
@@ -11,7 +11,7 @@ fn with_durable_member() -> World {
     world
 }
 
-/// m1 ceases to be durable, which a client notices, and restarts from what it had written until then.
+/// m1 stops being durable, and a client notices. It then restarts from what it had written until that time.
 fn rolled_back_after_switch(world: &mut World) {
     let before = world.servers[1].card.clone();
     world.servers[1].durable = false;
@@ -54,7 +54,7 @@ fn member_that_was_a_replica_remembers_nothing() {
         panic!("{steps:?}")
     };
     assert_eq!((edit.age, edit.durable), (Some(Duration::ZERO), false));
-    // From then on it is like any member that is not durable.
+    // From then on it is like any other member that is not durable.
     world.write(1, edit.clone());
     let presence = became_replica(&world);
     world.trust.present(1, presence, world.at());
@@ -128,7 +128,7 @@ fn rolled_back_member_is_refused_though_one_client_confirmed_it() {
     world.meet(2);
     world.keep_cards();
     assert_eq!(world.counts(1), Ok(()));
-    // The first one that hears m0 does, and says so on the cards.
+    // The first client that hears m0 can, and notes it in the records.
     world.meet(0);
     assert!(world.counts(1).is_err());
     world.keep_cards();

@@ -1,4 +1,4 @@
-//! Sets that are formed, changed and mistaken.
+//! Quorums that are initialized, changed and mistaken for each other.
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn a_set_that_grew_or_had_a_member_replaced_counts_under_its_new_card() {
     for server in &mut world.servers {
         server.card.as_mut().unwrap().generation = 3;
     }
-    // The newcomer brought a life that nobody has heard of.
+    // The new member has a life that no other member has heard of.
     let life = Life::parse("00000000000000ff").unwrap();
     world.servers[4].card.as_mut().unwrap().life = life;
     for member in 0..4 {
@@ -126,7 +126,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
         }
     };
     meet(&world, &mut clients);
-    // Each is the first at one of the two members that both lists have.
+    // Each client is the first at one of the two members that are in both lists.
     let mut lives = 0xa0;
     for (trust, writes) in clients.iter().zip([[1, 2], [0, 3]]) {
         let list = if writes[1] == 2 { lists[0] } else { lists[1] };
@@ -154,7 +154,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
     }
 }
 
-/// A client that was given `list`, and has met its servers.
+/// Returns a client that was given `list` and has met its servers.
 pub(super) fn client_of(world: &World, list: &[usize]) -> Trust {
     let mut trust = Trust::new(ids_of(list), set_of(list), true);
     for (place, server) in list.iter().enumerate() {
@@ -172,7 +172,7 @@ pub(super) fn set_of(list: &[usize]) -> MemberSet {
     MemberSet::new(ids_of(list), MAX_TTL, TOLERANCE)
 }
 
-/// Four servers, of which `list` were given a set of their own by somebody, in this generation.
+/// Four servers. Those in `list` belong to a quorum of their own, in this generation.
 pub(super) fn with_another_set(list: &[usize], generation: u64) -> World {
     let mut world = World::new(4);
     for (member, server) in world.servers.iter_mut().enumerate() {
@@ -187,7 +187,7 @@ pub(super) fn with_another_set(list: &[usize], generation: u64) -> World {
 #[test]
 fn of_two_sets_that_claim_a_member_neither_has_it() {
     let mut world = with_another_set(&[0, 1, 3], 1);
-    // It came back from an old copy of its data, in which it belonged to the set of before.
+    // It came back from an old copy of its data, in which it belonged to the earlier quorum.
     world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
 
     let before = client_of(&world, &[0, 1, 2]);
@@ -226,7 +226,7 @@ fn a_member_that_two_sets_claim_is_given_no_card() {
 #[test]
 fn an_older_card_claims_nobody() {
     let mut world = with_another_set(&[1, 2, 3], 3);
-    // It came back from a copy that was made before the set was changed twice.
+    // It came back from a copy that was made before the quorum was changed twice.
     let old = world.servers[1].card.as_mut().unwrap();
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&world, &[1, 2, 3]);
@@ -234,7 +234,7 @@ fn an_older_card_claims_nobody() {
     for place in [1, 2] {
         assert_eq!(client.counts(place, world.ours(), None), Ok(()));
     }
-    // Nor does the old set come back with it.
+    // The old quorum does not come back with it, either.
     let before = client_of(&world, &[0, 1, 2]);
     assert!(before.counts(1, world.ours(), None).is_err());
 }
@@ -246,7 +246,7 @@ fn who_was_not_told_yet_of_a_change_goes_on() {
         let card = world.servers[member].card.as_mut().unwrap();
         (card.set, card.generation) = (set_of(&[0, 1, 2]), 1);
     }
-    // Whatever is won in one of these sets meets the other.
+    // A majority of one of these quorums shares a member with each majority of the other.
     let client = client_of(&world, &[0, 1, 2]);
     assert!(client.counts(0, world.ours(), None).is_err());
     for place in [1, 2] {
@@ -257,7 +257,7 @@ fn who_was_not_told_yet_of_a_change_goes_on() {
 #[test]
 fn a_set_that_is_being_formed_claims_nobody() {
     let mut world = with_another_set(&[0, 2, 3], 0);
-    // This one was given the card of its own set first, so the other set is never formed.
+    // This server got the record of its own quorum first, so the other quorum is never initialized.
     let asked_first = world.servers[2].card.as_mut().unwrap();
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&world, &[0, 1, 2]);
