@@ -1,5 +1,5 @@
--- Runs one command on a key if the fence is not smaller than the greatest that was shown for this
--- key before; else nothing. The first call of a greater fence shuts the door, also one without a
+-- Runs one command on a key if the fence is not smaller than the greatest fence shown for this key before.
+-- Otherwise it does nothing. The first call with a greater fence shuts out smaller ones, even without a
 -- command (a claim).
 --
 -- KEYS  1 the key with the data, of any type  2 the record of its fence, in the same slot:
@@ -12,8 +12,8 @@
 --         the error of the command, which then had no effect; the fence is remembered all the same
 -- Source  "How to do distributed locking" (Kleppmann, 2016), fencing tokens; the layout is Leasehold's
 --
--- The record lives as long as the data and 7 days longer, so that neither a deletion nor an expiry
--- opens the door to a late holder, and nothing is left behind for ever.
+-- The record outlives the data by 7 days. So neither a deletion nor an expiry lets a late holder in, and
+-- the record does not stay forever.
 
 local REST_MS = 7 * 24 * 60 * 60 * 1000
 local FENCE_MAX = 9007199254740991 -- 2^53 - 1: numbers are doubles here
@@ -31,7 +31,7 @@ end
 if not fence or not is_fence(fence) then
   return redis.error_reply('ERR the fence is a whole number from 1 to 9007199254740991')
 end
--- pcall: before Redis 7.0 an error that ends a script has lost its code.
+-- pcall: before Redis 7.0, an error that ends a script loses its code.
 local greatest = redis.pcall('GET', record)
 if type(greatest) == 'table' then
   return greatest
@@ -43,7 +43,7 @@ if greatest and tonumber(fence) < tonumber(greatest) then
   return {0, greatest}
 end
 
--- The door is shut before the write, and stays shut if the write fails.
+-- The fence is stored before the write, and stays stored if the write fails.
 redis.call('SET', record, fence)
 local answer = false
 if ARGV[2] then

@@ -1,4 +1,4 @@
-//! Data at a Redis that refuses the writes of a holder that comes late.
+//! Data on a Redis server that refuses the writes of a late holder.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::resp::{CommandWriter, Value};
 use crate::server::Server;
 use crate::url::RedisUrl;
 
-/// The script behind [`FencedKey`], for programs that write their data through a client of their
-/// own: it runs one command on a key if the fence may pass.
+/// The script behind [`FencedKey`], for programs that write their data through a client of their own. It
+/// runs one command on a key if the fence is not too small.
 ///
-/// `EVAL script 2 KEY RECORD FENCE [COMMAND [ARGUMENT …]]`, where RECORD is
-/// [`fence_record`]`(KEY)`, and the command is any one whose first argument is the key:
+/// Call it as `EVAL script 2 KEY RECORD FENCE [COMMAND [ARGUMENT …]]`. RECORD is [`fence_record`]`(KEY)`,
+/// and the command is any command whose first argument is the key:
 ///
 /// ```text
 /// EVAL "…" 2 invoice:7 leasehold:fenced:{invoice:7}:invoice:7 1763637400000001 SET paid
@@ -24,40 +24,39 @@ use crate::url::RedisUrl;
 /// EVAL "…" 2 invoice:7 leasehold:fenced:{invoice:7}:invoice:7 1763637400000001
 /// ```
 ///
-/// The last one is a claim: it remembers the fence and writes nothing. The answer is a list, `1`
-/// and what the command answered; or `0` and the greatest fence, and then nothing was written.
+/// The last call is a claim: it remembers the fence and writes nothing. The answer is a list: either `1`
+/// and the answer of the command, or `0` and the greatest fence. In the second case nothing was written.
 ///
-/// Both keys are in one slot, so it works on a Redis Cluster too; for a key with a `}` and without
-/// a hash tag of its own there is no such record, and a cluster refuses the call (`CROSSSLOT`).
+/// Both keys are in one slot, so the script works on a Redis Cluster, too. There is no such record for a
+/// key that contains a `}` but has no hash tag; a cluster refuses the call (`CROSSSLOT`).
 pub const FENCED_SCRIPT: &str = include_str!("fenced.lua");
 
-/// The name of the key that remembers the greatest fence shown for `key`:
-/// `leasehold:fenced:{TAG}:KEY`, where TAG is the key's own hash tag, else the key.
+/// Returns the name of the key that remembers the greatest fence shown for `key`:
+/// `leasehold:fenced:{TAG}:KEY`. TAG is the hash tag of the key if it has one, otherwise the key itself.
 pub fn fence_record(key: &str) -> String {
     format!("leasehold:fenced:{{{}}}:{key}", &key[hash_tag(key)])
 }
 
 static SCRIPT: Script = Script::new("fenced", FENCED_SCRIPT);
 
-/// What the script itself needs, beside the right to the command it runs.
+/// What the script itself needs, in addition to the right to the command that it runs.
 const RIGHTS: Rights = Rights("+evalsha +script|load +get +set +pttl +pexpire, and the command's");
 
-/// The script's own error code for a record that somebody else has written; it has it too.
+/// The script's own error code for a record that another program has written. `fenced.lua` has it, too.
 const BAD_RECORD: &str = "BADRECORD";
 
-/// A Redis or Valkey server with data that fences protect. It need not be one of those that grant
-/// the lock.
+/// A Redis or Valkey server with data that fences protect. It need not be a server that grants the lock.
 ///
-/// Lazy: nothing is sent before the first call, and the connection is opened again whenever it
-/// broke. Works on any executor, by a thread of its own; all its keys share both.
+/// It connects lazily: the first call opens the connection, and later calls open it again if it broke. It
+/// works on any executor, through a thread of its own. All its keys share the connection and the thread.
 ///
 /// # What it protects, and what not
 ///
-/// A [`FencedKey`] refuses every write that shows a smaller fence than one shown before, in one step
-/// with the write. It cannot refuse a client that writes to the key by another way. What it
-/// remembers is as durable as the server's data: a failover or a restart that forgets the last
-/// writes may forget a fence too, and one without any data forgets all. `maxmemory` with a policy
-/// other than `noeviction` may evict the record before the data.
+/// A [`FencedKey`] refuses every write that shows a smaller fence than one shown before, in one step with
+/// the write. It cannot refuse a client that writes to the key in another way. Its memory of fences is as
+/// durable as the server's data: a failover or a restart that loses the last writes may lose a fence, too,
+/// and one that loses all data loses all fences. `maxmemory` with a policy other than `noeviction` may
+/// evict the record before the data.
 ///
 /// # Examples
 ///
@@ -83,27 +82,27 @@ pub struct FencedRedis {
 }
 
 impl FencedRedis {
-    /// The server at `url`, which says the same as for [`RedisMember::new`](crate::RedisMember::new).
+    /// Returns the server at `url`, in the form that [`RedisMember::new`](crate::RedisMember::new) takes.
     /// `?prefix=` goes in front of every key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`], naming the value without its credentials, and the rule. Nothing is sent.
+    /// [`ErrorKind::InvalidInput`], naming the value without its credentials, and the rule. This sends nothing.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
-        // A file that cannot be read is an error of the caller.
+        // A file that cannot be read is the caller's error.
         Tls::new(url.ca.as_deref())?;
         Ok(Self {
             server: Server::new(url, Ambient::default()),
         })
     }
 
-    /// The data under `name`. Nothing is sent.
+    /// Returns the data under `name`. This sends nothing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if `name` is empty, or begins with `leasehold:` (behind the
-    /// prefix), where the records of locks and fences are.
+    /// [`ErrorKind::InvalidInput`] if `name` is empty, or begins with `leasehold:` (after the prefix),
+    /// which is reserved for the records of locks and fences.
     pub fn key(&self, name: impl AsRef<str>) -> Result<FencedKey, Error> {
         let name = name.as_ref();
         let data = format!("{}{name}", self.server.url().prefix);
@@ -133,14 +132,13 @@ impl fmt::Debug for FencedRedis {
 
 /// One key of a [`FencedRedis`], whose writes show a fence.
 ///
-/// Every write through it is refused with [`ErrorKind::Fenced`] if a greater fence was shown for
-/// the key before, and is otherwise done in one step with remembering its fence. The data is a plain
-/// string under its own name, for any client to read. The fence is remembered beside it (see
-/// [`fence_record`]), as long as the data lives and 7 days longer; unless somebody else changes
-/// when the data expires.
+/// The server refuses a write with [`ErrorKind::Fenced`] if a greater fence was shown for the key before.
+/// Otherwise it writes and remembers the fence in one step. The data is a plain string under its own name,
+/// which any client can read. A separate key has the fence (see [`fence_record`]). It outlives the data by
+/// 7 days, unless another client changes when the data expires.
 ///
-/// Its futures may be dropped at any time: whether the write is done is then not known. One that the
-/// server carries out late is refused like any other late one.
+/// Its futures may be dropped at any time. It is then unknown whether the write took effect. If the server
+/// carries it out late, it refuses it like any other late write.
 #[derive(Clone)]
 pub struct FencedKey {
     server: Server,
@@ -149,23 +147,23 @@ pub struct FencedKey {
 }
 
 impl FencedKey {
-    /// Writes `value`, without an end.
+    /// Writes `value`, which does not expire.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] if a later holder was here. Those of the connection and of the server,
-    /// with [`Effect::Unknown`](leasehold::Effect::Unknown) if the write may have been done: then do
-    /// it again, which the fence makes safe.
+    /// [`ErrorKind::Fenced`] if a later holder showed its fence. Otherwise the errors of the connection and
+    /// of the server, with [`Effect::Unknown`](leasehold::Effect::Unknown) if the write may have taken
+    /// effect. Then repeat it, which the fence makes safe.
     pub async fn set(&self, fence: Fence, value: impl AsRef<[u8]>) -> Result<(), Error> {
         let command = vec![b"SET".to_vec(), value.as_ref().to_vec()];
         self.run(fence, command).await.map(drop)
     }
 
-    /// Writes `value`, which expires after `ttl`, at least a millisecond.
+    /// Writes `value`, which expires after `ttl`. The shortest `ttl` is a millisecond.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set); [`ErrorKind::InvalidInput`] for a shorter `ttl`.
+    /// As [`set`](Self::set), and [`ErrorKind::InvalidInput`] for a shorter `ttl`.
     pub async fn set_for(
         &self,
         fence: Fence,
@@ -182,7 +180,7 @@ impl FencedKey {
         self.run(fence, command).await.map(drop)
     }
 
-    /// Deletes the data, and says whether there was any. The door stays shut.
+    /// Deletes the data, and returns whether there was any. The fence stays remembered.
     ///
     /// # Errors
     ///
@@ -194,7 +192,7 @@ impl FencedKey {
         }
     }
 
-    /// Returns the reply to `command` if the fence may pass.
+    /// Returns the reply to `command` if the fence is accepted.
     async fn run(&self, fence: Fence, command: Vec<Vec<u8>>) -> Result<Value, Error> {
         if fence > Fence::MAX {
             let message = format!("the fence {fence} is above {}, the greatest", Fence::MAX);
@@ -214,7 +212,7 @@ impl FencedKey {
 
     fn read(&self, fence: Fence, answer: Option<Value>) -> Result<Value, Error> {
         match answer {
-            // None of our commands looks at the type of the data, so it is the type of the record.
+            // Our commands do not depend on the type of the data, so the wrong type is that of the record.
             Some(Value::Error { code, message })
                 if is_wrong_type(&code, &message) || code == BAD_RECORD =>
             {

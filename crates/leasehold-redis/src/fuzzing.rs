@@ -1,4 +1,4 @@
-//! What the fuzz targets call, one function for each; `fuzz/README.md` says how to run them.
+//! The functions that the fuzz targets call; `fuzz/README.md` says how to run them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use crate::{examine, server};
 ///
 /// # Panics
 ///
-/// If values that arrive in pieces differ from those that arrive at once.
+/// If the values differ depending on whether the bytes arrive in pieces or at once.
 pub fn reply(bytes: &[u8]) {
     parse(bytes, bytes.len());
     let bytes = &bytes[..bytes.len().min(1_000)];
     let (at_once, failed) = parse(bytes, bytes.len());
     let (in_pieces, failed_in_pieces) = parse(bytes, 1);
-    // By their text, since a number may be NaN.
+    // Compared as text, since a number may be NaN.
     assert_eq!(format!("{at_once:?}"), format!("{in_pieces:?}"));
-    // The parser reads the items of a value in pieces only when all of it has arrived, so it may find another
-    // error first, or none yet.
+    // When a value arrives in pieces, the parser reads its items only after all of it has arrived. So it
+    // may find another error first, or none yet.
     assert!(failed_in_pieces.is_none() || failed.is_some());
 }
 
-/// Returns the values of the bytes, which arrive in pieces of this size, and why no more can be read.
+/// Returns the values of the bytes, which arrive in pieces of this size, and why reading stopped.
 fn parse(bytes: &[u8], piece: usize) -> (Vec<Value>, Option<ParseError>) {
     let (mut parser, mut values) = (Parser::new(), Vec::new());
     for mut piece in bytes.chunks(piece.max(1)) {

@@ -1,7 +1,7 @@
 //! Distributed locks on Redis and Valkey: one server, or a Redlock quorum of several.
 //!
-//! [`RedisStore`] takes locks. [`RedisMember`] is one server for all other questions: its status, its locks, and
-//! what operators change.
+//! [`RedisStore`] takes locks. [`RedisMember`] is one server, for its status, its locks, and the changes
+//! that operators make.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), leasehold::Error> {
@@ -20,61 +20,63 @@
 //!
 //! # Servers
 //!
-//! Redis from 6.2 on, and Valkey; a primary, not a replica, and not a node of a Redis Cluster. The first lock
-//! fails on any other server, with the reason.
+//! Leasehold supports Redis 6.2 and later, and Valkey. The server must be a primary, not a replica, and not
+//! a node of a Redis Cluster. On any other server the first lock fails, with the reason.
 //!
 //! # Waiting in turn
 //!
-//! Waiters are in a queue next to the lock, in the order of their tickets. When the lock is freed, the server notifies
-//! the first one on the channel `leasehold:inbox:<client>`, to which each client subscribes on the connection of
-//! its requests (RESP3). An entry counts while its client sends a heartbeat each second and its connection listens. Behind a
-//! server or proxy that does not speak RESP3, waiters ask within seconds. A client enters the queue again after
-//! `DEL leasehold:queue:{…}:…`. `docs/wire.md` of the repository specifies all keys, scripts and messages.
+//! Waiters are in a queue next to the lock, in the order of their tickets. When the lock becomes free, the
+//! server notifies the first waiter on the channel `leasehold:inbox:<client>`. Each client subscribes to
+//! its channel on the connection of its requests (RESP3). An entry counts while its client sends a
+//! heartbeat each second and its connection listens. Behind a server or proxy that does not support RESP3,
+//! waiters poll within seconds. A client enters the queue again after `DEL leasehold:queue:{…}:…`.
+//! `docs/wire.md` in the repository specifies all keys, scripts and messages.
 //!
 //! # Members of a quorum
 //!
-//! A member keeps a card: the hash `leasehold:card`, one for each database, which the clients of its
-//! set write and which never expires. It says which set the server belongs to, since when the server
-//! has forgotten nothing, and when it first heard of its fellow members' lives. Every answer shows the
-//! run of the server and the mark of the card as they were when the request was carried out: after a
-//! restart, FLUSHALL, SWAPDB, or DEL of the card the next answer shows others. A card that makes no
-//! sense is an error that names the field; `DEL leasehold:card` is the remedy.
+//! A member keeps a member record: the hash `leasehold:card`, one for each database. The clients of its
+//! quorum write it, and it never expires. It says which quorum the server belongs to, since when the server
+//! has lost nothing, and when it first heard of the lives of the other members. Every answer includes the
+//! run of the server and the mark of the record at the time of the request. After a restart, FLUSHALL,
+//! SWAPDB, or DEL of the record, the next answer shows other values. A record that makes no sense is an
+//! error that names the field; `DEL leasehold:card` repairs it.
 //!
-//! The client asks for the run of the server once per connection, because a restart ends every
-//! connection. So give it the address of the server, or of a proxy that closes the client's
-//! connection when the server closes its own (HAProxy and stunnel in TCP mode, most load balancers).
-//! A proxy that speaks Redis and reconnects by itself hides a restart: a server that comes back with
-//! the card from an old RDB file and without newer locks then keeps its vote, and a lock can be granted
-//! twice. The client notices such a restart only when it asks the server how it is, as
-//! `leasehold members` and `Client::health` do; it then reports the proxy and reconnects.
+//! The client asks for the run of the server once per connection, because a restart ends every connection.
+//! So give it the address of the server, or of a proxy that closes the client's connection when the server
+//! closes its own (HAProxy and stunnel in TCP mode, most load balancers). A Redis-aware proxy that
+//! reconnects by itself hides a restart. A server that comes back with the record from an old RDB file and
+//! without newer locks then keeps its vote, and a lock can be granted twice. The client notices such a
+//! restart only when it asks the server for its status, as `leasehold members` and `Client::health` do. It
+//! then reports the proxy and reconnects.
 //!
-//! A member that restarts counts at once if it keeps all that it acknowledges: `appendonly yes`,
-//! `appendfsync always`, `no-appendfsync-on-rewrite no`. One that has a `maxmemory` and any
-//! `maxmemory-policy` but `noeviction` may throw locks away, and is unfit.
+//! A member that restarts has a vote at once if it keeps everything that it acknowledges: `appendonly yes`,
+//! `appendfsync always`, `no-appendfsync-on-rewrite no`. A server with `maxmemory` and a `maxmemory-policy`
+//! other than `noeviction` may evict locks, so it cannot be a member.
 //!
 //! # Records
 //!
-//! The record of a lock is two keys beside it: the hash `leasehold:record:{…}:…` with the value, which
-//! expires when its retention is over, and the string `leasehold:stamp:{…}:…` with the greatest fence
-//! that opened or wrote it, which stands for 7 days after the last of these, as the lock's counter
-//! does. A single server keeps records as it keeps its data: what it loses, it forgets.
+//! The record of a lock is two keys next to the lock. The hash `leasehold:record:{…}:…` has the value, and
+//! expires when its retention is over. The string `leasehold:stamp:{…}:…` has the greatest fence that
+//! opened or wrote the record. It expires 7 days after the last of these operations, as the lock's counter
+//! does. A single server keeps records as it keeps its data: if it loses data, it loses records.
 //!
 //! # Other libraries on the same keys
 //!
-//! An exclusive lock is a string under the lock's own name (behind `?prefix=`), written by
-//! `SET NX PX` and deleted by comparison, as redis-py, redsync, node-redlock, rslock, aioredlock,
-//! redlock-py and bsm/redislock do it: all of these and this library exclude each other. Where a
-//! lock of another type is found (Redisson's is a hash), the error says so. Readers of this library,
-//! and those who have one of its permits, keep out writers of all of them: `leasehold:shared` or
-//! `leasehold:permits:<n>` is under the lock's name until the last of their leases ends.
+//! An exclusive lock is a string under the lock's own name (after `?prefix=`). It is written by `SET NX PX`
+//! and deleted by comparison, as in redis-py, redsync, node-redlock, rslock, aioredlock, redlock-py and
+//! bsm/redislock. All of these libraries and this one exclude each other. If the lock has another type, as
+//! Redisson's hash does, the error says so. Readers and permit holders of this library keep out writers of
+//! all these libraries: the lock's name has the value `leasehold:shared` or `leasehold:permits:<n>` until
+//! the last of their leases ends.
 //!
 //! # Locks that an operator broke
 //!
-//! `leasehold:broken:<owner>` is then under the lock's name, with the time that was left of the lease, and
-//! keeps out every other client, of other libraries too. Beside the lock, in the hash
-//! `leasehold:broken:{…}:<lock>`, it is kept for 7 days who broke it, when and why. That the owner's lease
-//! is broken stands in the record of the counter, below 0. The fence of an exclusive lease is there, too,
-//! unless it is the first one above the instant that the owner names: then readers derive it.
+//! After a break, the lock's name has the value `leasehold:broken:<owner>` for the rest of the lease. It
+//! keeps out every other client, including those of other libraries. For 7 days the hash
+//! `leasehold:broken:{…}:<lock>` next to the lock says who broke it, when and why. The record of the
+//! counter notes, with a score below 0, that the owner's lease is broken. It also has the fence of an
+//! exclusive lease, unless that is the first fence above the instant that the owner names: then readers
+//! derive it.
 //!
 //! # What a user of the server must be allowed
 //!
@@ -82,32 +84,32 @@
 //! ACL SETUSER locks on >secret ~* +info +config|get +time +set +get +mget +del +exists +type +pttl +pexpire +pexpireat +zadd +zincrby +zscore +zmscore +zrange +zrangebyscore +zcount +zrank +zrem +zremrangebyscore +hget +hset +hdel +hgetall +scan +evalsha +script|load +subscribe +publish &leasehold:inbox:*
 //! ```
 //!
-//! With `?prefix=app:` the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other
-//! than 0 needs `+select`. Not every right is needed everywhere:
+//! With `?prefix=app:`, the keys may be narrowed from `~*` to `~app:* ~leasehold:*`. A database other than
+//! 0 needs `+select`. Some rights are needed only for some purposes:
 //!
-//! - `+scan` and `+mget` are for listing locks alone, `+type` for naming the type of a foreign lock.
-//! - `+hget`, `+hset` and `+hgetall` are for the member record of a quorum, and for saying who holds a
-//!   lock. Without them the server serves as a store of its own; as a member of a quorum it does
-//!   not count. With `+hdel` they are for permits, too, and for records.
-//! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for telling waiters that it
-//!   is their turn. Without them they find out by asking, within seconds.
-//! - Without `+config|get` a member never passes for durable: after every restart it waits until
-//!   all leases of before are over.
+//! - `+scan` and `+mget` are only for listing locks, `+type` only for naming the type of a foreign lock.
+//! - `+hget`, `+hset` and `+hgetall` are for the member record of a quorum, and for showing who holds a
+//!   lock. Without them the server works as a store of its own, but has no vote as a member of a quorum.
+//!   With `+hdel` they are for permits and records, too.
+//! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for notifying waiters. Without them
+//!   waiters poll, within seconds.
+//! - Without `+config|get` a member never counts as durable: after every restart it waits until all earlier
+//!   leases have ended.
 //! - `+client|setname` shows the connections as "leasehold" in `CLIENT LIST`.
 //!
-//! [`RedisMember::examine`] finds out what a user lacks; `leasehold doctor` says the line that would be
-//! enough.
+//! [`RedisMember::examine`] finds out which rights a user lacks; `leasehold doctor` prints the line that
+//! adds them.
 //!
-//! `+client|id +client|kill` are worth adding where the server's users trust each other: when the
-//! answer to an attempt does not come and the connection is given up, they let the next connection
-//! make sure that the server drops what it had received and not executed. Without them such an
-//! attempt may take effect late; the quorum's repeated release or the TTL then ends it.
+//! `+client|id +client|kill` are worth adding if the server's users trust each other. If the answer to an
+//! attempt does not arrive and the client gives the connection up, these rights let its next connection
+//! make sure that the server drops what it received and did not execute. Without them such an attempt may
+//! take effect late; the quorum's repeated release or the TTL then ends it.
 //!
 //! # Data that refuses a late holder
 //!
-//! [`FencedKey`] is a string that is written under a fence; [`FENCED_SCRIPT`] does the same for any
-//! command of any client. The server need not grant the lock. A user of it needs, beside the rights
-//! to the commands it writes with (`+set` and `+del` for a [`FencedKey`]):
+//! [`FencedKey`] is a string that is written under a fence; [`FENCED_SCRIPT`] does the same for any command
+//! of any client. The server need not grant the lock. In addition to the rights to the commands that it
+//! writes with (`+set` and `+del` for a [`FencedKey`]), a user needs:
 //!
 //! ```text
 //! ACL SETUSER data on >secret ~invoice:* ~leasehold:fenced:* +info +evalsha +script|load +get +set +del +pttl +pexpire

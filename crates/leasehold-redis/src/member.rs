@@ -11,11 +11,11 @@ use crate::driver::{Tls, parse_all};
 use crate::server::{Server, Servers};
 use crate::url::RedisUrl;
 
-/// One Redis or Valkey server, for questions that take no lock: its status, its locks, and what operators change.
+/// One Redis or Valkey server, for its status, its locks, and the changes that operators make.
 ///
-/// [`RedisStore`](crate::RedisStore) takes locks. Nothing is sent before the first question. Each method fails if
-/// the server does not answer within 5 s or refuses, and names the server in the error. If the future of a
-/// method that changes something is dropped, the server may have made the change or not.
+/// To take locks, use [`RedisStore`](crate::RedisStore). The first method call opens the connection. Each
+/// method fails if the server does not answer within 5 s or refuses, and names the server in the error. If
+/// you drop the future of a method that changes something, the server may or may not have made the change.
 ///
 /// # Examples
 ///
@@ -37,10 +37,10 @@ impl RedisMember {
     /// Returns the server at `url`: `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS,
     /// or `unix://[user:password@]/path[?db=N]`. Special characters are percent-encoded.
     ///
-    /// Parameters follow a `?` and are joined by `&`: `id=NAME` is the id of the member (default: `host:port`, or
-    /// the path of the socket). `prefix=P` comes before the name of every lock at the server (default:
-    /// nothing, as in most libraries). `ca=FILE` trusts the certificates of that PEM file instead
-    /// of those of the machine.
+    /// Parameters follow a `?` and are joined by `&`. `id=NAME` is the id of the member (default:
+    /// `host:port`, or the path of the socket). `prefix=P` comes before the name of every lock at the
+    /// server (default: nothing, as in most libraries). `ca=FILE` trusts the certificates of that PEM file
+    /// instead of those of the machine.
     ///
     /// # Errors
     ///
@@ -50,14 +50,14 @@ impl RedisMember {
         Self::with_ambient(url, Ambient::default())
     }
 
-    /// [`new`](Self::new) with another clock and other random numbers, for tests.
+    /// Like [`new`](Self::new), with another clock and other random numbers, for tests.
     ///
     /// # Errors
     ///
     /// As [`new`](Self::new).
     pub fn with_ambient(url: impl AsRef<str>, ambient: Ambient) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
-        // A file that cannot be read is an error of the caller.
+        // A file that cannot be read is the caller's error.
         Tls::new(url.ca.as_deref())?;
         Ok(Self {
             server: Server::new(url, ambient),
@@ -105,7 +105,7 @@ impl RedisMember {
         }
     }
 
-    /// Writes the member record if it has the expected mark. Returns whether it had.
+    /// Writes the member record if it has the expected mark. Returns whether it did.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl RedisMember {
         }
     }
 
-    /// Notes in the member record which lives other members have.
+    /// Notes in the member record which lives of other members a client observed.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl RedisMember {
         self.server.break_lease(key, record).await
     }
 
-    /// Returns how a lock was broken last.
+    /// Returns the last break of a lock.
     ///
     /// # Errors
     ///
@@ -186,19 +186,20 @@ impl RedisMember {
         self.server.last_break(key).await
     }
 
-    /// Deletes the fence counters of those of `keys` that are not in use, and returns the others. Use it for
-    /// names that exist only for a while, as for a measurement.
+    /// Deletes the fence counters of those `keys` that are not in use, and returns the others. Use it for
+    /// names that exist only for a while, such as those of a measurement.
     ///
-    /// A lock of the same name gets greater fences later, if the clients' wall clocks are right. A client that
-    /// used the lock within ten minutes may make a new counter without an expiry; its next use after that sets one.
+    /// A lock of the same name gets greater fences later, if the clients' wall clocks are right. A client
+    /// that used the lock within the last ten minutes may create a new counter without an expiry; its next
+    /// use after that time sets one.
     ///
     /// # Errors
     ///
-    /// If the server does not answer or refuses. It may have deleted any of the counters.
+    /// If the server does not answer or refuses. It may have deleted some of the counters.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the server may have deleted any of the counters.
+    /// If the future is dropped, the server may have deleted some of the counters.
     pub async fn forget(&self, keys: &[Key]) -> Result<Vec<Key>, Error> {
         self.server.forget(keys).await
     }

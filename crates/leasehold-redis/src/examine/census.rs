@@ -11,38 +11,38 @@ use crate::protocol::{LockValue, Rights, garbled, refused};
 use crate::resp::{CommandWriter, Value};
 use crate::server::Form;
 
-/// The keys of a database that could matter to locks. The look may end before the last key.
+/// The keys of a database that could matter to locks. The scan may end before the last key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyCensus {
-    /// How many keys of the database the look included.
+    /// How many keys of the database the scan included.
     pub seen: usize,
-    /// Whether these were all.
+    /// Whether the scan included all keys.
     pub is_complete: bool,
     /// How many keys under the prefix are strings, as locks are.
     pub strings: usize,
-    /// The keys under the prefix of other types, by type: how many, and the name of one. A lock
-    /// cannot have such a name.
+    /// The keys under the prefix that have other types. For each type: how many there are, and the name of
+    /// one. A lock cannot have such a name.
     pub foreign: BTreeMap<String, (usize, String)>,
-    /// Locks that a client of this library asked for lately, and that another library holds with a value
+    /// Locks that a client of this library asked for recently, and that another library holds with a value
     /// that never expires: the name of the key, and what the value looks like.
     pub endless: Vec<(String, &'static str)>,
     /// Records of locks that have the wrong type, with that type.
     pub damaged: Vec<(String, String)>,
 }
 
-/// How many keys the server looks at before it does something else.
+/// How many keys the server looks at before it serves other clients.
 const STEP: u64 = 512;
 
 /// The most steps: a database may hold millions of keys.
 const STEPS_MAX: usize = 16;
 
-/// The most damaged records, and the most locks without an end, that are named.
+/// The greatest number of damaged records that are named, and of locks that never expire.
 const NAMED_MAX: usize = 5;
 
 /// No step begins after this time. From a server far away a few keys are enough.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Looks at some thousand keys of the database.
+/// Looks at a few thousand keys of the database.
 pub(super) async fn take(
     visit: &mut Visit,
     user: &str,
@@ -67,7 +67,7 @@ pub(super) async fn take(
         };
         cursor = next.as_text().ok_or_else(|| garbled("SCAN"))?.to_owned();
         census.seen += keys.len();
-        // Locks have names that are UTF-8.
+        // The names of locks are UTF-8.
         let keys = keys.iter().filter_map(Value::as_text);
         let keys = keys.filter(|key| key.starts_with(prefix) || key.starts_with("leasehold:"));
         let keys: Vec<&str> = keys.collect();

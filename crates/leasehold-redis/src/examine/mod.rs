@@ -22,31 +22,31 @@ pub use rights::{MissingRight, Need};
 
 /// What a look at a server found.
 ///
-/// An answer that the user may not have is an error that names the right.
+/// A part that the user may not read is an error that names the missing right.
 #[derive(Clone, Debug)]
 pub struct Examination {
     /// What lies between this machine and the server.
     pub transport: Transport,
     /// The name of the user.
     pub user: String,
-    /// What comes before the name of every lock at the server.
+    /// The prefix of every lock name at the server.
     pub prefix: String,
     /// Whether the server can notify waiters (RESP3).
     pub speaks_resp3: bool,
-    /// What INFO says.
+    /// What `INFO` reports.
     pub server: Result<ServerFacts, Error>,
     /// The status that clients of locks read, with the member record.
     pub presence: Result<Presence, Error>,
     /// How the server keeps its data.
     pub persistence: Result<Persistence, Error>,
-    /// How long the server took to answer the smallest request, the shortest first.
+    /// How long the server took to answer the smallest request, in ascending order.
     pub round_trips: Vec<Duration>,
-    /// How far the server's clock is ahead of this machine's, in microseconds, to within half the shortest
-    /// of the round trips. `None` if the user may not ask for it.
+    /// How far the server's clock is ahead of this machine's, in microseconds. The error is at most half
+    /// the shortest round trip. `None` if the user may not ask for the time.
     pub clock_offset: Option<i64>,
-    /// Which of the rights that this crate's front page lists the user lacks.
+    /// The rights from this crate's front page that the user lacks.
     pub missing_rights: Vec<MissingRight>,
-    /// Why the server serves no locks even to a user with all rights, as the server puts it: it takes no
+    /// Why the server serves no locks even to a user with all rights, in the server's words: it accepts no
     /// writes, or it lacks a command.
     pub refuses_locks: Option<String>,
     /// The keys that locks may meet.
@@ -64,7 +64,7 @@ pub enum Transport {
     PlainNetwork,
 }
 
-/// What a server says about itself.
+/// What a server reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
     /// The version of Redis. Valkey names a version that it is compatible with.
@@ -73,13 +73,13 @@ pub struct ServerFacts {
     pub is_primary: bool,
     /// Whether it is a node of a Redis Cluster.
     pub is_cluster_node: bool,
-    /// How much memory it may use, in bytes. 0 is no limit.
+    /// How much memory it may use, in bytes. 0 means no limit.
     pub max_memory: u64,
-    /// What it does when its memory is full.
+    /// What it does when its memory is full, as in `maxmemory-policy`.
     pub eviction_policy: String,
 }
 
-/// How a server is configured to keep its data over a restart.
+/// How a server is configured to keep its data across a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persistence {
     /// `appendonly`.
@@ -98,11 +98,11 @@ pub struct Persistence {
 const ROUND_TRIPS: usize = 9;
 
 impl RedisMember {
-    /// Looks at the server: its version and configuration, what its user lacks, and its keys. The server need
-    /// not be one that can be a member.
+    /// Examines the server: its version and configuration, what its user lacks, and its keys. The server
+    /// need not be suitable as a member.
     ///
-    /// Nothing changes there. The probe for a right is a command that does nothing, on an unused name. The
-    /// server may write refusals to its `ACL LOG`. At most some thousand keys are looked at.
+    /// This changes nothing there. The probe for each right is a command without effect, on an unused name.
+    /// The server may write refusals to its `ACL LOG`. The scan looks at a few thousand keys at most.
     ///
     /// This takes at most about fifty round trips, without a time limit. It needs a Tokio runtime.
     ///
@@ -112,7 +112,7 @@ impl RedisMember {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection, which serves this look only.
+    /// Dropping the future closes the connection, which nothing else uses.
     ///
     /// # Examples
     ///
@@ -146,7 +146,7 @@ impl RedisMember {
         } = Clocked::take(&mut visit, ambient).await?;
         let names = unused(&url.prefix, ambient)?;
         let keys = census::take(&mut visit, user, &url.prefix, &*ambient.clock).await;
-        // Last of all, since it subscribes.
+        // Last, since it subscribes.
         let rights = rights::probe(&mut visit, &names, &url.prefix).await?;
         Ok(Examination {
             transport: transport(&url.address),
@@ -190,7 +190,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || by_number.is_ok_and(|address| address.is_loopback())
 }
 
-/// What the smallest requests show.
+/// What the smallest requests show about the clock.
 struct Clocked {
     round_trips: Vec<Duration>,
     clock_offset: Option<i64>,

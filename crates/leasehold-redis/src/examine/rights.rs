@@ -1,5 +1,5 @@
-//! The rights that a user of locks needs. A probe for each right finds out whether the user has it, and changes
-//! nothing.
+//! The rights that a user of locks needs. A probe for each right finds out whether the user has it. Probes
+//! change nothing.
 
 use leasehold::Error;
 
@@ -9,8 +9,8 @@ use crate::server::escaped;
 
 /// A rule that would give a user a right that it lacks, for `ACL SETUSER`.
 ///
-/// All missing rules together are enough. The user may have some of them already: whether keys are open shows
-/// only if the user may run a command on them.
+/// All missing rules together are sufficient. The user may have some of them already: a probe can test
+/// access to keys only with a command that the user may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingRight {
     /// The rule, such as `+zadd`, `~leasehold:*` or `&leasehold:inbox:*`.
@@ -37,8 +37,8 @@ pub enum Need {
 struct Right {
     rule: &'static str,
     need: Need,
-    /// A command that is refused without the right, and changes nothing with it. `KEY` and `INBOX` are
-    /// unused names.
+    /// A command that the server refuses without the right, and that has no effect with it. `KEY` and
+    /// `INBOX` are unused names.
     probe: &'static str,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Unused {
     pub(super) record: String,
 }
 
-/// The inbox of no client.
+/// An inbox that belongs to no client.
 const INBOX: &str = "leasehold:inbox:0000000000000000";
 
 /// All rights, in the order of the documented `ACL SETUSER` lines.
@@ -58,7 +58,7 @@ const RIGHTS: &[Right] = &[
     right("+info", Need::Locks, "INFO server"),
     right("+config|get", Need::Durability, "CONFIG GET appendonly"),
     right("+time", Need::Locks, "TIME"),
-    // It sets an existing key only, and there is none.
+    // It sets only an existing key, and there is none.
     right("+set", Need::Locks, "SET KEY v XX"),
     right("+get", Need::Locks, "GET KEY"),
     right("+mget", Need::Looking, "MGET KEY"),
@@ -69,7 +69,7 @@ const RIGHTS: &[Right] = &[
     right("+pexpire", Need::Locks, "PEXPIRE KEY 1000"),
     right("+pexpireat", Need::Locks, "PEXPIREAT KEY 1000"),
     right("+zadd", Need::Locks, "ZADD KEY XX 1 f"),
-    // The server checks the right first, and then refuses what is not a number.
+    // The server checks the right first, and then refuses the argument, which is not a number.
     right("+zincrby", Need::Locks, "ZINCRBY KEY nothing f"),
     right("+zscore", Need::Locks, "ZSCORE KEY f"),
     right("+zmscore", Need::Locks, "ZMSCORE KEY f"),
@@ -91,7 +91,7 @@ const RIGHTS: &[Right] = &[
         Need::Locks,
         "EVALSHA 0000000000000000000000000000000000000000 0",
     ),
-    // The server does not keep what is not Lua.
+    // The server does not store text that is not Lua.
     right("+script|load", Need::Locks, "SCRIPT LOAD ("),
     right("+subscribe", Need::Waking, "SUBSCRIBE INBOX"),
     right("+publish", Need::Waking, "PUBLISH INBOX v"),
@@ -119,16 +119,16 @@ impl Right {
     }
 }
 
-/// What was found of a user's rights.
+/// What the probes found about a user's rights.
 pub(super) struct Found {
     pub(super) missing: Vec<MissingRight>,
-    /// Why the server serves no locks, though the user may have them.
+    /// Why the server serves no locks, even if the user has the rights.
     pub(super) refuses_locks: Option<String>,
 }
 
 /// Finds out which rights the user lacks for locks whose names begin with `prefix`.
 pub(super) async fn probe(visit: &mut Visit, names: &Unused, prefix: &str) -> Result<Found, Error> {
-    // With RESP2 a connection can do nothing else after it subscribed.
+    // On RESP2, a connection can do nothing else after it subscribed.
     let speaks_resp3 = visit.speaks_resp3();
     let is_asked = |right: &&Right| speaks_resp3 || right.rule != "+subscribe";
     let asked: Vec<&Right> = RIGHTS.iter().filter(is_asked).collect();
@@ -152,7 +152,7 @@ fn judge(asked: &[&Right], answers: &[Value], of_lock: &[Value], prefix: &str) -
             missing.push(MissingRight { rule, need });
         }
     };
-    // Without a prefix, the rule for the locks includes the records.
+    // Without a prefix, the rule for the locks covers the records.
     let keys = |of: &str| match prefix {
         "" => "~*".to_owned(),
         _ => format!("~{of}*"),
@@ -190,8 +190,8 @@ fn judge(asked: &[&Right], answers: &[Value], of_lock: &[Value], prefix: &str) -
     }
 }
 
-/// Whether keys or channels are or may be shut to the user. It does not show if the user may run no command
-/// on them.
+/// Whether keys or channels are or may be closed to the user. This is unknown if the user may run no
+/// command on them.
 fn may_be_shut(denials: &[Option<Denial>]) -> bool {
     let is_shut = |denial: &Option<Denial>| *denial == Some(Denial::Name);
     let is_hidden = |denial: &Option<Denial>| *denial == Some(Denial::Command);
@@ -220,7 +220,7 @@ fn denial(answer: &Value) -> Option<Denial> {
     }
 }
 
-/// Whether the server lacks the command, for example because of `rename-command`.
+/// Whether the server does not have the command, for example because of `rename-command`.
 fn is_unknown(answer: &Value) -> bool {
     let text = "unknown command";
     matches!(answer, Value::Error { message, .. } if message.to_lowercase().starts_with(text))

@@ -16,8 +16,8 @@ pub(super) fn try_commands(expire: bool) -> usize {
     2 + usize::from(expire)
 }
 
-/// The lease comes first. Until it ends no other client draws, so the counter that follows is above all
-/// fences of before. In the other order a later lease could have a smaller fence.
+/// The lease comes first. Until it ends, no other client draws a fence, so the counter that follows is
+/// above all earlier fences. In the other order a later lease could have a smaller fence.
 pub(super) fn write_try(
     codec: &Codec,
     claim: &Claim,
@@ -51,7 +51,7 @@ pub(super) fn read_try(
     };
     match set {
         Value::Null => {}
-        // An earlier sending of this attempt took the lock.
+        // An earlier transmission of this attempt took the lock.
         Value::Bytes(value) if *value == claim.owner.to_ascii() => {}
         Value::Bytes(value) => {
             let busy = busy(value);
@@ -83,7 +83,7 @@ pub(super) fn write_draw(
 ) -> Result<(), Error> {
     call(&DRAW_FENCE, 1, out);
     codec.names(claim).write_all(out);
-    // Only if the counter was lost meanwhile does the server need a proposal.
+    // The server needs a proposal only if it lost the counter in the meantime.
     out.arg(entry(claim.owner, claim.mode));
     out.number(claim.owner.since().as_micros() + 1);
     Ok(())
@@ -275,7 +275,7 @@ pub(super) fn read_fence(drawn: &Value) -> Result<Fence, Error> {
     })
 }
 
-/// Refuses what would lead fences or permits astray, before anything of it is sent.
+/// Refuses, before anything is sent, values that would lead to wrong fences or permits.
 fn check(claim: &Claim, proposal: u64, wish: Option<Slot>) -> Result<(), Error> {
     if proposal > Fence::MAX.get() {
         let rule = format!(
@@ -290,7 +290,7 @@ fn check(claim: &Claim, proposal: u64, wish: Option<Slot>) -> Result<(), Error> 
     }
 }
 
-/// A number of milliseconds; `None` if it is negative, which says that there is no end.
+/// Reads a number of milliseconds; `None` if it is negative, which means no end.
 fn duration(answer: &Value) -> Option<Duration> {
     let milliseconds = u64::try_from(answer.as_integer()?).ok()?;
     Some(Duration::from_millis(milliseconds))

@@ -12,14 +12,14 @@ use crate::resp::{CommandWriter, Value};
 /// Turns the requests of one client to one member into commands, and the answers into replies.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    /// What the keys of all locks begin with.
+    /// The prefix of the keys of all locks.
     pub prefix: String,
     /// The user of the server, for messages.
     pub user: String,
     /// The client.
     pub client: ClientId,
-    /// For how long a release leaves a contended lock free for clients of other libraries from time to
-    /// time. Zero: never.
+    /// For how long a release sometimes leaves a contended lock free for clients of other libraries. Zero
+    /// means never.
     pub foreign_gap: Duration,
 }
 
@@ -33,7 +33,7 @@ pub enum Decoded {
 }
 
 impl Codec {
-    /// Writes the commands of a request, and returns how many they are. On an error nothing is written.
+    /// Writes the commands of a request, and returns their number. On an error it writes nothing.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Codec {
         Names::new(&self.prefix, &claim.key)
     }
 
-    /// Returns an answer that is no error. A script may have done a part of its work before an error.
+    /// Returns the answer unless it is an error. A script may have done part of its work before an error.
     pub(super) fn accepted<'v>(&self, answer: &'v Value) -> Result<&'v Value, Error> {
         match answer {
             Value::Error { code, message } => {
@@ -171,7 +171,7 @@ impl Codec {
     }
 }
 
-/// What a user must be allowed for all commands and scripts of locks.
+/// The rights that a user needs for all commands and scripts of locks.
 pub(crate) const RIGHTS: Rights = Rights(
     "+set +get +del +exists +pttl +pexpire +pexpireat +type +zadd +zincrby +zscore +zmscore \
      +zrange +zrangebyscore +zrank +zrem +zremrangebyscore +zcount +hget +hset +hdel +hgetall \
@@ -184,7 +184,7 @@ pub(super) fn call(script: &Script, locks: usize, out: &mut CommandWriter<'_>) {
     out.number(5 * locks as u64 + 1).arg(PRESENT);
 }
 
-/// Begins the call of a script for one lock, with a key of the lock beyond those that all scripts take.
+/// Begins the call of a script for one lock, with one more key of the lock than all scripts take.
 pub(crate) fn write_call(
     script: &Script,
     names: &Names<'_>,

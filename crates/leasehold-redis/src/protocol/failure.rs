@@ -2,17 +2,17 @@
 
 use leasehold::{Error, ErrorKind};
 
-/// What a user must be allowed for something, as `ACL SETUSER` says it.
+/// The rights that something needs, in the form of `ACL SETUSER`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights(pub(crate) &'static str);
 
-/// Returns whether the key has a value of another type than the command is for.
+/// Returns whether the key has a value of another type than the command expects.
 pub(crate) fn is_wrong_type(code: &str, message: &str) -> bool {
     // Before Redis 7.0 the error of a script has its code within the text.
     code == "WRONGTYPE" || message.contains("WRONGTYPE")
 }
 
-/// Returns the code and the message of an error in its text. Before Redis 7.0 some have no code.
+/// Splits the text of an error into code and message. Before Redis 7.0 some errors have no code.
 pub(super) fn split_error(text: &str) -> (&str, &str) {
     let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_uppercase());
     match text.split_once(' ') {
@@ -21,7 +21,7 @@ pub(super) fn split_error(text: &str) -> (&str, &str) {
     }
 }
 
-/// Returns the error of a server for `user`, who asked for something that needs `rights`.
+/// Returns the error of a server for `user`, whose request needs `rights`.
 pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> Error {
     let said = format!("{code} {message}");
     match code {

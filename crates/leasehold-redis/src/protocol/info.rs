@@ -3,11 +3,11 @@ use leasehold::{Error, ErrorKind};
 use super::failure::{Rights, refused};
 use crate::resp::{CommandWriter, Value};
 
-/// What a server says about itself: some sections of `INFO`.
+/// What a server reports about itself: some sections of `INFO`.
 #[derive(Debug)]
 pub(crate) struct Info(String);
 
-/// The oldest version that the scripts run on.
+/// The oldest version that supports the scripts.
 const OLDEST: (u32, u32) = (6, 2);
 
 impl Info {
@@ -18,7 +18,7 @@ impl Info {
     /// The sections that [`check`](Self::check) needs.
     pub(crate) const CHECKED: [&str; 3] = ["server", "replication", "cluster"];
 
-    /// Asks for each section alone, since servers before Redis 7.0 take one at a time.
+    /// Asks for each section in a command of its own, since servers before Redis 7.0 accept only one.
     pub(crate) fn write(sections: &[&str], out: &mut CommandWriter<'_>) {
         for section in sections {
             out.command("INFO").arg(section);
@@ -55,7 +55,7 @@ impl Info {
         self.field(name).ok_or_else(|| missing(name))
     }
 
-    /// Refuses a server that is too old or is no independent primary.
+    /// Refuses a server that is too old or is not an independent primary.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |rule: String| Err(Error::new(ErrorKind::Unsupported, rule));
         let version = self.demand("redis_version")?;
@@ -72,13 +72,13 @@ impl Info {
         }
     }
 
-    /// Returns whether the server knows `SET` with `NX` and `GET` together.
+    /// Returns whether the server supports `SET` with `NX` and `GET` together.
     pub(crate) fn has_plain_commands(&self) -> bool {
         let version = self.field("redis_version").and_then(major_minor);
         version.is_some_and(|(major, _)| major >= 7)
     }
 
-    /// Why the server can be no member, if so.
+    /// Returns why the server cannot be a member, if so.
     pub(crate) fn unfit(&self) -> Option<String> {
         let role = self.foreign_role().map(str::to_owned);
         role.or_else(|| self.evicts())

@@ -1,4 +1,4 @@
-//! Leases and waits that go on: many of them in one call of a script.
+//! Leases and waits that continue: many of them in one call of a script.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::lock_value::entry;
 use super::script::{CONFIRM_FENCE, HEARTBEAT, RENEW, REPAIR, Script};
 use crate::resp::{CommandWriter, Value};
 
-/// How many locks one call looks at. The server does nothing else meanwhile.
+/// How many locks one call handles. The server does nothing else during that time.
 const AT_ONCE: usize = 64;
 
 /// Returns how many calls a request for this number of locks takes.
@@ -81,7 +81,7 @@ pub(super) fn read_heartbeat(
         codec.accepted(answer)?;
     }
     let mut claims = waiters.iter();
-    // A lock that ran into an error shows as a waiter without a place: it asks, and learns the error.
+    // If a lock has an error, its waiter is reported without a place: it asks, and learns the error.
     let read = |answer: Result<&Value, Error>| {
         let parts = answer.ok().and_then(Value::as_array);
         let refusal = claims.next().zip(parts);
@@ -167,8 +167,8 @@ fn call_for<'c>(
     }
 }
 
-/// Reads the answers for `count` locks, in the order of the locks. An error of a call is that of all
-/// its locks; a text is the error of one lock.
+/// Reads the answers for `count` locks, in the order of the locks. An error of a call applies to all its
+/// locks. A text is the error of one lock.
 fn each<T>(
     codec: &Codec,
     count: usize,
@@ -196,7 +196,7 @@ fn each<T>(
     results
 }
 
-/// Reads the answer for one lock of many.
+/// Reads the answer for one of several locks.
 fn one<'v>(codec: &Codec, answer: &'v Value) -> Result<&'v Value, Error> {
     match answer.as_text() {
         Some(error) => {

@@ -9,7 +9,7 @@ pub enum LockValue {
     Shared,
     /// Owners hold some of this many permits.
     Permits(Permits),
-    /// The lock is free, and the head of the queue is on its way.
+    /// The lock is free, and reserved for the head of the queue.
     Next,
     /// An operator broke the lease of this owner.
     Broken(Owner),
@@ -20,7 +20,7 @@ pub enum LockValue {
 }
 
 impl LockValue {
-    /// Reads the value of a lock key, or what a script shows instead of it.
+    /// Reads the value of a lock key, or the text that a script returns in its place.
     pub fn read(value: &[u8]) -> Self {
         let text = std::str::from_utf8(value).ok();
         text.and_then(Self::read_text).unwrap_or(Self::Foreign)
@@ -41,13 +41,13 @@ impl LockValue {
     }
 }
 
-/// Reads a number of permits in its only form.
+/// Reads a number of permits in its canonical form.
 fn read_permits(text: &str) -> Option<Permits> {
     let permits = Permits::new(text.parse().ok()?).ok()?;
     (permits.to_string() == text).then_some(permits)
 }
 
-/// Returns the entry of a claim in the queue: the owner, and behind it the mark of the mode.
+/// Returns the entry of a claim in the queue: the owner, followed by the mark of the mode.
 pub(super) fn entry(owner: Owner, mode: Mode) -> Entry {
     let mut entry = Entry {
         text: [0; ENTRY_MAX],

@@ -18,7 +18,7 @@ use crate::resp::{CommandWriter, Value};
 /// The field of the mark.
 pub(super) const MARK: &str = "mark";
 
-/// What the field of an observation begins with. The id of the member follows.
+/// The prefix of the field of an observation. The id of the member follows.
 const SEEN: &str = "seen:";
 
 pub(super) fn write(edit: &CardEdit, out: &mut CommandWriter<'_>) -> Result<(), Error> {
@@ -91,7 +91,7 @@ fn check_all(seen: &[(MemberId, Life)]) -> Result<(), Error> {
     seen.iter().try_for_each(|(id, _)| checked(id).map(drop))
 }
 
-/// Returns the id if it can be one line among others.
+/// Returns the id if it fits on one line of a list.
 fn checked(id: &MemberId) -> Result<&str, Error> {
     let text = id.as_str();
     if !text.is_empty() && !text.chars().any(char::is_control) {
@@ -105,7 +105,7 @@ fn checked(id: &MemberId) -> Result<&str, Error> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`], with the name of the field, if it is not what [`write()`] writes.
+/// [`ErrorKind::Corrupt`], with the name of the field, if [`write()`] does not write it like that.
 pub(super) fn read(answer: &Value, user: &str) -> Result<Option<Card>, Error> {
     if let Value::Error { code, message } = answer {
         return Err(match is_wrong_type(code, message) {
@@ -117,7 +117,7 @@ pub(super) fn read(answer: &Value, user: &str) -> Result<Option<Card>, Error> {
     if pairs.is_empty() {
         return Ok(None);
     }
-    // A name that is no text is none of ours; a value that is none shows as missing.
+    // A name that is not text is not one of ours. A value that is not text counts as missing.
     let texts = pairs
         .iter()
         .filter_map(|(name, value)| Some((name.as_text()?, value.as_text()?)));

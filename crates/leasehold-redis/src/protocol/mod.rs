@@ -1,12 +1,12 @@
 //! The wire protocol: how the requests of the engine become commands, and answers become replies.
 //!
-//! `docs/wire.md` specifies it. The Lua scripts hold all rules of the queue; the codec knows their
+//! `docs/wire.md` specifies it. The Lua scripts implement all rules of the queue; the codec knows their
 //! arguments and answers. Nothing here does I/O.
 //!
 //! A driver uses it as follows, on one RESP3 connection for each member:
 //!
 //! 1. It subscribes to the channel [`inbox`], and writes the record of the client each minute.
-//! 2. For a batch it writes each request with [`Codec::encode`], and [`encode_sample`] behind the last.
+//! 2. For a batch it writes each request with [`Codec::encode`], and [`encode_sample`] after the last one.
 //! 3. It takes [`Codec::answers`] values for each request, in order, and hands them to [`Codec::decode`].
 //!    [`Sampler::read`] reads the last [`SAMPLE_COMMANDS`] values of the batch.
 //! 4. On [`Decoded::NoScript`] it sends `SCRIPT LOAD` with the text, and the request again.

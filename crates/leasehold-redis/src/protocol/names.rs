@@ -8,7 +8,7 @@ use crate::resp::CommandWriter;
 /// The key of the member record. Each database has one, for all prefixes of locks.
 pub(super) const MEMBER_RECORD: &str = "leasehold:card";
 
-/// The key with the presence of all clients.
+/// The key that has the presence of all clients.
 pub const PRESENT: &str = "leasehold:present";
 
 /// The entry of the fence counter.
@@ -17,14 +17,14 @@ pub(super) const COUNTER: &str = "f";
 /// How long a counter outlives the last use of its lock, in milliseconds: 7 days.
 pub(super) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// How long a server knows who a client is, in milliseconds.
+/// How long a server remembers a client's process, in milliseconds.
 const CLIENT_RECORD_MS: u64 = 4 * 60 * 1000;
 
 /// The keys of one lock. All have the same hash tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names<'k> {
     lock: Cow<'k, str>,
-    /// The place of the hash tag within `lock`.
+    /// The range of the hash tag within `lock`.
     tag: Range<usize>,
 }
 
@@ -70,8 +70,8 @@ impl<'k> Names<'k> {
     }
 }
 
-/// Returns what decides the slot of `key`: the text between the first `{` and the next `}` unless it
-/// is empty, otherwise the whole key (Redis Cluster specification, "Hash tags").
+/// Returns the part of `key` that decides its slot: the text between the first `{` and the next `}`, unless
+/// it is empty; otherwise the whole key (Redis Cluster specification, "Hash tags").
 pub(crate) fn hash_tag(key: &str) -> Range<usize> {
     let place = |of: u8, from: usize| {
         let rest = key.as_bytes().get(from..)?;
@@ -85,7 +85,7 @@ pub(crate) fn hash_tag(key: &str) -> Range<usize> {
     }
 }
 
-/// Writes who a client is, for people who look at a lock.
+/// Writes which process a client is, for people who inspect a lock.
 ///
 /// A client repeats this each minute while it takes and renews locks.
 pub(crate) fn write_client_record(client: &ClientInfo, out: &mut CommandWriter<'_>) {

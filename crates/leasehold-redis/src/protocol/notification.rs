@@ -4,10 +4,9 @@ use leasehold_quorum::Notification;
 use super::lock_value::read_entry;
 use crate::resp::Value;
 
-/// Reads a pushed message of a client's channel, from a member whose locks have `prefix` in front of
-/// their names.
+/// Reads a message that was pushed on a client's channel, from a member whose lock names begin with `prefix`.
 ///
-/// Every user of the server may publish to the channel, so a message that makes no sense is ignored.
+/// Every user of the server may publish to the channel, so this ignores a message that makes no sense.
 pub fn read_notification(prefix: &str, pushed: &[Value]) -> Option<Notification> {
     let [kind, _channel, message] = pushed else {
         return None;

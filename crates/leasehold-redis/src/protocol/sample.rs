@@ -9,10 +9,10 @@ use crate::resp::{CommandWriter, Value};
 /// How many commands [`encode_sample`] writes.
 pub const SAMPLE_COMMANDS: usize = 2;
 
-/// Writes the commands behind a batch that show which data answered it, and the server's clock.
+/// Writes the commands after a batch that show which data answered it, and the server's clock.
 ///
-/// The mark comes last. If the server lost its data during the batch, it shows no mark or another
-/// one: no mark ever comes back.
+/// The mark comes last. If the server lost its data during the batch, it shows no mark or another one. No
+/// mark ever returns.
 pub fn encode_sample(out: &mut Vec<u8>) {
     let mut writer = CommandWriter::new(out);
     writer.command("TIME");
@@ -25,7 +25,7 @@ pub fn encode_sample(out: &mut Vec<u8>) {
 pub struct Sampler {
     run: RunId,
     user: String,
-    /// The last mark, and what it amounts to: it rarely changes.
+    /// The last mark, and the incarnation that it means. It rarely changes.
     last: (Vec<u8>, Incarnation),
 }
 
@@ -47,12 +47,12 @@ impl Sampler {
 
     /// Reads the answers to the commands of [`encode_sample`].
     ///
-    /// A mark that the user may not read, or that makes no sense, counts as no mark. It differs from the
-    /// record's, and the status of the member says why.
+    /// A mark that the user may not read, or that makes no sense, counts as no mark. It differs from that
+    /// of the record, and the status of the member says why.
     ///
     /// # Errors
     ///
-    /// The server does not tell its time.
+    /// The server does not report its time.
     pub fn read(&mut self, time: &Value, mark: &Value) -> Result<Sample, Error> {
         if let Value::Error { code, message } = time {
             return Err(refused(code, message, &self.user, Rights("+time")));

@@ -2,12 +2,12 @@ use std::sync::OnceLock;
 
 use sha1_smol::Sha1;
 
-/// A Lua script. A server keeps it under the SHA-1 of its text until it restarts.
+/// A Lua script. A server stores it under the SHA-1 of its text until it restarts.
 #[derive(Debug)]
 pub struct Script {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     pub name: &'static str,
-    /// The text: the helpers that it needs, then its own lines.
+    /// The text: the shared parts that it needs, followed by its own lines.
     pub text: &'static str,
     sha1: OnceLock<String>,
 }
@@ -22,14 +22,14 @@ impl Script {
         }
     }
 
-    /// Returns the name under which a server keeps the script.
+    /// Returns the name under which a server stores the script.
     pub fn sha1(&self) -> &str {
         let digest = || Sha1::from(self.text).digest().to_string();
         self.sha1.get_or_init(digest)
     }
 }
 
-/// A script that consists of several files, one behind the other.
+/// Defines scripts that consist of several files, one after the other.
 macro_rules! scripts {
     ($($constant:ident = $name:literal [$($file:literal)*];)*) => {
         $(pub(crate) static $constant: Script = Script::new(

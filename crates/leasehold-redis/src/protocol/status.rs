@@ -17,10 +17,10 @@ pub(super) const COMMANDS: usize = Info::SECTIONS.len() + 4;
 /// Asks for the status.
 pub(crate) fn write(out: &mut CommandWriter<'_>) {
     Info::write(&Info::SECTIONS, out);
-    // One pattern: servers before Redis 7.0 take one name at a time.
+    // A single pattern, since servers before Redis 7.0 accept one name at a time.
     out.command("CONFIG").arg("GET").arg("*append*");
     out.command("HGETALL").arg(MEMBER_RECORD);
-    // Only to see whether the user may read the mark, as each sample does.
+    // Only to find out whether the user may read the mark, as each sample does.
     out.command("HGET").arg(MEMBER_RECORD).arg(MARK);
     out.command("TIME");
 }
@@ -69,7 +69,7 @@ pub(crate) fn setting<'v>(config: &'v Value, name: &str) -> Option<&'v str> {
     pairs.next().and_then(|(_, value)| value.as_text())
 }
 
-/// Why the user may not read the member record. Such a user can take locks, but not in a quorum.
+/// Returns why the user may not read the member record. Such a user can take locks, but not in a quorum.
 fn unreadable(answers: &[&Value], user: &str) -> Option<String> {
     answers.iter().find_map(|answer| match answer {
         Value::Error { code, message } if code == "NOPERM" => {
@@ -83,8 +83,8 @@ fn unreadable(answers: &[&Value], user: &str) -> Option<String> {
     })
 }
 
-/// Whether all that the server acknowledges is on its disk, and no replica that lags behind can take
-/// its place. What is not known counts against it.
+/// Whether everything that the server acknowledges is on its disk, and no lagging replica can take its
+/// place. What is unknown counts against it.
 fn is_durable(info: &Info, config: &Value) -> bool {
     let says = |name: &str, value: &str| setting(config, name) == Some(value);
     says("appendonly", "yes")
@@ -95,7 +95,7 @@ fn is_durable(info: &Info, config: &Value) -> bool {
         && info.field("connected_slaves") == Some("0")
 }
 
-/// Whether a replication id is that of no server. A primary has a second one if it was a replica.
+/// Whether a replication id belongs to no server. A primary has a second id if it was a replica.
 fn is_unset(id: &str) -> bool {
     id.bytes().all(|digit| digit == b'0')
 }

@@ -1,4 +1,4 @@
-//! The codec by value: what goes out, and what each answer amounts to.
+//! The codec: what it writes, and how it reads each answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,7 +202,7 @@ fn unexpected_answers_are_errors() {
                     Reply::Busy(_) => matches!(request, Request::TryAcquire { .. }),
                     // Such a lock counts as one without a place.
                     Reply::Waiting(states) => states.iter().all(|state| !state.turn),
-                    // Any number is how many were new, or that another mark was found.
+                    // Any number says how many were new, or that the record had another mark.
                     Reply::Recorded(_) => *value == Value::Integer(-9),
                     // Nothing is written.
                     Reply::Record(_) => *value == Value::Array(Vec::new()),

@@ -1,30 +1,30 @@
 use super::Value;
 
-/// Why the bytes of a server cannot be read on. The connection cannot be used after that.
+/// Why the bytes of a server cannot be read further. The connection is unusable after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// The bytes are not of the protocol.
+    /// The bytes do not follow the protocol.
     Malformed,
     /// The value has at least this many bytes, more than [`Parser::VALUE_MAX`].
     TooLong(usize),
 }
 
-/// Reads values from the bytes of a connection, however they are cut into pieces.
+/// Reads values from the bytes of a connection, however they are split.
 ///
-/// It takes RESP2 and RESP3. Announced lengths and counts are checked against [`Parser::VALUE_MAX`],
-/// and memory is reserved for what arrived. The parser reads the items of a long value at most
-/// twice, in however many pieces they come.
+/// It supports RESP2 and RESP3. It checks announced lengths and counts against [`Parser::VALUE_MAX`], and
+/// reserves memory only for what arrived. It reads the items of a long value at most twice, however many
+/// pieces they arrive in.
 #[derive(Debug)]
 pub struct Parser {
     buffer: Vec<u8>,
-    /// The bytes that are received and not read yet.
+    /// The start of the bytes that were received and not yet read.
     start: usize,
     end: usize,
     /// Follows the value at `start` while part of it is missing.
     scan: Option<Scan>,
 }
 
-/// The longest line, and the deepest nesting. None of our commands has a reply with more.
+/// The longest line, and the deepest nesting. No reply to our commands exceeds them.
 const LINE_MAX: usize = 64 * 1024;
 const DEPTH_MAX: usize = 16;
 
@@ -34,11 +34,11 @@ const ITEM_MIN: usize = 3;
 /// The most items to reserve memory for before they arrive.
 const RESERVED_ITEMS: usize = 64;
 
-/// The usual size of the buffer. It grows for a longer value only.
+/// The usual size of the buffer. It grows only for a longer value.
 const ROOM: usize = 64 * 1024;
 
 impl Parser {
-    /// The longest value in bytes. Our longest are records, of 1 MiB, and pages of keys.
+    /// The longest value in bytes. Our longest ones are records, of 1 MiB, and pages of keys.
     pub const VALUE_MAX: usize = 8 * 1024 * 1024;
 
     /// Returns a parser without bytes.
@@ -79,7 +79,7 @@ impl Parser {
     ///
     /// # Errors
     ///
-    /// If the bytes are not of the protocol, or the value is too long. Each later call fails too.
+    /// If the bytes do not follow the protocol, or the value is too long. Each later call fails, too.
     pub fn next_value(&mut self) -> Result<Option<Value>, ParseError> {
         let bytes = &self.buffer[self.start..self.end];
         let is_whole = match &mut self.scan {
@@ -127,7 +127,7 @@ enum Stop {
 
 const MALFORMED: Stop = Stop::Failed(ParseError::Malformed);
 
-/// Reads the first value in `bytes`. Returns its length, too.
+/// Reads the first value in `bytes`. Also returns its length.
 fn read(bytes: &[u8]) -> Result<(Value, usize), Stop> {
     let mut reader = Reader { bytes, at: 0 };
     let value = match bytes.first() {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
             }
             // A big number: its digits.
             b'(' => Value::Bytes(self.line()?.to_vec()),
-            // Attributes come before a value. None of our commands has any.
+            // Attributes come before a value. No reply to our commands has any.
             b'|' => {
                 self.pairs(depth + 1)?;
                 self.value(depth + 1)?
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
         Ok(pairs)
     }
 
-    /// Passes over an item, except for the items in it. Returns how many these are.
+    /// Skips an item, except for the items in it. Returns how many these are.
     fn skip(&mut self) -> Result<usize, Stop> {
         let kind = *self.bytes.get(self.at).ok_or(Stop::Incomplete)?;
         self.at += 1;
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses a value that goes on for at least `length` bytes more than the longest one.
+    /// Refuses a value that would exceed the limit with at least `length` more bytes.
     fn check_room(&self, length: usize) -> Result<(), Stop> {
         match self.at.saturating_add(length) {
             0..=Parser::VALUE_MAX => Ok(()),
@@ -269,14 +269,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Follows a value that comes in pieces, without reading a whole item twice.
+/// Follows a value that arrives in pieces, without reading a whole item twice.
 #[derive(Debug)]
 struct Scan {
     /// The end of the whole items so far.
     at: usize,
     /// How many items are still to come.
     left: usize,
-    /// How many bytes were there the last time. Every item ends with a line feed behind them.
+    /// How many bytes there were at the last call. Every item ends with a line feed after them.
     searched: usize,
 }
 
@@ -291,7 +291,7 @@ impl Default for Scan {
 }
 
 impl Scan {
-    /// Returns whether the value is whole. `bytes` are those of the last call and those behind them.
+    /// Returns whether the value is complete. `bytes` are those of the last call and those that follow.
     fn is_whole(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
         let is_more = bytes[self.searched..].contains(&b'\n');
         self.searched = bytes.len();

@@ -20,7 +20,7 @@ pub enum Value {
     Array(Vec<Self>),
     /// A floating-point number. RESP2 sends it as bytes.
     Double(f64),
-    /// A message that is no reply, such as one of a channel.
+    /// A message that is not a reply, such as one from a channel.
     Push(Vec<Self>),
     /// Keys with their values.
     Map(Vec<(Self, Self)>),

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-/// Writes commands behind each other into a buffer, as arrays of bulk strings.
+/// Appends commands to a buffer, as arrays of bulk strings.
 ///
 /// The number of words of a command is written when the command ends, so the caller need not count them.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct CommandWriter<'a> {
     words: usize,
 }
 
-/// Stands for the number of words until it is known.
+/// Takes the place of the number of words until it is known.
 const PLACEHOLDER: &[u8] = b"*0\r\n";
 
 /// The number of digits of the greatest number.

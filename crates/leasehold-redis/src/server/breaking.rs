@@ -38,7 +38,7 @@ impl Server {
         Ok(Broken::new(*was_valid == 1, left))
     }
 
-    /// Returns how the lock was broken last, if the server still knows. A damaged record counts as none.
+    /// Returns the last break of the lock, if the server still remembers it. A damaged record counts as none.
     pub(crate) async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
         let name = self.names(key).record("broken");
         let answers = self

@@ -8,7 +8,7 @@ pub(crate) enum Form {
     Uuid,
     Base64,
     Text,
-    /// A value of another type than a string.
+    /// A value of another type than string.
     Hash,
     OtherType,
 }

@@ -1,15 +1,15 @@
-//! Deleting what outlives the use of a lock.
+//! Deletes the keys that outlive the use of a lock.
 
 use leasehold::{Error, Key};
 
 use super::Server;
 use crate::protocol::{FORGET, write_call};
 
-/// How many locks one write is about. The server serves other clients in between.
+/// How many locks one write handles. The server serves other clients in between.
 const AT_ONCE: usize = 64;
 
 impl Server {
-    /// Deletes the fence counters of those of `keys` that are not in use, and returns the others.
+    /// Deletes the fence counters of those `keys` that are not in use, and returns the others.
     pub(crate) async fn forget(&self, keys: &[Key]) -> Result<Vec<Key>, Error> {
         let mut in_use = Vec::new();
         for part in keys.chunks(AT_ONCE) {

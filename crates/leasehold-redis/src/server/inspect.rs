@@ -11,7 +11,7 @@ use super::foreign::Form;
 use crate::protocol::{LockValue, Names, read_entry, read_time};
 use crate::resp::{CommandWriter, Value};
 
-/// How many readers of one lock are shown at most, and how many waiters.
+/// The greatest number of readers, and of waiters, that are shown for one lock.
 const SHOWN_MAX: u64 = 1000;
 
 impl Server {
@@ -152,8 +152,8 @@ pub(super) fn ask_note(names: &Names<'_>, owner: Owner, out: &mut CommandWriter<
     out.command("ZSCORE").arg(fence).arg(owner.to_string());
 }
 
-/// Asks for the leases of a shared lock that end last, and for the owners of permits. Any number of leases
-/// that ended may be in front of them.
+/// Asks for the leases of a shared lock that end last, and for the owners of permits. Any number of ended
+/// leases may precede them.
 pub(super) fn ask_together(names: &Names<'_>, shown_max: u64, out: &mut CommandWriter<'_>) {
     out.command("ZRANGE").arg(names.record("readers"));
     out.number(0).number(shown_max - 1).arg("REV");
@@ -218,14 +218,14 @@ pub(super) fn exclusive(
     holder
 }
 
-/// Returns the fence of a lease without a note: the first one above the owner's instant.
+/// Returns the fence of a lease without a note: the first fence above the owner's instant.
 fn unnoted_fence(owner: Owner) -> Option<Fence> {
     let instant = owner.since().as_micros();
     let fence = Fence::new(instant + 1)?;
     (instant > 0 && fence <= Fence::MAX).then_some(fence)
 }
 
-/// Reads what PTTL answers: a negative number if the key has no end or is gone.
+/// Reads a reply to PTTL, which is a negative number if the key has no end or is gone.
 pub(super) fn remaining(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }

@@ -12,17 +12,16 @@ use super::inspect::{
 use crate::protocol::{LockValue, read_time};
 use crate::resp::{CommandWriter, Value};
 
-/// How many keys the server looks at before it does something else.
+/// How many keys the server looks at before it serves other clients.
 const SCAN_STEP: u64 = 512;
 
-/// How many locks one write asks about.
+/// How many locks one write handles.
 const AT_ONCE: usize = 64;
 
-/// How many values one reply has. The keys may be the user's data, and the client does not read a long
-/// reply.
+/// How many values one reply has. The keys may be the user's data, and the client reads no long replies.
 const VALUES_AT_ONCE: usize = 16;
 
-/// How many holders of each lock are shown at most: as many as can have permits.
+/// The greatest number of holders shown for each lock: as many as can have permits.
 const SHOWN_MAX: u64 = 128;
 
 /// What PTTL answers if there is no key.
@@ -59,8 +58,9 @@ impl Server {
     /// Returns the first `limit` locks by name that match, with their holders.
     ///
     /// A string that this library did not write may be a lock of another library or any other data. It is
-    /// listed if a prefix narrows the names down, and otherwise if the lock has a fence counter, because a
-    /// client of this library asked for it lately. So other data does not fill the list.
+    /// listed if a prefix narrows the names down. Otherwise it is listed only if the lock has a fence
+    /// counter, because a client of this library recently asked for it. So other data does not fill the
+    /// list.
     pub(crate) async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
         let (mut found, mut more) = (BTreeMap::new(), false);
         let mut scan = Scan::new(self, pattern.prefix());
@@ -71,7 +71,7 @@ impl Server {
                 held = self.without_other_data(held).await?;
             }
             found.extend(held);
-            // The keys come in no order, so the first ones are known only at the end.
+            // The keys arrive in no order, so the first ones are known only at the end.
             while found.len() > limit {
                 found.pop_last();
                 more = true;
@@ -103,7 +103,7 @@ impl Server {
         Ok(found.into_iter().filter(is_lock).collect())
     }
 
-    /// Adds the holders of each lock, and leaves out the locks that are free by now.
+    /// Adds the holders of each lock, and leaves out locks that have become free.
     async fn details(&self, found: &[(Key, Found)]) -> Result<Vec<SurveyedLock>, Error> {
         let answers = self
             .look(true, |out| {
@@ -208,11 +208,11 @@ fn held_by(left: Option<i64>, holder: impl FnOnce(i64) -> Holder) -> Vec<Holder>
     }
 }
 
-/// A walk over all keys of a server. Each step is short for the server, however many keys it has.
+/// A scan of all keys of a server. Each step takes the server little time, however many keys it has.
 struct Scan<'a> {
     server: &'a Server,
     pattern: String,
-    /// Where the next step begins; `None` at the end.
+    /// The cursor of the next step; `None` at the end.
     cursor: Option<String>,
 }
 

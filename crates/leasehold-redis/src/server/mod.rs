@@ -1,4 +1,4 @@
-//! One server outside of locks: what it holds, who waits, and what operators change.
+//! One server outside of locks: what it holds, its waiters, and what operators change.
 //!
 //! `docs/wire.md` specifies the keys that this reads.
 
@@ -23,7 +23,7 @@ use crate::url::{Login, RedisUrl};
 pub(crate) use foreign::Form;
 pub(crate) use listing::escaped;
 
-/// Servers that share one I/O thread, which starts with the first question.
+/// Servers that share one I/O thread, which starts with the first request.
 pub(crate) struct Servers {
     urls: Vec<RedisUrl>,
     ambient: Ambient,
@@ -40,7 +40,7 @@ pub(crate) struct Server {
 /// How long a server may take to answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
-/// What a user needs to look at locks.
+/// The rights that a user needs to inspect locks.
 pub(crate) const LOOK_RIGHTS: Rights =
     Rights("+get +mget +pttl +type +exists +time +zrange +zscore +hgetall +scan");
 
@@ -65,7 +65,7 @@ impl Servers {
             return Ok(driver);
         }
         let driver = Driver::without_engine(self.urls.clone(), &self.ambient)?;
-        // If another thread was faster, this driver ends again.
+        // If another thread was faster, this driver is dropped.
         Ok(self.driver.get_or_init(|| driver))
     }
 }
@@ -109,7 +109,7 @@ impl Server {
         error.with_store(self.id().as_str())
     }
 
-    /// Sends a request of the engine: for the status and the member record.
+    /// Sends a request that the engine defines: for the status and the member record.
     pub(crate) async fn request(&self, request: Request) -> Result<Reply, Error> {
         match self.all.driver()?.ask(self.number, request).await? {
             Reply::Failed(error) => Err(self.named(error)),
@@ -136,8 +136,8 @@ impl Server {
         driver.ask_script(self.number, LIMIT, script, write).await
     }
 
-    /// Asks as [`ask`](Self::ask) does, and returns each error of the server, unless it is about the type of
-    /// a key and `types` is true.
+    /// Works as [`ask`](Self::ask) does, but fails with any error of the server. Exception: if `types` is
+    /// true, an error about the type of a key stays among the replies.
     async fn look(
         &self,
         types: bool,
@@ -155,7 +155,7 @@ impl Server {
         Ok(values)
     }
 
-    /// Returns the answer of a script unless it is an error. The script may have done a part of its work.
+    /// Returns the answer of a script unless it is an error. The script may have done part of its work.
     fn accepted<'v>(&self, answer: Option<&'v Value>) -> Result<&'v Value, Error> {
         match answer {
             Some(Value::Error { code, message }) => {
@@ -174,7 +174,7 @@ impl Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The URL may have a password.
+        // The URL may contain a password.
         f.debug_tuple("Server").field(self.id()).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Redis servers as a store: locks by the engine, everything else by the members themselves.
+//! Redis servers as a store: the engine handles locks, and the members themselves handle everything else.
 
 mod as_store;
 mod health;
@@ -24,11 +24,11 @@ use waits::Waits;
 
 /// One Redis server, or a quorum of several, as a store.
 ///
-/// The connections are opened with the first lock.
+/// The first lock opens the connections.
 pub struct RedisStore {
     urls: Vec<String>,
     ambient: Ambient,
-    /// The members outside of locks, on connections of their own.
+    /// The members for everything except locks, on connections of their own.
     members: Vec<RedisMember>,
     /// The members' ids and the limits of the quorum.
     set: MemberSet,
@@ -36,11 +36,11 @@ pub struct RedisStore {
     read_only: bool,
     foreign_gap: Duration,
     hand_overs: HandOvers,
-    /// The metric of the members' states, until the first session has it. The recorder of the thread that
-    /// makes the store counts.
+    /// The metric of the members' states, until the first session takes it. It belongs to the recorder of
+    /// the thread that created the store.
     standings: Mutex<Option<MemberStandings>>,
     clients: Mutex<HashMap<ClientId, Arc<Session>>>,
-    /// The client of records that are asked for before any lock.
+    /// The client for records that are used before any lock.
     own: OnceLock<Arc<ClientInfo>>,
 }
 
@@ -56,7 +56,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`], naming the URL and the rule it breaks.
+    /// [`ErrorKind::InvalidInput`], naming the URL and the rule that it breaks.
     pub fn new(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, Error> {
         let urls: Vec<String> = urls
             .into_iter()
@@ -83,7 +83,7 @@ impl RedisStore {
         })
     }
 
-    /// Returns the session of a client, which begins with its first request.
+    /// Returns the session of a client, which starts with its first request.
     fn session(&self, client: &Arc<ClientInfo>) -> Result<Arc<Session>, Error> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = clients.get(&client.id) {
@@ -129,7 +129,7 @@ impl RedisStore {
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The URLs may have passwords.
+        // The URLs may contain passwords.
         f.debug_struct("RedisStore")
             .field("members", &self.members)
             .finish_non_exhaustive()

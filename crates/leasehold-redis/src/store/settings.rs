@@ -1,4 +1,4 @@
-//! What all clients of a store have to agree on.
+//! The settings that all clients of a store have to agree on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ impl RedisStore {
     /// The default difference between the clocks of members.
     pub const CLOCK_TOLERANCE: Duration = Duration::from_millis(250);
 
-    /// The least `clock_tolerance`. Time daemons, and the travel time of a reply, leave less than this
-    /// between clocks that are set well.
+    /// The smallest `clock_tolerance`. Clocks that are set well differ by less than this, even with the
+    /// adjustments of time daemons and the travel time of a reply.
     pub const CLOCK_TOLERANCE_MIN: Duration = Duration::from_millis(10);
 
     /// The default length of a gap for clients of other libraries.
@@ -36,24 +36,24 @@ impl RedisStore {
         self
     }
 
-    /// Sets by how much the clocks of members may differ. The TTL is at least ten times as long, and deadlines
-    /// come twice as much earlier. The default is [`RedisStore::CLOCK_TOLERANCE`].
+    /// Sets by how much the clocks of members may differ. The TTL must be at least ten times as long.
+    /// Deadlines come twice that much earlier. The default is [`RedisStore::CLOCK_TOLERANCE`].
     #[must_use]
     pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
         self.set = MemberSet::new(self.set.ids, self.set.max_ttl, tolerance);
         self
     }
 
-    /// Sets what happens to members that may have forgotten leases. By default, the rules are enforced with
-    /// three members or more: a single server serves efficiency, and goes on at once after a restart.
+    /// Sets what happens to members that may have forgotten leases. By default the rules are enforced for
+    /// three members or more. A single server serves efficiency, and continues right after a restart.
     #[must_use]
     pub fn trust(mut self, rules: TrustRules) -> Self {
         self.enforced = rules == TrustRules::Enforced;
         self
     }
 
-    /// Writes nothing to the servers: for tools that only show the [`Health`](leasehold::Health) of the members.
-    /// Such a store takes no locks reliably, since it keeps no member records.
+    /// Writes nothing to the servers, for tools that only show the [`Health`](leasehold::Health) of the
+    /// members. Such a store does not take locks reliably, since it does not maintain the member records.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
@@ -61,10 +61,12 @@ impl RedisStore {
     }
 
     /// Sets for how long a release leaves a contended lock free for clients of other libraries, which poll.
-    /// Waiters of the queue wait meanwhile. The default is [`RedisStore::FOREIGN_GAP`]; zero means never.
+    /// The waiters in the queue wait during that time. The default is [`RedisStore::FOREIGN_GAP`]; zero
+    /// means never.
     ///
-    /// That happens every 5 s, and every second for an hour after a client saw such a holder. So the first
-    /// of these clients may wait for 5 s, and longer if it asks less often than once in a gap.
+    /// There is such a gap every 5 s, and every second for an hour after a client saw a holder of another
+    /// library. The first of these clients may therefore wait for 5 s, and longer if it asks less often
+    /// than once per gap.
     #[must_use]
     pub fn foreign_gap(mut self, gap: Duration) -> Self {
         self.foreign_gap = gap;
@@ -79,9 +81,9 @@ impl RedisStore {
         self
     }
 
-    /// Checks the limits: `clock_tolerance` is at least [`RedisStore::CLOCK_TOLERANCE_MIN`], and `max_ttl` is
-    /// between ten times that tolerance, which is the shortest TTL, and [`RedisStore::MAX_TTL_MAX`]. With
-    /// other limits no lock can be taken.
+    /// Checks the limits. `clock_tolerance` must be at least [`RedisStore::CLOCK_TOLERANCE_MIN`]. `max_ttl`
+    /// must be between ten times that tolerance, which is the shortest TTL, and
+    /// [`RedisStore::MAX_TTL_MAX`]. With other limits no lock can be taken.
     ///
     /// # Errors
     ///

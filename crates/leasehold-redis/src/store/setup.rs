@@ -1,4 +1,4 @@
-//! Setting up a quorum, and changing its members.
+//! Initializing a quorum, and changing its members.
 
 use futures_util::future::join_all;
 use leasehold::{CardEdit, Error, ErrorKind, Key, MemberId};
@@ -9,13 +9,13 @@ use crate::RedisMember;
 
 impl RedisStore {
     /// Initializes the quorum: writes the first member records, so that all members have a vote at once.
-    /// Otherwise the first client does so when all members have answered, and the members have a vote after
-    /// the longest TTL and a second.
+    /// Without this call, the first client does so when all members have answered. The members then have a
+    /// vote only after the longest TTL and a second.
     ///
     /// # Errors
     ///
-    /// If a member does not answer, has a record already, holds a lock, or cannot be a member. Then nothing is
-    /// written.
+    /// If a member does not answer, has a record already, holds a lock, or cannot be a member. In these
+    /// cases nothing is written.
     ///
     /// # Cancel safety
     ///
@@ -28,14 +28,14 @@ impl RedisStore {
         self.write_all(rest).await
     }
 
-    /// Makes this quorum the successor of `old`, from which it differs by one member. Members refuse clients
-    /// of the old quorum from then on, and these lose their locks at the deadlines. Change the configuration
-    /// of all clients at once. Wait for the longest TTL and a second before the next change.
+    /// Makes this quorum the successor of `old`; the two differ by one member. From then on, members refuse
+    /// clients of the old quorum, which lose their locks at the deadlines. Change the configuration of all
+    /// clients at once. Wait for the longest TTL and a second before the next change.
     ///
     /// # Errors
     ///
-    /// If a member does not answer, has no record of `old` (a new member: has a record or locks), or changed
-    /// too recently. Then nothing is written. After an interruption, call this again.
+    /// If a member does not answer, has no record of `old` (a new member: has a record or locks), or
+    /// changed too recently. In these cases nothing is written. After an interruption, call this again.
     ///
     /// # Cancel safety
     ///
@@ -63,26 +63,27 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Gives a member that lost its data a new record of this quorum, at the request of an operator. Returns
-    /// whether this wrote a record: `false` if the member has one already.
+    /// Gives a member that lost its data a new record of this quorum, at the request of an operator.
+    /// Returns `true` if it wrote a record, and `false` if the member already has one.
     ///
     /// Clients do the same by themselves if a majority of the members has the record, or if all members
-    /// answer and none contradicts. This method needs only one member that answers and has the record. Use it
-    /// if the other members cannot come back. The member has no vote for the longest TTL and a second.
+    /// answer without a contradiction. This method needs only one member that answers and has the record.
+    /// Use it if the other members cannot come back. The member has no vote for the longest TTL and a
+    /// second.
     ///
     /// The members that answer may be wrong: a record may come from an old copy, and the silent members may
     /// belong to another quorum by now. Then two clients can hold the same lock.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if no member has this id, if a member
-    /// that answers belongs to another quorum or cannot be a member, or if none has a record of this quorum.
-    /// [`ErrorKind::Unreachable`] if the member itself does not answer.
-    /// Nothing is written, except if an answer was lost ([`Error::effect`]).
+    /// [`ErrorKind::InvalidInput`] if no member has this id, if a member that answers belongs to another
+    /// quorum or cannot be a member, or if none has a record of this quorum. [`ErrorKind::Unreachable`] if
+    /// the member itself does not answer. Nothing is written, except if an answer was lost
+    /// ([`Error::effect`]).
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the member may have its record or not. Call this again.
+    /// If the future is dropped, the member may or may not have its record. Call this again.
     pub async fn readmit(&self, member: &MemberId) -> Result<bool, Error> {
         setup::check_member(&self.set, member)?;
         let answers = self.ask_all().await;
@@ -144,7 +145,7 @@ async fn first_lock(member: &RedisMember) -> Result<Option<Key>, Error> {
     Ok(member.list("", 1).await?.into_iter().next())
 }
 
-/// Tells the member that leaves which quorum it left.
+/// Tells the removed member which quorum it left.
 async fn dismiss(change: Change<'_>, member: &RedisMember) -> Result<(), Error> {
     if let Some(edit) = change.dismissal(member.presence().await?) {
         member.write_member_record(&edit).await?;

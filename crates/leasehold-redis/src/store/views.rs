@@ -45,7 +45,7 @@ impl RedisStore {
                 answers[place] = Some(answer);
             }
         };
-        // The members that are silent by then have no answer.
+        // Members that are still silent then have no answer.
         let _ = within(clock, clock.now() + patience, rest).await;
         let answers = self.member_ids().cloned().zip(answers);
         Answers::new(
@@ -54,7 +54,7 @@ impl RedisStore {
     }
 }
 
-/// How long the other members may take at least, once a majority answered.
+/// How long to wait for the other members at least, once a majority answered.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
 fn silent(span: Duration) -> Error {

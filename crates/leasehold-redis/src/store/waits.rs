@@ -8,20 +8,20 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::driver::Call;
 
-/// The waits of one client, by their owners. A wait begins when the members did not grant the first attempt.
+/// The waits of one client, by owner. A wait begins when the members did not grant the first attempt.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: Mutex<HashMap<Owner, Arc<Wait>>>,
 }
 
-/// A wait in the queue. It goes on between the attempts of its caller.
+/// A wait in the queue. It continues between the attempts of its caller.
 #[derive(Debug)]
 pub(super) struct Wait(AsyncMutex<State>);
 
 #[derive(Debug)]
 struct State {
     call: Call,
-    /// An event that no attempt took yet.
+    /// An event that no attempt has taken yet.
     next: Option<Result<Outcome, Progress>>,
     /// The answer to the last attempt.
     last: Progress,
@@ -58,7 +58,7 @@ impl Waits {
 
 impl Wait {
     /// Returns an event that came since the last attempt, or the last answer. If too few members answered,
-    /// the next event may take until `end`: the caller tries again instead of waiting for it.
+    /// the next event may take until `end`. The caller then tries again instead of waiting for the event.
     pub(super) async fn attempt(
         &self,
         clock: &dyn Clock,
@@ -88,7 +88,7 @@ impl Wait {
     }
 }
 
-/// What an attempt came to.
+/// Converts an outcome to the result of an attempt.
 pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
     match outcome {
         Outcome::Acquired(acquired) => Ok(Attempt::Granted(
@@ -102,11 +102,11 @@ pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
     }
 }
 
-/// The answer to an attempt whose wait goes on.
+/// Returns the answer to an attempt whose wait continues.
 pub(super) fn told(progress: Progress) -> Result<Attempt, Error> {
     match progress {
         Progress::Busy(busy) => Ok(Attempt::Busy(busy)),
-        // The engine goes on, and gives back what it gets too late.
+        // The engine continues, and gives back what it gets too late.
         Progress::Unavailable(error) => {
             debug_assert_ne!(error.effect(), Effect::Unknown);
             Err(error.without_effect())

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use super::decoded;
 
-/// Where a server listens. Two equal ones are one server.
+/// The address on which a server listens. Two equal addresses are one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
     Tcp { host: String, port: u16, tls: bool },
@@ -74,7 +74,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether both lead to one server, as far as their text tells.
+    /// Whether both addresses lead to one server, judging by their text.
     pub(crate) fn same_server(&self, other: &Self) -> bool {
         // One server may listen with and without TLS, but not both on one port.
         self.to_string() == other.to_string()

@@ -11,7 +11,7 @@ pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
 use query::Query;
 
-/// The address of a server and what a client needs to enter, as a URL says them.
+/// The address of a server and the credentials for it, as given in a URL.
 #[derive(Clone, Debug)]
 pub(crate) struct RedisUrl {
     pub(crate) address: Address,
@@ -30,12 +30,12 @@ pub(crate) struct Login {
     pub(crate) password: String,
 }
 
-/// Shown in every refusal, so that the rule stands beside the value.
+/// The required form. Every refusal shows it next to the value.
 const SHAPE: &str = "redis://[user:password@]host[:port][/database], rediss:// for TLS, \
      or unix://[user:password@]/path";
 
 impl RedisUrl {
-    /// Reads `text` and checks every part of it. Nothing is opened.
+    /// Parses `text` and checks every part of it. Opens nothing.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |rule: &str| {
             let shown = without_credentials(text);
@@ -53,7 +53,7 @@ impl RedisUrl {
         };
         let behind_entrance = body.split_once('/').map_or("", |(_, path)| path);
         if behind_entrance.contains('@') || query.is_some_and(|query| query.contains('@')) {
-            // Perhaps the rest of a password; nothing of it may be shown.
+            // This may be the rest of a password, so nothing of it may be shown.
             return Err(
                 "`@`, `/`, `?` and `:` in a password, a path or a parameter are \
                  percent-encoded"
@@ -108,7 +108,7 @@ impl RedisUrl {
 }
 
 impl RedisUrl {
-    /// The member for messages: its address, and its id where that is another.
+    /// Returns the member for messages: its address, and its id if that differs.
     pub(crate) fn described(&self) -> String {
         let address = self.address.to_string();
         if self.id.as_str() == address {
@@ -117,8 +117,8 @@ impl RedisUrl {
         format!("{address} with the id {}", self.id)
     }
 
-    /// The member, and where in it its locks are: in another database, or under another prefix, they
-    /// are other locks.
+    /// Returns the member, and the database and prefix of its locks. In another database, or under another
+    /// prefix, there are other locks.
     pub(crate) fn room(&self) -> String {
         let mut room = self.id.to_string();
         if self.database != 0 {
@@ -166,8 +166,8 @@ fn decoded(text: &str) -> Result<String, String> {
         .into_owned())
 }
 
-/// The URL as it may be shown: whatever stands before the last `@` may be a password, even where
-/// the URL is too broken to tell, and so may an unknown parameter.
+/// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL
+/// is too broken to parse, and so may an unknown parameter.
 fn without_credentials(text: &str) -> String {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {

@@ -7,7 +7,7 @@ use super::decoded;
 /// The longest `?id=` and `?prefix=`, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
-/// What stands behind the `?`.
+/// The parameters after the `?`.
 #[derive(Default)]
 pub(super) struct Query {
     pub(super) id: Option<String>,
@@ -54,7 +54,7 @@ fn checked_name(name: &str, value: String) -> Result<String, String> {
     ))
 }
 
-/// A prefix may not, together with any name, make a key of the library's own.
+/// Refuses a prefix that, together with some name, makes one of the library's own keys.
 fn checked_prefix(value: String) -> Result<String, String> {
     let value = checked_name("prefix", value)?;
     let reserved = Key::RESERVED_PREFIX;

@@ -1,5 +1,5 @@
--- Breaks the exclusive lease of an owner: it is neither renewed nor restored from now on. The lock stays
--- shut until the lease would have ended, or is handed over at once.
+-- Breaks the exclusive lease of an owner: from now on no client renews or restores it. The lock stays shut
+-- until the lease would have ended, or is handed over at once.
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots  7 record of the break
 -- ARGV  1 owner  2 fence of its lease  3 '1' to hand over at once, or ''  4 how long the record is kept in
@@ -11,7 +11,7 @@ local REMEMBERED_MAX = 16
 
 open(1)
 local owner, record = ARGV[1], KEYS[7]
--- First: no renewal outlives what follows. Broken owners have scores below 0, the latest first.
+-- First: no renewal takes effect after this. Broken owners have scores below 0, the latest first.
 call('ZADD', fence, '-' .. ARGV[2], owner)
 call('PEXPIRE', fence, REST_MS)
 call('ZREM', fence, call('ZRANGEBYSCORE', fence, '-inf', '(0', 'LIMIT', REMEMBERED_MAX, 1)[1] or '')

@@ -1,5 +1,5 @@
--- Says that a client is alive, and asks about its oldest waiter of each lock. Repairs what was lost:
--- calls the waiters of a lock that is free or shared.
+-- Reports that a client is alive, and asks about its oldest waiter of each lock. Repairs lost
+-- notifications: it notifies the waiters of a lock that is free or shared.
 --
 -- KEYS  1 presence; then five for each lock: lock key, fence, queue, readers, slots
 -- ARGV  1 client; then an entry for each lock

@@ -11,7 +11,7 @@ local record = KEYS[1]
 local expected, generation, age = ARGV[1], ARGV[6], tonumber(ARGV[8])
 
 if expected == '' then
-  -- A damaged record without a mark is a record, too.
+  -- A damaged record without a mark still counts as a record.
   if redis.call('EXISTS', record) == 1 then
     return 0
   end
@@ -31,6 +31,6 @@ if age or expected == '' then
   add(fields, 'since', digits(math.max(0, now - (age or 0))))
 end
 observe(fields, record, ARGV, 11, now)
--- One command, so the record is never there in part.
+-- One command, so that there is never part of a record.
 redis.call('HSET', record, unpack(fields))
 return 1

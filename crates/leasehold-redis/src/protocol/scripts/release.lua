@@ -1,5 +1,5 @@
--- Frees a lease, ends a wait, or gives a failed attempt back; then hands the lock over. A waiter of the
--- same client that is next is granted the lock in the same step.
+-- Frees a lease, ends a wait, or gives a failed attempt back. Then it hands the lock over. If a waiter of
+-- the same client is next, this grants it the lock in the same step.
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- ARGV  1 entry  2 ticket for its return to the queue, or ''  3 length of a gap for foreign clients in ms,
@@ -24,7 +24,7 @@ local function free(entry)
   return true
 end
 
--- Begins a gap if one is due: free for all clients, those of other libraries too.
+-- Begins a gap if one is due: the lock is free for all clients, including those of other libraries.
 local function begin_gap(length)
   -- A lock that was held until now is in no gap.
   gap = 0

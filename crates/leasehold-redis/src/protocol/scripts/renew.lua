@@ -1,5 +1,5 @@
--- Extends valid leases to their whole TTL. Takes no free lock. An exclusive lease that is renewed as a
--- shared one is shared from then on. A permit moves to the wanted one if that is free.
+-- Extends valid leases to their whole TTL. Takes no free lock. An exclusive lease that is renewed as shared
+-- becomes shared. A permit moves to the wanted one if that is free.
 --
 -- KEYS  1 presence; then five for each lease: lock key, fence, queue, readers, slots
 -- ARGV  three for each lease: entry, ttl in ms, permit or ''

@@ -17,9 +17,9 @@ local function choose(ahead, wish)
   return free[ahead + 1]
 end
 
--- Grants the lock if it is the claim's turn, or if it holds already: {1, fence, permit, untold}. Otherwise
--- answers a refusal. The ticket is '' for a claim that does not wait, and 'barging' for one ahead of the
--- queue.
+-- Grants the lock if it is the claim's turn, or if the claim holds it already: {1, fence, permit, untold}.
+-- Otherwise returns a refusal. The ticket is '' for a claim that does not wait, and 'barging' for a claim
+-- ahead of the queue.
 local function acquire(entry, ttl, proposal, ticket, wish)
   local owner, mark = split(entry)
   local was_free, member, head = not value, holds(entry), call('ZRANGE', queue, 0, 0)[1]
@@ -27,7 +27,7 @@ local function acquire(entry, ttl, proposal, ticket, wish)
     local admitted, room = admits()
     local ahead, is_barging = (admitted == nil or admitted == mark and room > 0) and 0, ticket == 'barging'
     if ahead and head and head ~= entry and not is_barging then
-      -- Without a ticket behind all waiters, for this step only.
+      -- Without a ticket it comes after all waiters, for this step only.
       enqueue(entry, ticket == '' and '+inf' or ticket)
       ahead = hand_over(entry)
     end
@@ -53,7 +53,7 @@ local function acquire(entry, ttl, proposal, ticket, wish)
   else
     share(entry, member, ttl)
     if was_free then
-      -- No release called the others that may join.
+      -- No release notified the other waiters that may join.
       hand_over()
     end
   end

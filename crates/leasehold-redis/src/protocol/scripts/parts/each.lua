@@ -3,7 +3,7 @@
 -- KEYS  1 presence; then five for each lock
 -- Source  docs/wire.md, "Renew"
 
--- Runs f for each lock. The answer for one of many is its error if it ran into one.
+-- Runs f for each lock. If one of several locks has an error, the error is the answer for that lock.
 local function each(f)
   local answers = {}
   for number = 1, (#KEYS - 1) / 5 do

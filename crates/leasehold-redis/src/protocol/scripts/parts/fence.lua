@@ -2,7 +2,7 @@
 --
 -- Source  docs/wire.md, "Fences"
 
--- Notes the fence of an exclusive lease unless it is the instant in the owner plus 1. Older notes go:
+-- Notes the fence of an exclusive lease unless it is the instant in the owner plus 1. Deletes older notes:
 -- times in ms are below 10^14, and fences are above. The note of a broken lease stays.
 local function note(owner, number)
   if tonumber(number) ~= tonumber(string.sub(owner, 34, 47), 16) + 1 then

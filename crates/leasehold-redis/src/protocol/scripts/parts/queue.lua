@@ -1,9 +1,9 @@
--- The queue: entry → ticket. It alone decides which waiter is next.
+-- The queue: entry → ticket. Only the queue decides which waiter is next.
 --
 -- Source  docs/wire.md, "The queue"
 
--- Returns which mark the lock admits, and how many more of them. No mark: any, since the lock is free.
--- false: none.
+-- Returns which mark the lock admits, and how many more holders with it. nil: any mark, since the lock is
+-- free. false: none.
 local function admits()
   if not value or value == NEXT then
     return nil
@@ -31,8 +31,8 @@ local function notify(entry)
   return untold or heard > 0
 end
 
--- Notifies the waiters whose turn it is, from the oldest on, and drops dead ones. Returns how many
--- come before mine if it is the turn of mine, too.
+-- Notifies the waiters whose turn it is, starting with the oldest, and drops dead ones. Returns how many
+-- waiters come before mine if it is the turn of mine, too.
 local function hand_over(mine)
   local mark, room = admits()
   local is_free, at = mark == nil, 0

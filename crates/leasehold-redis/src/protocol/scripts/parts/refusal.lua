@@ -16,7 +16,7 @@ local function refusal(entry)
   end
   local shares = #entry > 51 and value == sentinel(string.sub(entry, 50))
   if shares then
-    -- The waiter at place p may have the permit whose lease is the p-th to end.
+    -- The waiter at place p may get the permit whose lease is the p-th to end.
     local skip = math.max(place - 1, 0)
     local ends = call('ZRANGEBYSCORE', readers, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', skip, 1)[2]
     left = ends and ends - now or left
@@ -24,7 +24,7 @@ local function refusal(entry)
     shares = ends
   end
   if called and place <= 2 then
-    -- The next waiter, if the notified one is dead. The others would all ask at one moment.
+    -- Only the next waiter asks, in case the notified one is dead. Otherwise all would ask at the same moment.
     ask = called - now
   elseif place == 1 and (is_foreign or not value) then
     -- Foreign clients notify no waiter.

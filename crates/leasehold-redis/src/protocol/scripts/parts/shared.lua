@@ -20,7 +20,7 @@ local function share(entry, member, ttl)
   local owner, mark = split(entry)
   local is_permit = mark ~= '/s'
   if value ~= sentinel(mark) then
-    -- Leases that are still written here ended with the sentinel before.
+    -- Leases that are still stored here ended with the previous sentinel.
     value = sentinel(mark)
     call('SET', lock, value, 'PX', ttl)
     call('DEL', readers, slots)

@@ -12,11 +12,11 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local present = KEYS[1]
 local lock, fence, queue, readers, slots
--- What the lock key holds; false if nothing. A lock of another type shows as leasehold:type:<type>.
+-- What the lock key holds; false if nothing. A lock of another type appears as leasehold:type:<type>.
 local value
--- When the presence of the first waiter ends that this call notified; whether the server refused to notify.
+-- When the presence of the first waiter that this call notified ends; whether the server refused to notify.
 local called, untold
--- When the last gap for foreign clients ended, once it is read.
+-- When the last gap for foreign clients ended, once this call has read it.
 local gap
 
 -- Numbers above 10^14 would get an exponent.
@@ -34,7 +34,7 @@ local function open(number)
   end
 end
 
--- An entry is an owner and the mark of its mode: '' exclusive, '/s' shared, '/p<n>' one of n permits.
+-- An entry is an owner followed by the mark of its mode: '' exclusive, '/s' shared, '/p<n>' one of n permits.
 local function split(entry)
   return string.sub(entry, 1, 49), string.sub(entry, 50)
 end
