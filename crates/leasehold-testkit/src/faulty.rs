@@ -16,23 +16,23 @@ use tokio::sync::watch;
 use crate::fuse::{Fate, Fuse};
 use crate::virtual_time::lock;
 
-/// What is wrong with a store.
+/// The fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// It answers nothing; once thawed it carries out all that it was sent, also requests that
-    /// nobody waits for any more, as a stopped server does with what its kernel received.
+    /// It answers nothing. Once thawed, it carries out everything that it was sent, including requests that
+    /// have no waiting caller, as a stopped server does with what its kernel received.
     Frozen,
     /// It cannot be reached.
     Unreachable,
-    /// It answers so much later.
+    /// It delays each answer by this span.
     Slow(Duration),
-    /// What it is sent reaches it so much later.
+    /// Each request reaches it after this span.
     Late(Duration),
     /// Each request and each answer takes a random time of at most this span.
     Jittery(Duration),
-    /// It breaks off whatever asks it.
+    /// It panics on every request.
     Panics,
 }
 
@@ -61,7 +61,7 @@ pub enum Call {
 }
 
 impl FaultyStore {
-    /// `inner`, without a fault yet.
+    /// Returns `inner` without a fault.
     pub fn new(inner: impl Store, ambient: Ambient) -> Self {
         Self {
             inner: Arc::new(inner),
@@ -73,7 +73,7 @@ impl FaultyStore {
         }
     }
 
-    /// The same for a client that dies when `fuse` blows.
+    /// Makes this the store of a client that dies when `fuse` blows.
     pub fn with_fuse(mut self, fuse: Fuse) -> Self {
         self.fuse = Some(fuse);
         self
@@ -85,12 +85,12 @@ impl FaultyStore {
         self
     }
 
-    /// Makes the store fail in this way from now on, or heals it.
+    /// Sets the fault of the store from now on, or removes it.
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
     }
 
-    /// All requests that reached the store, carried out or not, in their order.
+    /// Returns all requests that reached the store, carried out or not, in order.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.calls).clone()
     }
@@ -127,7 +127,7 @@ impl FaultyStore {
             match current {
                 Fault::None => Ok(request(inner).await),
                 Fault::Frozen => {
-                    // A task of its own: it goes on when its caller is gone.
+                    // A separate task, which continues when its caller is gone.
                     let answer = background::spawn(async move {
                         let thawed = fault
                             .wait_for(|fault| *fault != Fault::Frozen)
@@ -173,7 +173,7 @@ impl FaultyStore {
     }
 }
 
-/// How long the store waits for an answer, as any store has a limit.
+/// How long the store waits for an answer: every store has such a limit.
 const LIMIT: Duration = Duration::from_millis(3_500);
 
 fn unreachable(id: &str) -> Error {

@@ -1,29 +1,30 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Kills a client at one of its requests: that one, and all that it sends afterwards, are never
-/// answered. Shared by all members that the client asks.
+/// Kills a client at one of its requests. This request and all later ones get no answer. All members that
+/// the client asks share the fuse.
 #[derive(Clone, Debug)]
 pub struct Fuse {
     sent: Arc<AtomicU64>,
-    /// Which request is the last one, the first being 1.
+    /// The number of the last request, counted from 1.
     last: u64,
     is_carried_out: bool,
 }
 
-/// What becomes of a request.
+/// The effect on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is carried out and answered.
+    /// The store carries it out and answers.
     Answered,
-    /// It is carried out, and its sender died before the answer came.
+    /// The store carries it out, and its sender dies before the answer arrives.
     CarriedOut,
-    /// Its sender died before it was sent.
+    /// Its sender dies before sending it.
     Unsent,
 }
 
 impl Fuse {
-    /// The client dies with its `last` request, which is carried out or not.
+    /// Kills the client with its `last` request. `is_carried_out` says whether the store carries that
+    /// request out.
     pub fn at(last: u64, is_carried_out: bool) -> Self {
         Self {
             sent: Arc::default(),

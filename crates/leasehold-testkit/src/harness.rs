@@ -3,39 +3,38 @@ use std::sync::Arc;
 
 use leasehold::{Key, Store};
 
-/// One store as the contract suite sees it: locks that can be opened again and again, from this
-/// process and from others, and broken from outside.
+/// One store as the contract suite sees it: a set of locks. This process and others can open them again and
+/// again, and the suite can break them from outside.
 ///
-/// It lives as long as the suite runs; dropping it stops the servers and removes the files behind
-/// it.
-/// The methods that a suite says it cannot offer are never called.
+/// It lives as long as the suite runs. Dropping it stops the servers and removes their files. The suite
+/// never calls the methods that it says it cannot offer.
 pub trait Harness: Debug + Send + Sync {
-    /// Opens the locks anew, as another process would: no connection or table is shared with
-    /// stores opened before.
+    /// Opens the locks again, as another process would. The store shares no connection or table with stores
+    /// opened before.
     fn open(&self) -> Arc<dyn Store>;
 
-    /// What another process hands to [`Suite::open_at`] to reach the same locks.
+    /// Returns what another process passes to [`Suite::open_at`] to reach the same locks.
     fn address(&self) -> String;
 
-    /// The places that grant the locks, one by one: the members of a quorum, or the store itself.
+    /// Returns the stores that grant the locks, one by one: the members of a quorum, or the store itself.
     fn places(&self) -> Vec<Arc<dyn Store>>;
 
-    /// Removes every trace of `key` behind the store's back, its fence counter too.
+    /// Removes every trace of `key` behind the store's back, including its fence counter.
     fn forget(&self, key: &Key);
 
-    /// Words that no description and no error may contain.
+    /// Returns words that no description and no error may contain.
     fn secrets(&self) -> Vec<String>;
 }
 
-/// A store that is to keep the contract, and how its tests reach it.
+/// A store that must keep the contract, and how its tests reach it.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
     /// The store's name, which all its tests begin with.
     pub name: &'static str,
-    /// Sets the store up; called once, before its first test.
+    /// Sets the store up. Called once, before its first test.
     pub start: fn() -> Arc<dyn Harness>,
-    /// Opens a store by its [`Harness::address`], in another process; `None` for locks that live in
-    /// one process alone.
+    /// Opens a store by its [`Harness::address`] in another process; `None` for locks that exist in only
+    /// one process.
     pub open_at: Option<OpenAt>,
     /// The optional traits that the store does not have. The suite checks that they are absent, and
     /// ignores their tests; it checks that all others are present.

@@ -3,7 +3,7 @@
 
 pub mod contract;
 pub mod faults;
-/// What the contract suite asks of a store's tests.
+/// What the contract suite needs from a store's tests.
 pub mod harness;
 pub mod servers;
 pub mod telemetry;
@@ -24,7 +24,7 @@ pub use signals::reset_ignored_signals;
 pub use terminal::{start_on_terminal, written_on};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
-/// The README's examples are compiled as tests of this crate, which may know all stores.
+/// Compiles the README's examples as tests of this crate, which may depend on all stores.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -6,7 +6,7 @@ use std::path::Path;
 ///
 /// # Panics
 ///
-/// If there is no seed, or if `parse` panics: with the input.
+/// If there is no seed, or if `parse` panics. The message shows the input.
 pub fn feed_seeds(target: &str, count: u64, parse: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let folder = folder.join(target);
@@ -14,7 +14,7 @@ pub fn feed_seeds(target: &str, count: u64, parse: fn(&[u8])) {
     let mut paths: Vec<_> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
-    // A folder has no order of its own.
+    // The files of a folder have no order.
     paths.sort();
     assert!(!paths.is_empty(), "no seeds in {folder:?}");
     let read = |path| std::fs::read(path).expect("a seed");
@@ -38,7 +38,7 @@ fn try_out(parse: fn(&[u8]), bytes: &[u8], seed: &Path) {
     assert!(is_fine, "panicked on b\"{shown}\", from the seed {seed:?}");
 }
 
-/// What formats give a meaning to, and numbers at the ends of their ranges.
+/// Tokens that mean something to some format, and numbers at the ends of their ranges.
 const TOKENS: [&[u8]; 16] = [
     b"\0",
     b"\r\n",

@@ -6,9 +6,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Resets ignored signals to their default action for all programs that this process starts.
 ///
-/// Signals are ignored under `nohup` and in a background job of a script. A started program inherits
-/// an ignored signal, and gets the default action for a caught one. So this function catches the
-/// ignored signals with a handler that does nothing: for this process they remain without effect.
+/// Signals are ignored under `nohup` and in a background job of a script. A started program inherits an
+/// ignored signal, and gets the default action for a caught one. So this function catches the ignored
+/// signals with a handler that does nothing. In this process they still have no effect.
 ///
 /// # Panics
 ///
@@ -19,7 +19,7 @@ pub fn reset_ignored_signals() {
     assert_eq!(*outcome, Ok(()), "ignored signals cannot be reset");
 }
 
-/// What tests send, what job control sends, and the end of a child.
+/// The signals of tests and of job control, and that of the end of a child.
 const SIGNALS: [Signal; 12] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -48,10 +48,10 @@ fn catch_ignored() -> io::Result<()> {
         .enable_io()
         .build()?;
     let entered = runtime.enter();
-    // The handler stays for as long as the process lives.
+    // The handler stays until the process ends.
     let caught = ignored.try_for_each(|it| signal(SignalKind::from_raw(it)).map(drop));
     drop(entered);
-    // Also where the caller is in a runtime of its own.
+    // This also works if the caller is in a runtime of its own.
     runtime.shutdown_background();
     caught
 }

@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 
-/// Starts `command` on a terminal of its own, of `size`, columns and rows, if that matters. What is typed is
-/// written to the file, and [`written_on`] says what was written on the terminal.
+/// Starts `command` on a terminal of its own, of `size` (columns and rows) if that is given. Write to the
+/// returned file what the user types, and read the terminal's output with [`written_on`].
 ///
 /// # Errors
 ///
-/// If there is no terminal to be had, or `command` cannot be started.
+/// If no terminal is available, or `command` cannot be started.
 pub fn start_on_terminal(
     command: &mut Command,
     size: Option<(u16, u16)>,
@@ -33,7 +33,7 @@ pub fn start_on_terminal(
     Ok((child, pty.master.into()))
 }
 
-/// What was written on the terminal since this was asked last; it does not wait for more.
+/// Returns what was written on the terminal since the last call. It does not wait for more.
 pub fn written_on(terminal: &mut File) -> Vec<u8> {
     let mut written = Vec::new();
     let mut chunk = [0; 4096];
@@ -42,7 +42,7 @@ pub fn written_on(terminal: &mut File) -> Vec<u8> {
             Ok(0) => return written,
             Ok(length) => written.extend(&chunk[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Nothing new; or nobody has the terminal open any more.
+            // There is nothing new, or no process has the terminal open.
             Err(_) => return written,
         }
     }

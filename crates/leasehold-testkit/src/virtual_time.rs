@@ -7,7 +7,7 @@ use leasehold::ambient::{Ambient, Entropy};
 use leasehold::clock::{BootInstant, Clock, WallTime};
 use tokio::time::Instant;
 
-/// The clock of a paused tokio runtime: time passes only where everything waits for it.
+/// The clock of a paused tokio runtime. Time passes only when everything waits for it.
 #[derive(Debug)]
 pub struct VirtualClock {
     start: Instant,
@@ -16,7 +16,7 @@ pub struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock that starts now.
+    /// Returns a clock that starts now.
     ///
     /// # Panics
     ///
@@ -41,7 +41,7 @@ impl Default for VirtualClock {
     }
 }
 
-/// The machine has been up for a while, as machines have.
+/// The machine has been up for a while, like any machine.
 const BOOTED: BootInstant = BootInstant::from_nanos(1_000_000_000_000);
 
 /// 2026-11-20, more or less.
@@ -75,7 +75,7 @@ impl Clock for VirtualClock {
 pub struct SeededEntropy(AtomicU64);
 
 impl SeededEntropy {
-    /// The sequence of `seed`.
+    /// Returns the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
@@ -94,7 +94,7 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// Virtual time and the random numbers of `seed`.
+/// Returns virtual time and the random numbers of `seed`.
 ///
 /// # Panics
 ///
@@ -106,7 +106,7 @@ pub fn virtual_ambient(seed: u64) -> Ambient {
     }
 }
 
-/// The value behind a mutex, also after a test panicked while holding it.
+/// Returns the value behind a mutex, even after a test panicked while holding it.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The other processes of the contract suite: the test program runs itself again, as a worker.
+//! The other processes of the contract suite: the test program starts itself again, as a worker.
 
 #![expect(
     clippy::print_stdout,
@@ -16,7 +16,7 @@ use crate::harness::Suite;
 
 const WORKER_ARG: &str = "--leasehold-worker";
 
-/// Runs the worker and answers `true`, if this process was started as one.
+/// Runs the worker and returns `true` if this process was started as one.
 pub(crate) fn run_if_worker(suites: &[Suite]) -> bool {
     let mut args = std::env::args().skip(1);
     if args.next().as_deref() != Some(WORKER_ARG) {
@@ -51,7 +51,7 @@ fn millis(text: &str) -> Duration {
     Duration::from_millis(text.parse().expect("milliseconds"))
 }
 
-/// Takes the lock, says with which fence, and holds it until its input ends.
+/// Takes the lock, prints its fence, and holds it until its input ends.
 fn hold(client: &Client, key: &str, ttl: Duration) {
     pollster::block_on(async {
         let guard = client.lock(key).ttl(ttl).acquire().await.expect("the lock");
@@ -62,8 +62,8 @@ fn hold(client: &Client, key: &str, ttl: Duration) {
     });
 }
 
-/// Adds one to the number in a plain file, `sections` times, each time under the lock. Prints the
-/// fence of each section.
+/// Adds one to the number in a plain file, `sections` times, each time under the lock. Prints the fence of
+/// each section.
 fn count(client: &Client, key: &str, counter: &Path, sections: u32) {
     pollster::block_on(async {
         for _ in 0..sections {
@@ -73,7 +73,7 @@ fn count(client: &Client, key: &str, counter: &Path, sections: u32) {
                 .trim()
                 .parse()
                 .expect("a number");
-            // A line at the end of another file: the order of sections, for the fences' order.
+            // Appends a line to another file: the order of sections, to compare with the order of fences.
             let mut log = std::fs::File::options()
                 .append(true)
                 .open(counter.with_extension("fences"))
@@ -94,7 +94,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker that holds `key`, and waits until it does. Returns its fence too.
+    /// Starts a worker that holds `key`, and waits until it does. Also returns its fence.
     pub(crate) fn holding(suite: &str, address: &str, key: &str, ttl: Duration) -> (Self, u64) {
         let ttl = ttl.as_millis().to_string();
         let mut worker = Self::start(suite, address, &["hold", key, &ttl]);
@@ -144,14 +144,14 @@ impl Worker {
         }
     }
 
-    /// Lets the worker end by itself, and waits for it.
+    /// Closes the worker's input, and waits until the worker ends.
     pub(crate) fn finish(mut self) {
         drop(self.stdin.take());
         let status = self.child.wait().expect("the worker's end");
         assert!(status.success(), "the worker failed: {status}");
     }
 
-    /// Ends the worker as a crash would: with SIGKILL.
+    /// Kills the worker as in a crash: with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("SIGKILL");
         self.child.wait().expect("the worker's end");
@@ -160,7 +160,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Only after a failed test: a worker that finished is gone already.
+        // This matters only after a failed test: a worker that finished is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

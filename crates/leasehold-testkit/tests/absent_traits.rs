@@ -1,4 +1,4 @@
-//! What a client answers where the store lacks an optional trait.
+//! What a client answers if the store lacks an optional trait.
 
 use std::sync::Arc;
 

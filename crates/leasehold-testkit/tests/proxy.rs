@@ -1,4 +1,4 @@
-//! The proxy makes the weather that it says.
+//! The proxy makes the weather that it promises.
 #![allow(missing_docs)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ fn pong() -> Reply {
 
 fn server_clients(server: &RedisServer) -> usize {
     match server.command(&["CLIENT", "LIST"]) {
-        // The one that asks is listed too.
+        // The connection that asks is in the list, too.
         Reply::Bulk(list) => list.lines().count() - 1,
         other => panic!("CLIENT LIST: {other:?}"),
     }

@@ -1,5 +1,5 @@
-//! Starts real Redis servers to try Leasehold on: `leasehold-servers [COUNT]`. They run until
-//! Ctrl-C, SIGTERM, or until standard input is closed.
+//! Starts real Redis servers to try Leasehold on: `leasehold-servers [COUNT]`. They run until Ctrl-C or
+//! SIGTERM, or until standard input is closed.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(64);
     };
-    // Signals are caught before the first server starts, so that none outlives this program with
-    // its directory left behind.
+    // Catches signals before the first server starts, so that no server outlives this program and leaves
+    // its directory behind.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -48,7 +48,7 @@ async fn serve(count: usize) -> std::io::Result<()> {
     println!("export LEASEHOLD_STORE={}", servers.urls().join(","));
     let (closed, stdin_closed) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new().spawn(move || {
-        // However reading ends, there is nobody left to wait for.
+        // Standard input is closed, however reading ends.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         drop(closed);
     })?;

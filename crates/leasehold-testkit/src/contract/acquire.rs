@@ -124,7 +124,7 @@ pub(crate) async fn a5_busy_is_answered_at_once_and_leaves_nothing(scene: &Scene
         );
     }
     released(&store, &holder).await;
-    // Were one of the refused claims still queued or half granted, this would be busy.
+    // This would be busy if a refused claim were still queued or half granted.
     let next = scene.claim(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;

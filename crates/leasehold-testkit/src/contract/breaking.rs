@@ -55,7 +55,7 @@ pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(scene: &Scen
     is_told(&store, &shared, fence).await;
     let release = store.release(&claim).await;
     assert!(matches!(release, Ok(Release::WasLost)), "{release:?}");
-    // Also one that comes when the lock is free, or belongs to the next.
+    // The same holds when the lock is free, or belongs to the next holder.
     let (next, _) = granted_in_time(scene, &other, &key).await;
     is_told(&store, &claim, fence).await;
     released(&other, &next).await;
@@ -88,7 +88,7 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &S
         (holder.owner, holder.fence),
         (Some(claim.owner), Some(fence))
     );
-    // Neither do its own late messages make it last longer, or let it in again.
+    // Its own late messages neither extend it nor grant it again.
     is_told(&store, &claim, fence).await;
     busy(&store, &claim).await;
     let (next, _) = granted_in_time(scene, &other, &key).await;
@@ -105,7 +105,7 @@ pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
     let (gone, next) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
-    // Of several members the last one may free it behind the answer.
+    // In a quorum, the last member may free it after the answer.
     store.settle().await;
     let later = granted(&store, &next).await;
     for record in [record(scene, &gone, fence), at_once(scene, &gone, fence)] {
@@ -133,7 +133,7 @@ pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_free(scene: &Scene) {
     assert_eq!(freed.shut_for, None);
     let second = scene.claim(&key, LONG);
     let fence = granted(&other, &second).await;
-    // What is shut can be opened.
+    // A lock that is kept shut can be opened.
     broken(&other, &second, &record(scene, &second, fence)).await;
     busy(&store, &scene.claim(&key, LONG)).await;
     broken(&other, &second, &at_once(scene, &second, fence)).await;

@@ -6,7 +6,7 @@ use leasehold::{Attempt, Client};
 
 use super::scene::{LONG, PATIENCE, Scene, free, granted_in_time, now, released};
 
-/// Polls `future` until it ends, or drops it where it awaits for the time number `awaits`.
+/// Polls `future` until it ends, or drops it at await point number `awaits`.
 pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut pending = 0;
@@ -30,7 +30,7 @@ pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(scen
         let key = scene.key();
         let claim = scene.claim(&key, LONG);
         let ended = up_to(awaits, store.acquire(&claim)).await;
-        // The answer may be that it is freed already, or not known: what counts is what follows.
+        // The answer may be that it was freed already, or unknown. Only what follows counts.
         let _ = store.release(&claim).await;
         let (next, _) = granted_in_time(scene, &store, &key).await;
         released(&store, &next).await;
@@ -48,7 +48,7 @@ pub(crate) async fn a7_an_acquisition_dropped_at_any_await_point_leaves_nothing(
         let key = scene.key();
         let ended = up_to(awaits, client.lock(&key).ttl(LONG).acquire()).await;
         let complete = ended.is_some();
-        // A guard that was granted is dropped here, as a future that held it would drop it.
+        // Drops a guard that was granted, as a future that held it would drop it.
         drop(ended);
         let (next, _) = granted_in_time(scene, &store, &key).await;
         released(&store, &next).await;
@@ -66,8 +66,8 @@ pub(crate) async fn f3_a_release_never_overtakes_its_own_attempt(scene: &Scene) 
         let claim = scene.claim(&key, LONG);
         let _ = up_to(awaits, store.acquire(&claim)).await;
         let _ = store.release(&claim).await;
-        // Had the release overtaken, the attempt would now take the lock, at the latest when the
-        // next holder frees it.
+        // If the release had overtaken the attempt, the attempt would take the lock now, or at the latest
+        // when the next holder frees it.
         let (next, _) = granted_in_time(scene, &store, &key).await;
         released(&store, &next).await;
         let began = now();

@@ -22,7 +22,7 @@ pub(crate) async fn a1_64_contenders_count_exactly(scene: &Scene) {
         async move {
             for _ in 0..SECTIONS {
                 let guard = lock.acquire().await.expect("the lock");
-                // Read, let the others run, write: exact only if they are kept out.
+                // Read, let the others run, write: the count is exact only if the others are kept out.
                 let read = counter.load(Ordering::SeqCst);
                 tokio::task::yield_now().await;
                 counter.store(read + 1, Ordering::SeqCst);

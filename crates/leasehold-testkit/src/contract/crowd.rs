@@ -9,13 +9,13 @@ use leasehold::{Client, Key, Lock, Order, Store};
 
 use super::scene::{LONG, PATIENCE, Scene, now, until};
 
-/// How long a store keeps a lock at least for a waiter whose turn it is.
+/// How long a store reserves a lock at least for a waiter whose turn it is.
 const RESERVATION: Duration = Duration::from_secs(1);
 
-/// Some clients, each with a way of its own to the store.
+/// Some clients, each with its own connection to the store.
 pub(super) struct Crowd<'a> {
     pub(super) scene: &'a Scene,
-    /// Looks on.
+    /// For inspection only.
     pub(super) store: Arc<dyn Store>,
     pub(super) clients: Vec<Client>,
 }
@@ -30,7 +30,8 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// One that is served in turn. `None`, and a line that says so, where the store promises no order.
+    /// Returns a crowd that the store serves in turn. If the store promises no order, prints a notice and
+    /// returns `None`.
     pub(super) fn in_turn(scene: &'a Scene, clients: usize) -> Option<Self> {
         let crowd = Self::new(scene, clients);
         let order = crowd.store.guarantees().order;
@@ -50,7 +51,7 @@ impl<'a> Crowd<'a> {
         client.lock(key).ttl(LONG).wait(PATIENCE * 2)
     }
 
-    /// How many wait in the queue; none where there is no queue, or the store does not show it.
+    /// Returns the number of waiters in the queue; 0 if the store has no queue or does not show it.
     async fn waiting(&self, key: &Key) -> usize {
         let Some(inspection) = self.store.inspection() else {
             return 0;
@@ -64,17 +65,17 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// How one after the other got a lock.
+/// The order in which clients got a lock.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     pub(super) order: RefCell<Vec<usize>>,
     pub(super) freed: Cell<Option<Instant>>,
-    /// The longest time from one that frees it to the next that has it.
+    /// The longest time from a release to the next grant.
     longest: Cell<Duration>,
 }
 
 impl Served {
-    /// Waits for the lock, has it, and frees it.
+    /// Waits for the lock, holds it, and frees it.
     pub(super) async fn serve(&self, number: usize, lock: Lock) {
         let guard = lock.acquire().await.expect("the lock");
         if let Some(freed) = self.freed.get() {
@@ -85,14 +86,14 @@ impl Served {
         guard.release().await.expect("a release");
     }
 
-    /// Whether each came before what was reserved for it can have lapsed. On a machine that stood
-    /// still others may have come first.
+    /// Whether each waiter came before its reservation can have lapsed. If the machine stalled, others may
+    /// have come first.
     fn was_in_time(&self) -> bool {
         self.longest.get() < RESERVATION.mul_f64(0.8)
     }
 }
 
-/// Runs until `run` was not held up by the machine; the order in which the waiters were served.
+/// Repeats `run` until the machine did not hold it up. Returns the order in which the waiters were served.
 pub(super) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
     let began = now();
     while began.elapsed() < PATIENCE {
@@ -105,7 +106,7 @@ pub(super) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
     panic!("never without a pause of {RESERVATION:?}, for {PATIENCE:?}")
 }
 
-/// Polls `wait`, which is not to end, until `until` has; gives it back.
+/// Polls `wait`, which must not end, until `until` has ended. Returns `wait`.
 pub(super) async fn alongside<W: Future<Output = ()> + Unpin>(
     wait: W,
     until: impl Future<Output = ()>,

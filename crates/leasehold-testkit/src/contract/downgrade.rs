@@ -108,7 +108,7 @@ pub(crate) async fn r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others(
     released(&store, &last).await;
 }
 
-/// Writers try all the time, through stores of their own, while a lock becomes shared.
+/// While a lock becomes shared, writers try all the time, each through a store of its own.
 pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(scene: &Scene) {
     let (store, other) = (scene.open(), scene.open());
     if !shares(&store) {
@@ -131,7 +131,7 @@ pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(scene: &Scen
     }
 }
 
-/// What is refused, where there is no shared mode.
+/// What stores without a shared mode refuse.
 pub(crate) async fn r4_a_guard_becomes_shared_or_says_that_it_cannot(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
     let client = Client::new(scene.open());

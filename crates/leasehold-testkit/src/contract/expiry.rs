@@ -9,7 +9,7 @@ pub(crate) async fn a6_a_lease_ends_by_itself_and_not_before(scene: &Scene) {
     let claim = scene.claim(&key, ttl);
     granted(&store, &claim).await;
     if !expires(store.guarantees()) {
-        // The kernel's locks outlive any TTL: seen here for longer than the claim's.
+        // The kernel's locks outlive any TTL, so this watches for longer than the claim's TTL.
         while asked.elapsed() < ttl * 2 {
             super::scene::busy(&store, &scene.claim(&key, ttl)).await;
             store.wait(&claim).await;

@@ -49,19 +49,19 @@ use scene::Scene;
 struct Check {
     name: &'static str,
     needs: Needs,
-    /// The optional traits that the test calls; it is ignored where the store lacks one.
+    /// The optional traits that the test calls. The test is ignored if the store lacks one of them.
     calls: &'static [Optional],
     run: for<'a> fn(&'a Scene) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
 }
 
-/// What a store must be for a test to make sense; elsewhere the test does not exist.
+/// What a store must be for a test to make sense. For other stores the test does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
     Processes,
 }
 
-/// Lists checks by their names, so that no test can have another name than its function.
+/// Lists checks by their names, so that a test always has the name of its function.
 macro_rules! checks {
     ($($module:ident, $needs:ident $calls:tt :: { $($name:ident),+ $(,)? })+) => {
         &[$($(Check {
@@ -206,7 +206,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut args = Arguments::from_args();
-    // Most of them wait for a lease to end, and use no core.
+    // Most of the tests wait for a lease to end, and use no core.
     args.test_threads.get_or_insert(4);
     let started: Vec<Arc<Started>> = suites
         .iter()
@@ -214,7 +214,7 @@ pub fn main(suites: &'static [Suite]) -> ExitCode {
         .collect();
     let trials = started.iter().flat_map(trials).collect();
     let conclusion = libtest_mimic::run(&args, trials);
-    // Ends the servers before the process, which would not drop them.
+    // Ends the servers before the process ends, which would not drop them.
     drop(started);
     conclusion.exit_code()
 }

@@ -16,7 +16,7 @@ pub(super) fn permits(count: u32) -> Permits {
     Permits::new(count).expect("a number of permits")
 }
 
-/// A claim of a client of its own on one of three permits.
+/// Returns a claim on one of three permits, of a client of its own.
 fn wants(scene: &Scene, key: &Key) -> Claim {
     wants_of(scene, key, THREE)
 }
@@ -27,7 +27,7 @@ fn wants_of(scene: &Scene, key: &Key, count: u32) -> Claim {
         .with_mode(Mode::Permit(permits(count)))
 }
 
-/// Whether the store offers permits. Where it does not, makes sure that it says so.
+/// Returns whether the store offers permits. If not, checks that the store says so.
 async fn offers(scene: &Scene, store: &Arc<dyn Store>) -> bool {
     if store.guarantees().counting == Counting::Permits {
         return true;
@@ -66,7 +66,7 @@ pub(crate) async fn a8_as_many_hold_together_as_there_are_permits(scene: &Scene)
         return;
     }
     let mut held = Vec::new();
-    // Each with the handle that took it, which frees it: others need not know of it.
+    // The handle that took a permit frees it; other handles need not know of it.
     for store in [&store, &other, &store] {
         held.push((store, has_permit(scene, store, &key).await));
     }
@@ -128,7 +128,7 @@ pub(crate) async fn a8_another_number_is_refused_while_one_is_held(scene: &Scene
                 assert!(text.contains(&named), "{named}: {text}");
             }
         }
-        // Whether or not all are held.
+        // This works whether or not all are held.
         while let Some((claim, _)) = try_permit(&store, wants(scene, &key)).await {
             held.push(claim);
         }

@@ -39,11 +39,11 @@ pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(scene
     assert_eq!(order, (1..=WAITERS).collect::<Vec<_>>());
 }
 
-/// Served beside those who wait.
+/// A client that does not wait in the queue.
 const OUTSIDER: usize = 0;
 
 pub(crate) async fn w3_nobody_else_gets_the_lock_before(scene: &Scene) {
-    /// Now and then a lock is left free for a moment, for those who poll: not every round counts.
+    /// A store sometimes leaves a lock free for a moment, for clients that poll. So not every round counts.
     const ROUNDS: usize = 12;
     const KEPT_OUT: usize = 3;
     let Some(crowd) = Crowd::in_turn(scene, 3) else {
@@ -62,7 +62,7 @@ pub(crate) async fn w3_nobody_else_gets_the_lock_before(scene: &Scene) {
     panic!("somebody came before those who waited in {ROUNDS} rounds, except {kept_out}");
 }
 
-/// Six wait, while one that does not wait asks for the lock again and again.
+/// Six clients wait, while another one does not wait and asks for the lock again and again.
 async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
     const WAITERS: usize = 6;
     let key = crowd.scene.key();
@@ -80,7 +80,7 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
                 served.order.borrow_mut().push(OUTSIDER);
                 guard.release().await.expect("a release");
             }
-            // A store in memory answers at once.
+            // A store in memory answers immediately.
             let_others_run().await;
         }
     };
@@ -166,7 +166,7 @@ pub(crate) async fn w4_what_was_reserved_for_one_that_leaves_is_handed_on(scene:
         let leaves = alongside(leaves, crowd.until_waiting(&key, 1)).await;
         let stays = Box::pin(served.serve(2, crowd.lock(2, &key)));
         let stays = alongside(stays, crowd.until_waiting(&key, 2)).await;
-        // At the same moment: the release finds it waiting, or on its way, or gone.
+        // The release happens at the same moment: it finds the client waiting, or on its way, or gone.
         drop(leaves);
         let (freed, ()) = futures_util::join!(first.release(), stays);
         freed.expect("a release");

@@ -7,7 +7,7 @@ use leasehold::{
 
 use super::scene::{LONG, PATIENCE, Scene, busy, granted, inspection, now, released};
 
-/// What a test writes is to be there until its end.
+/// What a test writes must be there until its end.
 const KEPT: Duration = LONG;
 
 fn records(store: &Arc<dyn Store>) -> &dyn Records {
@@ -24,8 +24,8 @@ async fn opened(store: &Arc<dyn Store>, key: &Key, number: u64) -> Opened {
     opened.expect("an answer")
 }
 
-/// Makes sure that a write changes nothing for those who look. Where there are several members some may
-/// have been slow to hear of `greatest`: then the writer learns only that it cannot be told.
+/// Checks that a write has no visible effect. If there are several members, some may have heard of
+/// `greatest` late. Then the writer learns only that the effect is unknown.
 async fn shut_out(
     scene: &Scene,
     store: &Arc<dyn Store>,
@@ -44,7 +44,7 @@ async fn shut_out(
     }
 }
 
-/// What stands there, for one that must get in.
+/// Opens the record, which must succeed, and returns its value.
 async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Stamp, Vec<u8>)> {
     match opened(store, key, number).await {
         Opened::Open(reading) => reading.written.map(plain),
@@ -101,7 +101,7 @@ pub(crate) async fn p1_what_was_written_last_is_shown(scene: &Scene) {
     assert_eq!(found(&one, &key, 7).await, None);
     assert_eq!(wrote(&one, &key, (7, 1), "one").await, Wrote::Written);
     assert_eq!(read(&other, &key).await, value(7, 1, "one"));
-    // Without opening it first, and with a fence that no clock would give.
+    // Writes without opening the record first, and with a fence that no clock would give.
     let (most, text) = (Fence::MAX.get(), "two \0\r\n\u{fffd}");
     assert_eq!(wrote(&other, &key, (most, 3), text).await, Wrote::Written);
     assert_eq!(read(&one, &key).await, value(most, 3, text));
@@ -121,7 +121,7 @@ pub(crate) async fn p1_a_long_value_is_shown_whole(scene: &Scene) {
 
 pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
     let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    // As close as fences of that size come: a store that rounds them takes both for one.
+    // Fences of that size cannot be closer: a store that rounds them takes the two for one.
     let (smaller, greater) = (Fence::MAX.get() - 1, Fence::MAX.get());
     assert_eq!(
         wrote(&store, &key, (smaller, 1), "kept").await,
@@ -165,7 +165,7 @@ pub(crate) async fn p3_the_same_fence_goes_on(scene: &Scene) {
         assert_eq!(read(&store, &key).await, value(7, step, text));
     }
     assert_eq!(found(&store, &key, 7).await, value(7, 10, "done"));
-    // A network may repeat what was sent, and keep it for a while.
+    // A network may repeat a message, and deliver it late.
     for step in [1, 2, 9] {
         shut_out(scene, &store, &key, (7, step), 7).await;
     }
@@ -180,7 +180,7 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
     let written = wrote_for(&store, &key, stamp(7, 2), "second", retention).await;
     assert_eq!(written, Wrote::Written);
     loop {
-        // Before the look: what was measured first is no later.
+        // Measured before the store is asked, so this age is not too great.
         let age = began.elapsed();
         match read(&store, &key).await {
             Some(value) => assert_eq!(value, (stamp(7, 2), b"second".to_vec())),
@@ -203,7 +203,7 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
         wrote(&store, &key, (6, 1), "late").await,
         Wrote::Superseded(fence(7))
     );
-    // Whoever opens it again with its own fence is no earlier than before.
+    // Opening the record again with the same fence does not make an old step valid.
     assert_eq!(found(&store, &key, 7).await, None);
     assert_eq!(
         wrote(&store, &key, (7, 1), "late").await,
@@ -234,7 +234,7 @@ pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
         .written
         .expect("a value")
         .remaining;
-    // Servers count whole milliseconds, and round them.
+    // Servers round to whole milliseconds.
     let passed = began.elapsed() + Duration::from_millis(100);
     let least = KEPT.checked_sub(passed).expect("a fast machine");
     assert!(

@@ -62,7 +62,7 @@ pub(crate) async fn f2_a_stale_release_touches_nobody(scene: &Scene) {
     released(&store, &old).await;
     let holder = scene.claim(&key, LONG);
     let fence = granted(&other, &holder).await;
-    // Not even another attempt of the very same client.
+    // Another attempt of the very same client does not release it, either.
     let mut sibling = scene.claim(&key, LONG);
     sibling.owner = Owner::random(holder.owner.client(), &SystemEntropy);
     for stale in [&old, &never, &sibling, &old] {

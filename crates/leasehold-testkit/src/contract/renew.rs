@@ -74,7 +74,7 @@ pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(scene: &Scene) {
     panic!("the machine stands still for seconds again and again");
 }
 
-/// False if the machine stood still for so long that the lease ran out: that says nothing.
+/// Returns false if the machine stalled for so long that the lease ended. Then the test proves nothing.
 async fn outlived_its_first_ttl(scene: &Scene, store: &Arc<dyn Store>) -> bool {
     let (key, ttl) = (scene.key(), short_ttl(store) * 2);
     let asked = now();
@@ -106,12 +106,12 @@ async fn outlived_its_first_ttl(scene: &Scene, store: &Arc<dyn Store>) -> bool {
     true
 }
 
-/// How often a test that cannot go on when the machine stands still begins anew.
+/// How often to repeat a test that cannot continue because the machine stalled.
 const MACHINE_STOOD_STILL_MAX: usize = 10;
 
 pub(crate) async fn r3_a_guard_is_kept_beyond_its_first_ttl(scene: &Scene) {
     let (store, client, key) = (scene.open(), Client::new(scene.open()), scene.key());
-    // Long, since a machine that stands still for most of it would lose the guard.
+    // The TTL is long: the guard is lost if the machine stalls for most of it.
     let ttl = Duration::from_secs(12);
     let asked = now();
     let guard = client

@@ -8,7 +8,7 @@ use super::scene::Scene;
 use super::{CHECKS, Check, Needs};
 use crate::harness::{Harness, Suite};
 
-/// A suite whose store is set up with its first test.
+/// A suite whose store starts with its first test.
 #[derive(Debug)]
 pub(super) struct Started {
     suite: Suite,
@@ -24,13 +24,13 @@ impl Started {
     }
 }
 
-/// One test for each check of the suite. Checks that need an absent trait are ignored.
+/// Returns one test for each check of the suite. Checks that need an absent trait are ignored.
 pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
     let started = Arc::clone(started);
     let suite = started.suite;
     let asked = move |check: &&Check| match check.needs {
         Needs::Nothing => true,
-        // That the suite tells the truth is part of `s2`.
+        // `s2` checks that the suite tells the truth.
         Needs::Processes => suite.open_at.is_some(),
     };
     CHECKS.iter().filter(asked).map(move |check| {

@@ -12,7 +12,7 @@ use leasehold::{
 use crate::harness::{Harness, Suite};
 use crate::worker::Worker;
 
-/// What one test works with: keys of its own at the store, and clients that ask for them.
+/// What one test works with: keys of its own, and clients that ask for them.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) suite: Suite,
@@ -22,10 +22,10 @@ pub(crate) struct Scene {
     keys: AtomicU32,
 }
 
-/// Long enough for a slow machine that does much else; a test that waits so long has failed.
+/// Long enough for a slow and busy machine. A test that waits longer has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A TTL that is over only after [`PATIENCE`]: what is free before was freed, and did not expire.
+/// A TTL that ends only after [`PATIENCE`]. A lock that is free earlier was freed, and did not expire.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 impl Scene {
@@ -47,7 +47,7 @@ impl Scene {
         self.harness.open()
     }
 
-    /// A key that no other test, and no earlier run, has used.
+    /// Returns a key that no other test, and no earlier run, has used.
     pub(crate) fn key(&self) -> Key {
         let number = self.keys.fetch_add(1, Ordering::Relaxed);
         let run = self.ambient.entropy.next_u64();
@@ -58,12 +58,12 @@ impl Scene {
         self.ambient.clock.wall()
     }
 
-    /// A claim of a client of its own.
+    /// Returns a claim of a client of its own.
     pub(crate) fn claim(&self, key: &Key, ttl: Duration) -> Claim {
         self.claim_of(&self.client(), key, ttl)
     }
 
-    /// A client that did not exist before.
+    /// Returns a new client.
     pub(crate) fn client(&self) -> Arc<ClientInfo> {
         let info = ClientInfo::of_this_process(&self.ambient, Some("contract".into()));
         Arc::new(info)
@@ -75,7 +75,7 @@ impl Scene {
         Claim::new(key.clone(), owner, ttl, wall, Arc::clone(client))
     }
 
-    /// Lets a little time pass, between two looks at a condition.
+    /// Waits a little, between two looks at a condition.
     pub(crate) async fn pause(&self) {
         self.ambient.poll_pause().await;
     }
@@ -84,7 +84,7 @@ impl Scene {
         self.claim(key, ttl).with_mode(Mode::Shared)
     }
 
-    /// Starts another process that holds `key`; with it, its fence.
+    /// Starts another process that holds `key`. Also returns its fence.
     pub(crate) fn worker(&self, key: &Key, ttl: Duration) -> (Worker, u64) {
         Worker::holding(self.suite.name, &self.harness.address(), key.as_str(), ttl)
     }
@@ -102,7 +102,7 @@ pub(crate) async fn until(scene: &Scene, what: &str, condition: impl AsyncFn() -
     }
 }
 
-/// The fence of a claim that must be granted.
+/// Returns the fence of a claim, which must be granted.
 pub(crate) async fn granted(store: &Arc<dyn Store>, claim: &Claim) -> Fence {
     match store.acquire(claim).await {
         Ok(Attempt::Granted(grant)) => grant.fence,
@@ -110,7 +110,7 @@ pub(crate) async fn granted(store: &Arc<dyn Store>, claim: &Claim) -> Fence {
     }
 }
 
-/// Makes sure that a claim is answered busy.
+/// Checks that the answer to a claim is busy.
 pub(crate) async fn busy(store: &Arc<dyn Store>, claim: &Claim) {
     match store.acquire(claim).await {
         Ok(Attempt::Busy(_)) => {}
@@ -127,7 +127,7 @@ pub(crate) async fn released(store: &Arc<dyn Store>, claim: &Claim) {
     );
 }
 
-/// Asks with fresh claims until one is granted; says how long that took.
+/// Asks with fresh claims until one is granted. Also returns how long that took.
 pub(crate) async fn granted_in_time(
     scene: &Scene,
     store: &Arc<dyn Store>,
@@ -155,17 +155,17 @@ pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
     }
 }
 
-/// The store's [`Inspection`]; only for tests that need it.
+/// Returns the store's [`Inspection`]; only for tests that need it.
 pub(crate) fn inspection<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Inspection {
     store.inspection().expect("a store with inspection")
 }
 
-/// The store's [`Admin`]; only for tests that need it.
+/// Returns the store's [`Admin`]; only for tests that need it.
 pub(crate) fn admin<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Admin {
     store.admin().expect("a store with admin")
 }
 
-/// Makes sure that the lock is free, by taking it.
+/// Checks that the lock is free, by taking it.
 pub(crate) async fn free(scene: &Scene, store: &Arc<dyn Store>, key: &Key) {
     let claim = scene.claim(key, LONG);
     granted(store, &claim).await;
@@ -176,8 +176,8 @@ pub(crate) fn expires(guarantees: Guarantees) -> bool {
     guarantees.expiry == Expiry::Lease
 }
 
-/// A TTL for leases that are to end during the test: short, but not so short that a slow machine
-/// loses them between two lines.
+/// Returns a TTL for leases that must end during the test. It is short, but long enough that a slow machine
+/// does not lose them between two lines.
 pub(crate) fn short_ttl(store: &Arc<dyn Store>) -> Duration {
     store.terms().ttl_min.max(Duration::from_millis(1500))
 }

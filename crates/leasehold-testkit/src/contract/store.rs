@@ -37,7 +37,7 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(scene: &Scene) {
     assert_eq!((other.guarantees(), other.terms()), before);
     let terms = store.terms();
     assert!(terms.ttl_min <= terms.ttl_max && terms.ttl_max >= LONG);
-    // Else a suite could pass over tests by saying less of its store than is true.
+    // Otherwise a suite could avoid tests by claiming less of its store than is true.
     let one_process = before.0.exclusion == Exclusion::Process;
     assert_eq!(scene.suite.open_at.is_none(), one_process);
     assert!(

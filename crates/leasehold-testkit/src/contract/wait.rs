@@ -28,7 +28,7 @@ pub(crate) async fn w2_a_waiter_gets_a_lock_that_became_free(scene: &Scene) {
     let lock = client.lock(&key).ttl(LONG).wait(PATIENCE);
     let waiting = lock.acquire();
     let freeing = async {
-        // Several rounds of waiting, so that the waiter has been refused before.
+        // Waits for several rounds, so that the waiter has been refused before.
         for _ in 0..5 {
             store.wait(&holder).await;
         }

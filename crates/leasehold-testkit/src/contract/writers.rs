@@ -7,7 +7,7 @@ use super::crowd::{Crowd, alongside};
 use super::permits::{THREE, permits};
 use super::scene::{Scene, until};
 
-/// Some clients, where writers are preferred.
+/// Returns some clients, if the store prefers writers.
 fn crowd(scene: &Scene) -> Option<Crowd<'_>> {
     let crowd = Crowd::new(scene, 3);
     (crowd.store.guarantees().sharing == Sharing::WritersPreferred).then_some(crowd)
@@ -18,7 +18,7 @@ impl Crowd<'_> {
         self.lock(client, key).mode(Mode::Shared)
     }
 
-    /// Until a writer that waits keeps readers out: as long as none does, they come in.
+    /// Waits until a waiting writer keeps readers out. Before that, readers get in.
     async fn until_shut(&self, key: &Key) {
         until(self.scene, "readers are kept out", async || {
             tried(&self.reads(0, key)).await.is_none()
@@ -86,7 +86,7 @@ pub(crate) async fn w5_a_writer_that_stops_waiting_lets_readers_in(scene: &Scene
     });
     let reads = alongside(reads, scene.pause()).await;
     drop(writes);
-    // Beside the first one, which stays.
+    // Reads next to the first reader, which stays.
     reads.await;
     freed(first).await;
 }
@@ -95,7 +95,7 @@ pub(crate) async fn w5_a_steady_stream_of_readers_starves_no_writer(scene: &Scen
     let Some(crowd) = crowd(scene) else { return };
     let (key, inside, has_written) = (scene.key(), Cell::new(0), Cell::new(false));
     let first = crowd.reads(0, &key).acquire().await.expect("the lock");
-    // Nobody leaves but while another one reads, as long as others can come in.
+    // A reader leaves only while another one reads, as long as others can come in.
     let reads = async |client| {
         while !has_written.get() {
             let guard = crowd.reads(client, &key).acquire().await.expect("the lock");

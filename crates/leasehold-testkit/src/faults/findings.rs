@@ -1,24 +1,24 @@
 use super::history::{Entry, History, Hold};
 
-/// What the judges found in a history. They believe the instants at which things happened, and
-/// nothing that the lock or the record's guardian said of itself.
+/// What the judges found in a history. They rely on the instants at which things happened, and not on what
+/// the lock or the record's guardian reported about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// How often the lock was granted.
     pub grants: usize,
-    /// Pairs of workers that were inside at once by real time, from the grant to the last write.
+    /// Pairs of workers that were inside at the same real time, from the grant to the last write.
     pub overlaps: usize,
     /// Updates that the record without fences lost.
     pub plain_updates_lost: usize,
-    /// Requests with a fence that was too old by then, and that were refused.
+    /// Refused requests whose fence was too old by then.
     pub stale_refused: usize,
-    /// Pairs of guards that both called themselves valid at the same instant. None may be.
+    /// Pairs of guards that both claimed to be valid at the same instant. There must be none.
     pub valid_overlaps: Vec<String>,
-    /// Later grants whose fence is not greater. None may be.
+    /// Later grants whose fence is not greater. There must be none.
     pub fence_disorders: Vec<String>,
-    /// Requests with a fence that was too old, and that were let in. None may be.
+    /// Accepted requests whose fence was too old. There must be none.
     pub stale_accepted: Vec<String>,
-    /// Updates that the fenced record lost. None may be.
+    /// Updates that the fenced record lost. There must be none.
     pub updates_lost: Vec<String>,
 }
 
@@ -41,8 +41,8 @@ impl Findings {
         found
     }
 
-    /// What may never be, in words: each kind with its number and its first case. Empty if all is
-    /// well.
+    /// Describes what must never happen: each kind with its number and its first case. Empty if there was
+    /// no violation.
     pub fn violations(&self) -> Vec<String> {
         let kinds = [
             ("two valid guards", &self.valid_overlaps),
@@ -57,7 +57,7 @@ impl Findings {
         told.collect()
     }
 
-    /// Adds what was found in another history.
+    /// Adds the findings of another history.
     pub fn add(&mut self, other: Self) {
         self.grants += other.grants;
         self.overlaps += other.overlaps;
@@ -107,7 +107,7 @@ impl Findings {
     }
 }
 
-/// The pairs of holds that overlap, each from its grant to its `end`; one without an end is left
+/// Returns the pairs of holds that overlap, each from its grant to its `end`. A hold without an end is left
 /// out. The second of a pair was granted later.
 fn overlapping(
     holds: &[Hold],
@@ -128,8 +128,8 @@ fn overlapping(
     pairs
 }
 
-/// The pairs of grants of which the later one has no greater fence. Later is what was asked for
-/// after the other one had been granted, and what was granted after the other one was last valid.
+/// Returns the pairs of grants whose later one has no greater fence. A grant is later if it was requested
+/// after the other one was granted, or was granted after the other one was last valid.
 fn fence_disorders(holds: &[Hold]) -> Vec<String> {
     let mut known: Vec<_> = holds
         .iter()
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(found(&valid_later, &[]).fence_disorders.len(), 1);
         let twice = [hold(9, 0, 10, 15, 20), hold(9, 5, 21, 25, 30)];
         assert_eq!(found(&twice, &[]).fence_disorders.len(), 1);
-        // Nobody knows which of these two was granted first: the first one was never valid.
+        // The order of these two grants is unknown: the first one was never valid.
         let unordered = [hold(9, 0, 10, 0, 20), hold(7, 5, 21, 25, 30)];
         assert_eq!(found(&unordered, &[]).fence_disorders, [""; 0]);
     }

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use super::history::{Entry, History, Hold};
 
-/// What the lock protects: a record that refuses old fences, and a twin that knows none. It takes
-/// down all that happens. Workers reach it through a Unix socket, and so independently of the lock.
+/// The resource that the lock protects: a record that refuses old fences, and a twin that knows no fences.
+/// It records everything that happens. Workers reach it through a Unix socket, independently of the lock.
 #[derive(Debug)]
 pub struct Gate {
     folder: TempDir,
@@ -23,15 +23,15 @@ pub struct Gate {
 struct Book {
     record: u64,
     twin: u64,
-    /// The greatest fence that was let in.
+    /// The greatest fence that was accepted.
     greatest: u64,
     entries: Vec<Entry>,
     holds: HashMap<u64, Hold>,
     over: Vec<Hold>,
     refusals: Vec<(usize, String)>,
-    /// What the next holder is asked to stay.
+    /// How long the next holder is asked to stay.
     stay: Option<Duration>,
-    /// The fence that took it on.
+    /// The fence of the holder that was asked to stay.
     staying: Option<u64>,
     closed: bool,
 }
@@ -41,7 +41,7 @@ impl Gate {
     ///
     /// # Panics
     ///
-    /// If there is no room for the socket, or no thread for it.
+    /// If the socket or the thread cannot be created.
     pub fn open() -> Self {
         Self::try_open().unwrap_or_else(|error| panic!("the record: {error}"))
     }
@@ -70,38 +70,38 @@ impl Gate {
         Ok(Self { folder, book })
     }
 
-    /// Where [`GateClient::connect`] finds it.
+    /// Returns the path for [`GateClient::connect`].
     pub fn path(&self) -> PathBuf {
         socket(self.folder.path())
     }
 
-    /// Asks the next one who is granted the lock to stay inside for so long.
+    /// Asks the next holder to stay inside for `span`.
     pub fn ask_to_stay(&self, span: Duration) {
         let mut book = self.book();
         book.stay = Some(span);
         book.staying = None;
     }
 
-    /// Who was asked to stay and is inside still.
+    /// Returns the hold that was asked to stay and is still inside.
     pub fn staying(&self) -> Option<Hold> {
         let book = self.book();
         book.holds.get(&book.staying?).copied()
     }
 
-    /// How often the lock has been granted so far.
+    /// Returns how often the lock has been granted so far.
     pub fn grants(&self) -> usize {
         let book = self.book();
         book.holds.len() + book.over.len()
     }
 
-    /// How often it has been granted to one of the workers that `are_meant`.
+    /// Returns how often it has been granted to one of the workers that `are_meant`.
     pub fn grants_to(&self, are_meant: impl Fn(usize) -> bool) -> usize {
         let book = self.book();
         let holds = book.over.iter().chain(book.holds.values());
         holds.filter(|hold| are_meant(hold.worker)).count()
     }
 
-    /// All that has happened so far.
+    /// Returns everything that has happened so far.
     pub fn history(&self) -> History {
         let book = self.book();
         History {
@@ -124,7 +124,7 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         self.book().closed = true;
-        // Wakes the thread that accepts; if that fails it is gone already.
+        // Wakes the thread that accepts. If this fails, that thread is gone already.
         let _ = UnixStream::connect(self.path());
     }
 }
@@ -137,7 +137,7 @@ fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers one worker, a line for a line, until it is gone.
+/// Answers one worker, line by line, until it is gone.
 fn serve(worker: &UnixStream, book: &Mutex<Book>) -> io::Result<()> {
     let mut answers = worker;
     for line in BufReader::new(worker).lines() {
@@ -228,7 +228,7 @@ impl Book {
     }
 }
 
-/// A worker's way to the [`Gate`]. Each call waits until the gate has taken it down.
+/// A worker's connection to the [`Gate`]. Each call waits until the gate has recorded it.
 #[derive(Debug)]
 pub struct GateClient {
     stream: BufReader<UnixStream>,
@@ -239,14 +239,14 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// Those of the operating system, as in all that follows: the gate is gone.
+    /// Those of the operating system, here and below: the gate is gone.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = BufReader::new(UnixStream::connect(path)?);
         Ok(Self { stream })
     }
 
-    /// Tells that `worker` was granted the lock; answers how long it is to stay inside, zero if
-    /// nobody asked for that.
+    /// Reports that `worker` was granted the lock. Returns how long it must stay inside, which is zero
+    /// without a request to stay.
     ///
     /// # Errors
     ///
@@ -263,7 +263,7 @@ impl GateClient {
         Ok(Duration::from_millis(millis))
     }
 
-    /// Tells that the holder of `fence` is through, and until when its guard called itself valid.
+    /// Reports that the holder of `fence` has finished, and until when its guard claimed to be valid.
     ///
     /// # Errors
     ///
@@ -290,7 +290,8 @@ impl GateClient {
         Ok((value != STALE).then_some(value))
     }
 
-    /// Writes `base` + 1 into the record, `base` being what was read. Whether it was let in.
+    /// Writes `base` + 1 into the record, where `base` is the value that was read. Returns whether it was
+    /// accepted.
     ///
     /// # Errors
     ///
@@ -320,7 +321,7 @@ impl GateClient {
         Ok(())
     }
 
-    /// Tells that `worker` was not granted the lock, and why.
+    /// Reports that `worker` was not granted the lock, and why.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 use leasehold::clock::BootInstant;
 
-/// One hold of the lock, as its worker told it. All processes of a machine read the same clock.
+/// One hold of the lock, as its worker reported it. All processes of a machine read the same clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// Which of the workers.
@@ -11,25 +11,25 @@ pub struct Hold {
     pub asked: BootInstant,
     /// After it was granted.
     pub granted: BootInstant,
-    /// The last instant at which the guard is known to have called itself valid: read before a
-    /// question that was answered with yes. Since lost is final, it was valid from the grant until
-    /// then.
+    /// The last instant at which the guard is known to have claimed to be valid. The worker reads it before
+    /// it asks the guard, and the guard says yes. Since loss is final, the guard was valid from the grant
+    /// until then.
     pub valid_until: Option<BootInstant>,
-    /// When the worker was through, its last write included. `None` if it never came to that.
+    /// When the worker finished, including its last write. `None` if it never did.
     pub left: Option<BootInstant>,
 }
 
-/// What the record was asked to do, in the order in which it did.
+/// The requests to the record, in the order in which it carried them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Somebody with this fence read the record, or was refused.
+    /// A worker with this fence read the record, or was refused.
     Read {
         /// The fence shown.
         fence: u64,
-        /// Whether it was let in.
+        /// Whether the record accepted it.
         accepted: bool,
     },
-    /// Somebody with this fence wrote the record, or was refused.
+    /// A worker with this fence wrote the record, or was refused.
     Write {
         /// The fence shown.
         fence: u64,
@@ -37,10 +37,10 @@ pub enum Entry {
         base: u64,
         /// The value written.
         value: u64,
-        /// Whether it was let in.
+        /// Whether the record accepted it.
         accepted: bool,
     },
-    /// Somebody wrote the record's twin, which knows no fences.
+    /// A worker wrote the record's twin, which knows no fences.
     PlainWrite {
         /// The value that the writer had read.
         base: u64,
@@ -56,6 +56,6 @@ pub struct History {
     pub holds: Vec<Hold>,
     /// In the order in which they took effect.
     pub entries: Vec<Entry>,
-    /// Which workers did not get the lock, and why, one after the other.
+    /// The workers that did not get the lock, and why, in order.
     pub refusals: Vec<(usize, String)>,
 }

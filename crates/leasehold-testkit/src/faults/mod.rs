@@ -1,5 +1,4 @@
-//! What goes wrong between a client and its servers, done on purpose, and the judges of what came
-//! of it.
+//! Deliberate failures between a client and its servers, and the judges of their effects.
 
 mod findings;
 mod gate;

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 
-/// When which members could not count, as whoever broke them knows; and from that how long nobody
-/// got a free lock although a majority could grant it.
+/// When which members had no vote, as the test that broke them knows. This gives the time for which a free
+/// lock was not granted although a majority could grant it.
 #[derive(Clone, Debug)]
 pub struct Outages {
     members: usize,
@@ -11,7 +11,7 @@ pub struct Outages {
 }
 
 impl Outages {
-    /// None so far, of a set of so many members.
+    /// Returns the state without outages, for this many members.
     pub fn new(members: usize) -> Self {
         Self {
             members,
@@ -19,13 +19,13 @@ impl Outages {
         }
     }
 
-    /// `member` could not count from `from` until `until`, by the rules.
+    /// Notes that by the rules, `member` had no vote from `from` until `until`.
     pub fn note(&mut self, member: usize, from: BootInstant, until: BootInstant) {
         self.spans.push((member, from, until));
     }
 
-    /// The longest time in which nobody `held` the lock while a majority could count, between
-    /// `begin` and `end`. A hold reaches from its grant to where it was last known to be valid.
+    /// Returns the longest time between `begin` and `end` in which the lock was not `held` while a majority
+    /// had a vote. A hold lasts from its grant to the last instant at which it was known to be valid.
     pub fn longest_wait(
         &self,
         held: &[(BootInstant, BootInstant)],
@@ -60,7 +60,7 @@ impl Outages {
         longest
     }
 
-    /// Whether a majority could count just after `instant`.
+    /// Whether a majority had a vote just after `instant`.
     fn has_majority(&self, instant: BootInstant) -> bool {
         let is_out = |member: usize| {
             let mut own = self.spans.iter().filter(|span| span.0 == member);

@@ -10,29 +10,29 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use socket2::SockRef;
 
-/// What a [`Proxy`] does with what it is given.
+/// What a [`Proxy`] does with the bytes that it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weather {
     /// Passes everything on.
     Fair,
-    /// Passes requests on at once, and each answer so much later.
+    /// Passes requests on immediately, and delays each answer by this span.
     SlowAnswers(Duration),
-    /// Swallows everything both sides send, and tells neither: what a router does that forgot a
-    /// connection. A connection that lost something stays dead when the weather clears.
+    /// Swallows everything that either side sends, and notifies neither, as a router that forgot a
+    /// connection does. A connection that lost something stays dead when the weather clears.
     HalfOpen,
-    /// Resets the connections that are open, and new ones at once.
+    /// Resets the open connections, and new ones immediately.
     Refusing,
 }
 
-/// A network path to one server on the loopback interface, the weather on which a test decides. It
-/// ends with its handle.
+/// A network path to one server on the loopback interface. A test decides on its weather. Dropping the
+/// handle ends it.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
     path: Arc<Path>,
 }
 
-/// One place, the connections through it, and what becomes of their bytes.
+/// One path, its connections, and how it treats their bytes.
 #[derive(Debug)]
 struct Path {
     server: u16,
@@ -52,12 +52,12 @@ struct State {
 struct Connection {
     client: TcpStream,
     server: TcpStream,
-    /// Something was lost on it: nothing that comes later may be passed on.
+    /// Something was lost on this connection, so nothing that follows may be passed on.
     dead: AtomicBool,
 }
 
 impl Proxy {
-    /// A path to the server on `port`, in fair weather.
+    /// Returns a path to the server on `port`, in fair weather.
     ///
     /// # Panics
     ///
@@ -86,19 +86,19 @@ impl Proxy {
                 if accepting.state().ended {
                     return;
                 }
-                // A client that is gone already, or a server that is down: the client sees a reset.
+                // If the client is gone or the server is down, the client sees a reset.
                 let _ = client.and_then(|client| accepting.join(client));
             }
         })?;
         Ok(Self { port, path })
     }
 
-    /// Where clients connect.
+    /// Returns the port to which clients connect.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Changes the weather, also for connections that are open.
+    /// Changes the weather, also for open connections.
     pub fn set(&self, weather: Weather) {
         self.path.state().weather = weather;
         self.path.changed.notify_all();
@@ -107,7 +107,7 @@ impl Proxy {
         }
     }
 
-    /// Resets every connection that is open, on both sides. New ones are welcome.
+    /// Resets every open connection on both sides. New connections are accepted.
     pub fn cut(&self) {
         let open = std::mem::take(&mut self.path.state().open);
         for connection in open.values() {
@@ -126,7 +126,7 @@ impl Drop for Proxy {
         self.path.state().ended = true;
         self.path.changed.notify_all();
         self.cut();
-        // Wakes the thread that accepts; if that fails it is gone already.
+        // Wakes the thread that accepts. If this fails, that thread is gone already.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }
@@ -136,7 +136,7 @@ impl Path {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins a client to the server, by threads of the connection's own.
+    /// Joins a client to the server, with threads for this connection.
     fn join(self: &Arc<Self>, client: TcpStream) -> io::Result<()> {
         SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
         if self.state().weather == Weather::Refusing {
@@ -192,7 +192,7 @@ impl Path {
         Ok(())
     }
 
-    /// Hands on what `from` sends, as long as the weather lets anything through.
+    /// Passes on what `from` sends, while the weather lets anything through.
     fn carry(
         &self,
         connection: &Connection,
@@ -230,19 +230,19 @@ impl Path {
 }
 
 impl Connection {
-    /// Tells one side that the other one has closed, unless the network would have lost that too.
+    /// Closes one side after the other one closed, unless the network would have lost that, too.
     fn close(&self, side: &TcpStream) {
         if !self.dead.load(Ordering::SeqCst) {
-            // It may be closed already.
+            // This side may be closed already.
             let _ = side.shutdown(Shutdown::Write);
         }
     }
 
-    /// Both sides are reset when the threads that read from them let go.
+    /// Makes both sides reset when the threads that read from them drop them.
     fn reset(&self) {
         self.dead.store(true, Ordering::SeqCst);
         for side in [&self.client, &self.server] {
-            // A side that has closed meanwhile needs no reset.
+            // A side that has closed in the meantime needs no reset.
             let _ = SockRef::from(side).set_linger(Some(Duration::ZERO));
             let _ = side.shutdown(Shutdown::Read);
         }

@@ -55,7 +55,7 @@ impl Admin for FaultyStore {
     }
 }
 
-/// An optional trait that the inner store must have, since the faulty one returned it.
+/// Returns an optional trait that the inner store must have, since the faulty one returned it.
 pub(super) fn of<T>(part: Option<T>) -> Result<T, Error> {
     part.ok_or_else(|| Error::new(ErrorKind::Unsupported, "the store lacks an optional trait"))
 }

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-/// A certificate authority of the tests, with one certificate for the loopback address.
+/// A certificate authority for tests, with one certificate for the loopback address.
 #[derive(Debug)]
 pub struct TestCa {
     dir: TempDir,
 }
 
 impl TestCa {
-    /// Makes a new authority; no other one trusts what it signs.
+    /// Creates a new authority. No other authority trusts what it signs.
     ///
     /// # Panics
     ///
-    /// If keys cannot be made or written.
+    /// If the keys cannot be created or written.
     pub fn new() -> Self {
         Self::try_new().unwrap_or_else(|error| panic!("a test CA could not be made: {error}"))
     }
@@ -41,7 +41,7 @@ impl TestCa {
         Ok(Self { dir })
     }
 
-    /// The authority's certificate, for clients.
+    /// Returns the path of the authority's certificate, for clients.
     pub fn certificate(&self) -> PathBuf {
         self.file("ca.pem")
     }

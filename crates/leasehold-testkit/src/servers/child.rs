@@ -9,8 +9,8 @@ struct Order {
     answer: mpsc::Sender<io::Result<Child>>,
 }
 
-/// Starts `program` so that the kernel kills it when this process ends, however that happens.
-/// `environment` is added to this process's own; the output goes to `log`.
+/// Starts `program` so that the kernel kills it when this process ends for any reason. Adds `environment`
+/// to that of this process, and writes the output to `log`.
 pub(super) fn spawn_bound(
     program: &str,
     arguments: &[String],
@@ -29,9 +29,9 @@ pub(super) fn spawn_bound(
     on_lasting_thread(command)
 }
 
-/// The kernel's "parent death signal" is sent when the *thread* that started the child ends, so
-/// all children are started by one thread that lives as long as the process. A test's own thread
-/// ends with the test, and would take servers with it that other tests share.
+/// The kernel sends the "parent death signal" when the *thread* that started the child ends. So one thread,
+/// which lives as long as the process, starts all children. A test's own thread ends with the test, and
+/// would take down servers that other tests share.
 fn on_lasting_thread(command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
@@ -39,7 +39,7 @@ fn on_lasting_thread(command: Command) -> io::Result<Child> {
         let thread = std::thread::Builder::new().name("servers".into());
         let started = thread.spawn(move || {
             for mut order in inbox {
-                // The answer is lost only if the asking thread panicked.
+                // The answer is lost only if the requesting thread panicked.
                 let _ = order.answer.send(order.command.spawn());
             }
         });

@@ -1,8 +1,8 @@
-//! Real servers as child processes: each on a free loopback port, in a directory of its own, gone
-//! with its handle, and gone too when the test process is killed.
+//! Real servers as child processes. Each has a free loopback port and a directory of its own. It ends with
+//! its handle, and also when the test process is killed.
 //!
-//! A server that cannot be started makes the test fail with a message that says what to install;
-//! nothing is ever skipped.
+//! If a server cannot be started, the test fails with a message that says what to install. No test is ever
+//! skipped.
 
 mod ca;
 mod child;

@@ -4,17 +4,17 @@ use std::sync::{Mutex, PoisonError};
 
 use leasehold::ambient::{Entropy, SystemEntropy};
 
-/// Below the range from which Linux takes the local ports of outgoing connections (32768 and up).
-/// Otherwise a client that tries to reconnect to a stopped server could be connected to itself, or
-/// take the port away from the server that is to be started again.
+/// Below the range from which Linux takes the local ports of outgoing connections (32768 and up). Otherwise
+/// a client that reconnects to a stopped server could be connected to itself, or take the port that the
+/// restarted server needs.
 const FIRST: u16 = 15_000;
 const COUNT: u16 = 16_000;
 
-/// Ports this process has given out; they stay taken, so that a stopped server can come back.
+/// The ports that this process has given out. They stay taken, so that a stopped server can come back.
 static TAKEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
-/// A loopback port on which nothing listens now. Another process may take it before it is used:
-/// the caller tries again with another one.
+/// Returns a loopback port on which nothing listens now. Another process may take it first; then the caller
+/// tries another one.
 pub(super) fn free_port() -> u16 {
     loop {
         let offset = SystemEntropy.next_u64() % u64::from(COUNT);

@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use super::child::spawn_bound;
 use super::{PsqlSession, until};
 
-/// A real PostgreSQL server on a socket in a directory of its own, stopped when it is dropped. It
-/// keeps nothing safe: it does not wait for the disk.
+/// A real PostgreSQL server on a socket in a directory of its own. Dropping it stops the server. The data
+/// is not durable: the server does not wait for the disk.
 ///
-/// It refuses to run as root; then it runs as the user `nobody`.
+/// PostgreSQL refuses to run as root. If this process is root, the server runs as the user `nobody`.
 #[derive(Debug)]
 pub struct PostgresServer {
     process: Child,
@@ -21,7 +21,7 @@ pub struct PostgresServer {
     dir: TempDir,
 }
 
-/// The superuser that the tests log in as.
+/// The superuser as which the tests log in.
 const USER: &str = "tester";
 
 const INSTALL: &str = "PostgreSQL's server is not installed, and this test needs a real one: run \
@@ -32,7 +32,7 @@ impl PostgresServer {
     ///
     /// # Panics
     ///
-    /// If it cannot be started: with what to install, or with what it wrote.
+    /// If the server cannot be started. The message says what to install, or shows the server's output.
     pub fn start() -> Self {
         let programs = programs().unwrap_or_else(|| panic!("{INSTALL}"));
         let dir = tempfile::Builder::new()
@@ -71,17 +71,17 @@ impl PostgresServer {
         }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Where its socket and its data are.
+    /// Returns the directory of its socket and its data.
     pub fn directory(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A session of `psql`.
+    /// Returns a session of `psql`.
     ///
     /// # Panics
     ///
@@ -93,8 +93,8 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // SIGQUIT, the "immediate shutdown", ends it and its helpers at once, and unlike SIGKILL
-        // lets it give back its shared memory.
+        // SIGQUIT, the "immediate shutdown", ends the server and its helpers at once. Unlike SIGKILL, it
+        // lets the server free its shared memory.
         let pid = i32::try_from(self.pid()).map(Pid::from_raw);
         if let Ok(pid) = pid {
             let _ = kill(pid, Signal::SIGQUIT);
@@ -103,14 +103,14 @@ impl Drop for PostgresServer {
     }
 }
 
-/// How commands are begun that must not run as root.
+/// How to start commands that must not run as root.
 struct Unprivileged {
     /// Arguments for setpriv(1).
     wrapper: Vec<String>,
 }
 
 impl Unprivileged {
-    /// Gives `dir` to the user it stands for.
+    /// Gives `dir` to the unprivileged user if this process runs as root.
     fn of(dir: &Path) -> Self {
         if !geteuid().is_root() {
             return Self { wrapper: vec![] };
@@ -140,8 +140,8 @@ fn initialise(programs: &Path, unprivileged: &Unprivileged, data: &str) {
     assert!(made.status.success(), "initdb: {}\n{said}", made.status);
 }
 
-/// The folder with `initdb`, `postgres` and `psql`: one of `PATH`, or the newest that Debian, which
-/// keeps the server's programs out of `PATH`, has installed.
+/// Returns the folder with `initdb`, `postgres` and `psql`: a folder in `PATH`, or the newest one that
+/// Debian installed. Debian keeps the server's programs out of `PATH`.
 fn programs() -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "where a user's programs are")]
     let path: OsString = std::env::var_os("PATH").unwrap_or_default();

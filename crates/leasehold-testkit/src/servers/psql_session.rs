@@ -2,8 +2,8 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A session of `psql`, which asks one thing after the other on one connection. Several of them
-/// are several clients.
+/// A session of `psql`, which sends one statement after the other on one connection. Several sessions are
+/// several clients.
 #[derive(Debug)]
 pub struct PsqlSession {
     process: Child,
@@ -11,12 +11,12 @@ pub struct PsqlSession {
     answers: Lines<BufReader<ChildStdout>>,
 }
 
-/// What psql is told to say behind an answer.
+/// What psql prints after an answer.
 const END: &str = "-- the end of the answer --";
 
 impl PsqlSession {
     pub(super) fn start(psql: &Path, socket: &Path, user: &str) -> Self {
-        // One stream for answers and errors; SIGKILL with the test, should it be killed.
+        // One stream for answers and errors. The kernel kills psql when the test is killed.
         let mut process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "sh", "-c", "exec \"$0\" \"$@\" 2>&1"])
             .arg(psql)
@@ -48,7 +48,7 @@ impl PsqlSession {
         self.answer()
     }
 
-    /// Begins `sql`, whose [`answer`](Self::answer) may be long in coming.
+    /// Sends `sql`. Its [`answer`](Self::answer) may take long.
     ///
     /// # Panics
     ///

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use super::ports::free_port;
 use super::{RedisServer, TestCa};
 
-/// How a [`RedisServer`] is to be set up. Unless told otherwise it keeps nothing over a restart,
-/// and lets anybody in.
+/// The configuration of a [`RedisServer`]. By default it keeps nothing across a restart, and accepts every
+/// client.
 #[derive(Clone, Debug, Default)]
 pub struct RedisBuilder {
     pub(super) password: Option<String>,
@@ -20,12 +20,12 @@ pub struct RedisBuilder {
     directives: Vec<(String, String)>,
 }
 
-/// How often a server's changes are forced to the disk.
+/// How often a server forces its changes to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendFsync {
-    /// Before each answer: a power cut loses nothing that was answered.
+    /// Before each answer: a power cut loses nothing that the server acknowledged.
     Always,
-    /// Once a second: a power cut loses up to a second, or two.
+    /// Once a second: a power cut loses up to a second or two.
     EverySecond,
 }
 
@@ -38,41 +38,41 @@ impl AppendFsync {
     }
 }
 
-/// What must be told to a person on whose machine there is no server.
+/// The message for a machine without a server.
 const INSTALL: &str = "redis-server is not installed, and this test needs a real one: \
      run `apt-get install redis-server`, or `cargo xtask test`, which does it";
 
-/// How often another port is tried when somebody else took the first one meanwhile.
+/// How many ports to try if another process takes each of them first.
 const PORT_TRIES: usize = 20;
 
 impl RedisBuilder {
-    /// The default user needs this password (`requirepass`).
+    /// Requires this password of the default user (`requirepass`).
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// Adds an ACL user: the rules as after `ACL SETUSER <user>`.
+    /// Adds an ACL user. The rules are those after `ACL SETUSER <user>`.
     #[must_use]
     pub fn acl(self, user: &str, rules: &str) -> Self {
         self.directive("user", &format!("{user} {rules}"))
     }
 
-    /// Listens for TLS too, with a certificate of an authority of its own.
+    /// Also listens for TLS, with a certificate of an authority of its own.
     #[must_use]
     pub fn tls(self) -> Self {
         self.tls_with(Arc::new(TestCa::new()))
     }
 
-    /// Listens for TLS too, with a certificate of `ca`.
+    /// Also listens for TLS, with a certificate of `ca`.
     #[must_use]
     pub fn tls_with(mut self, ca: Arc<TestCa>) -> Self {
         self.ca = Some(ca);
         self
     }
 
-    /// Listens on a Unix socket too.
+    /// Also listens on a Unix socket.
     #[must_use]
     pub fn unix(mut self) -> Self {
         self.unix = true;
@@ -86,15 +86,15 @@ impl RedisBuilder {
         self.append_only(AppendFsync::Always)
     }
 
-    /// Writes every change to a file (`appendonly yes`), and sees to it that it reaches the disk
-    /// as often as `fsync` says. The file is never rewritten.
+    /// Writes every change to a file (`appendonly yes`), and forces it to disk as often as `fsync` says.
+    /// The file is never rewritten.
     #[must_use]
     pub fn append_only(mut self, fsync: AppendFsync) -> Self {
         self.append_only = Some(fsync);
         self
     }
 
-    /// Gives it a wall clock of its own, which [`RedisServer::clock`] steps. Needs a C compiler.
+    /// Gives the server a wall clock of its own, which [`RedisServer::clock`] steps. Needs a C compiler.
     #[must_use]
     pub fn steppable_clock(mut self) -> Self {
         self.steppable_clock = true;
@@ -125,16 +125,16 @@ impl RedisBuilder {
     ///
     /// # Panics
     ///
-    /// If it cannot be started: with the command that installs it, or with what it wrote.
+    /// If the server cannot be started. The message has the command that installs it, or shows its output.
     pub fn start(self) -> RedisServer {
         self.try_start().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`start`](Self::start), for programs.
+    /// Like [`start`](Self::start), for programs.
     ///
     /// # Errors
     ///
-    /// With the command that installs the server, or with what the server wrote.
+    /// If the server cannot be started. The error has the command that installs it, or shows its output.
     pub fn try_start(self) -> io::Result<RedisServer> {
         if let Err(error) = Command::new("redis-server").arg("--version").output() {
             return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
@@ -199,7 +199,7 @@ impl RedisBuilder {
     }
 }
 
-/// Where a server listens.
+/// The addresses on which a server listens.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     pub(super) port: u16,

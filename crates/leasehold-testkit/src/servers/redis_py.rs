@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// redis-py on the other side of a lock: its `Lock`, in a process of its own.
+/// A client of redis-py's `Lock`, in a process of its own.
 #[derive(Debug)]
 pub struct RedisPy {
     process: Child,
@@ -11,21 +11,21 @@ pub struct RedisPy {
     answers: Lines<BufReader<ChildStdout>>,
 }
 
-/// What a process does under a lock, beside others that do the same: it reads a counter, waits for 5
-/// to 20 ms, and writes the counter's successor.
+/// The work of a process under a lock that it shares with others: it reads a counter, waits for 5 to 20 ms,
+/// and writes the counter's successor.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
     /// The lock.
     pub name: &'a str,
     /// The key of the counter.
     pub counter: &'a str,
-    /// For how long it begins anew.
+    /// For how long it repeats the work.
     pub span: Duration,
-    /// How long it leaves the lock alone each time it had it.
+    /// The pause after each release of the lock.
     pub pause: Duration,
 }
 
-/// Names the Python that has the `redis` module, where it is not the one of `cargo xtask test`.
+/// Names the Python that has the `redis` module, if it is not the one of `cargo xtask test`.
 const PYTHON: &str = "LEASEHOLD_TEST_PYTHON";
 
 impl RedisPy {
@@ -33,7 +33,7 @@ impl RedisPy {
     ///
     /// # Panics
     ///
-    /// Without redis-py, saying how to get it.
+    /// If redis-py is missing. The message says how to get it.
     pub fn start(port: u16) -> Self {
         let python = python();
         let has_module = Command::new(&python).args(["-c", "import redis"]).output();
@@ -60,22 +60,22 @@ impl RedisPy {
         }
     }
 
-    /// Asks once for the lock `name`, with a timeout of a minute; whether it was acquired.
+    /// Asks once for the lock `name`, with a timeout of a minute. Returns whether it was acquired.
     pub fn acquire(&mut self, name: &str) -> bool {
         self.acquire_for(name, Duration::from_secs(60))
     }
 
-    /// Asks once for the lock `name`, which expires after `timeout`; whether it was acquired.
+    /// Asks once for the lock `name`, which expires after `timeout`. Returns whether it was acquired.
     pub fn acquire_for(&mut self, name: &str, timeout: Duration) -> bool {
         self.ask(&format!("acquire {name} {}", timeout.as_secs_f64())) == "True"
     }
 
-    /// Releases the lock `name` that it acquired.
+    /// Releases the lock `name`, which it acquired.
     pub fn release(&mut self, name: &str) {
         assert_eq!(self.ask(&format!("release {name}")), "True");
     }
 
-    /// Begins to take the lock again and again as `work` says, waiting for it as redis-py does by
+    /// Starts to take the lock again and again, as `work` says. redis-py waits for it as it does by
     /// default: it asks ten times a second. [`worked`](Self::worked) waits for the end.
     pub fn begin_work(&mut self, work: &Work) {
         let Work {
@@ -88,7 +88,7 @@ impl RedisPy {
         self.tell(&format!("work {name} {counter} {span} {pause}"));
     }
 
-    /// How long the work that was begun waited for the lock, each time.
+    /// Returns how long the work that was started waited for the lock, each time.
     pub fn worked(&mut self) -> Vec<Duration> {
         let answer = self.answer();
         let waits = answer.split(' ').map(|wait| wait.parse().expect("seconds"));

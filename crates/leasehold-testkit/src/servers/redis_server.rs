@@ -11,7 +11,7 @@ use super::child::spawn_bound;
 use super::redis_builder::Addresses;
 use super::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
 
-/// A real `redis-server`, stopped when it is dropped.
+/// A real `redis-server`. Dropping it stops the server.
 #[derive(Debug)]
 pub struct RedisServer {
     settings: RedisBuilder,
@@ -31,7 +31,7 @@ impl RedisServer {
         Self::builder().start()
     }
 
-    /// A server with settings of its own.
+    /// Returns a builder for a server with other settings.
     pub fn builder() -> RedisBuilder {
         RedisBuilder::default()
     }
@@ -63,14 +63,14 @@ impl RedisServer {
         Ok(server)
     }
 
-    /// The address for a client, with the password of the default user where it has one.
+    /// Returns the address for a client, with the password of the default user if there is one.
     pub fn url(&self) -> String {
         let password = self.settings.password.as_ref();
         let credentials = password.map_or(String::new(), |password| format!(":{password}@"));
         format!("redis://{credentials}127.0.0.1:{}", self.addresses.port)
     }
 
-    /// The address of its TLS port.
+    /// Returns the address of its TLS port.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl RedisServer {
         format!("rediss://127.0.0.1:{port}")
     }
 
-    /// The authority that signed its certificate.
+    /// Returns the authority that signed its certificate.
     ///
     /// # Panics
     ///
@@ -91,7 +91,7 @@ impl RedisServer {
         ca.unwrap_or_else(|| panic!("this server was started without TLS"))
     }
 
-    /// Its Unix socket.
+    /// Returns the path of its Unix socket.
     ///
     /// # Panics
     ///
@@ -101,12 +101,12 @@ impl RedisServer {
         path.unwrap_or_else(|| panic!("this server was started without a Unix socket"))
     }
 
-    /// Its plain TCP port.
+    /// Returns its plain TCP port.
     pub fn port(&self) -> u16 {
         self.addresses.port
     }
 
-    /// Its wall clock. A restart leaves it as it was set.
+    /// Returns its wall clock. A restart does not change the clock.
     ///
     /// # Panics
     ///
@@ -116,7 +116,7 @@ impl RedisServer {
         clock.unwrap_or_else(|| panic!("this server was started without a clock of its own"))
     }
 
-    /// Its process id.
+    /// Returns its process id.
     ///
     /// # Panics
     ///
@@ -128,28 +128,28 @@ impl RedisServer {
             .id()
     }
 
-    /// Stops it in its tracks (`SIGSTOP`); returns once it stands still. Its kernel goes on
-    /// accepting connections and data for it.
+    /// Stops the process (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections
+    /// and data for it.
     pub fn freeze(&self) {
         self.signal(Signal::SIGSTOP);
         until("the server stands still", || self.state() == Some('T'));
     }
 
-    /// Lets it go on (`SIGCONT`).
+    /// Continues the stopped process (`SIGCONT`).
     pub fn thaw(&self) {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Kills it at once (`SIGKILL`), frozen or not. Its port stays reserved for it.
+    /// Kills the process at once (`SIGKILL`), frozen or not. Its port stays reserved.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // An error means that it has ended already; then waiting only collects it.
+            // An error means that the process has ended already. The wait then only reaps it.
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 
-    /// Starts it again on the same ports in the same directory, killing it first if it runs.
+    /// Starts it again on the same ports in the same directory. Kills it first if it is running.
     ///
     /// # Panics
     ///
@@ -159,7 +159,7 @@ impl RedisServer {
         self.run().unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// How much of its changes has been written to its file so far, in bytes.
+    /// Returns how many bytes of its changes have been written to its file so far.
     ///
     /// # Panics
     ///
@@ -171,8 +171,8 @@ impl RedisServer {
             .len()
     }
 
-    /// Starts it again as after a power cut: killed, and of its file no more left than the first
-    /// `kept` bytes, those that had reached the disk.
+    /// Restarts it as after a power cut: kills it, and leaves only the first `kept` bytes of its file,
+    /// which had reached the disk.
     ///
     /// # Panics
     ///
@@ -185,13 +185,13 @@ impl RedisServer {
         self.restart();
     }
 
-    /// The first of the files with changes: there is no other one, since none is rewritten.
+    /// Returns the first file with changes. There is no other one, since none is rewritten.
     fn append_file(&self) -> PathBuf {
         let folder = self.dir.path().join("appendonlydir");
         folder.join("appendonly.aof.1.incr.aof")
     }
 
-    /// A connection of no library, logged in as the default user.
+    /// Opens a connection that uses no library, logged in as the default user.
     ///
     /// # Panics
     ///
@@ -252,7 +252,7 @@ impl RedisServer {
         assert!(matches!(sent, Ok(Ok(()))), "{signal}: {sent:?}");
     }
 
-    /// The letter of the process's state; the name before it, in brackets, may hold anything.
+    /// Returns the letter of the process's state. The name before it, in brackets, may contain anything.
     fn state(&self) -> Option<char> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
         stat.rsplit_once(") ")?.1.chars().next()

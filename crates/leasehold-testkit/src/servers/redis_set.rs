@@ -39,27 +39,27 @@ impl RedisSet {
         Self { servers }
     }
 
-    /// The addresses of all of them.
+    /// Returns the addresses of all servers.
     pub fn urls(&self) -> Vec<String> {
         self.iter().map(RedisServer::url).collect()
     }
 
-    /// How many there are, running or not.
+    /// Returns the number of servers, running or not.
     pub fn len(&self) -> usize {
         self.servers.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no servers.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
-    /// One after the other.
+    /// Iterates over the servers.
     pub fn iter(&self) -> std::slice::Iter<'_, RedisServer> {
         self.servers.iter()
     }
 
-    /// One after the other, to kill and restart them.
+    /// Iterates over the servers, to kill and restart them.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, RedisServer> {
         self.servers.iter_mut()
     }

@@ -3,7 +3,8 @@ use std::net::{Ipv4Addr, TcpStream};
 
 use super::LIMIT;
 
-/// A bare RESP2 connection: what any foreign client could send, by no library that Leasehold uses.
+/// A bare RESP2 connection, without any library that Leasehold uses: it sends what any foreign client could
+/// send.
 ///
 /// Protocol: <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 #[derive(Debug)]
@@ -14,13 +15,13 @@ pub struct RespConnection {
 /// One answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A simple string, `OK` for one.
+    /// A simple string, such as `OK`.
     Status(String),
-    /// An error, its code first.
+    /// An error, starting with its code.
     Error(String),
     /// An integer.
     Integer(i64),
-    /// A string of bytes, shown as text where it is text.
+    /// A string of bytes, as text if it is text.
     Bulk(String),
     /// No value.
     Nil,
@@ -29,7 +30,7 @@ pub enum Reply {
 }
 
 impl RespConnection {
-    /// Connects to a loopback port. Every answer is awaited for [`LIMIT`] at most.
+    /// Connects to a loopback port. Each answer must arrive within [`LIMIT`].
     ///
     /// # Errors
     ///
@@ -48,7 +49,7 @@ impl RespConnection {
     ///
     /// # Errors
     ///
-    /// Those of the connection, and an answer that is not RESP2.
+    /// Those of the connection, and an error for an answer that is not RESP2.
     pub fn call(&mut self, words: &[&str]) -> io::Result<Reply> {
         self.send(words)?;
         self.receive()

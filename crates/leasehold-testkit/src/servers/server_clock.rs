@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// The wall clock of one server, which a test can step while the server runs: a library loaded into
-/// the server adds an offset to every reading (`clock.c`).
+/// The wall clock of one server, which a test can step while the server runs. A library loaded into the
+/// server adds an offset to every reading (`clock.c`).
 #[derive(Debug)]
 pub struct ServerClock {
     library: PathBuf,
@@ -16,7 +16,7 @@ pub struct ServerClock {
     offset_micros: AtomicI64,
 }
 
-/// What must be told to a person on whose machine there is no C compiler.
+/// The message for a machine without a C compiler.
 const INSTALL: &str = "cc is not installed, and this test needs it to build the library that steps \
      one server's clock: run `apt-get install gcc libc6-dev`, or `cargo xtask test`, which does it";
 
@@ -46,7 +46,7 @@ impl ServerClock {
         })
     }
 
-    /// What the server's environment must hold.
+    /// Returns what the server's environment must contain.
     pub(super) fn environment(&self) -> [(&'static str, &Path); 2] {
         [
             ("LD_PRELOAD", &self.library),
@@ -64,7 +64,7 @@ impl ServerClock {
         self.step(-micros(span));
     }
 
-    /// Puts it right again, which is a step too.
+    /// Sets the clock right again, which is a step, too.
     pub fn set_right(&self) {
         self.step(-self.offset_micros.load(Ordering::Relaxed));
     }

@@ -2,14 +2,14 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
 
-/// How long a test waits for something that must happen: generous, since machines may be slow.
+/// How long a test waits for something that must happen. It is long, since machines may be slow.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until `condition` holds.
 ///
 /// # Panics
 ///
-/// Naming `what`, if it still does not hold after [`LIMIT`].
+/// If `condition` still does not hold after [`LIMIT`]. The message names `what`.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = SystemClock.now() + LIMIT;

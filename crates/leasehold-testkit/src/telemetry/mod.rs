@@ -1,4 +1,4 @@
-//! What a library tells of itself, as tests see it: metrics and spans.
+//! What a library reports about itself, as tests see it: metrics and spans.
 
 mod recorder;
 mod witness;

@@ -6,8 +6,8 @@ use metrics::{
     SharedString, Unit,
 };
 
-/// Keeps every value of every metric, of whoever was built within its [`scope`](Self::scope): on whichever
-/// thread it is told.
+/// Keeps every value of every metric that was created within its [`scope`](Self::scope), on whichever
+/// thread the value is recorded.
 #[derive(Clone, Debug, Default)]
 pub struct TestRecorder(Arc<Mutex<Book>>);
 
@@ -20,22 +20,22 @@ struct Book {
 /// A name with its labels.
 type Series = (String, BTreeMap<String, String>);
 
-/// What was told, one after the other. A counter and a gauge are worth their sum.
+/// The recorded values, in order. The value of a counter or a gauge is their sum.
 #[derive(Debug, Default)]
 struct Values(Mutex<Vec<f64>>);
 
 impl TestRecorder {
-    /// A recorder that was told nothing yet.
+    /// Returns a recorder without values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs `build`, and records whatever is built meanwhile.
+    /// Runs `build`, and records all metrics that it creates.
     pub fn scope<T>(&self, build: impl FnOnce() -> T) -> T {
         metrics::with_local_recorder(self, build)
     }
 
-    /// All values of a histogram, one after the other, of the series that have these labels.
+    /// Returns all values of a histogram, in order, from the series that have these labels.
     pub fn samples(&self, name: &str, labels: &[(&str, &str)]) -> Vec<f64> {
         let book = self.book();
         let matching = book.series.iter().filter(|((series, all), _)| {
@@ -46,12 +46,12 @@ impl TestRecorder {
         matching.flat_map(|(_, values)| values.all()).collect()
     }
 
-    /// What a counter or a gauge has come to, over the series that have these labels.
+    /// Returns the value of a counter or a gauge, summed over the series that have these labels.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.samples(name, labels).iter().sum()
     }
 
-    /// The names, each with its labels, of which a value was told.
+    /// Returns the names, each with its labels, that have at least one value.
     pub fn told(&self) -> BTreeSet<Series> {
         let book = self.book();
         let told = book
@@ -61,12 +61,12 @@ impl TestRecorder {
         told.map(|(series, _)| series.clone()).collect()
     }
 
-    /// The names, each with its labels, that were asked for.
+    /// Returns the names, each with its labels, that were registered.
     pub fn asked_for(&self) -> BTreeSet<Series> {
         self.book().series.keys().cloned().collect()
     }
 
-    /// The names that were described, each with its unit.
+    /// Returns the names that were described, each with its unit.
     pub fn described(&self) -> BTreeMap<String, Option<Unit>> {
         self.book().described.clone()
     }
@@ -126,7 +126,7 @@ impl Values {
             .clone()
     }
 
-    /// The same as a step from what it is worth so far.
+    /// Records the difference to the present value.
     fn set(&self, value: f64) {
         let now: f64 = self.all().iter().sum();
         self.tell(value - now);

@@ -6,8 +6,7 @@ use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
-/// Sees every span and event of Leasehold, of every level, on the thread that it
-/// [watches](Self::watch).
+/// Records every span and event of Leasehold, of every level, on the thread that it [watches](Self::watch).
 #[derive(Clone, Debug, Default)]
 pub struct Witness(Arc<Mutex<Log>>);
 
@@ -15,9 +14,9 @@ pub struct Witness(Arc<Mutex<Log>>);
 struct Log {
     spans: Vec<SeenSpan>,
     events: Vec<SeenEvent>,
-    /// How many have each span in their hands.
+    /// How many handles each span has.
     owners: Vec<usize>,
-    /// The spans that are entered, the last one on top.
+    /// The entered spans, the last one on top.
     entered: Vec<usize>,
 }
 
@@ -28,60 +27,60 @@ pub struct SeenSpan {
     pub name: &'static str,
     /// Its level.
     pub level: Level,
-    /// The place, among all spans, of the one that it is in.
+    /// The position of its parent among all spans.
     pub parent: Option<usize>,
-    /// The names of all its fields, in order, told or not.
+    /// The names of all its fields, in order, with or without a value.
     pub declared: Vec<&'static str>,
-    /// What its fields were when last they were told.
+    /// The last recorded values of its fields.
     pub fields: BTreeMap<&'static str, String>,
 }
 
 /// An event.
 #[derive(Clone, Debug)]
 pub struct SeenEvent {
-    /// The place, among all spans, of the one that it is in.
+    /// The position, among all spans, of the span that it is in.
     pub span: Option<usize>,
     /// Its level.
     pub level: Level,
-    /// Its fields, the message among them.
+    /// Its fields, including the message.
     pub fields: BTreeMap<&'static str, String>,
 }
 
 impl Witness {
-    /// One that has seen nothing yet.
+    /// Returns a witness that has seen nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Watches the calling thread until what is returned is dropped.
+    /// Watches the calling thread until the returned guard is dropped.
     pub fn watch(&self) -> DefaultGuard {
         KEEPERS.get_or_init(|| [(); 2].map(|()| Dispatch::new(Self::new())));
         tracing::subscriber::set_default(self.clone())
     }
 
-    /// All spans, in the order in which they began.
+    /// Returns all spans, in the order in which they began.
     pub fn spans(&self) -> Vec<SeenSpan> {
         self.log().spans.clone()
     }
 
-    /// The spans of that name.
+    /// Returns the spans of that name.
     pub fn named(&self, name: &str) -> Vec<SeenSpan> {
         let mut spans = self.spans();
         spans.retain(|span| span.name == name);
         spans
     }
 
-    /// All events, in order.
+    /// Returns all events, in order.
     pub fn events(&self) -> Vec<SeenEvent> {
         self.log().events.clone()
     }
 
-    /// Whether any span is entered at this moment.
+    /// Returns whether any span is entered at this moment.
     pub fn is_within(&self) -> bool {
         !self.log().entered.is_empty()
     }
 
-    /// The names of the spans that are not over: somebody may enter them again.
+    /// Returns the names of the spans that have not ended. They may be entered again.
     pub fn open(&self) -> Vec<&'static str> {
         let log = self.log();
         let open = log.spans.iter().zip(&log.owners);
@@ -89,7 +88,7 @@ impl Witness {
         open.map(|(span, _)| span.name).collect()
     }
 
-    /// Every value of every field that was ever seen.
+    /// Returns every value of every field that was ever recorded.
     pub fn values(&self) -> Vec<String> {
         let log = self.log();
         let spans = log.spans.iter().flat_map(|span| span.fields.values());
@@ -102,8 +101,8 @@ impl Witness {
     }
 }
 
-/// While there is only one subscriber, a span or event that another thread is the first to come by is
-/// turned off for all threads. Two that nobody talks to, and that never end, prevent that.
+/// While there is only one subscriber, a span or event that another thread reaches first is turned off for
+/// all threads. Two unused subscribers that never end prevent that.
 static KEEPERS: OnceLock<[Dispatch; 2]> = OnceLock::new();
 
 fn place(id: &span::Id) -> usize {

@@ -1,4 +1,4 @@
-//! A store with the required methods alone keeps the contract. A template for new stores.
+//! A store with only the required methods keeps the contract. It is a template for new stores.
 
 mod store;
 

@@ -47,7 +47,7 @@ impl MinimalStore {
             Some((lease, _)) if lease.owner != claim.owner => {
                 return Ok(Attempt::Busy(Busy::by(Some(lease.owner))));
             }
-            // The client sent its attempt again.
+            // The client repeated its attempt.
             Some((_, fence)) => fence,
             None => next_fence(last.map(|lock| lock.fence), claim)?,
         };
@@ -98,7 +98,7 @@ impl Lock {
     }
 }
 
-/// Greater than the last fence, and than the client's clock in case the last fence was lost.
+/// Returns a fence greater than the last one, and than the client's clock in case the last fence was lost.
 fn next_fence(last: Option<Fence>, claim: &Claim) -> Result<Fence, Error> {
     let floor = last.map_or(0, Fence::get).max(claim.proposal.as_micros());
     Fence::new(floor.saturating_add(1)).ok_or_else(|| {
