@@ -4,16 +4,16 @@ use std::collections::BinaryHeap;
 use crate::injector::Repair;
 use crate::time::Time;
 
-/// What is due at some instant.
+/// An action that is due at some instant.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// A packet arrives at the server's end of a connection.
     ToServer(usize),
     /// A packet arrives at the client's end of a connection.
     ToClient(usize),
-    /// The client looks whether a connection is dead.
+    /// The client checks whether a connection is dead.
     CheckConnection(usize),
-    /// The client looks whether the server answered the first commands of a connection.
+    /// The client checks whether the server answered the first commands of a connection.
     CheckOpening(usize),
     /// The server's end of a connection ends.
     CloseAtServer(usize),
@@ -27,11 +27,11 @@ pub(crate) enum Action {
         client: usize,
         token: u64,
     },
-    /// The client writes what its engine wants to send.
+    /// The client writes the requests of its engine.
     Flush {
         client: usize,
     },
-    /// A program goes on. Older tokens are void.
+    /// A program continues. Older tokens are void.
     Program {
         client: usize,
         program: usize,
@@ -48,12 +48,12 @@ pub(crate) enum Action {
 #[derive(Debug)]
 struct Entry {
     at: Time,
-    /// Entries of one instant keep their order.
+    /// Keeps the order of entries with the same instant.
     number: u64,
     action: Action,
 }
 
-/// What is due, in order.
+/// The actions that are due, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     entries: BinaryHeap<Entry>,

@@ -31,11 +31,11 @@ pub(crate) struct SimClient {
     pub(crate) guards: BTreeMap<Wait, Guard>,
     pub(crate) operations: BTreeMap<OperationId, Purpose>,
     pub(crate) state: ClientState,
-    /// What arrived and is not read yet, by connection.
+    /// Data that arrived and was not read yet, by connection.
     pub(crate) inbox: VecDeque<(usize, Vec<u8>)>,
-    /// Connections that broke, before the engine knows.
+    /// Connections that broke and that the engine does not know about yet.
     pub(crate) broken: VecDeque<usize>,
-    /// Timers that were due while the client was stopped.
+    /// Timers that became due while the client was stopped.
     pub(crate) late: Vec<Action>,
     pub(crate) is_flush_planned: bool,
     /// When the next timer is due. Timers with other tokens are void.
@@ -80,7 +80,7 @@ impl SimClient {
         self.operations.clear();
     }
 
-    /// Whether no program goes on, and nothing is under way.
+    /// Whether no program continues, and nothing is in progress.
     pub(crate) fn is_done(&self) -> bool {
         let is_over = |program: &Program| program.state == ProgramState::Over;
         self.is_gone() || self.programs.iter().all(is_over) && self.operations.is_empty()
@@ -162,7 +162,7 @@ impl Simulation {
             .collect()
     }
 
-    /// Takes the events of the engine, and what it wants to send, and sets the next timer.
+    /// Handles the events of the engine and its requests, and sets the next timer.
     pub(crate) fn turn(&mut self, client: usize) {
         if !self.clients[client].is_running() {
             return;
@@ -217,7 +217,7 @@ impl Simulation {
         self.turn(client);
     }
 
-    /// Continues a stopped client. It finds timers that are due, and what arrived.
+    /// Continues a stopped client. It finds timers that are due, and data that arrived.
     pub(crate) fn wake_client(&mut self, client: usize) {
         if self.clients[client].state != ClientState::Stopped {
             return;

@@ -29,12 +29,12 @@ pub(crate) struct Session {
     loaded: Vec<&'static Script>,
     awaited: VecDeque<Awaited>,
     parser: Parser,
-    /// The replies so far to the first of `awaited`.
+    /// The replies so far to the first entry of `awaited`.
     values: Vec<Value>,
     replies: Vec<(RequestId, Reply)>,
-    /// Notifications that came within a batch. They are handed in behind its replies.
+    /// Notifications that arrived within a batch. The driver hands them in after the batch's replies.
     notifications: Vec<Notification>,
-    /// How often in a row it could not connect.
+    /// How many attempts to connect failed in a row.
     failures: u32,
 }
 
@@ -53,7 +53,7 @@ enum Awaited {
     Sample,
 }
 
-/// What the replies of a member mean for the engine.
+/// What the replies of a member mean to the engine.
 enum Input {
     Connected,
     Batch(BatchReply),
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Returns whether the script was not loaded on this connection yet, and notes it.
+    /// Returns whether the script was not loaded on this connection before, and notes it.
     fn is_new(&mut self, script: &'static Script) -> bool {
         let is_new = !self.loaded.iter().any(|it| std::ptr::eq(*it, script));
         if is_new {
@@ -259,7 +259,7 @@ impl Simulation {
         }
     }
 
-    /// Takes what the engine wants to send, and plans to write it.
+    /// Takes the requests of the engine, and schedules a write.
     pub(crate) fn collect_requests(&mut self, client: usize) {
         let it = &mut self.clients[client];
         while let Some((member, id, request)) = it.engine.poll_transmit() {
@@ -316,8 +316,8 @@ impl Simulation {
     }
 }
 
-/// The command that loads a script. It goes ahead of the first use on a connection: loading a script after
-/// the server missed it would change the order of requests.
+/// Returns the command that loads a script. It comes before the first use on a connection. If the server
+/// missed the script and the client loaded it then, the order of requests would change.
 fn load(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = CommandWriter::new(&mut bytes);
@@ -334,11 +334,11 @@ fn run_id(info: &Value) -> RunId {
 
 const OPENING_COMMANDS: usize = 3;
 
-/// A client waits this long for the first answer on a connection.
+/// How long a client waits for the first answer on a connection.
 const CONNECT_MAX: Time = 3 * SECOND;
 
-/// The longest time until a client connects again.
+/// The longest time until a client tries to connect again.
 const RECONNECT_MAX: Time = 400 * MILLIS;
 
-/// A batch takes in what the client wants to send within this time.
+/// A batch includes the requests that the client makes within this time.
 const WRITE_PAUSE_MAX: Time = 20;

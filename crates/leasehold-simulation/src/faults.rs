@@ -25,7 +25,7 @@ macro_rules! fault_kinds {
 }
 
 fault_kinds! {
-    /// A server stops for a while, and then runs what it was sent.
+    /// A server stops for a while, and then runs the requests that arrived.
     Pause "pause",
     /// A server restarts with its data.
     Restart "restart",
@@ -41,7 +41,7 @@ fault_kinds! {
     WildClock "wild-clock",
     /// A client and a server cannot reach each other for a while.
     Partition "partition",
-    /// A connection breaks. The server still runs a part of what was sent, perhaps late.
+    /// A connection breaks. The server still runs some of what was sent, perhaps late.
     Cut "cut",
     /// A connection no longer delivers anything, and neither end learns of it.
     HalfOpen "half-open",
@@ -106,7 +106,7 @@ impl fmt::Display for Faults {
     }
 }
 
-/// Reads `none`, `all`, or names; a name with `-` in front is left out: `all,-flush`.
+/// Reads `none`, `all`, or names. A name that starts with `-` is left out: `all,-flush`.
 impl FromStr for Faults {
     type Err = String;
 

@@ -1,4 +1,4 @@
-//! Keeps the leases of programs: renews them, and ends them at their deadlines.
+//! Maintains the leases of programs: renews them, and ends them at their deadlines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl Simulation {
         self.rest(client, program);
     }
 
-    /// Renews guards whose renewal is due, and loses those whose deadline passed.
+    /// Renews guards whose renewal is due, and marks those whose deadline passed as lost.
     pub(crate) fn tend_guards(&mut self, client: usize) {
         let now = self.clients[client].now(self.now).instant;
         let guards = self.clients[client].guards.iter();
@@ -101,7 +101,7 @@ impl Simulation {
         }
     }
 
-    /// When a guard of the client is next to be renewed or lost.
+    /// When the next guard of the client is renewed or lost.
     pub(crate) fn next_guard(&self, client: usize) -> Option<BootInstant> {
         let guards = self.clients[client].guards.values();
         let next = guards.map(|guard| match guard.renewing {
@@ -112,5 +112,5 @@ impl Simulation {
     }
 }
 
-/// Renewals that are due so close together travel together.
+/// Renewals that are due within this time share their requests.
 const TOGETHER: Duration = Duration::from_millis(20);

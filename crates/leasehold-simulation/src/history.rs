@@ -6,26 +6,26 @@ use leasehold::{ErrorKind, Mode};
 
 use crate::time::{SECOND, Time};
 
-/// Names one `acquire`, from the call to its outcome, and the guard that comes of it.
+/// Identifies one `acquire`, from the call to its outcome, and the guard that results from it.
 pub(crate) type Wait = usize;
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Event {
     pub(crate) at: Time,
     pub(crate) what: What,
 }
 
-/// What happened. Clients, servers and locks are named by their numbers.
+/// The kind of an event. Clients, servers and locks are identified by their numbers.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum What {
-    /// A client starts. It knows this many members.
+    /// A client starts. It knows that many members.
     Joined {
         client: usize,
         members: usize,
     },
     Asked(Asked),
-    /// The wait ended with a guard, which is valid before `until`.
+    /// The wait ended with a guard that is valid before `until`.
     Granted {
         wait: Wait,
         fence: u64,
@@ -36,7 +36,7 @@ pub(crate) enum What {
         wait: Wait,
         reason: Denial,
     },
-    /// The caller gave up its wait.
+    /// The caller cancelled its wait.
     Cancelled {
         wait: Wait,
     },
@@ -49,19 +49,19 @@ pub(crate) enum What {
     Lost {
         wait: Wait,
     },
-    /// The caller makes the guard shared: it counts on no more from now on.
+    /// The caller makes the guard shared, and relies only on that from now on.
     Downgraded {
         wait: Wait,
     },
-    /// The caller gives the guard away.
+    /// The caller releases the guard.
     Ended {
         wait: Wait,
     },
-    /// The lease of a guard that was given away stays until it expires.
+    /// The lease of a guard that was released stays until it expires.
     Detached {
         wait: Wait,
     },
-    /// The store answered to the release.
+    /// The store answered the release.
     Released {
         wait: Wait,
         outcome: Freed,
@@ -75,7 +75,7 @@ pub(crate) enum What {
     Woke {
         client: usize,
     },
-    /// A client ended, with its connections (`killed`) or without (power loss).
+    /// A client ended, and its connections with it (`killed`) or not (power loss).
     Crashed {
         client: usize,
         killed: bool,
@@ -83,19 +83,19 @@ pub(crate) enum What {
 
     /// A server ran a request.
     Executed(Execution),
-    /// What a server holds of a lock, after something other than a request changed it.
+    /// What a server holds of a lock, after a change that no request caused.
     Holds {
         server: usize,
         lock: usize,
         leases: Rc<[Lease]>,
     },
-    /// The queue of a lock at a server changed. Dead entries are listed as well.
+    /// The queue of a lock at a server changed. The list includes dead entries.
     Queue {
         server: usize,
         lock: usize,
         waits: Vec<Wait>,
     },
-    /// A majority answered about the record of a lock.
+    /// A majority answered a request about the record of a lock.
     Record {
         client: usize,
         lock: usize,
@@ -111,7 +111,7 @@ pub(crate) enum What {
         server: usize,
         wait: Wait,
     },
-    /// A server stops to answer, or answers again.
+    /// A server stops answering, or answers again.
     Available {
         server: usize,
         is_up: bool,
@@ -129,22 +129,22 @@ pub(crate) enum What {
         server: usize,
         micros: i64,
     },
-    /// For readers of the trace only.
+    /// Only for readers of the trace.
     Note(String),
 
-    /// The last fault is over.
+    /// The last fault ended.
     Cleared,
     /// All servers have a vote again, and no fault disturbs any lock until [`Quiet`](What::Quiet).
     Calm,
-    /// No program asks for a lock from now on.
+    /// From now on no program asks for a lock.
     Quiet,
     /// A wait or a release that did not end.
     Stuck {
         wait: Wait,
     },
-    /// All leases must have ended.
+    /// By now all leases must have ended.
     Settled,
-    /// All queues must have ended.
+    /// By now all queues must have ended.
     Rested,
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct Asked {
     pub(crate) manner: Manner,
 }
 
-/// How a lock is asked for.
+/// How a client asks for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Manner {
     /// Once, without waiting.
@@ -170,7 +170,7 @@ pub(crate) enum Manner {
     Queued,
     /// Waiting, ahead of the queue.
     Barging,
-    /// By polling with the commands of another library.
+    /// By polling, with the commands of another library.
     Foreign,
 }
 
@@ -178,14 +178,14 @@ pub(crate) enum Manner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Denial {
     Busy,
-    /// An error, and whether it excludes an effect.
+    /// An error, and whether it rules out an effect.
     Failed {
         kind: ErrorKind,
         without_effect: bool,
     },
 }
 
-/// What the store said of a release.
+/// The store's answer to a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Freed {
     Released,
@@ -193,7 +193,7 @@ pub(crate) enum Freed {
     Unknown,
 }
 
-/// What a client learned of a record. Stamps are fences and steps.
+/// What a client learned about a record. A stamp is a fence and a step.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) enum RecordEvent {
     Opened {
@@ -210,7 +210,7 @@ pub(crate) enum RecordEvent {
     },
 }
 
-/// A request as a server ran it, one for each lease or wait that it names.
+/// A request as a server ran it, with one entry for each lease or wait that it names.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Execution {
     pub(crate) server: usize,
@@ -218,7 +218,7 @@ pub(crate) struct Execution {
     pub(crate) kind: Kind,
     pub(crate) lock: usize,
     pub(crate) wait: Wait,
-    /// The client gave up the connection before.
+    /// The client had given up the connection before.
     pub(crate) stray: bool,
     pub(crate) before: Rc<[Lease]>,
     pub(crate) after: Rc<[Lease]>,
@@ -234,7 +234,7 @@ impl Execution {
     }
 }
 
-/// A lease at a server, which ends there at `until` unless something happens.
+/// A lease at a server, which ends at `until` unless something happens before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lease {
     pub(crate) wait: Wait,
@@ -248,7 +248,7 @@ pub(crate) struct Lease {
 pub(crate) enum Kind {
     /// A claim with a place in the queue.
     Acquire,
-    /// A claim without.
+    /// A claim without a place in the queue.
     Try,
     DrawFence,
     Renew,
@@ -302,7 +302,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Returns a number that is equal for equal histories.
+/// Returns a number that is the same for equal histories.
 pub(crate) fn fingerprint(events: &[Event]) -> u64 {
     let mut hasher = DefaultHasher::new();
     events.hash(&mut hasher);

@@ -17,7 +17,7 @@ pub(crate) enum Repair {
     StepBack(usize),
     SpeedUp(usize),
     Wake(usize),
-    /// A client starts in place of one that died.
+    /// A client replaces one that died.
     Join,
 }
 
@@ -31,7 +31,7 @@ impl Simulation {
         }
     }
 
-    /// Causes a fault, and plans the next one.
+    /// Causes a fault, and schedules the next one.
     pub(crate) fn inject_fault(&mut self) {
         if self.is_cleared {
             return;
@@ -80,7 +80,7 @@ impl Simulation {
         self.plan_fault();
     }
 
-    /// One server, or several at once as when the power fails.
+    /// Returns one server, or several for a fault that hits them at once, such as a power failure.
     fn victims(&self, one: usize) -> Vec<usize> {
         let several = self.rng.faults.percent(20);
         let all = 0..self.plan.servers;
@@ -88,7 +88,7 @@ impl Simulation {
             .collect()
     }
 
-    /// Mostly short, sometimes longer than a lease.
+    /// Returns a span that is mostly short, and sometimes longer than a lease.
     fn span(&self) -> Time {
         let longest = *self.rng.faults.pick(&[150, 600, 1_200, 3_000]);
         self.rng.faults.between(5 * MILLIS, longest * MILLIS)
@@ -99,8 +99,8 @@ impl Simulation {
         self.agenda.add(at, Action::Repair(repair));
     }
 
-    /// Steps the clock of one of a minority of servers. A step of a majority looks the
-    /// same to a client as a step of all the others.
+    /// Steps the clock of one of a minority of servers. To a client, a step of a majority looks the same as
+    /// a step of all the others.
     fn step_clock(&mut self) {
         let minority = (self.plan.servers - 1) / 2;
         if minority == 0 {
@@ -113,7 +113,7 @@ impl Simulation {
         let most = *self.rng.faults.pick(&[15_000, 300_000, 3_000_000]);
         let micros = self.rng.faults.around_zero(most);
         self.step_server(server, micros);
-        // A client that did not ask in between cannot see a clock that is stepped back soon.
+        // A client notices the step only if it asks before the clock is stepped back.
         let span = crate::plan::Plan::MAX_TTL + self.span();
         let repair = Action::Repair(Repair::StepBack(server));
         self.agenda.add(self.now + span, repair);
@@ -172,7 +172,7 @@ impl Simulation {
         }
     }
 
-    /// Ends a client. Somewhere another one may start.
+    /// Ends a client. Another one may start in its place.
     pub(crate) fn lose_client(&mut self, killed: bool) {
         let clients = self.running_clients();
         if clients.is_empty() || self.is_cleared && clients.len() < 2 {

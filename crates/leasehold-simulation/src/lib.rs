@@ -1,8 +1,8 @@
 //! Simulated runs of the real engine, codec and scripts.
 //!
-//! A run has servers ([`leasehold_fakeredis`]), clients that drive a
-//! [`leasehold_quorum::Engine`], a network between them, and one virtual clock. It follows from its
-//! seed. The history of a run is checked afterwards; each check reads the history alone.
+//! A run has servers ([`leasehold_fakeredis`]), clients that drive a [`leasehold_quorum::Engine`], a
+//! network between them, and one virtual clock. The seed determines the whole run. The checks then examine
+//! the history of the run; each check reads only the history.
 
 mod agenda;
 mod checks;

@@ -9,7 +9,7 @@ thread_local! {
     static UNCHANGED: OnceCell<Rc<FakeRedis>> = const { OnceCell::new() };
 }
 
-/// A change to the text of scripts, to prove that the checks notice it.
+/// A change to the text of scripts, which proves that the checks notice it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mutation {
     /// The SHA-1 of each changed script, before and after, and its new text.
@@ -21,7 +21,7 @@ impl Mutation {
     ///
     /// # Panics
     ///
-    /// If no script has `from`.
+    /// If no script contains `from`.
     #[cfg(test)]
     pub(crate) fn new(from: &str, to: &str) -> Self {
         let with = SCRIPTS.iter().filter(|script| script.text.contains(from));
@@ -35,7 +35,7 @@ impl Mutation {
         Self { changed }
     }
 
-    /// Returns a server that keeps all scripts.
+    /// Returns a server that stores all scripts.
     pub(crate) fn keeper(&self) -> Rc<FakeRedis> {
         let load = || {
             let mut redis = FakeRedis::new(0, 0);

@@ -15,18 +15,18 @@ pub(crate) type Upload = Vec<(Option<Rc<Request>>, Vec<u8>)>;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) client: usize,
-    /// Which of the client's members.
+    /// The client's member that this connection leads to.
     pub(crate) member: usize,
     pub(crate) server: usize,
     /// The server's end, while it is open there.
     pub(crate) redis: Option<ConnectionId>,
     /// The client uses it.
     pub(crate) is_open: bool,
-    /// The server accepted it once. It accepts no packet after its end is closed.
+    /// The server accepted it before. It accepts no packet after its end is closed.
     pub(crate) was_accepted: bool,
     /// It no longer delivers anything.
     is_dead: bool,
-    /// What a message takes longer, because the connection is slow.
+    /// The extra time of a message, because the connection is slow.
     extra: Time,
     to_server: Pipe<Packet>,
     to_client: Pipe<Vec<u8>>,
@@ -42,7 +42,7 @@ enum Packet {
 /// One direction of a connection. It keeps the order of packets.
 #[derive(Debug)]
 struct Pipe<T> {
-    /// Each with the instants of sending and arrival.
+    /// Each packet has the instants at which it is sent and arrives.
     packets: VecDeque<(Time, Time, T)>,
     last: Time,
 }
@@ -69,7 +69,7 @@ impl<T> Pipe<T> {
         Some(packet)
     }
 
-    /// Since when the oldest packet is under way.
+    /// Returns when the oldest packet in flight was sent.
     fn oldest(&self) -> Option<Time> {
         self.packets.front().map(|(sent, ..)| *sent)
     }
@@ -83,7 +83,7 @@ pub(crate) struct Link {
 }
 
 impl Simulation {
-    /// What a message takes.
+    /// Returns how long a message takes.
     fn delay(&self) -> Time {
         let (least, most) = self.plan.delay;
         let usual = self.rng.network.between(least, most);
@@ -95,7 +95,7 @@ impl Simulation {
         }
     }
 
-    /// When a message arrives that passes a path which is blocked until then.
+    /// Returns when a message arrives on a path that is blocked until then.
     fn arrival(&self, blocked_until: Time, extra: Time) -> Time {
         let start = if blocked_until > self.now {
             blocked_until + self.rng.network.below(50 * MILLIS)
@@ -114,7 +114,7 @@ impl Simulation {
         &mut self.links[index]
     }
 
-    /// Opens a connection. The server accepts it as its first packet arrives.
+    /// Opens a connection. The server accepts it when its first packet arrives.
     pub(crate) fn open_connection(&mut self, client: usize, member: usize) -> usize {
         let server = self.clients[client].members[member];
         self.connections.push(Connection {
@@ -151,7 +151,7 @@ impl Simulation {
         };
         let at = self.connections[number].to_server.push(now, at, packet);
         self.agenda.add(at, Action::ToServer(number));
-        // What is not acknowledged in time breaks the connection.
+        // The connection breaks if a message is not acknowledged in time.
         let answered = at.max(link.to_client_blocked_until);
         if answered > now + UNACKNOWLEDGED_MAX {
             self.agenda
@@ -159,7 +159,7 @@ impl Simulation {
         }
     }
 
-    /// Sends what a server has for a connection.
+    /// Sends what a server has to send on a connection.
     pub(crate) fn send_down(&mut self, number: usize, bytes: Vec<u8>) {
         let now = self.now;
         let (client, server) = (
@@ -223,7 +223,7 @@ impl Simulation {
         }
     }
 
-    /// The client closes the connection. The server learns so when the close arrives.
+    /// Closes the connection at the client. The server learns of it when the close arrives.
     pub(crate) fn close_at_client(&mut self, number: usize) {
         if std::mem::take(&mut self.connections[number].is_open) {
             self.connections[number].to_client.packets.clear();
@@ -239,8 +239,8 @@ impl Simulation {
         }
     }
 
-    /// Breaks a connection: the client learns of it now, the server after `noticed`. The server still
-    /// runs what arrives until then.
+    /// Breaks a connection. The client learns of it now, the server after `noticed`. Until then the server
+    /// still runs what arrives.
     pub(crate) fn break_connection(&mut self, number: usize, noticed: Time) {
         let connection = &mut self.connections[number];
         if !std::mem::take(&mut connection.is_open) {
@@ -257,7 +257,7 @@ impl Simulation {
         self.process_inbox(client);
     }
 
-    /// Breaks a connection. A part of what was sent still arrives, perhaps late.
+    /// Breaks a connection. Some of what was sent still arrives, perhaps late.
     pub(crate) fn cut(&mut self, number: usize) {
         let rng = self.rng.faults.clone();
         let lateness = if rng.percent(50) {
@@ -287,7 +287,7 @@ impl Simulation {
         self.break_connection(number, noticed);
     }
 
-    /// Makes a connection half-open: it delivers nothing, and each end learns so by its own timeout.
+    /// Makes a connection half-open: it delivers nothing, and each end notices that by its own timeout.
     pub(crate) fn kill_path(&mut self, number: usize) {
         let noticed = self.rng.faults.between(500 * MILLIS, 8 * SECOND);
         let connection = &mut self.connections[number];
@@ -322,5 +322,5 @@ impl Simulation {
 /// A client gives up a connection if a message is not acknowledged for this long.
 const UNACKNOWLEDGED_MAX: Time = 3 * SECOND;
 
-/// A client notices a dead connection on which it sends nothing after this long.
+/// After this long, a client notices a dead connection on which it sends nothing.
 const KEEPALIVE: Time = 5 * SECOND;

@@ -14,7 +14,7 @@ use crate::workload::{ProgramState, Purpose};
 pub(crate) enum Phase {
     /// Clients work, and faults occur.
     Work,
-    /// The faults are over, and servers regain their votes.
+    /// The faults have ended, and servers regain their votes.
     Recovery,
     /// No fault disturbs the clients, but a minority of servers may be down.
     Peace,
@@ -45,7 +45,7 @@ impl Simulation {
         self.agenda.add(self.now + span, Action::Phase);
     }
 
-    /// Ends the phase, or looks whether it can end.
+    /// Ends the phase, or checks whether it can end.
     pub(crate) fn phase_due(&mut self) {
         match self.phase {
             Phase::Work => {
@@ -97,7 +97,7 @@ impl Simulation {
     }
 
     /// Whether a majority of the servers is up and has its record of the quorum. Otherwise the quorum may
-    /// wait for an operator.
+    /// need an operator.
     fn has_quorum(&mut self) -> bool {
         let mut records = 0;
         let up = self.servers.iter_mut();
@@ -128,7 +128,7 @@ impl Simulation {
         self.after(0);
     }
 
-    /// Goes on once all programs have ended.
+    /// Continues once all programs have ended.
     fn look_for_end(&mut self) {
         let is_done = self.clients.iter().all(SimClient::is_done);
         let allowed = match self.is_live {
@@ -194,11 +194,11 @@ impl Simulation {
     }
 }
 
-/// By then all programs have had their turn and given the lock back.
+/// By then all programs have had the lock and released it.
 const PROGRAMS_MAX: Time = 15 * SECOND;
 const LOOK_EVERY: Time = 20 * MILLIS;
 
-/// The last releases are under way for this long.
+/// The last releases are in flight for this long.
 const SETTLED: Time = 800 * MILLIS;
 
 /// A lease that began before a clock was stepped back lasts this long.

@@ -6,7 +6,7 @@ use crate::faults::{FaultKind, Faults};
 use crate::rng::SimRng;
 use crate::time::{MILLIS, SECOND, Time};
 
-/// What a run is like. It follows from the seed and from the faults that are allowed.
+/// The properties of a run. The seed and the allowed faults determine them.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) servers: usize,
@@ -16,30 +16,30 @@ pub(crate) struct Plan {
     /// How each lock is used.
     pub(crate) locks: Vec<LockUse>,
     pub(crate) faults: Faults,
-    /// When clients begin to work. Before, new servers get their votes.
+    /// When clients begin to work. Before that, new servers get their votes.
     pub(crate) start: Time,
     /// For how long clients work and faults occur.
     pub(crate) span: Time,
     /// The mean time between two faults.
     pub(crate) fault_pause: Time,
-    /// For how long clients go on when all is well again.
+    /// For how long clients continue after the faults.
     pub(crate) peace: Time,
     pub(crate) delay: (Time, Time),
-    /// Of a thousand messages, this many take up to 300 ms.
+    /// How many of a thousand messages take up to 300 ms.
     pub(crate) spikes: u64,
-    /// The clocks' rates differ by at most this many millionths.
+    /// The greatest difference between the clocks' rates, in millionths.
     pub(crate) drift: i64,
-    /// The servers keep their data across restarts, and say so.
+    /// Whether the servers keep their data across restarts, and report that.
     pub(crate) durable: bool,
     pub(crate) ttls: Vec<Time>,
     pub(crate) hold_max: Time,
     pub(crate) idle_max: Time,
-    /// Of a hundred waits, this many are cancelled.
+    /// How many of a hundred waits are cancelled.
     pub(crate) cancels: u64,
-    /// Of a hundred claims, this many do not wait, and go ahead of the queue.
+    /// Of a hundred claims, how many do not wait, and how many go ahead of the queue.
     pub(crate) tries: u64,
     pub(crate) barges: u64,
-    /// Of a hundred claims, this many have a lock delay.
+    /// How many of a hundred claims have a lock delay.
     pub(crate) lock_delays: u64,
     /// Servers get each script when a client first calls it.
     pub(crate) lazy_scripts: bool,
@@ -51,10 +51,10 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockUse {
     Exclusive,
-    /// Of a hundred claims, this many share the lock.
+    /// How many of a hundred claims share the lock.
     Readers(u64),
     Semaphore(Permits),
-    /// A semaphore that some programs want with another number of permits.
+    /// A semaphore for which some programs want another number of permits.
     Disagreeing(Permits, Permits),
 }
 
@@ -120,7 +120,7 @@ impl Plan {
             barges: *rng.pick(&[0, 0, 5]),
             lock_delays: *rng.pick(&[0, 0, 0, 30]),
             lazy_scripts: rng.percent(5),
-            // Foreign clients count on servers that lost data.
+            // Foreign clients rely on servers that lost data.
             pollers: usize::from(rng.percent(8) && !forgets && !faults.has(FaultKind::ClockStep)),
         }
     }
@@ -137,7 +137,7 @@ impl Plan {
         self.servers / 2 + 1
     }
 
-    /// How long after the last fault all servers have a vote again, and clients know it.
+    /// How long after the last fault all servers have a vote again and the clients know it.
     pub(crate) fn recovery(&self) -> Time {
         Self::MAX_TTL + 3 * SECOND
     }
@@ -151,11 +151,11 @@ impl Plan {
 fn draw_faults(rng: &SimRng, allowed: Faults) -> Faults {
     let each = *rng.pick(&[10, 20, 35, 70]);
     let mut faults: Faults = allowed.iter().filter(|_| rng.percent(each)).collect();
-    // Clocks that part take the servers' votes, and hide other faults.
+    // Clocks that drift apart take the servers' votes away, and so hide other faults.
     if rng.percent(70) {
         faults = faults.without(FaultKind::Drift);
     }
-    // Fences rest on the clients' clocks once counters are lost. So a run has the one or the other.
+    // Fences depend on the clients' clocks once counters are lost. So a run has only one of the two faults.
     if faults.has(FaultKind::WildClock) {
         for kind in [FaultKind::RestartEmpty, FaultKind::Flush] {
             faults = faults.without(kind);

@@ -70,7 +70,7 @@ impl Simulation {
         }
     }
 
-    /// Runs a script at all servers that answer. Returns how many of them did what it is for.
+    /// Runs a script at all servers that answer. Returns how many of them succeeded.
     fn at_servers(&mut self, script: &str, wait: Wait) -> usize {
         let mut done = 0;
         let value = format!("foreign-{wait}");
@@ -89,12 +89,12 @@ impl Simulation {
     }
 }
 
-/// `SET NX PX`, as a script, so both steps have the same form.
+/// `SET NX PX` as a script, so that both steps have the same form.
 const ACQUIRE: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0";
 const RELEASE: &str =
     "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
 
 const TTL: Time = SECOND;
 
-/// The numbers of foreign clients in the history.
+/// The number of the first foreign client in the history.
 pub(crate) const FIRST_POLLER: usize = 1000;

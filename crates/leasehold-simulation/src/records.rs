@@ -1,4 +1,4 @@
-//! Holders that open, write and read the record of their lock, also after their lease ended.
+//! Holders that open, write and read the record of their lock, even after their lease ended.
 
 use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Stamp, Wrote};
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
@@ -19,7 +19,7 @@ pub(crate) struct RecordStep {
     action: RecordAction,
 }
 
-/// The most writes of one holder.
+/// The greatest number of writes by one holder.
 const WRITES_MAX: u32 = 4;
 
 impl Simulation {
@@ -58,7 +58,7 @@ impl Simulation {
         self.clients[client].operations.insert(operation, purpose);
     }
 
-    /// Notes the answer, and goes on: writes a few times, then reads.
+    /// Records the answer, and continues: writes a few times, then reads.
     pub(crate) fn record_answered(&mut self, client: usize, step: RecordStep, outcome: Outcome) {
         let RecordStep {
             lock,

@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// Random numbers that follow from a seed (SplitMix64).
 ///
-/// Each part of a run draws from a stream of its own, so one more draw in one part does not change
+/// Each part of a run has its own stream of numbers. One more number in one part therefore does not change
 /// the others.
 #[derive(Clone, Debug)]
 pub(crate) struct SimRng(Arc<AtomicU64>);
@@ -32,7 +32,7 @@ impl SimRng {
         self.below(len as u64) as usize
     }
 
-    /// Returns true in `percent` of a hundred cases.
+    /// Returns true with a probability of `percent` in a hundred.
     pub(crate) fn percent(&self, percent: u64) -> bool {
         self.below(100) < percent
     }

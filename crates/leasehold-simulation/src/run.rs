@@ -15,7 +15,7 @@ pub struct Outcome {
     pub faults: Faults,
     /// What must not have happened.
     pub violations: Vec<Violation>,
-    /// How many locks were granted, to our clients and to foreign ones.
+    /// How many locks were granted, to this library's clients and to foreign ones.
     pub grants: (u64, u64),
     /// How many requests the servers ran.
     pub requests: u64,
@@ -25,7 +25,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns a number that is equal for equal histories.
+    /// Returns a number that is the same for equal histories.
     pub fn fingerprint(&self) -> u64 {
         fingerprint(&self.events)
     }
@@ -46,8 +46,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the simulation of `seed` with some of the faults that are allowed, and checks its history. Its
-/// trace has notes for readers if `has_notes` is set.
+/// Runs the simulation of `seed` with some of the allowed faults, and checks its history. If `has_notes` is
+/// set, the trace has notes for readers.
 pub fn run(seed: u64, allowed: Faults, has_notes: bool) -> Outcome {
     run_with(seed, allowed, Mutation::default(), has_notes)
 }

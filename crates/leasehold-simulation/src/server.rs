@@ -11,13 +11,13 @@ use crate::network::Upload;
 use crate::simulation::Simulation;
 use crate::time::{MILLIS, MachineClock, Time};
 
-/// A server: a Redis in memory with a clock of its own.
+/// A server: an in-memory Redis with a clock of its own.
 #[derive(Debug)]
 pub(crate) struct SimServer {
     pub(crate) redis: FakeRedis,
     pub(crate) clock: MachineClock,
     pub(crate) state: ServerState,
-    /// What arrived while the server was paused.
+    /// The requests that arrived while the server was paused.
     pub(crate) inbox: VecDeque<(usize, Upload)>,
     /// The connection that reads the server log.
     pub(crate) observer: ConnectionId,
@@ -32,7 +32,7 @@ pub(crate) enum ServerState {
     Down,
 }
 
-/// What a server holds of one lock, as it was last seen.
+/// What a server held of one lock at the last look.
 #[derive(Clone, Debug)]
 struct LockLog {
     leases: Rc<[Lease]>,
@@ -62,7 +62,7 @@ impl LockKeys {
     }
 }
 
-/// Which wait each owner belongs to. Values of foreign clients are owners, too.
+/// The wait of each owner. Values of foreign clients are owners, too.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     waits: HashMap<Vec<u8>, Wait>,
@@ -195,12 +195,12 @@ fn pairs(reply: Reply) -> Vec<(Vec<u8>, u64)> {
 }
 
 impl Simulation {
-    /// A server gets what a client sent.
+    /// Delivers to a server what a client sent.
     pub(crate) fn receive(&mut self, server: usize, number: usize, upload: Upload) {
         match self.servers[server].state {
             ServerState::Up => self.run_upload(server, number, upload),
             ServerState::Paused => self.servers[server].inbox.push_back((number, upload)),
-            // The system refuses it.
+            // The operating system refuses it.
             ServerState::Down => self.break_connection(number, 0),
         }
     }
@@ -249,7 +249,7 @@ impl Simulation {
         self.collect_output(server);
     }
 
-    /// Sends what the server has for its clients.
+    /// Sends what the server has to send to its clients.
     pub(crate) fn collect_output(&mut self, server: usize) {
         for number in 0..self.connections.len() {
             let connection = &self.connections[number];
@@ -307,7 +307,7 @@ impl Simulation {
         leases
     }
 
-    /// The leases that were seen last, without those that ended since. Servers count in milliseconds.
+    /// Returns the leases of the last look, without those that ended since. Servers count in milliseconds.
     fn last_observed(&self, server: usize, lock: usize) -> Rc<[Lease]> {
         let known = &self.servers[server].log[lock].leases;
         let stands = |lease: &Lease| lease.until + 2 * MILLIS > self.now;
@@ -334,7 +334,7 @@ impl Simulation {
         }
     }
 
-    /// Notes what a server holds, after something other than a request changed it.
+    /// Logs what a server holds, after a change that no request caused.
     pub(crate) fn log_server(&mut self, server: usize) {
         for lock in 0..self.locks.len() {
             let leases = self.observe(server, lock);

@@ -1,4 +1,4 @@
-//! What happens to servers: pauses, restarts, lost data, and clocks that are set.
+//! Server faults: pauses, restarts, lost data, and clocks that are set.
 
 use crate::history::What;
 use crate::server::ServerState;
@@ -28,7 +28,7 @@ impl Simulation {
         }
     }
 
-    /// Ends a server. Its clients see their connections break.
+    /// Stops a server. Its clients see their connections break.
     pub(crate) fn stop_server(&mut self, server: usize) {
         self.servers[server].state = ServerState::Down;
         self.servers[server].inbox.clear();

@@ -17,7 +17,7 @@ use crate::rng::SimRng;
 use crate::server::{LockKeys, Owners, SimServer};
 use crate::time::{MachineClock, Time};
 
-/// Clients, servers and the network between them, all of one seed.
+/// Clients, servers and the network between them, all from one seed.
 #[derive(Debug)]
 pub(crate) struct Simulation {
     pub(crate) seed: u64,
@@ -38,13 +38,13 @@ pub(crate) struct Simulation {
     pub(crate) owners: Owners,
     pub(crate) rng: Rngs,
     pub(crate) mutation: Mutation,
-    /// Keeps all scripts, for servers that restart.
+    /// Stores all scripts, for servers that restart.
     pub(crate) scripts: Rc<FakeRedis>,
     pub(crate) phase: Phase,
     pub(crate) quiet_since: Time,
-    /// The last fault is over.
+    /// The last fault has ended.
     pub(crate) is_cleared: bool,
-    /// No program asks for a lock from now on.
+    /// From now on no program asks for a lock.
     pub(crate) is_quiet: bool,
     /// A free lock must be granted once the last fault is over.
     pub(crate) is_live: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Rngs {
     pub(crate) faults: SimRng,
 }
 
-/// What a run counts.
+/// The counters of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) grants: u64,
@@ -92,7 +92,7 @@ impl Stream {
     }
 }
 
-/// A run of more actions than this does not end by itself.
+/// A run with more actions than this does not end by itself.
 const ACTIONS_MAX: u64 = 3_000_000;
 
 impl Simulation {
@@ -141,7 +141,7 @@ impl Simulation {
         }
     }
 
-    /// Runs to the end.
+    /// Runs the simulation to the end.
     pub(crate) fn run(&mut self) {
         let plan = Arc::clone(&self.plan);
         self.note(|| format!("{plan:?}"));

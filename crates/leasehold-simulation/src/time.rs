@@ -11,18 +11,17 @@ pub(crate) const SECOND: Time = 1_000_000;
 
 /// The clocks of one machine.
 ///
-/// Both run at the same rate. The wall clock can be stepped, and both stand still while the machine
-/// is frozen.
+/// Both run at the same rate. The wall clock can be stepped, and both are stopped while the machine is frozen.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineClock {
     /// By how many millionths the clocks run too fast.
     rate: i64,
-    /// By how much the wall clock is ahead of the run, in microseconds.
+    /// How far the wall clock is ahead of the run, in microseconds.
     offset: i64,
     frozen_since: Option<Time>,
     /// For how long the clocks were stopped.
     lost: Time,
-    /// By how much the boot clock was set ahead after a freeze, in nanoseconds.
+    /// How far the boot clock was set ahead after a freeze, in nanoseconds.
     ahead: u64,
 }
 
@@ -43,7 +42,7 @@ impl MachineClock {
         }
     }
 
-    /// The time that passed on this machine since the run began, in nanoseconds.
+    /// Returns the time that passed on this machine since the run began, in nanoseconds.
     fn passed(&self, at: Time) -> u64 {
         let at = self.frozen_since.map_or(at, |since| at.min(since)) - self.lost;
         (i128::from(at) * i128::from(1_000_000 + self.rate) / 1_000) as u64
@@ -64,8 +63,8 @@ impl MachineClock {
         }
     }
 
-    /// Returns when the boot clock shows `instant`, or a moment later. The clocks must not be frozen
-    /// until then.
+    /// Returns when the boot clock shows `instant`, or a moment later. The clocks must not be frozen before
+    /// that.
     pub(crate) fn when(&self, instant: BootInstant) -> Time {
         let passed = instant.as_nanos().saturating_sub(BOOTED + self.ahead);
         let rate = 1_000_000 + self.rate as i128;

@@ -14,7 +14,7 @@ use crate::rng::SimRng;
 use crate::simulation::Simulation;
 use crate::time::{MILLIS, Time};
 
-/// A program of a client: it takes a lock, holds it for a while and gives it back, again and again.
+/// A program of a client. It takes a lock, holds it for a while and releases it, again and again.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) rng: SimRng,
@@ -77,7 +77,7 @@ impl Simulation {
         &mut self.clients[client].programs[program]
     }
 
-    /// Moves a program to its next state, in which it goes on after `span`, if at all.
+    /// Moves a program to its next state. It continues there after `span`, if at all.
     pub(crate) fn set_program(
         &mut self,
         client: usize,
@@ -274,7 +274,7 @@ impl Simulation {
             renewing: false,
         };
         let span = match rng.below(100) {
-            // All waiters that are left have their turn.
+            // All remaining waiters get their turn.
             _ if self.is_quiet => rng.between(0, 20 * MILLIS),
             0..10 => rng.between(0, 3 * guard.claim.ttl.as_micros() as u64),
             _ => rng.between(0, self.plan.hold_max),
@@ -309,7 +309,7 @@ impl Simulation {
             true => ReleaseMode::Detach,
             false => ReleaseMode::HandOver,
         };
-        // Some callers drop the guard and go on at once.
+        // Some callers drop the guard and continue at once.
         let waits = mode == ReleaseMode::HandOver && rng.percent(60);
         self.release(client, wait, mode, waits.then_some(program));
         if waits {

@@ -1,4 +1,4 @@
-//! Runs simulations and prints what they broke.
+//! Runs simulations and prints the violations.
 #![expect(clippy::print_stdout, reason = "this is a command")]
 
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ struct Sums {
     foreign: u64,
     requests: u64,
     idle: Vec<u64>,
-    /// Seeds by check, and the first text.
+    /// The seeds and the first text of each check.
     broken: BTreeMap<&'static str, (Vec<u64>, String)>,
 }
 

@@ -2,8 +2,8 @@ use super::Violation;
 use super::facts::{Facts, are_compatible};
 use crate::history::Manner;
 
-/// I1: at no instant are two guards of a lock valid that exclude each other, nor more permits than
-/// there are. No guard is granted before the lock delay of another one is over.
+/// I1: at no instant are two guards of a lock valid that exclude each other, nor more guards than there are
+/// permits. No guard is granted before the lock delay of another one ends.
 pub(super) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
     let promises = facts.promises();
     let mut violations = Vec::new();
@@ -36,8 +36,8 @@ pub(super) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// I2: a later grant has a greater fence. Co-holders have fences of their own; theirs are in order if
-/// the later one asked after the earlier one was granted.
+/// I2: a later grant has a greater fence. Co-holders each have their own fence. Their fences are in order
+/// if the later one asked after the earlier one was granted.
 pub(super) fn fence_order(facts: &Facts<'_>) -> Vec<Violation> {
     let mut promises = facts.promises();
     promises.retain(|(it, _)| it.asked.manner != Manner::Foreign);

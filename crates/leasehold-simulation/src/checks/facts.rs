@@ -6,17 +6,17 @@ use crate::history::{Asked, Denial, Event, Manner, Wait, What};
 use crate::plan::Plan;
 use crate::time::Time;
 
-/// What the checks have in common: each wait and its guard, from its beginning to its end.
+/// What the checks share: each wait and its guard, from its beginning to its end.
 pub(super) struct Facts<'a> {
     pub(super) events: &'a [Event],
     pub(super) plan: &'a Plan,
     pub(super) waits: BTreeMap<Wait, WaitFacts>,
-    /// From when on, and until when, no fault disturbs the clients.
+    /// The span in which no fault disturbs the clients.
     pub(super) calm: Option<(Time, Time)>,
     pub(super) cleared: Time,
 }
 
-/// One `acquire`, and the guard that came of it.
+/// One `acquire`, and the guard that resulted from it.
 #[derive(Clone, Debug)]
 pub(super) struct WaitFacts {
     pub(super) asked: Asked,
@@ -41,23 +41,23 @@ pub(super) enum End {
     Died,
 }
 
-/// From when to when a guard was valid, as its client knew.
+/// The span in which a guard was valid, according to its client.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
     /// When the request was sent, or a moment before.
     asked: Time,
     pub(super) fence: u64,
     pub(super) granted: Time,
-    /// The deadline, as far as it was moved.
+    /// The deadline, after all renewals.
     pub(super) until: Time,
     pub(super) downgraded: Option<Time>,
-    /// When the guard was lost or given away, if that was before its deadline.
+    /// When the guard was lost or released, if that was before its deadline.
     pub(super) closed: Option<Time>,
-    /// When the caller gave the guard away.
+    /// When the caller released the guard.
     pub(super) gone: Option<Time>,
-    /// It was given back while it was valid.
+    /// It was released while it was valid.
     pub(super) is_clean: bool,
-    /// The client's clocks stood still meanwhile, so it could not know.
+    /// The client's clocks were stopped meanwhile, so it could not know.
     pub(super) excused: bool,
 }
 
@@ -66,7 +66,7 @@ impl Span {
         self.closed.unwrap_or(Time::MAX).min(self.until)
     }
 
-    /// Whether it was over before its holder knew of it.
+    /// Whether it ended before its holder knew of it.
     pub(super) fn is_stillborn(&self) -> bool {
         self.end() <= self.granted
     }
@@ -87,7 +87,7 @@ impl WaitFacts {
         }
     }
 
-    /// Until when no other grant may follow: the end of the guard, and the lock delay behind it.
+    /// Until when no other grant may follow: the end of the guard, plus the lock delay.
     pub(super) fn shut_until(&self, span: &Span) -> Time {
         if span.is_clean || self.asked.delay == 0 {
             span.end()
@@ -96,7 +96,7 @@ impl WaitFacts {
         }
     }
 
-    /// The guard, unless it was no promise.
+    /// Returns the guard, unless it made no promise.
     pub(super) fn promise(&self) -> Option<&Span> {
         let span = self.span.as_ref()?;
         (!span.excused && !span.is_stillborn()).then_some(span)
@@ -190,7 +190,7 @@ impl<'a> Facts<'a> {
         self.calm.is_some_and(|(from, to)| from <= at && at < to)
     }
 
-    /// The waits with guards that were promises, in the order of their grants.
+    /// Returns the waits whose guards were promises, in the order of their grants.
     pub(super) fn promises(&self) -> Vec<(&WaitFacts, &Span)> {
         let all = self.waits.values();
         let all = all.filter_map(|wait| Some((wait, wait.promise()?)));
@@ -287,5 +287,5 @@ pub(super) fn is_queued(wait: &WaitFacts) -> bool {
     wait.asked.manner == Manner::Queued
 }
 
-/// A request is under way for at most this long, unless its client was stopped.
+/// A request is in flight for at most this long, unless its client was stopped.
 const REQUEST_MAX: Time = 400_000;

@@ -16,8 +16,7 @@ pub(super) struct Idle {
     pub(super) wait: Wait,
 }
 
-/// I8: a lock that is free, or that a waiter may join, is soon granted: no waiter sleeps through its
-/// turn.
+/// I8: a lock that is free, or that a waiter may join, is granted soon. No waiter sleeps through its turn.
 pub(super) fn idle(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     let Some((calm_from, calm_to)) = facts.calm else {
@@ -50,7 +49,7 @@ pub(super) fn idle(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// How long a lock may be free within this time.
+/// Returns how long a lock may be free within this span.
 fn allowed(facts: &Facts<'_>, from: Time, to: Time) -> Time {
     let plan = facts.plan;
     let mut allowed = SPLIT_VOTE + 40 * plan.delay.1;
@@ -63,12 +62,12 @@ fn allowed(facts: &Facts<'_>, from: Time, to: Time) -> Time {
     let mut gone = BTreeSet::new();
     for event in facts.events.iter().take_while(|event| event.at <= to) {
         match event.what {
-            // A dead client counts as alive until its presence ends, and may be called once.
+            // A dead client counts as alive until its presence ends, and may be notified once.
             What::Crashed { client, .. } if event.at + PRESENCE >= from && gone.insert(client) => {
                 allowed += PRESENCE + CALLED;
             }
             What::Available { is_up: false, .. } if event.at + SILENT >= from => allowed += SILENT,
-            // The head of the queue left while it was called.
+            // The head of the queue left after it was notified.
             What::Cancelled { .. } if event.at + SECOND >= from && event.at <= to => {
                 allowed = allowed.max(SECOND + 40 * plan.delay.1 + SPLIT_VOTE);
             }
@@ -78,7 +77,7 @@ fn allowed(facts: &Facts<'_>, from: Time, to: Time) -> Time {
     allowed
 }
 
-/// Returns when locks were free, although a waiter could have had them.
+/// Returns the spans in which locks were free although a waiter could have had them.
 pub(super) fn spans(facts: &Facts<'_>) -> Vec<Idle> {
     let blocked = blocked(facts);
     let mut found = Vec::new();
@@ -223,18 +222,18 @@ impl crate::plan::Plan {
     }
 }
 
-/// A round that fails is repeated after at most this long.
+/// A round that fails is repeated within this time.
 const SPLIT_VOTE: Time = 250 * MILLIS;
-/// A message that takes long, and another one behind it.
+/// A message that takes long, followed by another one.
 const SPIKES: Time = 1_200 * MILLIS;
 /// A client counts as present for this long after its last heartbeat.
 const PRESENCE: Time = 2_500 * MILLIS;
-/// The lock is kept for a waiter that was called.
+/// The server keeps the lock this long for a waiter that it notified.
 const CALLED: Time = SECOND;
-/// No waiter is called when a lease expires. The head asks at that time if it knows of it, otherwise
-/// with its next heartbeat.
+/// No server notifies a waiter when a lease expires. The head of the queue asks at that time if it knows of
+/// it, and otherwise with its next heartbeat.
 const HEARTBEAT: Time = SECOND;
-/// After this long without an answer a client does not count on a server.
+/// After this long without an answer, a client does not rely on a server.
 const SILENT: Time = 1_100 * MILLIS;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Histories that never happened, for the tests of the checks. Instants are in milliseconds.
+//! Invented histories, for the tests of the checks. Instants are in milliseconds.
 
 use leasehold::Mode;
 
@@ -34,7 +34,7 @@ pub(super) fn event(millis: u64, what: What) -> Event {
     Event { at, what }
 }
 
-/// A wait in the queue, of a client with the same number.
+/// A wait in the queue, by the client with the same number.
 pub(super) fn asked(millis: u64, wait: Wait, client: usize) -> Event {
     event(
         millis,
@@ -77,7 +77,7 @@ pub(super) fn fenced(number: u64, mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// A request that a server ran. Leases are waits with the ends of their exclusive leases.
+/// A request that a server ran. Each lease is given as a wait and the end of its exclusive lease.
 pub(super) fn ran(
     millis: u64,
     server: usize,

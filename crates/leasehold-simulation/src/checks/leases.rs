@@ -8,8 +8,8 @@ use super::servers::Servers;
 use crate::history::{Event, Execution, Kind, Lease, What};
 use crate::time::{MILLIS, Time};
 
-/// I3: the deadline of a guard lies before the end of its lease on a majority of the servers, by their
-/// own clocks.
+/// I3: the deadline of a guard lies before the end of its lease on a majority of the servers, by their own
+/// clocks.
 pub(super) fn lease_end(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     // When a server last lost data, or its clock was stepped.
@@ -56,7 +56,7 @@ pub(super) fn lease_end(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// I4: a lease ends by its owner's release or by the server's clock.
+/// I4: a lease ends only by its owner's release or by the server's clock.
 pub(super) fn foreign_release(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     for event in facts.events {
@@ -87,8 +87,7 @@ pub(super) fn foreign_release(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// I6: a request that may only confirm a lease brings none back, and none becomes exclusive that was
-/// shared.
+/// I6: a request that may only confirm a lease restores none, and makes no shared lease exclusive.
 pub(super) fn resurrection(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     for event in facts.events {

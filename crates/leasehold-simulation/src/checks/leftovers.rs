@@ -6,14 +6,14 @@ use super::servers::Servers;
 use crate::history::{Wait, What};
 use crate::time::{MILLIS, SECOND, Time};
 
-/// I5: when all programs have ended, no server holds a lease or a waiter of theirs.
+/// I5: when all programs have ended, no server holds one of their leases or waiters.
 pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut violations = Vec::new();
     let is_held = |wait: &WaitFacts| wait.span.as_ref().is_some_and(|span| span.gone.is_none());
     let mut waits = facts.waits.values();
     if waits.any(|wait| wait.end.is_none() || is_held(wait)) {
-        // Programs could not end.
+        // Some programs could not end.
         return violations;
     }
     for (index, event) in facts.events.iter().enumerate() {
@@ -23,7 +23,7 @@ pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
             What::Rested => None,
             _ => continue,
         };
-        // What the servers hold in the end is noted behind this event.
+        // The final state of the servers is logged after this event.
         let rest = facts.events[index + 1..].iter();
         let notes = rest.take_while(|next| {
             next.at == event.at && matches!(next.what, What::Holds { .. } | What::Queue { .. })
@@ -71,7 +71,7 @@ fn may_be_queued(facts: &Facts<'_>, wait: Wait) -> bool {
     wait.died.is_some() || wait.over <= facts.cleared.saturating_add(2 * SECOND)
 }
 
-/// I5: what was refused or cancelled while nothing is in the way is soon held by no server.
+/// I5: if no fault is in the way, no server keeps a refused or cancelled claim for long.
 pub(super) fn let_go(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut due = BTreeMap::<(Time, Wait), ()>::new();
@@ -111,7 +111,7 @@ pub(super) fn let_go(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// A request that is under way is answered, and what it took is released.
+/// By then the server has answered a request in flight, and the client has released what it took.
 const SOON: Time = 500 * MILLIS;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The invariants. Each is checked by itself on the history of a run.
+//! The invariants. Each check reads the history of a run on its own.
 
 mod exclusion;
 mod facts;
@@ -44,7 +44,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Returns the violations, and for how long locks were free although a waiter could take them.
+/// Returns the violations, and for how long locks were free although a waiter could have had them.
 pub(crate) fn all(events: &[Event], plan: &Plan) -> (Vec<Violation>, Vec<Time>) {
     let facts = Facts::new(events, plan);
     let checks = [

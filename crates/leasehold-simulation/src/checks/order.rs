@@ -8,8 +8,8 @@ use super::servers::Servers;
 use crate::history::{Execution, Kind, Manner, Wait, What};
 use crate::time::{MILLIS, SECOND, Time};
 
-/// I9: a wait that is queued on a majority of the servers before another client asks is granted before
-/// it, unless the other client goes ahead of the queue or the lock was not handed over.
+/// I9: a wait that is queued on a majority of the servers before another client asks is granted before that
+/// client, unless the client goes ahead of the queue or the lock was not handed over.
 pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
     if facts.plan.spikes > 0 || facts.plan.pollers > 0 {
         return Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Since when each wait was queued on a majority while nothing disturbed it.
+/// Returns since when each wait was queued on a majority while nothing disturbed it.
 fn known_since(facts: &Facts<'_>) -> BTreeMap<Wait, Time> {
     let mut known = BTreeMap::new();
     let mut servers = Servers::default();
@@ -79,7 +79,8 @@ fn known_since(facts: &Facts<'_>) -> BTreeMap<Wait, Time> {
     known
 }
 
-/// When a lock may pass to a newcomer: after a lease expired, or after its head did not come.
+/// Returns the spans in which a lock may pass to a newcomer: after a lease expired, or after the head did
+/// not come.
 fn openings(facts: &Facts<'_>) -> Vec<(usize, Time, Time)> {
     let mut openings = Vec::new();
     let mut after = |wait: &WaitFacts, at: Time, span: Time| {
@@ -108,15 +109,15 @@ fn openings(facts: &Facts<'_>) -> Vec<(usize, Time, Time)> {
     openings
 }
 
-/// I9: a waiter keeps its place at each server that refused it, or took its failed attempt back.
+/// I9: a waiter keeps its place at each server that refused it or took back its failed attempt.
 pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     if facts.plan.lazy_scripts {
-        // A call of a script that the server does not know does nothing.
+        // Calling a script that the server does not know does nothing.
         return violations;
     }
     let mut servers = Servers::default();
-    // When each server last lost the presence of the clients.
+    // When each server last lost the clients' presence.
     let mut forgot = BTreeMap::<usize, Time>::new();
     let mut due: Option<(Time, &Execution)> = None;
     for event in facts.events {
@@ -176,7 +177,7 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
     let mut asked = BTreeMap::<(Wait, usize), (Time, bool)>::new();
     let mut violations = Vec::new();
     if facts.plan.spikes > 0 {
-        // A request without a reply in time is sent again.
+        // A request without a reply in time is repeated.
         return violations;
     }
     for event in facts.events {
@@ -192,7 +193,7 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
                     place.is_none_or(|place| place >= near(&facts.waits[wait]))
                 });
             }
-            // A connection that is new begins with a question.
+            // A new connection begins with a question.
             What::Cancelled { .. } | What::Crashed { .. } | What::Available { .. } => asked.clear(),
             What::Executed(it) if it.kind == Kind::Acquire => {
                 let near = near(&facts.waits[&it.wait]);
@@ -222,7 +223,7 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// How many waiters are near their turn. One for a permit asks when the lease ends whose permit it gets.
+/// Returns how many waiters are near their turn. A waiter for a permit asks when the lease of that permit ends.
 fn near(wait: &WaitFacts) -> usize {
     let permits = wait.asked.mode.permits();
     permits.map_or(2, |permits| 2.max(permits.get() as usize))
@@ -253,19 +254,19 @@ pub(super) fn bounded(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Two clients may take the servers' clocks differently by this much.
+/// Two clients may read the servers' clocks with this difference.
 const CLOCKS_DIFFER: Time = 100 * MILLIS;
 
-/// The longest lease, its delay, and a reservation for a head that does not come.
+/// The longest lease, its delay, and the reservation for a head of the queue that does not come.
 const LEASE_MAX: Time = 3_500 * MILLIS;
 
-/// Clients tell a server every second that they are present.
+/// Clients report their presence to a server every second.
 const PRESENCE_MAX: Time = 1_500 * MILLIS;
 
-/// A second, less what messages take longer at one time than at another.
+/// A second, minus the variation in how long messages take.
 const PAUSE_MIN: Time = 800 * MILLIS;
 
-/// Each time anything changes on one of five servers, the others may have to learn of it.
+/// Each time something changes on one of five servers, the others may have to learn of it.
 const LOOKS_MAX: usize = 60;
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use super::servers::Servers;
 use crate::history::{Denial, Event, Freed, Kind, Wait, What};
 use crate::time::Time;
 
-/// I7: what is reported to be without effect has none, and a release is reported as what a majority
-/// of the servers did.
+/// I7: an operation that is reported to have no effect has none. The reported result of a release is what a
+/// majority of the servers did.
 pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut refused = BTreeSet::new();
@@ -66,8 +66,8 @@ pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// I7: a claim is refused for its number of permits only if no majority of the servers is free of
-/// other permits.
+/// I7: a claim is refused for its number of permits only if no majority of the servers is free of other
+/// permits.
 pub(super) fn differing(facts: &Facts<'_>) -> Vec<Violation> {
     let mut refused_by = BTreeMap::<Wait, BTreeSet<usize>>::new();
     let mut violations = Vec::new();
@@ -100,8 +100,8 @@ pub(super) fn differing(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// I8: every wait and every release ends. A wait in the queue ends without the lock only for a reason
-/// that asking again cannot change.
+/// I8: every wait and every release ends. A wait in the queue ends without the lock only for a reason that
+/// asking again cannot change.
 pub(super) fn stuck(facts: &Facts<'_>) -> Vec<Violation> {
     let broken = |event: &Event| match event.what {
         What::Stuck { wait } => Some(reject_as("I8", "stuck", event.at, wait, "does not end")),

@@ -11,16 +11,16 @@ type Stamp = (u64, u32);
 /// What the clients learned of one record.
 #[derive(Default)]
 struct Record {
-    /// The values that a majority has, with the instant at which a client learned it.
+    /// The values that a majority has, each with the instant at which a client learned it.
     settled: Vec<(Time, Stamp)>,
     /// The openings: when the client learned of them, their fences and what they found.
     opened: Vec<(Time, u64, Option<Stamp>)>,
 }
 
-/// I2: each opening finds the values of smaller fences that were ever acknowledged, and each reading
-/// finds the values that were acknowledged before it began.
+/// I2: each opening finds every acknowledged value of a smaller fence. Each reading finds the values that
+/// were acknowledged before it began.
 ///
-/// A server that lost its data may have lost records, too, so runs in which one did are not checked.
+/// A server that lost its data may have lost records, too. Runs with such a server are not checked.
 pub(super) fn records(facts: &Facts<'_>) -> Vec<Violation> {
     let forgot = |event: &Event| matches!(event.what, What::Forgot { .. });
     if facts.events.iter().any(forgot) {

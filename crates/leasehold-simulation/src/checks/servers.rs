@@ -4,7 +4,7 @@ use std::rc::Rc;
 use crate::history::{Event, Lease, Wait, What};
 use crate::time::Time;
 
-/// The state of the servers, as far as the history has been read.
+/// The state of the servers at the point that the check has reached in the history.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
     leases: BTreeMap<(usize, usize), Rc<[Lease]>>,
@@ -47,7 +47,7 @@ impl Servers {
         !self.down.contains(&server)
     }
 
-    /// The leases that last beyond `at`, with the servers and locks.
+    /// Returns the leases that last beyond `at`, with their servers and locks.
     pub(super) fn leases(&self, at: Time) -> impl Iterator<Item = (usize, usize, &Lease)> {
         let all = self.leases.iter();
         let all = all.flat_map(|((server, lock), leases)| {
@@ -68,7 +68,7 @@ impl Servers {
         all.map(|((server, lock), waits)| (*server, *lock, &waits[..]))
     }
 
-    /// The places of a wait, 1 being next, at the servers where it is queued.
+    /// Returns the places of a wait at the servers where it is queued. Place 1 is next.
     pub(super) fn places(&self, wait: Wait) -> impl Iterator<Item = usize> {
         let places = move |queue: &Vec<Wait>| queue.iter().position(|it| *it == wait);
         self.queues
