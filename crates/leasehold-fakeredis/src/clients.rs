@@ -20,7 +20,7 @@ pub(crate) struct Client {
     pub(crate) is_resp3: bool,
     /// Replies and pushes that the client has not taken yet, in order.
     pub(crate) outgoing: Vec<Reply>,
-    /// The beginning of a request that has not arrived in full.
+    /// The beginning of a request that has not fully arrived.
     pub(crate) incoming: Vec<u8>,
     /// In the order of subscription.
     pub(crate) channels: Vec<Vec<u8>>,
@@ -69,7 +69,7 @@ impl Clients {
         self.clients.get_mut(&id).expect("the connection is open")
     }
 
-    /// Subscribes a connection to a channel; returns to how many it is subscribed then.
+    /// Subscribes a connection to a channel. Returns the number of its subscriptions after that.
     pub(crate) fn subscribe(&mut self, id: ConnectionId, channel: &[u8]) -> usize {
         let client = self.of(id);
         if !client.channels.iter().any(|other| other == channel) {
@@ -82,7 +82,7 @@ impl Clients {
         self.of(id).channels.len()
     }
 
-    /// Ends a subscription; returns to how many channels the connection is subscribed then.
+    /// Ends a subscription. Returns the number of the connection's subscriptions after that.
     pub(crate) fn unsubscribe(&mut self, id: ConnectionId, channel: &[u8]) -> usize {
         self.of(id).channels.retain(|other| other != channel);
         self.forget_subscriber(id, channel);
@@ -98,7 +98,7 @@ impl Clients {
         }
     }
 
-    /// Sends a message to all subscribers of a channel; returns their number.
+    /// Sends a message to all subscribers of a channel. Returns their number.
     pub(crate) fn publish(&mut self, channel: &[u8], message: &[u8]) -> usize {
         let Some(subscribers) = self.subscribers.get(channel) else {
             return 0;

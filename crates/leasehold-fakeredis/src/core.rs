@@ -18,7 +18,7 @@ pub(crate) struct Core {
     pub(crate) scripts: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// The connection whose command runs.
     pub(crate) caller: ConnectionId,
-    /// Whether a script runs: its calls answer as in RESP2.
+    /// Whether a script runs. Its calls get RESP2 replies.
     pub(crate) in_script: bool,
     pub(crate) identity: Identity,
     /// The commands that the user may not run.
@@ -31,7 +31,7 @@ impl Core {
         self.keyspace.now_ms = (now_us / 1000) as i64;
     }
 
-    /// Whether scores and pairs are answered in the form of RESP3.
+    /// Whether scores and pairs are sent in the form of RESP3.
     pub(crate) fn is_resp3(&mut self) -> bool {
         !self.in_script && self.clients.of(self.caller).is_resp3
     }
@@ -124,7 +124,7 @@ failures! {
     DENIED_IN_SCRIPT: "ERR The user executing the script can't run this command or subcommand";
 }
 
-/// The failure of a command, or `command|subcommand`, with too few or too many arguments.
+/// The failure of a command, or of `command|subcommand`, with too few or too many arguments.
 pub(crate) fn wrong_number(name: &str) -> Failure {
     format!("ERR wrong number of arguments for '{name}' command").into()
 }

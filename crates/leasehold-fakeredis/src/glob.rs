@@ -18,7 +18,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Whether the class that begins behind `[` holds `byte`, and what follows the class.
+/// Whether the class that begins after `[` contains `byte`. Also returns what follows the class.
 fn class(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
     let (is_negated, mut rest) = match pattern {
         [b'^', rest @ ..] => (true, rest),

@@ -1,4 +1,4 @@
-//! What a server says about itself: `INFO`, `CONFIG GET` and `HELLO`.
+//! What a server reports about itself: `INFO`, `CONFIG GET` and `HELLO`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ const DEFAULTS: [(&str, &str); 8] = [
     ("save", ""),
 ];
 
-/// A server's run, its settings, and what a test wants it to say.
+/// A server's run, its settings, and the values that a test sets.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
     pub(crate) number: u64,
-    /// How often the server was restarted.
+    /// How many times the server was restarted.
     pub(crate) restarts: u64,
     pub(crate) started_us: u64,
     settings: BTreeMap<String, String>,
-    /// Fields of `INFO` with another value than usual.
+    /// Fields of `INFO` whose value a test replaced.
     pub(crate) info: BTreeMap<String, String>,
     /// The last run id, with its server number and its restart.
     run: RefCell<(u64, u64, String)>,

@@ -10,7 +10,7 @@ pub(crate) enum Value {
     /// Fields in the order of their first write, as Redis keeps small hashes.
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
     Sorted(SortedSet),
-    /// Only to have values of another type.
+    /// Exists only so that there are values of another type.
     List(Vec<Vec<u8>>),
 }
 
@@ -66,11 +66,11 @@ kind!(Vec<Vec<u8>>, List);
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
-    /// Milliseconds of the server's clock. The entry still exists in that very millisecond.
+    /// Milliseconds of the server's clock. The entry still exists in that same millisecond.
     pub(crate) expires_ms: Option<i64>,
 }
 
-/// All keys, in an order that is the same in each run.
+/// All keys, in an order that is the same in every run.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
@@ -78,7 +78,7 @@ pub(crate) struct Keyspace {
 }
 
 impl Keyspace {
-    /// The entry of a key that has not expired.
+    /// Returns the entry of a key, unless it has expired.
     pub(crate) fn find(&mut self, key: &[u8]) -> Option<&mut Entry> {
         let expires_ms = self.entries.get(key)?.expires_ms;
         if expires_ms.is_some_and(|expires_ms| self.now_ms > expires_ms) {
@@ -96,7 +96,7 @@ impl Keyspace {
         }
     }
 
-    /// The value of a key; an empty one is made if there is none.
+    /// Returns the value of a key, and creates an empty one if there is none.
     pub(crate) fn get_or_new<T: Kind>(&mut self, key: &[u8]) -> Result<&mut T, Failure> {
         if self.find(key).is_none() {
             self.set(key, T::default().into_value(), None);
@@ -118,7 +118,7 @@ impl Keyspace {
         is_there
     }
 
-    /// Removes a key whose last member was taken.
+    /// Removes a key if its last member is gone.
     pub(crate) fn remove_if_empty(&mut self, key: &[u8]) {
         if self
             .entries
@@ -133,7 +133,7 @@ impl Keyspace {
         self.entries.clear();
     }
 
-    /// All entries that have not expired.
+    /// Returns all entries that have not expired.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
         let now_ms = self.now_ms;
         let is_there = move |entry: &Entry| entry.expires_ms.is_none_or(|at| now_ms <= at);

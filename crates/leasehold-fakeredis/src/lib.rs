@@ -1,11 +1,11 @@
 //! A small Redis in memory that runs real Lua, under a clock that the caller sets.
 //!
-//! It has the commands that locks need, and answers as Redis 7.0 does; a differential test compares
-//! both. It knows nothing of locks.
+//! It has the commands that locks need, and answers as Redis 7.0 does. A differential test compares the
+//! two. It knows nothing about locks.
 //!
-//! Left out: all databases but 0, streams, sets, blocking commands, `WATCH`, scripts' `cjson`,
-//! `cmsgpack`, `struct`, `bit`, `math.random` and `redis.setresp`, and everything about disks and
-//! replicas but what `INFO` says of them. A script that never ends does not end here either.
+//! It lacks all databases except 0, streams, sets, blocking commands, `WATCH`, and everything about disks
+//! and replicas except what `INFO` reports. Scripts have no `cjson`, `cmsgpack`, `struct`, `bit`,
+//! `math.random` and `redis.setresp`. A script that never ends does not end here, either.
 
 mod clients;
 mod commands;

@@ -2,7 +2,7 @@
 
 use crate::reply::{Failure, NO_FLOAT, NO_INTEGER};
 
-/// Reads a 64-bit integer. Unlike Rust, Redis refuses `+1`, `01` and `-0`.
+/// Reads a 64-bit integer. Redis rejects `+1`, `01` and `-0`, which Rust accepts.
 pub(crate) fn integer(text: &[u8]) -> Result<i64, Failure> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_canonical = match digits {

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use crate::number;
 
-/// A reply of the server, or a message that it pushes.
+/// A reply of the server, or a message that it pushed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// A simple string, such as `OK`.
@@ -21,7 +21,7 @@ pub enum Reply {
     Array(Vec<Self>),
     /// Pairs: a map in RESP3, a flat list in RESP2.
     Map(Vec<(Self, Self)>),
-    /// A message that is no reply: a push in RESP3, a list in RESP2.
+    /// A message that is not a reply: a push in RESP3, a list in RESP2.
     Push(Vec<Self>),
 }
 
@@ -44,7 +44,7 @@ impl Reply {
         Self::Integer(i64::from(is_set))
     }
 
-    /// The reply as RESP2 has it: numbers with a fraction as text, maps and messages as lists.
+    /// Converts the reply to RESP2: numbers with a fraction become text, maps and messages become lists.
     #[must_use]
     pub fn into_resp2(self) -> Self {
         let all = |items: Vec<Self>| items.into_iter().map(Self::into_resp2).collect();
@@ -59,7 +59,7 @@ impl Reply {
         }
     }
 
-    /// The code of an error: its first word.
+    /// Returns the code of an error: its first word.
     pub fn error_code(&self) -> Option<&str> {
         match self {
             Self::Error(text) => text.split(' ').next(),
@@ -68,11 +68,11 @@ impl Reply {
     }
 }
 
-/// Why a command fails: the text of the error reply.
+/// The reason why a command fails: the text of the error reply.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure(pub(crate) Cow<'static, str>);
 
-/// What a command answers.
+/// The answer of a command.
 pub(crate) type Outcome = Result<Reply, Failure>;
 
 pub(crate) const SYNTAX: Failure = Failure(Cow::Borrowed("ERR syntax error"));

@@ -7,18 +7,18 @@ use std::ops::Range;
 use crate::number;
 use crate::reply::Reply;
 
-/// The words of a request, as ranges of the bytes that arrived.
+/// The words of a request, as ranges of the received bytes.
 pub(crate) struct Request {
     pub(crate) words: Vec<Range<usize>>,
     /// The start of the next request.
     pub(crate) end: usize,
 }
 
-/// The bytes are no request.
+/// The bytes are not a request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct NotRequest;
 
-/// Reads the request that begins at `start`; `None` if it has not arrived in full.
+/// Reads the request that begins at `start`. Returns `None` if it has not fully arrived.
 pub(crate) fn request(bytes: &[u8], start: usize) -> Result<Option<Request>, NotRequest> {
     let Some((count, mut at)) = header(bytes, start, b'*')? else {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(crate) fn request(bytes: &[u8], start: usize) -> Result<Option<Request>, Not
     Ok(Some(Request { words, end: at }))
 }
 
-/// A line of a sign and a number, and where the next line begins.
+/// Reads a line with a sign and a number. Also returns where the next line begins.
 fn header(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, NotRequest> {
     let line = &bytes[at..];
     let Some(length) = line.windows(2).position(|end| end == b"\r\n") else {
@@ -54,7 +54,7 @@ fn header(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, N
     Ok(Some((number, at + length + 2)))
 }
 
-/// Appends a reply as bytes of RESP3 or RESP2.
+/// Appends a reply in RESP3 or RESP2.
 pub(crate) fn write(out: &mut Vec<u8>, reply: Reply, is_resp3: bool) {
     if is_resp3 {
         write_plain(out, &reply, b"_\r\n");
@@ -94,7 +94,7 @@ fn write_plain(out: &mut Vec<u8>, reply: &Reply, nil: &[u8]) {
 
 fn line(out: &mut Vec<u8>, sign: u8, text: &[u8]) {
     out.push(sign);
-    // A line ends at the first line break, so none may be in the text.
+    // A line ends at the first line break, so the text must not contain any.
     out.extend(text.iter().map(|byte| match byte {
         b'\r' | b'\n' => b' ',
         other => *other,

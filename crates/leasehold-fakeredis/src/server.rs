@@ -7,8 +7,8 @@ use crate::resp;
 
 /// A Redis server in memory.
 ///
-/// It has no clock and no sockets: each call gets the time of the server, and connections are
-/// numbers. Equal calls give equal replies, in each run of the program.
+/// It has no clock and no sockets. Each call passes the server's time, and connections are numbers. The
+/// same calls give the same replies in every run of the program.
 ///
 /// ```
 /// use leasehold_fakeredis::{FakeRedis, Reply};
@@ -26,10 +26,10 @@ pub struct FakeRedis {
 }
 
 impl FakeRedis {
-    /// Starts a server that is empty. Servers with different numbers have different run ids.
+    /// Starts an empty server. Servers with different numbers have different run ids.
     ///
-    /// `now_us` is the time of the server in microseconds since the Unix epoch, here and elsewhere.
-    /// It may go back, and then keys live longer, as with a real server.
+    /// `now_us` is the time of the server in microseconds since the Unix epoch, here and elsewhere. It may
+    /// go back. Keys then live longer, as on a real server.
     pub fn new(number: u64, now_us: u64) -> Self {
         let mut core = Core::default();
         core.identity.number = number;
@@ -38,7 +38,7 @@ impl FakeRedis {
         Self { core }
     }
 
-    /// Accepts a connection. It speaks RESP2 until it says `HELLO 3`.
+    /// Accepts a connection. It uses RESP2 until it sends `HELLO 3`.
     pub fn connect(&mut self) -> ConnectionId {
         self.core.clients.connect()
     }
@@ -48,16 +48,16 @@ impl FakeRedis {
         self.core.clients.disconnect(connection);
     }
 
-    /// Whether a connection is open.
+    /// Returns whether a connection is open.
     pub fn is_connected(&self, connection: ConnectionId) -> bool {
         self.core.clients.is_connected(connection)
     }
 
     /// Runs a command, and returns its reply.
     ///
-    /// Messages for the connection, including its own, are left to [`take_replies`](Self::take_replies);
-    /// they come before the reply. A command with several confirmations, such as `SUBSCRIBE a b`,
-    /// leaves all but the last there too.
+    /// Messages for the connection, including its own, stay until [`take_replies`](Self::take_replies);
+    /// they come before the reply. If a command has several confirmations, as `SUBSCRIBE a b` does, all but
+    /// the last stay there, too.
     ///
     /// # Panics
     ///
@@ -79,7 +79,7 @@ impl FakeRedis {
         self.core.run(args)
     }
 
-    /// Takes the messages for a connection that were not taken yet, and the replies to what it
+    /// Takes the messages for a connection that no earlier call took, and the replies to what it
     /// [sent](Self::receive), in order.
     pub fn take_replies(&mut self, connection: ConnectionId) -> Vec<Reply> {
         if !self.is_connected(connection) {
@@ -88,10 +88,10 @@ impl FakeRedis {
         mem::take(&mut self.core.clients.of(connection).outgoing)
     }
 
-    /// Reads bytes that a client sent, and runs the commands in them. Each reply is left to
-    /// [`take_bytes`](Self::take_bytes). The beginning of a command waits for the rest.
+    /// Reads bytes that a client sent, and runs the commands in them. [`take_bytes`](Self::take_bytes)
+    /// returns the replies. The beginning of a command waits for the rest.
     ///
-    /// The server ends the connection if the bytes are no RESP. Inline commands are none.
+    /// The server ends the connection if the bytes are not RESP. Inline commands are not RESP, either.
     pub fn receive(&mut self, now_us: u64, connection: ConnectionId, bytes: &[u8]) {
         if !self.is_connected(connection) {
             return;
@@ -119,7 +119,7 @@ impl FakeRedis {
         self.core.clients.of(connection).incoming = incoming;
     }
 
-    /// Whether the server has something to send to a connection.
+    /// Returns whether the server has something to send to a connection.
     pub fn has_output(&self, connection: ConnectionId) -> bool {
         self.core.clients.has_output(connection)
     }
@@ -137,8 +137,8 @@ impl FakeRedis {
         bytes
     }
 
-    /// Restarts the server: it has a new run id, no connections and no scripts. Its settings
-    /// stay, and so do its keys if `keeps_data` is set.
+    /// Restarts the server. It then has a new run id, no connections and no scripts. Its settings stay, and
+    /// so do its keys if `keeps_data` is set.
     pub fn restart(&mut self, now_us: u64, keeps_data: bool) {
         self.core.clients.disconnect_all();
         self.core.scripts.clear();
@@ -150,7 +150,7 @@ impl FakeRedis {
         self.core.set_now(now_us);
     }
 
-    /// Takes over the scripts that another server keeps.
+    /// Copies the scripts that another server stores.
     pub fn copy_scripts(&mut self, from: &Self) {
         self.core.scripts.clone_from(&from.core.scripts);
     }
@@ -160,7 +160,7 @@ impl FakeRedis {
         self.core.keyspace.clear();
     }
 
-    /// Refuses a command from now on, as for a user without the right to it.
+    /// Refuses a command from now on, as for a user without the right to run it.
     pub fn deny(&mut self, command: &str) {
         self.core.denied.insert(command.to_ascii_uppercase());
     }
@@ -170,18 +170,18 @@ impl FakeRedis {
         self.core.denied.remove(&command.to_ascii_uppercase());
     }
 
-    /// Sets what `CONFIG GET` says of a setting. Settings have no other effect.
+    /// Sets what `CONFIG GET` returns for a setting. Settings have no other effect.
     pub fn configure(&mut self, setting: &str, value: &str) {
         self.core.identity.set(setting, value);
     }
 
-    /// Sets what `INFO` says in a field, such as `role`.
+    /// Sets what `INFO` returns for a field, such as `role`.
     pub fn set_info(&mut self, field: &str, value: &str) {
         let info = &mut self.core.identity.info;
         info.insert(field.to_owned(), value.to_owned());
     }
 
-    /// The run id, which each restart changes.
+    /// Returns the run id, which each restart changes.
     pub fn run_id(&self) -> String {
         self.core.identity.run_id()
     }

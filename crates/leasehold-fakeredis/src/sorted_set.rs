@@ -4,9 +4,9 @@ use std::ops::Range;
 use crate::number;
 use crate::reply::Failure;
 
-/// Members with scores, in the order of scores, and of members where scores are equal.
+/// Members with scores, ordered by score, and then by member.
 ///
-/// Members are searched one by one. The sets of locks are small, so an index would cost more.
+/// A lookup searches the members one by one. The sets of locks are small, so an index would cost more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SortedSet {
     entries: Vec<(f64, Vec<u8>)>,
@@ -58,7 +58,7 @@ impl SortedSet {
         self.entries.drain(ranks).collect()
     }
 
-    /// The ranks of the members whose scores lie in a range.
+    /// Returns the ranks of the members whose scores lie in a range.
     pub(crate) fn ranks_by_score(&self, scores: &ScoreRange) -> Range<usize> {
         let start = self.entries.partition_point(|(score, _)| {
             let (min, is_open) = scores.min;
@@ -72,7 +72,7 @@ impl SortedSet {
     }
 }
 
-/// Scores between two limits; each says whether it is left out itself, as in `(5`.
+/// Scores between two limits. Each limit may be exclusive, as in `(5`.
 pub(crate) struct ScoreRange {
     min: (f64, bool),
     max: (f64, bool),

@@ -15,7 +15,7 @@ pub(super) enum Base {
     Epoch,
 }
 
-/// The instant in milliseconds that a time stands for, unless it is out of range.
+/// Converts a time to an instant in milliseconds, unless it is out of range.
 pub(super) fn instant(core: &Core, time: i64, unit: Unit, base: Base) -> Option<i64> {
     let time = match unit {
         Unit::Seconds => time.checked_mul(1000)?,
@@ -62,7 +62,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether an expiry may be replaced. A key without one lives forever.
+    /// Whether the new expiry may replace the old one. A key without an expiry lives forever.
     fn allow(&self, old: Option<i64>, new: i64) -> bool {
         let is_refused = (self.none && old.is_some())
             || (self.some && old.is_none())
@@ -122,7 +122,7 @@ pub(super) fn ttl(core: &mut Core, args: &[&[u8]]) -> Outcome {
     }))
 }
 
-/// Milliseconds until a key expires; -1 if it does not, -2 if there is no key.
+/// Returns the milliseconds until a key expires: -1 if it does not expire, -2 if there is no key.
 fn left(core: &mut Core, key: &[u8]) -> i64 {
     let now_ms = core.keyspace.now_ms;
     match core.keyspace.find(key) {

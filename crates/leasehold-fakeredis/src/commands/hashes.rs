@@ -13,7 +13,7 @@ fn get<'a>(core: &'a mut Core, key: &[u8]) -> Result<Option<&'a Hash>, Failure> 
     Ok(core.keyspace.get::<Hash>(key)?.map(|hash| &*hash))
 }
 
-/// Sets a field; returns whether it is new.
+/// Sets a field. Returns whether it is new.
 fn set(hash: &mut Hash, field: &[u8], value: Vec<u8>) -> bool {
     match hash.iter_mut().find(|(name, _)| name == field) {
         Some((_, old)) => {

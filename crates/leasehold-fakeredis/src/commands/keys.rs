@@ -35,9 +35,9 @@ pub(super) fn flush(core: &mut Core, args: &[&[u8]]) -> Outcome {
     Ok(Reply::OK)
 }
 
-/// Visits keys in the order of their hashes, and the cursor is the next hash.
+/// Visits keys in the order of their hashes. The cursor is the next hash.
 ///
-/// A key that exists throughout a whole scan is therefore found, as Redis promises.
+/// So a scan finds every key that exists from its start to its end, as Redis promises.
 pub(super) fn scan(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let cursor = str::from_utf8(args[1])
         .ok()
@@ -82,7 +82,7 @@ pub(super) fn scan(core: &mut Core, args: &[&[u8]]) -> Outcome {
     ]))
 }
 
-/// FNV-1a; never 0, which is the cursor of a scan that begins or is over.
+/// FNV-1a. The result is never 0, which is the cursor at the start and the end of a scan.
 fn hash(key: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     key.iter().fold(0xcbf2_9ce4_8422_2325, step).max(1)

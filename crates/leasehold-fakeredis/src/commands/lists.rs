@@ -1,4 +1,4 @@
-//! As much of lists as tests need to put a value of another type under a key.
+//! Just enough of lists for tests to put a value of another type under a key.
 
 use crate::core::Core;
 use crate::number;

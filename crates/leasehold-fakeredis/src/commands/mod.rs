@@ -1,4 +1,4 @@
-//! The commands: a table of all, and one file for each family.
+//! The commands: a table of all of them, and one file for each family.
 
 mod expiry;
 mod hashes;
@@ -18,9 +18,9 @@ use crate::reply::Outcome;
 
 /// A command, as the server looks it up.
 pub(crate) struct Command {
-    /// In capital letters.
+    /// In upper case.
     pub(crate) name: &'static str,
-    /// The number of words with the name; negative for "at least", as in Redis' own table.
+    /// The number of words, including the name. A negative number means "at least", as in Redis' own table.
     arity: i8,
     pub(crate) run: fn(&mut Core, &[&[u8]]) -> Outcome,
     pub(crate) in_scripts: bool,
@@ -123,7 +123,7 @@ static COMMANDS: &[Command] = commands! {
     "ZSCORE" 3 sorted_sets::zscore;
 };
 
-/// The command with this name, in letters of either case.
+/// Finds the command with this name, in upper or lower case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     let order = |command: &Command| {
         let capitals = name.iter().map(u8::to_ascii_uppercase);
@@ -133,7 +133,7 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     Some(&COMMANDS[at])
 }
 
-/// Whether an argument is this word, which is in capital letters.
+/// Whether an argument is this word, which is in upper case.
 fn is(arg: &[u8], word: &str) -> bool {
     arg.eq_ignore_ascii_case(word.as_bytes())
 }

@@ -5,7 +5,7 @@ pub(super) fn publish(core: &mut Core, args: &[&[u8]]) -> Outcome {
     Ok(Reply::count(core.clients.publish(args[1], args[2])))
 }
 
-/// Confirms each channel. The last confirmation is the reply, the others come before it.
+/// Confirms each channel. The last confirmation is the reply; the others come before it.
 pub(super) fn subscribe(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let caller = core.caller;
     let confirmations = args[1..].iter().map(|channel| {

@@ -37,7 +37,7 @@ fn split<'a>(args: Words<'a>) -> Result<(Words<'a>, Words<'a>), Failure> {
     args[3..].split_at_checked(count).ok_or(too_many.into())
 }
 
-/// Keeps a script; returns the name under which it is kept.
+/// Stores a script. Returns the name under which it is stored.
 fn load(core: &mut Core, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let sha = sha1_smol::Sha1::from(text)
         .digest()

@@ -93,7 +93,7 @@ pub(super) fn zpopmin(core: &mut Core, args: &[&[u8]]) -> Outcome {
     Ok(scored(&popped, in_pairs))
 }
 
-/// Members with their scores, each in a list of its own or all in one.
+/// Returns members with their scores, either each pair in a list of its own or all in one list.
 pub(super) fn scored<'a>(
     entries: impl IntoIterator<Item = &'a (f64, Vec<u8>)>,
     in_pairs: bool,

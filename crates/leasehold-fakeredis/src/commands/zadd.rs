@@ -15,7 +15,7 @@ struct Options {
 }
 
 impl Options {
-    /// Reads the options; returns the scores and members behind them.
+    /// Reads the options. Returns the scores and members after them.
     fn read<'a>(mut words: &'a [&'a [u8]]) -> Result<(Self, &'a [&'a [u8]]), Failure> {
         let mut options = Self::default();
         while let [word, rest @ ..] = words {

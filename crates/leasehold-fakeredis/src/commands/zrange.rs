@@ -46,7 +46,7 @@ impl Options {
     }
 }
 
-/// The ranks between two indices, both included; negative ones count from the end.
+/// Returns the ranks between two indices, both included. Negative indices count from the end.
 pub(super) fn between(start: i64, stop: i64, length: usize) -> Range<usize> {
     let length = length as i64;
     let from_end = |index: i64| if index < 0 { index + length } else { index };
@@ -98,7 +98,7 @@ fn select(
     };
     let ranks = ranks(set);
     let (offset, count) = options.limit.unwrap_or((0, -1));
-    // A negative count is no limit; a negative offset finds nothing.
+    // A negative count means no limit; a negative offset finds nothing.
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let entries = &set.entries()[ranks];

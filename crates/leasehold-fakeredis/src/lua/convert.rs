@@ -1,11 +1,11 @@
-//! Values of Lua and replies, each in the form of the other, by Redis' rules.
+//! Conversion between Lua values and replies, by Redis' rules.
 
 use mlua::{BorrowedBytes, IntoLua, Lua, MultiValue, Table, Value};
 
 use crate::number;
 use crate::reply::{Failure, Outcome, Reply};
 
-/// Bytes that become a string of Lua.
+/// Bytes that become a Lua string.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl IntoLua for Bytes<'_> {
@@ -37,7 +37,7 @@ pub(super) fn command(args: &MultiValue, run: impl FnOnce(&[&[u8]]) -> Outcome) 
     run(&words.collect::<Vec<_>>())
 }
 
-/// The reply for the script, and whether it is an error.
+/// Returns the reply for the script, and whether it is an error.
 pub(super) fn from_outcome(lua: &Lua, outcome: Outcome) -> mlua::Result<(Value, Option<bool>)> {
     match outcome {
         Ok(reply) => Ok((from_reply(lua, reply)?, None)),
@@ -74,7 +74,7 @@ fn list(lua: &Lua, items: Vec<Reply>) -> mlua::Result<Value> {
     lua.create_sequence_from(values).map(Value::Table)
 }
 
-/// The reply that the result of a script becomes.
+/// Converts the result of a script to a reply.
 pub(super) fn to_reply(value: &Value) -> mlua::Result<Reply> {
     Ok(match value {
         Value::Boolean(true) => Reply::Integer(1),
@@ -107,7 +107,7 @@ fn from_table(table: &Table) -> mlua::Result<Reply> {
     }
 }
 
-/// What C makes of a double that becomes a 64-bit integer, on the usual processors.
+/// Converts a double to a 64-bit integer as C does on the usual processors.
 fn truncated(number: f64) -> i64 {
     let limit = 9_223_372_036_854_775_808.0;
     if (-limit..limit).contains(&number) {

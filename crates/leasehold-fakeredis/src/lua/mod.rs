@@ -1,7 +1,6 @@
 //! Scripts, in one Lua state for all servers of a thread.
 //!
-//! A script is compiled once in each thread. While it runs, the server's state lies where
-//! `redis.call` finds it.
+//! Each thread compiles a script once. While the script runs, `redis.call` can reach the server's state.
 
 mod convert;
 
@@ -38,7 +37,7 @@ impl Engine {
     fn new() -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
-        // Little is alive between two calls, and each cycle visits all scripts.
+        // Little is alive between two calls, and each garbage collection cycle visits all scripts.
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(1000)));
         let current = Rc::new(RefCell::new(Core::default()));
         let core = Rc::clone(&current);
@@ -62,7 +61,7 @@ impl Engine {
         })
     }
 
-    /// Compiles a script, unless this thread has done so before.
+    /// Compiles a script, unless this thread has compiled it before.
     fn script(&self, sha: &[u8], text: &[u8]) -> Result<Function, Failure> {
         if let Some(script) = self.scripts.borrow().get(sha) {
             return Ok(script.clone());
@@ -95,12 +94,12 @@ impl Engine {
     }
 }
 
-/// Compiles a script, to see whether it is one.
+/// Compiles a script to check whether it is valid.
 pub(crate) fn compile(sha: &[u8], text: &[u8]) -> Result<(), Failure> {
     ENGINE.with(|engine| engine.script(sha, text)).map(drop)
 }
 
-/// Runs a script that the server keeps.
+/// Runs a script that the server stores.
 pub(crate) fn run(core: &mut Core, sha: &[u8], keys: &[&[u8]], argv: &[&[u8]]) -> Outcome {
     ENGINE.with(|engine| {
         let text = core.scripts.get(sha);

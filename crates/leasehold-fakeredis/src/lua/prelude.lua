@@ -1,5 +1,5 @@
--- Makes the globals of a script what they are in Redis, KEYS and ARGV too. ARGS: dispatch, which runs a command and answers
--- its reply, and whether it failed; and sha1hex.
+-- Gives a script the globals that it has in Redis, including KEYS and ARGV. ARGS: dispatch, which runs a
+-- command and returns its reply and whether it failed; and sha1hex.
 
 local dispatch, sha1hex = ...
 local error, select, type, tostring, raw_pcall, raw_xpcall = error, select, type, tostring, pcall, xpcall
@@ -49,7 +49,7 @@ end
 
 function redis.log() end
 
--- A caught error of a command is its text, since Redis 7.0.
+-- Since Redis 7.0, a caught error of a command is its text.
 local function caught(done, problem, ...)
   if not done and type(problem) == 'table' and type(problem.err) == 'string' then
     problem = problem.err
@@ -67,7 +67,7 @@ for _, name in ipairs({
 }) do
   _G[name] = nil
 end
--- Redis' own generator is not imitated.
+-- Redis' own generator is not implemented.
 math.random, math.randomseed = nil, nil
 
 KEYS, ARGV = {}, {}
@@ -80,7 +80,7 @@ setmetatable(_G, {
   end,
 })
 
--- Runs a script; answers its result, or nil and the text of its error.
+-- Runs a script. Returns its result, or nil and the text of its error.
 return function(script, keys, argv)
   KEYS, ARGV = keys, argv
   local done, result = raw_pcall(script)

@@ -1,4 +1,4 @@
-//! Makes up commands from a seed.
+//! Generates commands from a seed.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use leasehold_testkit::SeededEntropy;
 
 use crate::scripts::{CALL, CAUGHT, INSPECT, OTHERS, PCALL};
 
-/// The first client speaks RESP2 and has transactions, the second speaks RESP3 and subscribes, the third
-/// speaks RESP2 and subscribes.
+/// The first client uses RESP2 and transactions, the second uses RESP3 and subscribes, the third uses RESP2
+/// and subscribes.
 pub(crate) const CLIENTS: usize = 3;
 pub(crate) const RESP3: usize = 1;
 
@@ -44,7 +44,7 @@ impl fmt::Display for Step {
 pub(crate) struct Generator {
     entropy: SeededEntropy,
     now_ms: u64,
-    /// How many times to live were given out. No two are alike, nor like those of EX and EXPIRE.
+    /// How many times to live were generated. No two are alike, and none is like those of EX and EXPIRE.
     times: u64,
 }
 
@@ -69,7 +69,7 @@ impl Generator {
         }
     }
 
-    /// What comes before all random steps.
+    /// Returns the steps before all random ones.
     pub(crate) fn opening(&self) -> Vec<Step> {
         let load = |text| Step::new(0, &["SCRIPT", "LOAD", text]);
         vec![load(CALL), load(PCALL)]
@@ -82,11 +82,11 @@ impl Generator {
             (0, 0) => vec![self.pick(&["MULTI", "EXEC", "EXEC", "DISCARD"]).to_owned()],
             (0, _) | (1, 2) => self.subscription(),
             (1..4, _) => self.script(),
-            // The server in memory looks for subcommands when a transaction runs, a real one before.
+            // The server in memory looks for subcommands when a transaction runs; a real one looks before that.
             (4, 1..) => self.other(),
             _ => self.command(),
         };
-        // A word too many or too few.
+        // One word too many or too few.
         match self.below(40) {
             0 => drop(words.pop().filter(|_| words.len() > 1)),
             1 => words.push(self.value()),
@@ -128,7 +128,7 @@ impl Generator {
         words
     }
 
-    /// A command that has to do with no key.
+    /// A command that concerns no key.
     fn other(&mut self) -> Vec<String> {
         let key = self.key();
         let pattern = self.pick(&["*", "k?", "k[0-1]", "z*", "[^k]*"]);
@@ -158,7 +158,7 @@ impl Generator {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    /// A command on keys, as a pattern of words; each word in capitals that is no option is made up.
+    /// A command on keys, as a pattern of words. Each upper-case word that is not an option is a placeholder.
     fn command(&mut self) -> Vec<String> {
         const COMMANDS: [&str; 59] = [
             "GET s",
@@ -256,7 +256,7 @@ impl Generator {
                 "-9223372036854775808",
                 "1.5",
             ],
-            // Times to live that are over, or none.
+            // Times to live that are over or invalid.
             "P" => &[
                 "0",
                 "-1",
@@ -280,7 +280,7 @@ impl Generator {
         self.key_of(kind)
     }
 
-    /// Seldom a key that may hold something else.
+    /// Returns a key of that kind; rarely one that may hold another kind.
     fn key_of(&mut self, kind: &str) -> String {
         let kind = match self.below(10) {
             0 => "k",
@@ -308,7 +308,7 @@ impl Generator {
         self.pick(&values).to_owned()
     }
 
-    /// Milliseconds, long enough that the time between both servers does not matter.
+    /// Milliseconds. Long enough that the time between the two servers does not matter.
     fn time_to_live(&mut self) -> String {
         self.times += 1;
         (125_000 + self.times * 37 % 101 * 50_000).to_string()

@@ -1,4 +1,4 @@
-//! Runs random commands on the server in memory and on a real one, and compares all that both send.
+//! Runs random commands on the server in memory and on a real one, and compares everything that the two send.
 #![allow(missing_docs, reason = "tests name themselves")]
 #![allow(
     clippy::unwrap_used,
@@ -18,21 +18,22 @@ use self::peer::{Peer, parse};
 const SEQUENCES: u64 = 600;
 const STEPS: u64 = 30;
 
-/// How far two times to live may be apart, in milliseconds. Tests use longer ones, and none between.
+/// How far two times to live may be apart, in milliseconds. The tests use longer times, which differ by
+/// more than this.
 const TOLERANCE_MS: u64 = 20_000;
 
-/// A client of both servers.
+/// A client of the two servers.
 struct Client {
     real: Peer,
     fake: ConnectionId,
 }
 
-/// Both servers with the same clients, at the beginning of a sequence.
+/// The two servers with the same clients, at the beginning of a sequence.
 struct Pair {
     fake: FakeRedis,
     clients: Vec<Client>,
     now_us: u64,
-    /// What was run, for the message of a failure.
+    /// The commands so far, for the message of a failure.
     history: Vec<String>,
 }
 
@@ -67,7 +68,7 @@ impl Pair {
         }
     }
 
-    /// Runs a command on both servers, and compares what its client has received since its last one.
+    /// Runs a command on both servers, and compares what its client has received since its previous command.
     fn run(&mut self, step: &Step) {
         self.now_us += 1000;
         self.history.push(format!("{step}"));
@@ -86,7 +87,7 @@ impl Pair {
         }
     }
 
-    /// Compares the data, and the messages that are left: no others come before the reply to this.
+    /// Compares the data and the remaining messages. No other messages come before the reply to this.
     fn finish(&mut self) {
         self.run(&Step::new(0, &["DISCARD"]));
         self.run(&Generator::inspection());
@@ -109,7 +110,7 @@ fn server_time(server: &RedisServer) -> u64 {
     number(&parts[0]) * 1_000_000 + number(&parts[1])
 }
 
-/// Whether replies are the same, but for the texts of errors, the time between both, and the order of
+/// Whether replies are the same, except for the texts of errors, the time between the two, and the order of
 /// a scan.
 fn is_same(fake: &Reply, real: &Reply, step: &Step) -> bool {
     let all = |fakes: &[Reply], reals: &[Reply]| {

@@ -2,7 +2,7 @@
 
 /// Runs the command in `ARGV`.
 pub(crate) const CALL: &str = "return redis.call(unpack(ARGV))";
-/// Runs the command in `ARGV`, and tells what Lua gets.
+/// Runs the command in `ARGV`, and returns what Lua gets.
 pub(crate) const PCALL: &str = "
     local reply = redis.pcall(unpack(ARGV))
     if type(reply) ~= 'table' then return {type(reply), reply or 'false'} end
