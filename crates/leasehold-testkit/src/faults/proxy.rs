@@ -93,7 +93,7 @@ impl Proxy {
         Ok(Self { port, path })
     }
 
-    /// Returns the port to which clients connect.
+    /// Returns the port for clients.
     pub fn port(&self) -> u16 {
         self.port
     }
