@@ -1,15 +1,16 @@
-//! A holder of a lock stands still between its check and its write. Meanwhile its lease ends, and
-//! somebody else takes the lock and writes. Then the first one goes on, and writes too.
+//! A process that holds a lock is stopped between its check and its write. Meanwhile its lease ends, and
+//! another process takes the lock and writes. Then the first process continues, and writes too.
 //!
-//! The same late write is tried four times: on a SQLite table and at a Redis, each with the check of
-//! the fence and without. Without it lands, and what the second holder wrote is lost.
+//! The example tries the same late write four times: on a SQLite table and on a Redis server, each with and
+//! without a check of the fence. Without the check the late write succeeds, and the second holder's write
+//! is lost.
 //!
 //! ```sh
 //! cargo run -p leasehold-redis --example late_write
 //! ```
 //!
-//! The first holder is a process of its own, which is really stopped (`SIGSTOP`), as a suspended
-//! machine or a process that was swapped out is. The Redis server is started for it, and stopped.
+//! The first holder is a separate process that is really stopped (`SIGSTOP`), like a suspended machine or a
+//! process that was swapped out. The example starts a Redis server, and stops it at the end.
 #![expect(
     clippy::print_stdout,
     reason = "it shows what happens, and two processes talk by pipes"
@@ -32,8 +33,8 @@ use rusqlite::{Connection, params};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The stopped holder's lease ends after so long: short enough to wait for, and long enough for a
-/// slow machine to come to the point where it is stopped.
+/// The lease of the stopped holder ends after this time. It is short enough to wait for, and long enough
+/// for a slow machine to reach the point at which the holder is stopped.
 const TTL: Duration = Duration::from_secs(5);
 
 fn main() -> Outcome<()> {
@@ -64,7 +65,7 @@ impl Resources {
         })
     }
 
-    /// Writes `text` in all four ways, and prints of each whether it landed.
+    /// Writes `text` in all four ways, and prints for each whether it succeeded.
     fn write(&mut self, fence: Fence, text: &str) -> Outcome<()> {
         let number = fence.get() as i64; // below 2^53
 
@@ -104,13 +105,13 @@ fn acquire(port: u16) -> Outcome<Guard> {
     Ok(lock.wait(12 * TTL).acquire()?)
 }
 
-/// The process that comes too late.
+/// The process that writes too late.
 fn first_holder(port: u16, database: &Path) -> Outcome<()> {
     let mut resources = Resources::open(port, database)?;
     let guard = acquire(port)?;
     guard.ensure(TTL / 2)?;
     println!("{}", guard.fence());
-    // Past its check, and before its write: here it is stopped.
+    // After its check and before its write: here the other process stops it.
     std::io::stdin().read_line(&mut String::new())?;
     resources.write(guard.fence(), "the first holder's, late")?;
     println!("its guard is valid: {}", guard.is_valid());
@@ -164,7 +165,7 @@ fn second_holder() -> Outcome<()> {
     Ok(())
 }
 
-/// The other process, seen from here.
+/// The first holder, as the other process sees it.
 struct FirstHolder {
     process: Child,
     pid: Pid,
@@ -188,7 +189,7 @@ impl FirstHolder {
         })
     }
 
-    /// Its next line; an error once it has ended.
+    /// Returns its next line, or an error once it has ended.
     fn line(&mut self) -> Outcome<String> {
         let mut line = String::new();
         match self.lines.read_line(&mut line)? {
@@ -197,7 +198,7 @@ impl FirstHolder {
         }
     }
 
-    /// Stops all its threads, those that renew the lease too; returns once they stand.
+    /// Stops all its threads, including those that renew the lease. Returns once they are stopped.
     fn stop(&self) -> Outcome<()> {
         kill(self.pid, Signal::SIGSTOP)?;
         waitpid(self.pid, Some(WaitPidFlag::WUNTRACED))?;
@@ -213,7 +214,7 @@ impl FirstHolder {
 
 impl Drop for FirstHolder {
     fn drop(&mut self) {
-        // Also while it stands still, should anything above have failed.
+        // Kills it even if it is still stopped because something above failed.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,12 +1,12 @@
-//! Two workers take turns under one lock, and a page of metrics says how that goes.
+//! Two workers take turns under one lock, and a page of metrics shows how that goes.
 //!
 //! ```sh
 //! cargo run -p leasehold-redis --example prometheus -- redis://127.0.0.1:6379 9100
 //! curl http://127.0.0.1:9100/metrics
 //! ```
 //!
-//! The recorder comes first: the client asks it for its metrics when it is built. Port 0 takes any
-//! port that is free; the address is printed. Ctrl-C ends it.
+//! The recorder comes first, because the client asks it for its metrics when the client is built. Port 0
+//! takes any free port; the example prints the address. Ctrl-C ends it.
 #![expect(clippy::print_stdout, reason = "it says where the page is")]
 
 use std::error::Error;
@@ -21,8 +21,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Upper bounds of the histograms' buckets, in seconds: a round trip on a local network is well below
-/// the first, and a wait that is longer than the last is an outage.
+/// Upper bounds of the histograms' buckets, in seconds. A round trip on a local network is well below the
+/// first bound, and a wait that exceeds the last one is an outage.
 const BUCKETS: [f64; 11] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0, 60.0,
 ];
@@ -63,19 +63,19 @@ async fn work(client: &Client) -> Result<(), leasehold::Error> {
     loop {
         let guard = lock.acquire().await?;
         let work = client.pause(Duration::from_millis(20));
-        // Lost is no reason to end: it is counted, and the next turn comes.
+        // A lost lock does not end the loop: the loss is counted, and the next turn comes.
         if let Ok(worked) = guard.run(work).await {
             worked?;
         }
     }
 }
 
-/// Answers one request after the other. Each scrape also takes in what the histograms were told since the
-/// last one.
+/// Answers one request after the other. Each scrape also includes the histograms' values since the previous
+/// one.
 async fn serve(listener: &TcpListener, page: &PrometheusHandle) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
-        // Whoever is slow, or leaves, keeps nobody else waiting.
+        // A client that is slow or leaves does not keep others waiting.
         let end = SystemClock.now() + Duration::from_secs(2);
         let _ = within(&SystemClock, end, answer(stream, page)).await;
     }

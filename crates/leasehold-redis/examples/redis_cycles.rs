@@ -1,5 +1,5 @@
-//! Prints how many times a second free locks can be taken and given back on the servers whose URLs
-//! are given: one at a time, and 64 at once.
+//! Prints how many times a second free locks can be taken and released on the servers with the given URLs:
+//! one at a time, and 64 at once.
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};

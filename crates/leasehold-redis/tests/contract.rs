@@ -56,7 +56,7 @@ fn lock(set: &Mutex<RedisSet>) -> MutexGuard<'_, RedisSet> {
     set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The store of the servers at these addresses.
+/// Returns the store of the servers at these addresses.
 fn store(address: &str) -> RedisStore {
     let store = RedisStore::new(address.split(','));
     store.unwrap_or_else(|error| panic!("{error}"))

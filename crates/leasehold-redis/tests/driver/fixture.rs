@@ -89,7 +89,7 @@ pub(crate) fn locks(set: &RedisSet) -> Vec<Reply> {
     found
 }
 
-/// Random numbers of a test that only spread things out.
+/// Random numbers of a test that only need to vary.
 pub(crate) fn draw(below: u64) -> u64 {
     static STATE: AtomicU64 = AtomicU64::new(1);
     let state = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);

@@ -45,7 +45,7 @@ async fn cut_connections_are_opened_again() {
         }
         let outcome = call.await;
         assert!(matches!(outcome, Outcome::Acquired(_)), "{outcome:?}");
-        // It fails if a majority is not connected again. The engine releases when they are.
+        // The release fails if no majority is connected again. The engine releases once there is one.
         client.driver.release(claim, ReleaseMode::HandOver).await;
     }
     until("the lock is free", || locks(&set).is_empty());
@@ -59,7 +59,7 @@ async fn forgotten_scripts_are_loaded_again() {
     for _ in 0..3 {
         let (claim, _) = client.acquire("lock").await;
         server.command(&["SCRIPT", "FLUSH"]);
-        // It fails, since the driver connects again. The engine then releases.
+        // The release fails, since the driver is reconnecting. The engine then releases.
         client.driver.release(claim, ReleaseMode::HandOver).await;
     }
     until("the lock is free", || locks(&set).is_empty());
@@ -74,7 +74,7 @@ async fn caller_learns_of_a_broken_connection() {
     server.freeze();
     let asked = client.driver.ask(0, Request::Status);
     let killed = async {
-        // Polled behind the request.
+        // This runs once the request has been polled.
         server.thaw();
         server.kill();
     };

@@ -4,7 +4,7 @@ use crate::new_disk;
 use crate::strikes;
 use crate::world::World;
 
-/// One way to break what a lock stands on.
+/// A way to break something that a lock relies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// All of them, none first, to compare with.
+    /// All faults, including none at all for comparison.
     pub(crate) const ALL: &[Self] = &[
         Self::None,
         Self::KillAndForget,
@@ -73,8 +73,8 @@ impl Fault {
             .join("_")
     }
 
-    /// Whether a member loses a lease that its holder believes in: what only a set that knows whom
-    /// to trust survives.
+    /// Whether a member loses a lease that its holder believes in. Only a quorum with trust rules survives
+    /// that.
     pub(crate) fn makes_a_member_forget(self) -> bool {
         matches!(
             self,
@@ -87,7 +87,7 @@ impl Fault {
         )
     }
 
-    /// What the servers must be for it.
+    /// Returns the configuration of the servers that this fault needs.
     pub(crate) fn servers(self) -> RedisBuilder {
         let servers = RedisServer::builder();
         match self {
@@ -99,7 +99,7 @@ impl Fault {
         }
     }
 
-    /// Does it once, and sees it through until everything is whole again.
+    /// Causes the fault once, and waits until everything works again.
     pub(crate) fn strike(self, world: &mut World) {
         match self {
             Self::None => strikes::nothing(world),

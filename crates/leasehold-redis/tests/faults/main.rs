@@ -1,8 +1,8 @@
-//! Processes that share a lock over five real servers, while these servers, the network and the
-//! processes themselves are broken on purpose.
+//! Processes share a lock over five real servers. The tests deliberately break these servers, the network
+//! and the processes.
 //!
-//! As a test program it does each fault for a moment, and plays what is said against Redlock. `cargo xtask faults` runs it for longer, and
-//! prints what came of it. Workers are this same program.
+//! As a test program it causes each fault for a moment, and plays through the criticisms of Redlock. `cargo
+//! xtask faults` runs it for longer, and prints the results. The workers are this same program.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
@@ -30,7 +30,7 @@ use fault::Fault;
 use row::Row;
 use worker::Way;
 
-/// How long a test goes on with one fault. The first round is always seen through.
+/// How long a test continues with one fault. It always finishes the first round.
 const MOMENT: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
         _ => {
             let mut arguments = Arguments::from_args();
-            // Each of them has ten processes of its own, which wait for most of the time.
+            // Each of them has ten processes of its own, which mostly wait.
             arguments.test_threads.get_or_insert(3);
             let trials = critics::trials()
                 .chain(queue::trials())
@@ -59,7 +59,7 @@ fn trials() -> impl Iterator<Item = Trial> {
         let name = format!("faults::{}", fault.test_name());
         Trial::test(name, move || survives(fault, Way::Lock))
     });
-    // What an election adds to a lock is the announcement; these are what it meets with.
+    // An election adds an announcement to a lock; these are the faults that affect it.
     let led = [
         Fault::PauseHolder,
         Fault::HalfOpen,
@@ -78,7 +78,7 @@ fn trials() -> impl Iterator<Item = Trial> {
     survived.chain(led).chain(seen)
 }
 
-/// That nothing happens that may never be.
+/// Checks that nothing happens that must never happen.
 fn survives(fault: Fault, way: Way) -> Result<(), Failed> {
     let row = Row::of(fault, (TrustRules::Enforced, way), MOMENT, 1);
     match row.failures().as_slice() {
@@ -87,8 +87,8 @@ fn survives(fault: Fault, way: Way) -> Result<(), Failed> {
     }
 }
 
-/// That the fault is one which the trust rules are needed for, and that the judges see it: without
-/// the rules the lock is granted twice.
+/// Checks that this fault needs the trust rules, and that the judges notice it: without the rules the lock
+/// is granted twice.
 fn without_trust(fault: Fault) -> Result<(), Failed> {
     for seed in 1..=TRIES {
         let row = Row::of(fault, (TrustRules::Logged, Way::Lock), Duration::ZERO, seed);
@@ -99,6 +99,6 @@ fn without_trust(fault: Fault) -> Result<(), Failed> {
     Err(format!("{TRIES} rounds without trust, and never two valid guards").into())
 }
 
-/// On a machine that stalls, a holder may have left before its members come back. One that happens to
-/// renew its lease just then finds out at once.
+/// If the machine stalls, a holder may have left before its members come back. A holder that happens to
+/// renew its lease at that moment notices immediately.
 const TRIES: u64 = 12;

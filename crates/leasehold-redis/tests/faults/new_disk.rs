@@ -11,8 +11,8 @@ use pollster::block_on;
 use crate::set::TTL;
 use crate::world::{AFTER_FORGETTING, World};
 
-/// Three members have a result, and two missed it. One of the three then loses its data, and the other
-/// two are out when the request is made again: the members that answer know of no result.
+/// Three members have a result, and two missed it. One of the three then loses its data. When the request
+/// is made again the other two are down, so the members that answer do not know the result.
 pub(crate) fn strike(world: &mut World) {
     let [first, second, member, third, fourth] = world.some_members();
     let client = world.client();
@@ -34,7 +34,7 @@ pub(crate) fn strike(world: &mut World) {
     world.await_whole();
 }
 
-/// Makes a request whose result is the fence under which it ran.
+/// Makes a request whose result is its fence.
 fn once(client: &Client, request: &str) -> Result<Fence, Error> {
     let once = client.once(request).ttl(TTL).wait(TTL);
     let result = once.run(async |_| Ok::<_, Infallible>([]));
@@ -50,7 +50,7 @@ fn until_done(client: &Client, request: &str) -> Fence {
     done.expect("a fence")
 }
 
-/// Kills them: what they are sent meanwhile never reaches them.
+/// Kills these members, so that they never get what is sent to them in the meantime.
 fn kill(world: &mut World, members: [usize; 2]) -> BootInstant {
     let since = SystemClock.now();
     for member in members {

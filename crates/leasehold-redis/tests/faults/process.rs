@@ -5,8 +5,8 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// This program again, doing something else. It ends by itself when its input ends, which the
-/// death of the test brings about too.
+/// This program as a second process with another task. It ends when its input ends, which also happens when
+/// the test dies.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -26,13 +26,13 @@ impl Process {
         Self { child, output }
     }
 
-    /// Tells it something.
+    /// Sends it a line.
     pub(crate) fn tell(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().expect("a pipe");
         writeln!(input, "{line}").expect("a process that listens");
     }
 
-    /// What it says next.
+    /// Returns its next line.
     pub(crate) fn hear(&mut self) -> String {
         let mut line = String::new();
         let heard = self.output.read_line(&mut line);
@@ -40,7 +40,7 @@ impl Process {
         line.trim_end().to_owned()
     }
 
-    /// Stops it in its tracks, whatever it is doing; returns once all its threads stand still.
+    /// Stops it immediately. Returns once all its threads are stopped.
     pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
         until("the process stands still", || self.stands_still());
@@ -50,7 +50,7 @@ impl Process {
         let threads = format!("/proc/{}/task", self.pid());
         let threads = std::fs::read_dir(threads).expect("a child of ours");
         let is_stopped = |thread: std::fs::DirEntry| {
-            // A thread that has ended meanwhile does nothing either.
+            // A thread that has ended in the meantime does nothing, either.
             let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else {
                 return true;
             };
@@ -60,23 +60,23 @@ impl Process {
         threads.flatten().all(is_stopped)
     }
 
-    /// Lets it go on.
+    /// Continues the stopped process.
     pub(crate) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Ends it as a crash does, paused or not.
+    /// Kills it as in a crash, paused or not.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("SIGKILL");
         self.child.wait().expect("its end");
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Lets it come to its end.
+    /// Ends its input, and waits until it ends.
     pub(crate) fn finish(mut self) {
         drop(self.child.stdin.take());
         let mut ended = None;
@@ -96,7 +96,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Only after a failure: one that finished is gone already.
+        // This matters only after a failure: a process that finished is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

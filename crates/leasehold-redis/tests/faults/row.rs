@@ -8,24 +8,24 @@ use crate::fault::Fault;
 use crate::worker::Way;
 use crate::world::World;
 
-/// What came of one fault.
+/// The results of one fault.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) fault: Fault,
     pub(crate) rounds: usize,
     pub(crate) lasted: Duration,
     pub(crate) found: Findings,
-    /// The longest time in which nobody held the lock while a majority could have granted it.
+    /// The longest time in which the lock was free while a majority could have granted it.
     pub(crate) longest_wait: Duration,
-    /// How many times a worker was told that it did not get the lock.
+    /// How many times a worker did not get the lock.
     pub(crate) refusals: usize,
-    /// What it was told the last time.
+    /// The reason for the last of these refusals.
     pub(crate) last_refusal: String,
 }
 
 impl Row {
-    /// Starts everything anew, with workers that trust members, and come in, in this `manner`, and does
-    /// `fault` again and again for so long, at least once.
+    /// Starts everything anew, with workers that trust members and enter in this `manner`. Then causes
+    /// `fault` again and again for `span`, at least once.
     pub(crate) fn of(fault: Fault, manner: (TrustRules, Way), span: Duration, seed: u64) -> Self {
         let mut world = World::start(&fault.servers(), manner, seed);
         let begun = SystemClock.now();
@@ -55,7 +55,7 @@ impl Row {
         }
     }
 
-    /// Adds what came of the same fault another time.
+    /// Adds the results of another run with the same fault.
     pub(crate) fn add(&mut self, other: Self) {
         self.rounds += other.rounds;
         self.lasted += other.lasted;
@@ -67,7 +67,7 @@ impl Row {
         }
     }
 
-    /// What was seen that may never be; empty if all is well.
+    /// Returns what happened that must never happen; empty if there was nothing.
     pub(crate) fn failures(&self) -> Vec<String> {
         let mut failures = self.found.violations();
         if self.fault == Fault::PauseHolder && self.found.overlaps == 0 {

@@ -8,13 +8,13 @@ use tokio::runtime::Builder;
 /// The TTL of every lock.
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 
-/// The longest TTL that the set allows: a member that forgot is left out a second longer.
+/// The longest TTL that the quorum allows. A member that forgot leases is left out for a second longer.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(3);
 
 /// By how much the members' clocks may differ.
 pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_millis(150);
 
-/// Returns the store whose members are at `urls`, configured as for all clients.
+/// Returns the store whose members are at `urls`, with the configuration of all clients.
 pub(crate) fn store(urls: &[String], max_ttl: Duration) -> RedisStore {
     let store = RedisStore::new(urls).unwrap_or_else(|error| panic!("{error}"));
     store.clock_tolerance(CLOCK_TOLERANCE).max_ttl(max_ttl)
@@ -25,7 +25,7 @@ pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
     blocking::Client::new(store(urls, max_ttl))
 }
 
-/// Looks at the members as a client does until all others know that `member` is not durable.
+/// Asks the members as a client does, until all others know that `member` is not durable.
 pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member: usize) {
     let looking = client(urls, max_ttl);
     until("the other members know of it", || {
@@ -45,15 +45,15 @@ pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member
     });
 }
 
-/// Makes a set of those of `servers` that are at `urls`: just started, and they count at once.
+/// Initializes a quorum of those `servers` that are at `urls`. They have just started, and have a vote at once.
 pub(crate) fn form(servers: &RedisSet, urls: &[String], max_ttl: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     until("the set is formed", || {
         let formed = runtime.block_on(async { store(urls, max_ttl).init().await });
         if formed.is_err() {
-            // A machine that stands still makes its servers seem silent; what was written half-way
-            // would be in the way of the next try.
+            // If the machine stalls, its servers seem silent. A quorum that is initialized only in part
+            // would obstruct the next try.
             for server in servers.iter() {
                 server.command(&["DEL", "leasehold:card"]);
             }

@@ -16,10 +16,10 @@ use crate::worker::Way;
 
 pub(crate) const VERB: &str = "soak";
 
-/// How long each fault is done at a time before it is the next one's turn.
+/// How long each fault lasts before the turn of the next one.
 const TURN: Duration = Duration::from_secs(15);
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Debug)]
 struct Order {
     minutes: f64,
@@ -30,7 +30,7 @@ struct Order {
     faults: Vec<Fault>,
 }
 
-/// Goes through the faults in turn until the time is over, each at least once, and prints a table.
+/// Causes the faults in turn until the time is over, each at least once, and prints a table.
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let order = match Order::read(arguments) {
         Ok(order) => order,
@@ -41,7 +41,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     };
     let begun = SystemClock.now();
     let end = begun + Duration::from_secs_f64(order.minutes * 60.0);
-    // All get their turn, also where the time is short.
+    // Every fault gets its turn, even if the time is short.
     let share = Duration::from_secs_f64(order.minutes * 60.0) / order.faults.len() as u32;
     let turn = TURN.min(share);
     let mut rows: Vec<Row> = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
             break;
         }
         let seed = order.seed.wrapping_add(turn_number as u64);
-        // Where a wait for the lock came to nothing, the message has been printed.
+        // If a wait for the lock failed, its message has been printed already.
         let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, manner, turn, seed)) else {
             eprintln!("seed {seed}: FAILED: {}: see above", fault.name());
             is_well = false;
@@ -163,7 +163,7 @@ fn table(rows: &[Row]) -> String {
     lines.join("\n")
 }
 
-/// No text in it needs escaping but the last refusal and what failed.
+/// Only the last refusal and the failures contain text that needs escaping.
 fn json(rows: &[Row], seed: u64, lasted: Duration) -> String {
     let row = |row: &Row| {
         let found = &row.found;

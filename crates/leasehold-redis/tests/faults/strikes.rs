@@ -1,6 +1,6 @@
-//! What each fault does. Those that make a member forget do it when it matters most: while two
-//! others are out, so that the holder has its lock from a bare majority, and the two come back to
-//! the one that forgot. Were it counted, the three would grant the lock to somebody else.
+//! The action of each fault. Faults that make a member forget happen when it matters most: two other
+//! members are out, so the holder has its lock from a bare majority. Then the two come back to the member
+//! that forgot. If that member had a vote, the three would grant the lock again.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::set::TTL;
 use crate::worker::LOCK;
 use crate::world::{AFTER_A_STEP, AFTER_FORGETTING, MEMBERS, World, pause};
 
-/// How long a holder stays for whom something is planned: its guard lasts three quarters of a TTL
-/// without being renewed.
+/// How long a holder stays when a fault is planned for it. Without renewals its guard lasts three quarters
+/// of a TTL.
 const STAY: Duration = Duration::from_millis(1500);
 
 /// The value of the lock key while the lock is free and the next waiter is on its way.
 const NEXT: &str = "leasehold:next";
 
-/// How long something is left broken.
+/// How long a fault lasts.
 const A_WHILE: Duration = Duration::from_secs(1);
 
 pub(crate) fn nothing(world: &mut World) {
@@ -36,7 +36,7 @@ pub(crate) fn kill_and_forget(world: &mut World) {
 pub(crate) fn power_cut(world: &mut World) {
     let [first, second, member] = world.some_members();
     let frozen = freeze_both(world, [first, second]);
-    // What is written from now on has not reached the disk when the power fails.
+    // Anything written from now on has not reached the disk when the power fails.
     let kept = appended_without_lock(&world.servers[member]);
     world.await_holder(STAY);
     let since = SystemClock.now();
@@ -49,7 +49,7 @@ pub(crate) fn power_cut(world: &mut World) {
 
 pub(crate) fn kill_durable(world: &mut World) {
     let (member, since) = forgets_under_a_bare_majority(world, RedisServer::restart);
-    // It remembers, and counts at once.
+    // The member remembers everything, and has a vote at once.
     world.out_since(member, since, Duration::ZERO);
     world.await_whole();
 }
@@ -64,10 +64,10 @@ pub(crate) fn flush_all(world: &mut World) {
 
 pub(crate) fn step_clock(world: &mut World) {
     let span = TTL + Duration::from_secs(1);
-    // Forward: the holder's lease is over there, and nowhere else.
+    // Forward: the holder's lease ends there, and nowhere else.
     let (member, since) =
         forgets_under_a_bare_majority(world, |server| server.clock().forward(span));
-    // Back: leases last too long there, until the clock is put right, which ends them early.
+    // Back: leases last too long there, until the clock is set right, which ends them early.
     world.servers[member].clock().back(2 * span);
     world.await_holder(A_WHILE);
     world.servers[member].clock().set_right();
@@ -83,7 +83,7 @@ pub(crate) fn durability_off(world: &mut World) {
         &["CONFIG", "SET", "appendonly", "no"],
     );
     world.await_durability_off(members[2]);
-    // Its file says durable, and has what was written before the switch.
+    // Its configuration file says durable, and its data is from before the switch.
     let (member, since) = forgets_under(world, members, RedisServer::restart);
     world.out_since(member, since, AFTER_FORGETTING);
     world.await_whole();
@@ -96,7 +96,7 @@ pub(crate) fn promoted_replica(world: &mut World) {
     let replica = replica.replica_of(primary).start();
     until_replicated(&replica);
     configure(&replica, &["REPLICAOF", "NO", "ONE"]);
-    // So that what it has of the lock is over.
+    // Waits until the leases in its data have ended.
     pause(TTL);
     let port = replica.port().to_string();
     let (member, since) = forgets_under(world, members, |server| {
@@ -109,7 +109,8 @@ pub(crate) fn promoted_replica(world: &mut World) {
     world.await_whole();
 }
 
-/// Servers that send their data to a new replica without the usual five seconds for others to join.
+/// Makes servers send their data to a new replica immediately. By default they wait five seconds for others
+/// to join.
 pub(crate) fn replicated_at_once(servers: RedisBuilder) -> RedisBuilder {
     servers.directive("repl-diskless-sync-delay", "0")
 }
@@ -143,7 +144,7 @@ pub(crate) fn freeze(world: &mut World, count: usize) {
 
 pub(crate) fn pause_holder(world: &mut World) {
     let hold = world.await_holder(A_WHILE / 2);
-    // Sometimes before its last look at the guard, sometimes after it.
+    // The pause begins sometimes before the holder's last look at the guard, sometimes after it.
     pause(A_WHILE / 2 * world.below(10) as u32 / 10);
     world.workers[hold.worker].pause();
     world.await_grants(3);
@@ -162,7 +163,7 @@ pub(crate) fn cut_connections(world: &mut World) {
         world.path(hold.worker + 1, members[0]).cut();
         world.await_leaving();
     }
-    // The holder's site cannot reach a majority at all.
+    // The holder's site cannot reach any majority.
     let hold = world.await_holder(TTL);
     change_weather(world, hold.worker, Weather::Refusing);
     world.await_leaving();
@@ -179,7 +180,7 @@ pub(crate) fn half_open(world: &mut World) {
 }
 
 pub(crate) fn slow_answers(world: &mut World) {
-    // Longer than a member may take, longer than an attempt may take, longer than the lease.
+    // These delays exceed, in this order, the limit of a member, the limit of an attempt, and the lease.
     for delay in [TTL / 10, TTL / 2, TTL + TTL / 2] {
         let hold = world.await_holder(A_WHILE / 2);
         change_weather(world, hold.worker, Weather::SlowAnswers(delay));
@@ -189,13 +190,13 @@ pub(crate) fn slow_answers(world: &mut World) {
     }
 }
 
-/// The network is whole again, and the site of `worker` comes back.
+/// Repairs the network, and waits until the site of `worker` comes back.
 fn clear_up(world: &World, worker: usize) {
     change_weather(world, worker, Weather::Fair);
     world.await_grant_at_site_of(worker);
 }
 
-/// How much the server has written at a moment when nobody holds the lock there.
+/// Returns how much the server has written at a moment when the lock is free there.
 fn appended_without_lock(server: &RedisServer) -> u64 {
     let mut connection = server.connect();
     let mut kept = 0;
@@ -208,15 +209,15 @@ fn appended_without_lock(server: &RedisServer) -> u64 {
     kept
 }
 
-/// Between the site of `worker` and a majority of the members.
+/// Sets the weather between the site of `worker` and a majority of the members.
 fn change_weather(world: &World, worker: usize, weather: Weather) {
     for member in 0..=MEMBERS / 2 {
         world.path(worker, member).set(weather);
     }
 }
 
-/// Makes one member `forget` under a holder that has a bare majority, and lets the others come back
-/// to it. Returns who forgot, and when.
+/// Makes one member `forget` while a holder has a bare majority, and then lets the others come back to it.
+/// Returns the member that forgot, and when it did.
 fn forgets_under_a_bare_majority(
     world: &mut World,
     forget: impl FnOnce(&mut RedisServer),
@@ -225,7 +226,7 @@ fn forgets_under_a_bare_majority(
     forgets_under(world, members, forget)
 }
 
-/// The same with these members: two that are out meanwhile, and the one that forgets.
+/// Does the same with the given members: two that are out meanwhile, and the member that forgets.
 fn forgets_under(
     world: &mut World,
     [first, second, member]: [usize; 3],
@@ -245,7 +246,7 @@ fn freeze_both(world: &World, members: [usize; 2]) -> BootInstant {
     for member in members {
         world.servers[member].freeze();
     }
-    // The next holder will have asked when both stood still.
+    // The next holder will have asked after both were stopped.
     world.await_grants(2);
     since
 }

@@ -21,31 +21,31 @@ pub(crate) const VERB: &str = "--worker";
 /// The lock that all of them share.
 pub(crate) const LOCK: &str = "the-record";
 
-/// How long one waits for the lock before it says that it did not get it.
+/// How long a worker waits for the lock before it reports that it did not get it.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The pause between two looks at the guard while the work goes on.
+/// The pause between two looks at the guard during the work.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How a worker is told under which rules it shall trust members.
+/// The argument that gives a worker its trust rules.
 const RULES: [(&str, TrustRules); 2] = [
     ("enforced", TrustRules::Enforced),
     ("logged", TrustRules::Logged),
 ];
 
-/// How it comes in.
+/// How a worker enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// By the lock.
     Lock,
-    /// By being elected, announcing itself with it.
+    /// By being elected, which announces the worker, too.
     Election,
 }
 
-/// How a worker is told its way in.
+/// The argument that says how a worker enters.
 const WAYS: [(&str, Way); 2] = [("lock", Way::Lock), ("election", Way::Election)];
 
-/// Starts worker `number`, which goes to the members at `urls` and trusts them under `rules`.
+/// Starts worker `number`, which uses the members at `urls` and trusts them under `rules`.
 pub(crate) fn start(
     number: usize,
     seed: u64,
@@ -93,7 +93,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
     let listening = Builder::new().spawn(move || {
-        // However reading ends, there is nobody left to work for.
+        // The input is closed, however reading ends.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         told.store(true, Ordering::SeqCst);
     });
@@ -104,8 +104,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Adds one to the record again and again, each time under the lock, and tells the gate all about
-/// it.
+/// Adds one to the record again and again, each time under the lock, and reports everything to the gate.
 struct Worker {
     number: usize,
     chance: SeededEntropy,
@@ -113,13 +112,13 @@ struct Worker {
     entrance: Entrance,
 }
 
-/// What it takes to come in.
+/// What a worker uses to enter.
 enum Entrance {
     Lock(Lock),
     Election(Election),
 }
 
-/// What it has while it is inside.
+/// What a worker has while it is inside.
 enum Pass {
     Guard(Guard),
     Leadership(Leadership),
@@ -129,7 +128,7 @@ impl Entrance {
     fn enter(&self, barging: bool) -> Result<Pass, leasehold::Error> {
         match self {
             Self::Lock(lock) => lock.clone().barging(barging).acquire().map(Pass::Guard),
-            // Who campaigns waits its turn.
+            // A campaign waits its turn.
             Self::Election(election) => election.campaign().map(Pass::Leadership),
         }
     }
@@ -143,7 +142,7 @@ impl Pass {
         }
     }
 
-    /// Lost or not: what became of it is seen in what the others are granted.
+    /// The result does not matter: the grants to other workers show whether the lease was released.
     fn leave(self) {
         match self {
             Self::Guard(guard) => drop(guard.release()),
@@ -154,8 +153,8 @@ impl Pass {
 
 impl Worker {
     fn round(&mut self) -> io::Result<()> {
-        // Who waits in the queue asks seldom: what a member forgot would be found out by the keeper
-        // before anybody else. Who barges asks all the time.
+        // A waiter in the queue asks rarely, so the renewer would notice a forgotten lease before any
+        // waiter. A barging waiter asks all the time.
         let barging = self.chance.next_u64().is_multiple_of(2);
         let asked = SystemClock.now();
         let pass = match self.entrance.enter(barging) {
@@ -174,8 +173,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads, works, makes sure that it still holds the lock, and writes, which takes as long as the
-    /// work: nothing that a program does can follow its check at once.
+    /// Reads, works, checks that it still holds the lock, and writes. The write takes as long as the work,
+    /// since no program can act in the same instant as its check.
     fn work(
         &mut self,
         guard: &leasehold::Guard,
@@ -201,7 +200,7 @@ impl Worker {
             pause(stay / 2);
             self.gate.plain_add_one(plain)?;
         }
-        // A program that does not look would write now: the fence alone must stop it.
+        // A program without this check would write now, and only the fence could stop it.
         if let Some(base) = base {
             self.gate.add_one(fence, base)?;
         }

@@ -12,24 +12,24 @@ use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
 use crate::worker::{self, Way};
 
-/// How many members the set has.
+/// How many members the quorum has.
 pub(crate) const MEMBERS: usize = 5;
 
 /// How many processes share the lock.
 const WORKERS: usize = 4;
 
-/// Workers are spread over so many places, each with a network path of its own to every member.
+/// The number of sites that the workers are spread over. Each has its own network path to every member.
 const SITES: usize = 2;
 
-/// How soon the clients must have found out that a member is there again, as far as the figures
-/// are concerned: probes go out five times a second, and servers tell their age in seconds.
+/// How soon, for the measurements, the clients must have noticed that a member is back. Clients probe five
+/// times a second, and servers report their age in seconds.
 const NOTICED: Duration = Duration::from_secs(1);
 
 /// Five servers, the paths to them, the processes that share a lock over them, and the record that
 /// the lock protects.
 #[derive(Debug)]
 pub(crate) struct World {
-    // Workers first: they are to end before what they work on.
+    // Workers come first, because they must end before what they work on.
     pub(crate) workers: Vec<Process>,
     /// By site, then by member.
     paths: Vec<Vec<Proxy>>,
@@ -37,12 +37,12 @@ pub(crate) struct World {
     pub(crate) gate: Gate,
     pub(crate) outages: Outages,
     chance: SeededEntropy,
-    /// When all members count again, by the rules.
+    /// When all members have a vote again, by the rules.
     whole_at: BootInstant,
 }
 
 impl World {
-    /// With workers that trust members, and come in, in this `manner`.
+    /// Starts the servers, and workers that trust members and enter in this `manner`.
     pub(crate) fn start(servers: &RedisBuilder, manner: (TrustRules, Way), seed: u64) -> Self {
         let servers = RedisSet::start_each(MEMBERS, servers);
         let path = |_| servers.iter().map(|server| Proxy::to(server.port()));
@@ -67,30 +67,30 @@ impl World {
         world
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&self, bound: usize) -> usize {
         self.chance.next_u64() as usize % bound
     }
 
-    /// Some members, each once, in a random order.
+    /// Returns some members, each once, in a random order.
     pub(crate) fn some_members<const N: usize>(&self) -> [usize; N] {
         let mut members: Vec<usize> = (0..MEMBERS).collect();
         std::array::from_fn(|_| members.swap_remove(self.below(members.len())))
     }
 
-    /// The network path from the site of `worker` to `member`.
+    /// Returns the network path from the site of `worker` to `member`.
     pub(crate) fn path(&self, worker: usize, member: usize) -> &Proxy {
         &self.paths[worker % SITES][member]
     }
 
-    /// Waits until the other members know that `member` is no longer durable, and every lease from
-    /// before is over.
+    /// Waits until the other members know that `member` is no longer durable, and all earlier leases have
+    /// ended.
     pub(crate) fn await_durability_off(&self, member: usize) {
         set::until_durability_is_off(&urls(&self.paths[0]), MAX_TTL, member);
         pause(TTL);
     }
 
-    /// A client at the first site.
+    /// Returns a client at the first site.
     pub(crate) fn client(&self) -> Client {
         Client::new(set::store(&urls(&self.paths[0]), MAX_TTL))
     }
@@ -101,7 +101,7 @@ impl World {
         until("the lock is granted again", || self.gate.grants() >= enough);
     }
 
-    /// Waits until somebody at the site of `worker` has been granted the lock again.
+    /// Waits until a worker at the site of `worker` has been granted the lock again.
     pub(crate) fn await_grant_at_site_of(&self, worker: usize) {
         let at_site = |other: usize| other % SITES == worker % SITES;
         let so_far = self.gate.grants_to(at_site);
@@ -110,8 +110,7 @@ impl World {
         });
     }
 
-    /// Waits for somebody who was granted the lock and who stays inside for so long, and returns
-    /// while it is inside.
+    /// Waits for a holder that stays inside for `stay`. Returns its hold while it is inside.
     pub(crate) fn await_holder(&self, stay: Duration) -> Hold {
         self.gate.ask_to_stay(stay);
         let mut found = None;
@@ -127,21 +126,21 @@ impl World {
         until("the holder leaves", || self.gate.staying().is_none());
     }
 
-    /// Notes that `member` was out since `from`, and counts again `wait` from now at the latest.
+    /// Notes that `member` was out since `from`, and has a vote again `wait` from now at the latest.
     pub(crate) fn out_since(&mut self, member: usize, from: BootInstant, wait: Duration) {
         let until = SystemClock.now() + wait + NOTICED;
         self.outages.note(member, from, until);
         self.whole_at = self.whole_at.max(until);
     }
 
-    /// Waits until all members count again, by the rules.
+    /// Waits until all members have a vote again, by the rules.
     pub(crate) fn await_whole(&self) {
         until("all members count again", || {
             SystemClock.now() >= self.whole_at
         });
     }
 
-    /// Ends the workers, and tells all that happened.
+    /// Ends the workers, and returns everything that happened.
     pub(crate) fn finish(mut self) -> (History, Outages) {
         for worker in std::mem::take(&mut self.workers) {
             worker.finish();
@@ -165,7 +164,7 @@ impl Drop for World {
     }
 }
 
-/// The addresses of the members at one site. They have the same names everywhere.
+/// Returns the URLs of the members at one site. The members have the same names everywhere.
 fn urls(paths: &[Proxy]) -> Vec<String> {
     let url = |(member, path): (usize, &Proxy)| {
         format!("redis://127.0.0.1:{}?id=member-{member}", path.port())
@@ -173,13 +172,13 @@ fn urls(paths: &[Proxy]) -> Vec<String> {
     paths.iter().enumerate().map(url).collect()
 }
 
-/// How long a member that forgot does not count.
+/// How long a member that forgot leases has no vote.
 pub(crate) const AFTER_FORGETTING: Duration = MAX_TTL.saturating_add(Duration::from_secs(1));
 
-/// How long a member whose clock was put right does not count.
+/// How long a member has no vote after its clock was set right.
 pub(crate) const AFTER_A_STEP: Duration = MAX_TTL;
 
-/// Lets some time go by.
+/// Waits for `span`.
 pub(crate) fn pause(span: Duration) {
     #[expect(
         clippy::disallowed_methods,

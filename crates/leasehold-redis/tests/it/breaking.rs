@@ -62,7 +62,7 @@ async fn broken_lock_stays_shut_until_the_lease_ends() {
     );
     let rest = left(&server, "leasehold:broken:{deploy}:deploy");
     assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&rest), "{rest}");
-    // A waiter has it as soon as it is open.
+    // A waiter gets it as soon as it is open.
     let waits = background::spawn(operator.lock("deploy").acquire());
     assert_eq!(guard.lost().await, LostReason::Broken);
     let next = waits.await.unwrap().unwrap();
@@ -153,7 +153,7 @@ async fn sixteen_broken_leases_are_remembered() {
     assert_eq!(remembered, Reply::Integer(16));
 }
 
-/// The longest command that the server ran, in microseconds.
+/// Returns the time of the longest command that the server ran, in microseconds.
 fn longest(server: &RedisServer) -> i64 {
     let Reply::Array(entries) = server.command(&["SLOWLOG", "GET", "-1"]) else {
         panic!("no slow log")

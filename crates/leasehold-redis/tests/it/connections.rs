@@ -21,7 +21,7 @@ async fn late_attempt_finds_its_connection_closed() {
     let lock = locks.lock("deploy").ttl(Duration::from_secs(60));
     let error = lock.try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-    // What may be held is released on a new connection.
+    // The client releases on a new connection what it may hold.
     eventually("another connection works", async || {
         locks.holders("deploy").await.ok()
     })

@@ -32,7 +32,7 @@ fn left(server: &RedisServer, key: &str) -> i64 {
     }
 }
 
-/// The script, as another client calls it.
+/// Calls the script, as another client would.
 fn eval(connection: &mut RespConnection, key: &str, words: &[&str]) -> Reply {
     let record = fence_record(key);
     let call = ["EVAL", FENCED_SCRIPT, "2", key, &record];
@@ -190,7 +190,7 @@ fn fences_are_compared_to_the_last_digit() {
     assert_eq!(eval(&mut client, "k", &[&texts[1]]), let_in(Reply::Nil));
     assert_eq!(eval(&mut client, "k", &[&texts[0]]), shut_at(max));
     assert_eq!(value(&server, &fence_record("k")), bulk(&*texts[1]));
-    // As numbers, not as text.
+    // Fences are compared as numbers, not as text.
     assert_eq!(eval(&mut client, "n", &["9"]), let_in(Reply::Nil));
     assert_eq!(eval(&mut client, "n", &["10"]), let_in(Reply::Nil));
     assert_eq!(eval(&mut client, "n", &["9"]), shut_at(10));
@@ -252,7 +252,7 @@ fn a_damaged_record_is_named() {
     }
 }
 
-/// Whatever order the server sees: what it lets in is in the order of the fences.
+/// The accepted writes are in the order of the fences, even if writes reach the server in another order.
 #[test]
 fn writes_of_many_clients_land_in_the_order_of_their_fences() {
     const CLIENTS: usize = 6;
@@ -290,7 +290,7 @@ fn the_record_lies_in_the_slot_of_its_key() {
         let record = fence_record(name);
         let slots = [name, &record].map(|key| node.command(&["CLUSTER", "KEYSLOT", key]));
         if name == "{}" {
-            // No name can hold this tag. The cluster says so; nothing is written unchecked.
+            // No name can have this tag. The cluster reports that, and nothing is written unchecked.
             let answer = eval(&mut client, name, &["1", "SET", "v"]);
             assert!(
                 matches!(&answer, Reply::Error(said) if said.starts_with("CROSSSLOT")),

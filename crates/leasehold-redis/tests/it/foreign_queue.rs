@@ -1,4 +1,4 @@
-//! A lock that clients of another library wait for too, which know nothing of the queue.
+//! A lock that clients of another library wait for, too. They know nothing about the queue.
 
 use std::sync::mpsc;
 use std::thread;
@@ -16,10 +16,10 @@ fn sleep(span: Duration) {
     thread::sleep(span); // tidy: work that takes its time
 }
 
-/// Clients that wait for `deploy`, one behind the other, each on a thread of its own.
+/// Clients that wait for `deploy`, one after the other, each on a thread of its own.
 struct Line {
     clients: Vec<Client>,
-    /// The numbers of those that had the lock, in order.
+    /// The numbers of the clients that had the lock, in order.
     served: mpsc::Receiver<usize>,
     threads: Vec<thread::JoinHandle<()>>,
 }
@@ -48,7 +48,7 @@ impl Line {
         }
     }
 
-    /// All are served, in the order in which they began to wait.
+    /// Checks that all are served, in the order in which they began to wait.
     fn assert_served_in_order(self) {
         for thread in self.threads {
             thread.join().unwrap();
@@ -57,7 +57,7 @@ impl Line {
         assert_eq!(order, (0..self.clients.len()).collect::<Vec<_>>());
     }
 
-    /// How many commands each sends within `span`, by the server's clock.
+    /// Returns how many commands each sends within `span`, by the server's clock.
     fn commands_in(&self, server: &RedisServer, span: Duration) -> Vec<usize> {
         let ids: Vec<String> = self
             .clients
@@ -96,15 +96,15 @@ fn the_head_alone_looks_after_a_lock_that_redis_py_holds() {
     let line = Line::begin(&server, 5);
     let counts = line.commands_in(&server, Duration::from_secs(4));
     println!("commands in four seconds: {counts:?}");
-    // Ten a second; less where the machine stands still, and for a while more after that.
+    // Ten a second; fewer while the machine stalls, and more for a while after that.
     assert!((10..600).contains(&counts[0]), "{counts:?}");
-    // Every second at most, and one more as the time begins in the middle.
+    // One a second at most, and one more because the span starts between two of them.
     assert!(counts[1..].iter().all(|count| *count <= 5), "{counts:?}");
     python.release("deploy");
     line.assert_served_in_order();
 }
 
-/// As redis-py's work, in turn. How long it waited each time.
+/// Does the same work as redis-py, in turn. Returns how long it waited each time.
 fn work(server: &RedisServer, work: &Work<'_>) -> Vec<Duration> {
     let client = client(server);
     let mut counter = RespConnection::open(server.port()).unwrap();
@@ -129,7 +129,7 @@ fn work(server: &RedisServer, work: &Work<'_>) -> Vec<Duration> {
     waits
 }
 
-/// The number of grants of each, and the longest wait of all.
+/// Returns the number of grants of each client, and the longest wait of all.
 fn shares(waits: &[Vec<Duration>]) -> (Vec<usize>, Duration) {
     let longest = waits.iter().flatten().max().unwrap();
     (waits.iter().map(Vec::len).collect(), *longest)
@@ -145,7 +145,7 @@ fn redis_py_and_those_in_the_queue_share_a_lock_that_is_never_idle() {
         pause: Duration::from_millis(10),
     };
     let mut pythons: Vec<RedisPy> = (0..3).map(|_| RedisPy::start(server.port())).collect();
-    // Those who wait have seen such a holder: whether they meet one by themselves is chance.
+    // The waiters must have seen such a holder. Whether they meet one by themselves depends on chance.
     assert!(pythons[0].acquire(work.name));
     let (ours, theirs) = thread::scope(|scope| {
         let ours: Vec<_> = (0..4)
@@ -173,7 +173,7 @@ fn redis_py_and_those_in_the_queue_share_a_lock_that_is_never_idle() {
     assert!(our_grants.iter().all(|grants| *grants >= 10));
     assert!(their_grants.iter().all(|grants| *grants >= 2));
     assert!(our_longest < Duration::from_secs(8), "{our_longest:?}");
-    // All of the work would be a wait that only its end has ended.
+    // A wait as long as all of the work would have ended only with the work.
     assert!(their_longest < Duration::from_secs(14), "{their_longest:?}");
 }
 

@@ -99,7 +99,7 @@ async fn large_values_of_others_do_not_stop_a_list() {
     let server = RedisServer::start();
     let locks = client(&server);
     let _held = hold(&locks, "deploy").await;
-    // Together more than one reply may have.
+    // Together these exceed the limit of one reply.
     for number in 0..40 {
         let name = format!("cache {number}");
         server.command(&["SETRANGE", &name, "499999", "x"]);

@@ -1,4 +1,4 @@
-//! What a client of real servers tells of itself.
+//! What a client of real servers reports about itself.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
     until("a renewal", || {
         count(RENEWAL.name, &[("outcome", "renewed")]) >= 1
     });
-    // A hand-over between the two, once nobody else is in the queue.
+    // The lock passes between the two, once the queue has no other waiter.
     until("the wait has left", || {
         holder.waiters("x").unwrap().is_empty()
     });
@@ -44,8 +44,8 @@ fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
         guard.release().unwrap();
         waiting.join().unwrap()
     });
-    // Where the word comes late the waiter finds out by itself: then there was no hand-over. That there
-    // are some is seen by the page of the example.
+    // If the notification is late, the waiter finds out by itself, and there is no hand-over. The test of
+    // the example's page checks that there are some.
     let hand_overs = recorder.samples(HAND_OVER.name, &[]);
     assert!(hand_overs.len() <= 1 && hand_overs.iter().all(|span| *span > 0.0));
     granted.release().unwrap();

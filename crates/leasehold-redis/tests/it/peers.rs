@@ -1,4 +1,4 @@
-//! Other libraries on the plain wire: they and this one exclude each other.
+//! Other libraries on the plain wire protocol. They and this library exclude each other.
 
 use leasehold_testkit::servers::{RedisPy, RedisServer, Reply};
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// What a proxy does with the bytes that come from the server.
 pub(crate) type Rewrite = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
 
-/// Listens on a free port and passes everything on to `port`. Lives as long as the test's runtime.
+/// Listens on a free port and passes everything on to `port`. It runs as long as the test's runtime.
 pub(crate) async fn proxy(port: u16, rewrite: Rewrite) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -39,9 +39,9 @@ pub(crate) async fn proxy(port: u16, rewrite: Rewrite) -> u16 {
     own
 }
 
-/// Listens on a free port and passes everything on to `port`. When the server ends a connection, the
-/// proxy opens another one to it and the client notices nothing. Also returns how many it has opened.
-/// Lives as long as the test's runtime.
+/// Listens on a free port and passes everything on to `port`. When the server ends a connection, the proxy
+/// opens another one to it, and the client notices nothing. Also returns how many connections it has
+/// opened. It runs as long as the test's runtime.
 pub(crate) async fn reconnecting_proxy(port: u16) -> (u16, watch::Receiver<usize>) {
     let (opened, count) = watch::channel(0);
     let opened = Arc::new(opened);
@@ -75,7 +75,7 @@ pub(crate) async fn reconnecting_proxy(port: u16) -> (u16, watch::Receiver<usize
     (own, count)
 }
 
-/// What went through a proxy, by turns: each what a client said before the server answered.
+/// The traffic through a proxy, in turns. A turn is what a client sent before the server answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns(Arc<Mutex<Heard>>);
 
@@ -86,7 +86,7 @@ struct Heard {
 }
 
 impl Turns {
-    /// A proxy to `port` that listens, and its own port.
+    /// Returns a proxy to `port` that listens, and its own port.
     pub(crate) async fn through_proxy_to(port: u16) -> (Self, u16) {
         let turns = Self::default();
         let own = proxy_hearing(port, turns.clone()).await;
@@ -106,12 +106,12 @@ impl Turns {
         self.0.lock().unwrap().answered = true;
     }
 
-    /// Whether the client is still to be answered.
+    /// Returns whether the client still waits for an answer.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.0.lock().unwrap().answered
     }
 
-    /// Whether the client said this since the turns were last taken.
+    /// Returns whether the client sent this word since the turns were last taken.
     pub(crate) fn said(&self, word: &str) -> bool {
         self.0
             .lock()
@@ -121,7 +121,7 @@ impl Turns {
             .any(|turn| turn.contains(word))
     }
 
-    /// All turns since it was last asked.
+    /// Returns all turns since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().turns)
     }
@@ -173,7 +173,7 @@ pub(crate) async fn parrot(answer: &'static [u8]) -> u16 {
     own
 }
 
-/// Listens on a free port and begins a reply that never ends. The second part resolves once the
+/// Listens on a free port and begins a reply that never ends. Also returns a future that resolves once the
 /// client has closed the connection.
 pub(crate) async fn endless() -> (u16, impl Future<Output = Option<()>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -191,15 +191,15 @@ pub(crate) async fn endless() -> (u16, impl Future<Output = Option<()>>) {
     (own, async { ended.await.ok() })
 }
 
-/// How a connection ended: in order, all data delivered, or thrown away.
+/// How a connection ended: in order, with all data delivered, or reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Closed,
     Aborted,
 }
 
-/// A network that can hold back what is sent on its first connection, and deliver it when that
-/// connection is long closed on the sender's side: nothing tells the server of the close.
+/// A network that can hold back the data of its first connection, and deliver it long after the sender
+/// closed that connection. The server does not learn of the close.
 pub(crate) struct SlowNetwork {
     pub(crate) port: u16,
     holding: watch::Sender<bool>,
@@ -234,18 +234,18 @@ impl SlowNetwork {
         }
     }
 
-    /// From now on nothing that is sent on the first connection arrives.
+    /// From now on, no data of the first connection arrives.
     pub(crate) fn hold(&self) {
         self.holding.send_replace(true);
     }
 
-    /// How many bytes are on the way.
+    /// Returns how many bytes are in transit.
     pub(crate) fn held(&self) -> usize {
         *self.held.borrow()
     }
 
-    /// Lets all of it arrive, and returns when the server has taken it or thrown it away: how the
-    /// sender's side of the connection had ended.
+    /// Delivers all of it, and returns when the server has taken it or thrown it away. The result says how
+    /// the sender's side of the connection had ended.
     pub(crate) async fn deliver(&mut self) -> End {
         self.holding.send_replace(false);
         let delivered = self.delivered.wait_for(Option::is_some).await;
@@ -265,7 +265,7 @@ async fn hold_back(
     let (mut from_server, mut to_server) = server.unwrap().into_split();
     let answers = background::spawn(async move {
         let _ = tokio::io::copy(&mut from_server, &mut to_client).await;
-        // The client is gone, but the server goes on talking to whoever it takes for the client.
+        // The client is gone, but the server still sends to what it takes for the client.
         while matches!(from_server.read(&mut [0; 4096]).await, Ok(1..)) {}
     });
     let mut on_the_way = Vec::new();
@@ -284,7 +284,7 @@ async fn hold_back(
         holds.send_replace(on_the_way.len());
     };
     hold.wait_for(|holding| !holding).await.unwrap();
-    // The server may have closed the connection, and then it refuses.
+    // The server may have closed the connection. Then the write fails.
     let _ = to_server.write_all(&on_the_way).await;
     let _ = to_server.shutdown().await;
     answers.await.unwrap();

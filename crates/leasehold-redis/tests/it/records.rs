@@ -81,7 +81,7 @@ async fn value_keeps_out_smaller_stamps_alone() {
     let server = RedisServer::start();
     let store = store(&server);
     assert_eq!(write(&store, 7, "value").await, Wrote::Written);
-    // As after a week, for a value that is kept longer.
+    // Simulates a week passing, for a value with a longer retention.
     server.command(&["DEL", STAMP]);
     assert_eq!(write(&store, 6, "late").await, Wrote::Superseded(fence(7)));
     assert_eq!(open(&store, 6).await, Opened::Superseded(fence(7)));

@@ -1,4 +1,4 @@
-//! Waits that are shorter than the way to the server.
+//! Waits that are shorter than the round trip to the server.
 
 use std::time::Duration;
 
@@ -27,6 +27,6 @@ fn short_waits_do_not_cost_the_clients_other_locks() {
     assert_eq!(answered, 0, "the answer takes longer than the wait");
     held.release().unwrap();
     far.set(Weather::Fair);
-    // What was granted after its caller had gone is freed.
+    // A lock that was granted after its caller had gone is freed.
     locks.lock("other").acquire().unwrap().release().unwrap();
 }

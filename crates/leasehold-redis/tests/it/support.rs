@@ -69,7 +69,7 @@ pub(crate) async fn is_busy(client: &Client, name: &str) -> bool {
     guard.is_none()
 }
 
-/// The error of an attempt that cannot take the lock.
+/// Returns the error of an attempt that cannot take the lock.
 pub(crate) async fn refused(client: &Client, name: &str) -> Error {
     match client.lock(name).ttl(TTL).try_acquire().await {
         Err(error) => error,
@@ -77,7 +77,7 @@ pub(crate) async fn refused(client: &Client, name: &str) -> Error {
     }
 }
 
-/// Replaces the member record by a new one, for a quorum of this member alone.
+/// Returns an edit that replaces the member record, for a quorum of this member alone.
 pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
     let id = MemberId::new(id);
     let other = MemberId::new("other");
@@ -93,7 +93,7 @@ pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
     }
 }
 
-/// Tries again until `look` finds something.
+/// Repeats `look` until it finds something.
 pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let end = SystemClock.now() + LIMIT;
     loop {
@@ -108,7 +108,7 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
     }
 }
 
-/// Waits until that many wait for the lock.
+/// Waits until this many waiters are in the queue of the lock.
 pub(crate) async fn queued(server: &RedisServer, name: &str, count: i64) {
     let queue = format!("leasehold:queue:{{{name}}}:{name}");
     eventually("they are queued", async || {
@@ -122,7 +122,7 @@ pub(crate) fn value(server: &RedisServer, key: &str) -> Reply {
     server.command(&["GET", key])
 }
 
-/// How long the key still lives, in milliseconds.
+/// Returns how long the key still lives, in milliseconds.
 pub(crate) fn left(server: &RedisServer, key: &str) -> i64 {
     match server.command(&["PTTL", key]) {
         Reply::Integer(left) => left,
@@ -130,7 +130,7 @@ pub(crate) fn left(server: &RedisServer, key: &str) -> i64 {
     }
 }
 
-/// How many connections of clients the server has.
+/// Returns how many connections of clients the server has.
 pub(crate) fn connections(server: &RedisServer) -> usize {
     match server.command(&["CLIENT", "LIST"]) {
         Reply::Bulk(list) => list.matches(" name=leasehold ").count(),
@@ -138,7 +138,7 @@ pub(crate) fn connections(server: &RedisServer) -> usize {
     }
 }
 
-/// How often the server ran a command since its figures began.
+/// Returns how often the server ran a command since its statistics began.
 pub(crate) fn calls(server: &RedisServer, command: &str) -> u64 {
     let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
         panic!("INFO")

@@ -1,4 +1,4 @@
-//! How often a request crosses the network.
+//! How many times a request crosses the network.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn cold_acquire_takes_few_trips() {
     }
 }
 
-/// A mark that was read before the rest could be that of other data.
+/// A mark that was read before the rest could belong to other data.
 #[tokio::test]
 async fn mark_is_read_behind_each_request() {
     let server = RedisServer::start();
@@ -79,7 +79,7 @@ async fn concurrent_requests_share_one_sample() {
     drop(guards);
 }
 
-/// The trust rules ask nothing that does not travel with something else.
+/// Trust rules cause no requests of their own: everything travels with other requests.
 #[tokio::test]
 async fn warm_acquire_on_five_servers_takes_one_trip() {
     let servers = RedisSet::start(5);

@@ -1,4 +1,4 @@
-//! Broken leases, records, the member record, and locks that are forgotten.
+//! Broken leases, records, the member record, and forgotten locks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn broken_lock_stays_shut_until_the_lease_ends() {
     assert!(client.value().is_some());
     let record = client.command(&["HGET", "leasehold:broken:{deploy}:deploy", "owner"]);
     assert_eq!(record.as_text(), Some(&*held.owner.to_string()));
-    // Opened after all, by a second call.
+    // A second call opens the lock after all.
     assert_eq!(break_lease(&mut client, &held, "1").0, 1);
     assert_eq!(client.notified(), [waiter.owner]);
 }
@@ -106,7 +106,7 @@ fn broken_lock_is_handed_over_at_once() {
     assert_eq!(break_lease(&mut client, &held, "1"), (0, -1));
     client.acquire(&waiter, Place::Ticket(10)).granted();
     client.release(&waiter);
-    // Neither renewed nor restored, although the lock is free.
+    // The lease is neither renewed nor restored, although the lock is free.
     assert!(matches!(
         renew(&mut client, &held),
         LeaseState::Lost(LostReason::Broken)
@@ -144,7 +144,7 @@ fn note_of_a_broken_lease_stays() {
     let mut client = TestClient::connect(&server);
     let held = client.hold(Mode::Exclusive);
     break_lease(&mut client, &held, "1");
-    // A late request of the same wait takes the lock, and is not renewed.
+    // A late request of the same wait takes the lock, and its lease is not renewed.
     let (fence, _) = client.acquire(&held, Place::None).granted();
     assert!(fence > held.owner.since().as_micros() + 1);
     assert!(matches!(

@@ -1,5 +1,6 @@
-//! Random claims of all modes by several clients, which only react to notifications: no two hold what
-//! excludes each other, fences rise, and no waiter is left beside a lock that it could have.
+//! Random claims of all modes by several clients, which only react to notifications. Holders that exclude
+//! each other never hold at the same time, fences rise, and no waiter stays behind while it could have the
+//! lock.
 
 use std::sync::Arc;
 
@@ -130,7 +131,7 @@ impl Crowd {
         self.react();
     }
 
-    /// Lets all notified waiters ask, until there are no more notifications.
+    /// Makes all notified waiters ask, until there are no more notifications.
     fn react(&mut self) {
         loop {
             let mut is_quiet = true;
@@ -150,7 +151,7 @@ impl Crowd {
         self.check_head();
     }
 
-    /// The oldest waiter cannot join those who hold.
+    /// Checks that the oldest waiter cannot join the holders.
     fn check_head(&self) {
         let Some(head) = self.waiting.iter().min_by_key(|wait| wait.ticket) else {
             return;

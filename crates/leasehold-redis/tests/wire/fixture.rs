@@ -41,7 +41,7 @@ pub(crate) struct TestClient {
 }
 
 impl TestClient {
-    /// Connects, subscribes to the client's channel, and says that the client is alive.
+    /// Connects, subscribes to the client's channel, and reports that the client is alive.
     pub(crate) fn connect(server: &RedisServer) -> Self {
         let mut client = Self::silent(server);
         let channel = inbox(client.codec.client);
@@ -61,7 +61,7 @@ impl TestClient {
         client
     }
 
-    /// Connects, and neither listens nor is present.
+    /// Connects a client that neither listens nor is present.
     pub(crate) fn silent(server: &RedisServer) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
         stream
@@ -83,7 +83,7 @@ impl TestClient {
         client
     }
 
-    /// Returns a claim of a new wait on `deploy`. Each is a microsecond younger than the one before.
+    /// Returns a claim of a new wait on `deploy`. Each claim is a microsecond younger than the previous one.
     pub(crate) fn claim(&mut self, mode: Mode) -> Arc<Claim> {
         self.claim_on("deploy", mode)
     }
@@ -166,7 +166,7 @@ impl TestClient {
         }
     }
 
-    /// Sends a request; a script that the server lacks is loaded first.
+    /// Sends a request. Loads a script first if the server lacks it.
     pub(crate) fn ask(&mut self, request: &Request) -> Reply {
         for _ in 0..2 {
             let mut bytes = Vec::new();
@@ -269,7 +269,7 @@ impl TestClient {
                 let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
                 self.stream.read_exact(&mut bytes).unwrap();
                 bytes.truncate(bytes.len() - 2);
-                // Behind the format of the text and a colon.
+                // The text follows its format and a colon.
                 Value::Bytes(bytes.split_off("txt:".len()))
             }
             _ => panic!("not RESP3: {line:?}"),
@@ -286,7 +286,7 @@ fn first_proposal(claim: &Claim) -> u64 {
     claim.owner.since().as_micros() + 1
 }
 
-/// What a claim was answered.
+/// The answer to a claim.
 #[derive(Debug)]
 pub(crate) struct Answered(pub(crate) Reply);
 

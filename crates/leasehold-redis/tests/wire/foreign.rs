@@ -24,7 +24,7 @@ fn forward(server: &RedisServer, client: &mut TestClient, span: Duration) {
     client.heartbeat(&[]);
 }
 
-/// One contended release. Returns whether it left the lock free for others.
+/// Does one contended release. Returns whether it left the lock free for other clients.
 fn hands_over_with_gap(client: &mut TestClient) -> bool {
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);

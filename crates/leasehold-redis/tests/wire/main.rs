@@ -1,4 +1,4 @@
-//! The wire protocol at a real server: what the scripts do, and how the codec reads it.
+//! The wire protocol on a real server: what the scripts do, and how the codec reads it.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"

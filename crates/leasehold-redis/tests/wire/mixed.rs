@@ -75,7 +75,7 @@ fn successor_of_another_mode_does_not_hide_waiters() {
     let writer = client.wait(Mode::Exclusive, 10);
     let waiting = client.wait(Mode::Shared, 11);
     let own = client.wait(Mode::Exclusive, 12);
-    // The writer gives up; the client's other writer is named, and cannot come yet.
+    // The writer gives up. The release names the client's other writer, which cannot enter yet.
     let (freed, successor) = client.release_to(&writer, None, Some((&own, 12)));
     assert!(!freed);
     assert_eq!(successor, None);

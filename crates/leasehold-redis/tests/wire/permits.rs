@@ -126,7 +126,7 @@ fn waiter_for_another_number_stands_in_no_ones_way() {
     client.release(&held);
     assert_eq!(client.notified(), [three.owner]);
     client.acquire(&three, Place::Ticket(10)).granted();
-    // It learns that it can have none, and the one behind it has its turn.
+    // It learns that it can have none, and then the waiter behind it has its turn.
     let heartbeat = client.heartbeat(&[&other_three]);
     assert!(heartbeat[0].turn);
     assert_eq!(client.notified(), [four.owner]);
@@ -226,7 +226,7 @@ fn renewal_moves_to_the_named_permit() {
     client
         .acquire_wishing(&other, Place::None, slot(1))
         .granted();
-    // Another owner has it. The lease stays valid, and does not count for that permit.
+    // Another owner has this permit. The lease stays valid, and does not count for the permit.
     let taken = renew(&mut client, &claim, slot(1));
     assert!(
         matches!(taken, LeaseState::Lost(LostReason::Taken)),

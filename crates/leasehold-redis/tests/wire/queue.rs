@@ -39,7 +39,7 @@ fn release_calls_the_oldest_waiter() {
     assert_eq!(first.notified(), [early.owner]);
     assert_eq!(second.notified(), []);
     assert_eq!(holder.value().as_deref(), Some(NEXT));
-    // No other waiter and no newcomer gets it, nor a plain client.
+    // No other waiter, newcomer or plain client gets it.
     let refused = second.acquire(&late, Place::Ticket(20)).refused();
     assert!(
         refused.ask_again.unwrap() > Duration::from_secs(1),
@@ -74,7 +74,7 @@ fn older_waiter_takes_a_lock_kept_for_a_younger() {
 fn dead_waiters_are_dropped() {
     let server = server();
     let mut holder = TestClient::connect(&server);
-    // Present but deaf; and with ears but no longer present.
+    // One client is present but does not listen; the other listens but is no longer present.
     let (mut deaf, mut absent) = (TestClient::silent(&server), TestClient::connect(&server));
     let mut alive = TestClient::connect(&server);
     let held = holder.hold(Mode::Exclusive);
@@ -136,7 +136,7 @@ fn failed_round_returns_with_its_ticket() {
     let younger = second.wait(Mode::Exclusive, 20);
     let (freed, _) = first.release_to(&held, Some(10), None);
     assert!(freed);
-    // It is the oldest, and is called itself.
+    // It is the oldest waiter, and gets the notification itself.
     assert_eq!(first.notified(), [held.owner]);
     assert_eq!(second.notified(), []);
     let refused = second.acquire(&younger, Place::Ticket(20)).refused();
@@ -165,7 +165,7 @@ fn wait_that_ends_hands_over() {
     holder.release(&held);
     assert!(!head.release(&first));
     assert_eq!(second.notified(), [next.owner]);
-    // Without a waiter nothing is kept.
+    // Without a waiter nothing is reserved.
     assert!(!second.release(&next));
     assert_eq!(second.value(), None);
 }
@@ -189,7 +189,7 @@ fn expired_lease_goes_to_the_head() {
     let older = waiter.wait(Mode::Exclusive, 10);
     let younger = waiter.wait(Mode::Exclusive, 20);
     holder.command(&["DEL", "deploy"]);
-    // A newcomer and a younger waiter call the head instead.
+    // A newcomer and a younger waiter cause a notification of the head instead.
     let newcomer = holder.claim(Mode::Exclusive);
     holder.acquire(&newcomer, Place::None).refused();
     assert_eq!(waiter.notified(), [older.owner]);
@@ -236,7 +236,7 @@ fn heartbeat_repairs_a_lost_call() {
     let behind = &holder.heartbeat(&[&second])[0];
     assert!(!behind.turn && behind.ask_again.is_some());
     assert_eq!(waiter.notified(), [first.owner]);
-    // An entry that is gone shows so.
+    // The reply shows that the entry is gone.
     waiter.command(&["DEL", QUEUE]);
     let gone = &waiter.heartbeat(&[&first])[0];
     assert!(!gone.turn);

@@ -24,7 +24,7 @@ fn ask(client: &mut TestClient, action: RecordAction) -> Result<RecordAnswer, Er
     }
 }
 
-/// Returns the value that an opening finds, or the fence that came before.
+/// Returns the value that an opening finds, or the greater fence that was there before.
 fn open(client: &mut TestClient, number: u64) -> Result<Option<Written>, u64> {
     match ask(client, RecordAction::Open(fence(number))).unwrap() {
         RecordAnswer::Opened(Opened::Open(reading)) => Ok(reading.written),

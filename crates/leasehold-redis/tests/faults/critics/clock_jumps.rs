@@ -11,7 +11,7 @@ pub(super) fn scenario() {
     ours_leaves_the_member_out();
 }
 
-/// Past the end of every lease.
+/// Steps the clock past the end of every lease.
 fn jump(server: &RedisServer) {
     server.clock().forward(LONG * 2);
 }

@@ -8,8 +8,8 @@ use super::naive::Counted;
 use super::stage::{LOCK, LONG, Stage};
 use crate::set::TTL;
 
-/// The answers to a request are under way for longer than the lease lives. The Redlock page asks
-/// for the time that asking took to be taken off; many who count from the answer do not.
+/// The answers to a request travel for longer than the lease lasts. The Redlock page says to subtract the
+/// time that asking took. Many implementations that count from the answer do not.
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
     ours_throws_the_attempt_away_and_frees_it();
@@ -38,7 +38,7 @@ fn naive_clients_are_both_inside() {
     assert!(first.stands() && second.expect("a belief").stands());
 }
 
-/// Whether its first SET was done, however long ago.
+/// Whether its first SET was carried out, no matter how long ago.
 fn has_been_asked(server: &RedisServer) -> bool {
     match server.command(&["INFO", "commandstats"]) {
         Reply::Bulk(counts) => counts.contains("cmdstat_set:calls=1,"),
@@ -62,5 +62,5 @@ fn ours_throws_the_attempt_away_and_frees_it() {
     assert!(guard.expect("a lock that was freed").is_valid());
 }
 
-/// So long that a lock which was not freed stays taken.
+/// So long that a lock stays taken unless it is released.
 const LEASE: Duration = Duration::from_secs(20);

@@ -16,8 +16,8 @@ use super::stage::{LOCK, LONG, Stage};
 use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
 
-/// "A client acquires the lock, pauses for garbage collection, and goes on working when its lease
-/// is long over" (the same article). No lock can keep it from trying: the fence can.
+/// "A client acquires the lock, pauses for garbage collection, and goes on working when its lease is long
+/// over" (the same article). No lock can prevent the attempt, but the fence can.
 pub(super) fn scenario() {
     naive_holder_writes_over_the_next_one();
     ours_says_lost_at_once_and_is_kept_out();
@@ -82,8 +82,8 @@ fn start(kind: &str, gate: &Gate, members: impl Iterator<Item = String>) -> Proc
     Process::start(own.into_iter().chain(members))
 }
 
-/// The holder: takes the lock, makes sure of it, and writes, with a pause between the two of which
-/// it knows nothing.
+/// The holder takes the lock, checks it, and writes. It does not notice the pause between the check and the
+/// write.
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let [kind, gate, members @ ..] = arguments else {
         panic!("a holder needs a kind, a gate and members: {arguments:?}")
@@ -93,7 +93,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         "naive" => naive(record, members),
         _ => ours(record, members),
     }
-    // Until the test has seen enough.
+    // Waits until the test has seen enough.
     let _ = std::io::stdin().lock().lines().next();
     ExitCode::SUCCESS
 }
@@ -102,7 +102,7 @@ fn naive(mut record: GateClient, members: &[String]) {
     let ports: Result<Vec<u16>, _> = members.iter().map(|port| port.parse()).collect();
     let mut client = Naive::new("paused", &ports.expect("ports"), Counted::FromAsking);
     let mut base = 0;
-    // Again if the machine was so slow that the lease is over.
+    // Repeats this if the machine was so slow that the lease ended.
     until("it holds the lock", || {
         let belief = client.acquire(LOCK, TTL);
         base = record.plain_read().expect("the gate");

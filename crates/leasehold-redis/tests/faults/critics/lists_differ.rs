@@ -8,8 +8,8 @@ use super::naive::{Counted, Naive};
 use super::stage::{LOCK, LONG};
 use crate::set::{self, MAX_TTL, TTL};
 
-/// Two clients whose configurations name different members: each has a majority of its own, nothing
-/// has failed, and no one notices.
+/// Two clients whose configurations name different members. Each has a majority of its own, although
+/// nothing failed, and neither client notices.
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
     ours_refuses_the_second_list();
@@ -37,7 +37,7 @@ fn ours_refuses_the_second_list() {
     let alice = set::client(&urls(ALICE), MAX_TTL);
     let bob = set::client(&urls(BOB), MAX_TTL);
     let held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
-    // Also when the members that Alice does not know have been up long enough to count.
+    // This also holds when the members that Alice does not know have been up long enough to have a vote.
     let end = SystemClock.now() + MAX_TTL + Duration::from_secs(2);
     let ids = ALICE.into_iter().chain(BOB);
     let ids: Vec<_> = ids
@@ -65,7 +65,7 @@ fn ours_refuses_other_limits() {
     });
 }
 
-/// What a client is told that has another set.
+/// Returns the reason why a client with another configuration is refused.
 fn refused(client: &blocking::Client) -> String {
     match client.lock(LOCK).ttl(TTL).try_acquire() {
         Err(error) => error.to_string(),

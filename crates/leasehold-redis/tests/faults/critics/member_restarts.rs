@@ -6,8 +6,8 @@ use super::naive::Counted;
 use super::stage::{LOCK, LONG, Stage, refused};
 use crate::set::{MAX_TTL, TTL};
 
-/// A member crashes and restarts without its data, while a lease lives that it helped to grant: the
-/// case for which the Redlock page itself asks for fsync or delayed restarts.
+/// A member crashes and restarts without its data during a lease that it helped to grant. For this case,
+/// the Redlock page itself asks for fsync or delayed restarts.
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
     ours_waits_until_no_lease_can_be_forgotten();

@@ -1,5 +1,5 @@
-//! What is said against Redlock, by name. Each scenario is shown to put two holders inside at once
-//! who follow the algorithm as it is usually written; then the very same happens to ours.
+//! Named criticisms of Redlock. Each scenario first shows that two holders who follow the algorithm as it
+//! is usually written are inside at the same time. Then the same happens to this library's locks.
 
 mod clock_jumps;
 mod grant_comes_late;

@@ -3,32 +3,32 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::servers::{Reply, RespConnection};
 
-/// Redlock as it is usually written: SET NX PX on every member, a majority is enough, and from then
-/// on the holder believes its own flag. It trusts every member, and knows no fence.
+/// Redlock as it is usually written: SET NX PX on every member, and a majority is enough. From then on the
+/// holder relies on its own flag. It trusts every member, and knows no fence.
 #[derive(Debug)]
 pub(super) struct Naive {
-    /// `None` where the member cannot be reached.
+    /// `None` if the member cannot be reached.
     members: Vec<Option<RespConnection>>,
     token: &'static str,
     from: Counted,
 }
 
-/// Where the validity of a grant counts from.
+/// The instant from which the validity of a grant counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted {
     FromAsking,
-    /// As libraries do that set a flag, or start a timer, when the lock was acquired.
+    /// As in libraries that set a flag, or start a timer, when they acquired the lock.
     FromTheAnswer,
 }
 
-/// A lock that somebody believes to hold.
+/// A lock that a client believes it holds.
 #[derive(Debug)]
 pub(super) struct Belief {
     valid_until: BootInstant,
 }
 
 impl Naive {
-    /// A client, telling its values by `token`, of the members that listen on `ports`.
+    /// Returns a client of the members that listen on `ports`. `token` distinguishes its values.
     pub(super) fn new(token: &'static str, ports: &[u16], from: Counted) -> Self {
         let open = |port: &u16| {
             let mut member = RespConnection::open(*port).ok()?;
@@ -50,7 +50,7 @@ impl Naive {
         belief
     }
 
-    /// Sends the requests, and answers when.
+    /// Sends the requests, and returns when it did.
     pub(super) fn ask(&mut self, lock: &str, ttl: Duration) -> BootInstant {
         let asked = SystemClock.now();
         let millis = ttl.as_millis().to_string();
@@ -89,7 +89,7 @@ impl Naive {
 }
 
 impl Belief {
-    /// Whether the holder believes to hold the lock at this instant.
+    /// Whether the holder believes it holds the lock at this instant.
     pub(super) fn stands(&self) -> bool {
         SystemClock.now() < self.valid_until
     }

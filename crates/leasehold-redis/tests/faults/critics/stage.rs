@@ -12,7 +12,7 @@ pub(super) const LOCK: &str = "the-record";
 /// Long enough for any test.
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
-/// Servers, and two clients, each with network paths of its own to them.
+/// Servers, and two clients. Each client has network paths of its own to the servers.
 #[derive(Debug)]
 pub(super) struct Stage {
     alice: Vec<Proxy>,
@@ -21,7 +21,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Three servers in one set.
+    /// Returns three servers in one quorum.
     pub(super) fn of_three(servers: &RedisBuilder) -> Self {
         let servers = RedisSet::start_each(3, servers);
         let paths = || servers.iter().map(|server| Proxy::to(server.port()));
@@ -39,12 +39,12 @@ impl Stage {
         self.bob[1].set(Weather::Refusing);
     }
 
-    /// The member that alone stands between the two majorities.
+    /// Returns the only member that the two majorities share.
     pub(super) fn in_common(&mut self) -> &mut RedisServer {
         &mut self.servers[2]
     }
 
-    /// Between Alice and every member.
+    /// Sets the weather between Alice and every member.
     pub(super) fn set_weather_at_alice(&self, weather: Weather) {
         for path in &self.alice {
             path.set(weather);
@@ -59,7 +59,7 @@ impl Stage {
         urls(&self.bob)
     }
 
-    /// Alice and Bob, both naive.
+    /// Returns Alice and Bob, both naive.
     pub(super) fn naive(&self, from: Counted) -> [Naive; 2] {
         [
             Naive::new("alice", &ports(&self.alice), from),
@@ -67,7 +67,7 @@ impl Stage {
         ]
     }
 
-    /// Alice and Bob with locks of ours, after each has talked to every member.
+    /// Returns Alice and Bob as clients of this library, after each has reached every member.
     pub(super) fn ours(&self, max_ttl: Duration) -> [blocking::Client; 2] {
         set::form(&self.servers, &self.alice_urls(), max_ttl);
         [self.alice_urls(), self.bob_urls()].map(|urls| {
@@ -91,8 +91,8 @@ fn urls(paths: &[Proxy]) -> Vec<String> {
     paths.iter().enumerate().map(url).collect()
 }
 
-/// That a second client was not let in: not because the lock was busy, which it could not know, but
-/// for want of members that count. Answers why the one did not that both could reach.
+/// Checks that a second client was refused for lack of members with a vote, and not because the lock was
+/// busy, which it could not know. Returns why the member that both clients could reach had no vote.
 pub(super) fn refused(outcome: Result<Option<blocking::Guard>, Error>) -> MemberFailure {
     let error = match outcome {
         Err(error) => error,

@@ -1,4 +1,4 @@
-//! Who does not want to wait any more is soon out of every queue.
+//! A waiter that gives up is soon out of every queue.
 
 use std::future::Future;
 use std::ops::Range;
@@ -17,15 +17,15 @@ use super::{LOCK, TTL, note};
 const WAITS: usize = 20;
 const MEMBERS: usize = 5;
 
-/// What a slow member needs for each answer: less than it may take.
+/// How long a slow member takes for each answer: less than its limit.
 const SLOW: Duration = Duration::from_millis(300);
 
-/// Sooner than what is forgotten ends by itself.
+/// Sooner than abandoned entries end by themselves.
 const SOON: Duration = Duration::from_secs(5);
 
 type Waiting = Pin<Box<dyn Future<Output = Result<Guard, Error>>>>;
 
-/// The futures are dropped, and the client lives.
+/// The futures are dropped, and the client stays.
 pub(super) fn waits(count: usize) {
     let abandoned = Abandoned::begin(count);
     let client = abandoned.client.clone();
@@ -36,7 +36,7 @@ pub(super) fn waits(count: usize) {
     drop(client);
 }
 
-/// The client is dropped with them.
+/// The client is dropped together with them.
 pub(super) fn client(count: usize) {
     Abandoned::begin(count).end("client dropped", |client, waits| {
         drop(client);
@@ -44,7 +44,7 @@ pub(super) fn client(count: usize) {
     });
 }
 
-/// A member that stands still meanwhile cannot be told; nor does it keep the lock for them later.
+/// A member that is stopped meanwhile cannot be notified. It must not reserve the lock for them later.
 pub(super) fn waits_while_a_member_stands_still() {
     let mut abandoned = Abandoned::begin(MEMBERS);
     abandoned.scene.servers[0].freeze();
@@ -72,7 +72,7 @@ pub(super) fn waits_while_a_member_stands_still() {
     scene.assert_well();
 }
 
-/// Waits for a lock that somebody else holds, through paths of their own.
+/// Waits for a lock that another client holds, through paths of their own.
 struct Abandoned {
     scene: Scene,
     paths: Vec<Proxy>,
@@ -101,7 +101,7 @@ impl Abandoned {
             client,
             waits: Vec::new(),
         };
-        // A server that has never had a waiter leave must be told first how that is done.
+        // A server where no waiter has left before must first load the script for it.
         abandoned.wait();
         abandoned.waits.clear();
         abandoned.scene.await_queued(0);
@@ -121,7 +121,7 @@ impl Abandoned {
     }
 
     fn end(self, how: &str, give_up: impl FnOnce(Client, Vec<Waiting>)) {
-        // Some of them are asking when the answers begin to be late.
+        // Some of them are asking when the answers start to be late.
         if let [_, slow, ..] = &*self.paths {
             slow.set(Weather::SlowAnswers(SLOW));
         }
@@ -140,7 +140,7 @@ impl Abandoned {
     }
 }
 
-/// Waits until nobody is in the queue of these members.
+/// Waits until the queues of these members are empty.
 fn await_gone(scene: &Scene, members: Range<usize>) {
     let end = SystemClock.now() + SOON;
     until("they are out of the queues", || {

@@ -1,4 +1,4 @@
-//! A thousand waits of one process, which cost little while nothing happens.
+//! A thousand waits of one process. They cost little while nothing happens.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::world::pause;
 
 const WAITS: usize = 1_000;
 
-/// How long the server is listened to.
+/// How long the test monitors the server.
 const SPAN: Duration = Duration::from_secs(10);
 
 /// The head asks when the lease may have ended, and the client sends a heartbeat each second.
@@ -52,7 +52,7 @@ pub(super) fn scenario() {
     let mut turns = Vec::new();
     while turns.len() < WAITS {
         let leaves = granted(&next_line(&mut monitor).unwrap());
-        // It may be taken out once more than need be.
+        // An entry may be removed once more than necessary.
         turns.extend(leaves.filter(|waiter| !turns.contains(waiter)));
     }
     scene.await_grants(WAITS);
@@ -71,7 +71,7 @@ pub(super) fn scenario() {
     scene.assert_well();
 }
 
-/// A connection on which the server tells everything that it is asked.
+/// Opens a connection on which the server reports every request that it gets.
 fn monitor(server: &RedisServer) -> RespConnection {
     let mut monitor = server.connect();
     let answer = monitor.call(&["MONITOR"]).unwrap();
@@ -108,7 +108,7 @@ fn is_attempt(line: &str) -> bool {
     }
 }
 
-/// Returns the waiter that leaves the queue, if a line of MONITOR shows that.
+/// Returns the waiter that leaves the queue, if a line of MONITOR shows one.
 fn granted(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
     match words.as_slice() {
@@ -120,7 +120,7 @@ fn granted(line: &str) -> Option<String> {
     }
 }
 
-/// How many commands the server has run so far.
+/// Returns how many commands the server has run so far.
 fn commands(server: &RedisServer) -> u64 {
     let Reply::Bulk(stats) = server.command(&["INFO", "stats"]) else {
         panic!("INFO: no text")
@@ -130,7 +130,7 @@ fn commands(server: &RedisServer) -> u64 {
     found.expect("a field").trim().parse().expect("a number")
 }
 
-/// What a process has used.
+/// The resources that a process has used.
 struct Usage {
     /// In seconds.
     cpu: f64,

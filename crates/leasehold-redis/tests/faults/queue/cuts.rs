@@ -1,4 +1,4 @@
-//! Connections of those who wait are reset, again and again.
+//! Connections of waiters are reset, again and again.
 
 use std::time::Duration;
 
@@ -11,23 +11,21 @@ use super::note;
 use super::scene::Scene;
 use crate::world::pause;
 
-/// The host whose connections are not cut while the lock goes around: those who wait there keep
-/// their order.
+/// The host whose connections are not cut while the lock passes around. Its waiters keep their order.
 const SPARED: usize = 0;
 
 const HOSTS: usize = 4;
 const WAITS_EACH: usize = 5;
 const ALL: usize = HOSTS * WAITS_EACH;
 
-/// How often connections are cut in all while the lock is held, and while it goes around.
+/// How many times connections are cut while the lock is held, and while it passes around.
 const CUTS: usize = 12;
 
-/// The time between two cuts, and how many begin to wait at each host then: more than are served
-/// meanwhile.
+/// The time between two cuts, and how many waits each host then starts: more than are served in that time.
 const PAUSE: Duration = Duration::from_millis(150);
 const MORE: usize = 5;
 
-/// How soon the next waiter has the lock, whatever was cut: presence, a heartbeat, and room for a slow
+/// How soon the next waiter must get the lock after any cut: presence, a heartbeat, and a margin for a slow
 /// machine.
 const NEXT: Duration = Duration::from_secs(5);
 
@@ -39,7 +37,7 @@ pub(super) fn while_they_wait(members: usize) {
     let clients = queue_up(&scene, &mut hosts);
     cut_some(&hosts);
     scene.await_queued(ALL);
-    // The holder listens, too.
+    // The holder listens as well.
     await_hearing(&scene, HOSTS + 1);
     let host_of = |client: &String| clients.iter().position(|other| other == client);
     let order: Vec<_> = scene.clients().iter().filter_map(host_of).collect();
@@ -71,7 +69,7 @@ pub(super) fn while_the_lock_goes_around(members: usize) {
             proxy.cut();
         }
         for (number, (host, _)) in hosts.iter_mut().enumerate() {
-            // Where the order is looked at they begin one after the other.
+            // The waits whose order is checked start one after the other.
             let more = if number == SPARED { 1 } else { MORE };
             host.wait(more);
             granted += more;
@@ -98,7 +96,7 @@ fn start(scene: &mut Scene) -> Vec<(Host, Vec<Proxy>)> {
     (0..HOSTS).map(|_| scene.host_behind_proxies()).collect()
 }
 
-/// All of them wait, by turns. Answers the clients of the hosts.
+/// Starts all waits, by turns. Returns the clients of the hosts.
 fn queue_up(scene: &Scene, hosts: &mut [(Host, Vec<Proxy>)]) -> Vec<String> {
     let mut clients = Vec::new();
     for _ in 0..WAITS_EACH {
@@ -118,7 +116,7 @@ fn cut_some(hosts: &[(Host, Vec<Proxy>)]) {
     }
 }
 
-/// Waits until every server notifies that many clients again.
+/// Waits until every server can notify that many clients again.
 fn await_hearing(scene: &Scene, clients: usize) {
     let hears = |server: &RedisServer| match server.command(&["PUBSUB", "CHANNELS"]) {
         Reply::Array(channels) => channels.len() == clients,

@@ -1,4 +1,4 @@
-//! Machines that lose power: as far as the servers know, their waiters still listen.
+//! Machines that lose power. The servers still see their waiters as listening.
 
 use std::time::Duration;
 
@@ -9,19 +9,21 @@ use super::host::Host;
 use super::note;
 use super::scene::Scene;
 
-/// How many wait on each machine that loses power.
+/// How many waits each machine has that loses power.
 const CROWD: usize = 50;
 
-/// All waiters of a machine are dropped when its presence ends, and other machines at the same time.
+/// The servers drop all waiters of a machine when its presence ends, and those of other machines at the
+/// same time.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// After the end of a lease whose holder lost power with them. They are dropped long before.
+/// The limit after the end of a lease whose holder lost power with the waiters. The servers drop these long
+/// before.
 const AFTER_LEASE: Duration = Duration::from_millis(100);
 
 /// Longer than any test takes.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
-/// The machine of the test may stall in all but one of that many rounds.
+/// The greatest number of rounds. The machine of the test may stall in all of them but one.
 const TRIES: usize = 3;
 
 pub(super) fn scenario(members: usize) {
@@ -80,7 +82,7 @@ fn time_after(members: usize, dead: usize) -> Duration {
     span
 }
 
-/// Starts hosts with many waits each, and behind them one with a single wait.
+/// Starts hosts with many waits each, followed by a host with a single wait.
 fn two_kinds(scene: &mut Scene, doomed: usize) -> (Vec<(Host, Vec<Proxy>)>, Host) {
     let mut doomed: Vec<_> = (0..doomed).map(|_| scene.host_behind_proxies()).collect();
     for (host, _) in &mut doomed {

@@ -1,5 +1,5 @@
-//! Hosts that reach too few members: they may not have the lock, and must not keep the others from
-//! it, though their places in the queue are the best.
+//! Hosts that reach too few members. They must not get the lock, and must not keep the others from it,
+//! although their places in the queue are the best.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use super::scene::Scene;
 
 const MEMBERS: usize = 5;
 
-/// The host that is cut off from a majority of them.
+/// The host that is cut off from a majority of the members.
 const CUT_OFF: usize = 0;
 
-/// How many wait there, and at each of the others.
+/// How many waits this host has, and each of the others.
 const IN_FRONT: usize = 5;
 const BEHIND: usize = 40;
 const OTHERS: usize = 2;
 
-/// How soon the next waiter has the lock: the presence of a host that does not come, a heartbeat, and room
-/// for a slow machine.
+/// How soon the next waiter must get the lock: the presence of a host that does not come, a heartbeat, and
+/// a margin for a slow machine.
 const NEXT: Duration = Duration::from_secs(5);
 
 pub(super) fn scenario() {

@@ -9,10 +9,10 @@ use super::host::Host;
 use super::scene::{Scene, queued};
 use super::{LOCK, note};
 
-/// After the release behind a dead head, and after the end of a dead holder's lease.
+/// The limit after a release with a dead head, and after the end of a dead holder's lease.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// A heartbeat of the waiter behind the head, and room for a slow machine.
+/// A heartbeat of the waiter behind the head, and a margin for a slow machine.
 const ONE_HEARTBEAT: Duration = Duration::from_millis(1500);
 
 /// The presence of a stopped client, and a heartbeat.
@@ -21,13 +21,13 @@ const PRESENCE: Duration = Duration::from_secs(3);
 /// Longer than any test takes.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
-/// An odd number, of which most must be in time: the machine may stall during one.
+/// The number of rounds. It is odd, and most rounds must be in time, since the machine may stall during one.
 const ROUNDS: usize = 5;
 
-/// The same, for leases that have to end by themselves.
+/// The same for leases that have to expire.
 const LEASES: usize = 3;
 
-/// The server sees that the head's connections are closed, and calls the next waiter.
+/// The server sees that the head's connections are closed, and notifies the next waiter.
 pub(super) fn is_killed_while_it_waits(members: usize) {
     let mut scene = Scene::of(members);
     let client = scene.client();
@@ -49,7 +49,7 @@ pub(super) fn is_killed_while_it_waits(members: usize) {
     scene.assert_well();
 }
 
-/// A head that dies after its notification. The next heartbeat of the waiter behind it finds that out.
+/// A head that dies after its notification. The waiter behind it notices with its next heartbeat.
 pub(super) fn is_killed_in_its_turn(members: usize) {
     let mut scene = Scene::of(members);
     let client = scene.client();
@@ -57,7 +57,7 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
     let spans = (0..ROUNDS).map(|_| {
         let guard = scene.hold(&client);
         let head = heads(&mut scene, &mut next);
-        // It is notified, and does nothing afterwards.
+        // The server notifies the head, which then does nothing.
         head.pause();
         let killed = std::thread::scope(|scope| {
             let killing = scope.spawn(|| {
@@ -84,7 +84,7 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
     scene.assert_well();
 }
 
-/// A stopped head is dropped when its presence ends, and has its old place when it continues.
+/// The servers drop a stopped head when its presence ends. When it continues it gets its old place.
 pub(super) fn stands_still(members: usize) {
     let mut scene = Scene::of(members);
     let client = scene.client();
@@ -94,7 +94,7 @@ pub(super) fn stands_still(members: usize) {
         scene.wait(host, 1);
     }
     hosts[0].pause();
-    // Long enough for the first to come back meanwhile.
+    // Long enough for the first waiter to come back in the meantime.
     scene.gate.ask_to_stay(Duration::from_secs(4));
     let span = scene.time_from_release(guard);
     note(&format!(
@@ -158,7 +158,7 @@ pub(super) fn lease_end(scene: &Scene) -> BootInstant {
     ends[ends.len() / 2]
 }
 
-/// A host that waits, and then another wait of `next`.
+/// Starts a host that waits, followed by another wait of `next`.
 fn heads(scene: &mut Scene, next: &mut Host) -> Host {
     let mut head = scene.host();
     scene.wait(&mut head, 1);

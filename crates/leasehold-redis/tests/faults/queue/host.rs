@@ -18,23 +18,22 @@ use crate::process::Process;
 
 pub(crate) const VERB: &str = "--host";
 
-/// At the gate, the waits of a host have the numbers from its own times this on.
+/// At the gate, the numbers of a host's waits start at the host's number times this.
 const WAITS_MAX: usize = 10_000;
 
-/// The host that a worker at the gate belongs to.
+/// Returns the host of a worker at the gate.
 pub(super) fn host_of(worker: usize) -> usize {
     worker / WAITS_MAX
 }
 
-/// What a holder does takes so long, unless something else is said.
+/// How long a holder stays by default.
 const STAY: Duration = Duration::from_millis(10);
 
-/// A process with one client, which waits for the lock as often as it is told, and gives it back
-/// soon.
+/// A process with one client. It waits for the lock as often as the test asks, and releases it soon.
 #[derive(Debug)]
 pub(super) struct Host {
     process: Process,
-    /// How long each of those that are yet to wait will hold the lock.
+    /// How long each future wait will hold the lock.
     pub(super) stay: Duration,
 }
 
@@ -47,7 +46,7 @@ impl Host {
         }
     }
 
-    /// Has it wait `count` times more.
+    /// Starts `count` more waits.
     pub(super) fn wait(&mut self, count: usize) {
         let stay = self.stay.as_millis();
         self.process.tell(&format!("{count} {stay}"));
@@ -61,7 +60,7 @@ impl Host {
         self.process.resume();
     }
 
-    /// As a crash does it. Its connections are closed by then.
+    /// Kills it as in a crash. Its connections are closed when this returns.
     pub(super) fn kill(self) {
         self.process.kill();
     }
@@ -70,7 +69,7 @@ impl Host {
         self.process.pid()
     }
 
-    /// Lets it come to its end.
+    /// Ends its input, and waits until it ends.
     pub(super) fn finish(self) {
         self.process.finish();
     }
@@ -94,7 +93,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How many more shall wait, and how long each of them stays, whenever the test says so.
+/// Receives orders of the test: how many more waits to start, and how long each of them stays.
 fn orders() -> mpsc::UnboundedReceiver<(usize, Duration)> {
     let (speak, orders) = mpsc::unbounded_channel();
     let listening = Builder::new().spawn(move || {
@@ -114,7 +113,7 @@ fn orders() -> mpsc::UnboundedReceiver<(usize, Duration)> {
     orders
 }
 
-/// Where they wait.
+/// What the waits share.
 struct Hall {
     lock: Lock,
     gate: RefCell<GateClient>,
@@ -159,7 +158,7 @@ impl Hall {
         let valid_until = guard.is_valid().then_some(left);
         let told = self.gate.borrow_mut().left(fence, valid_until, left);
         told.expect("the gate");
-        // Where connections break it is repeated behind our back.
+        // If connections break, the client repeats the release in the background.
         let _ = guard.release().await;
         Ok(())
     }

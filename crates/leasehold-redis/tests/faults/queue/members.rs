@@ -1,4 +1,4 @@
-//! Members fail while waiters queue, and the lock goes on from hand to hand.
+//! Members fail while waiters queue, and the lock still passes from holder to holder.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::world::pause;
 const MEMBERS: usize = 5;
 const HOSTS: usize = 4;
 
-/// How many more wait at each host while a member fails, and how many are served before.
+/// How many more waits each host starts while a member fails, and how many are served before that.
 const WAITS_EACH: usize = 40;
 const FIRST: usize = 20;
 
-/// How long a member stands still: longer than a request may take.
+/// How long a member is stopped: longer than the limit of a request.
 const A_WHILE: Duration = Duration::from_millis(1500);
 
-/// How soon the next waiter has the lock after a release, whatever happens to one member: presence, a
-/// heartbeat, and room for a slow machine.
+/// How soon the next waiter must get the lock after a release, when one member fails in any way: presence,
+/// a heartbeat, and a margin for a slow machine.
 const NEXT: Duration = Duration::from_secs(5);
 
 type Strike = fn(&mut RedisServer);
@@ -40,7 +40,7 @@ pub(super) fn scenario() {
     let mut scene = Scene::of(MEMBERS);
     let mut hosts: Vec<Host> = (0..HOSTS).map(|_| scene.host()).collect();
     let mut waits = 0;
-    // One member after the other, but who was killed comes back.
+    // One member after the other, but the member that was killed comes back.
     for ((name, strike), member) in strikes.into_iter().zip([0, 1, 2, 2]) {
         let begun = SystemClock.now();
         for host in &mut hosts {

@@ -20,11 +20,11 @@ pub(crate) use host::{VERB, main};
 const LOCK: &str = "deploy";
 const QUEUE: &str = "leasehold:queue:{deploy}:deploy";
 
-/// So long that no lease ends by itself while a test looks.
+/// So long that no lease ends by itself during a test.
 const TTL: Duration = Duration::from_secs(10);
 const MAX_TTL: Duration = TTL;
 
-/// What happens, with so many servers.
+/// A scenario. Its argument is the number of servers.
 type Scenario = fn(usize);
 
 pub(crate) fn trials() -> impl Iterator<Item = Trial> {
@@ -70,7 +70,7 @@ fn trial(name: &str, scenario: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// What a test measures, for people.
+/// Prints what a test measures, for people.
 fn note(text: &str) {
     #[expect(clippy::print_stderr, reason = "beside the test's outcome")]
     {

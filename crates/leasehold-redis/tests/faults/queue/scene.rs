@@ -10,8 +10,7 @@ use super::host::{Host, host_of};
 use super::{LOCK, MAX_TTL, QUEUE, TTL, note};
 use crate::set;
 
-/// Servers, and processes that wait for a lock over them. What they are granted is taken down at
-/// the gate.
+/// Servers, and processes that wait for a lock over them. The gate records what they are granted.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) servers: RedisSet,
@@ -20,7 +19,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// So many servers in one set.
+    /// Starts this many servers in one quorum.
     pub(super) fn of(members: usize) -> Self {
         let servers = RedisSet::start(members);
         if members > 1 {
@@ -33,7 +32,7 @@ impl Scene {
         }
     }
 
-    /// A client in this process.
+    /// Returns a client in this process.
     pub(super) fn client(&self) -> Client {
         Client::new(store(&urls(&self.servers)))
     }
@@ -44,12 +43,12 @@ impl Scene {
         held.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A process that can wait.
+    /// Starts a process that can wait.
     pub(super) fn host(&mut self) -> Host {
         self.host_at(&urls(&self.servers))
     }
 
-    /// The same, and all its connections go through proxies of its own.
+    /// Starts such a process, with all its connections through proxies of its own.
     pub(super) fn host_behind_proxies(&mut self) -> (Host, Vec<Proxy>) {
         let ports = self.servers.iter().map(RedisServer::port);
         let proxies: Vec<Proxy> = ports.map(Proxy::to).collect();
@@ -63,7 +62,7 @@ impl Scene {
         Host::start(number, &self.gate.path(), urls)
     }
 
-    /// Has `host` wait so often more. Answers its client, as the queue names it.
+    /// Starts `count` more waits of `host`. Returns the name that its client has in the queue.
     pub(super) fn wait(&self, host: &mut Host, count: usize) -> String {
         let before = self.clients();
         host.wait(count);
@@ -76,20 +75,20 @@ impl Scene {
         more.swap_remove(0)
     }
 
-    /// The clients of those who wait, in the order of their tickets.
+    /// Returns the clients of the waiters, in the order of their tickets.
     pub(super) fn clients(&self) -> Vec<String> {
         let client = |waiter: &String| waiter.split('.').next().unwrap_or_default().to_owned();
         waiters(&self.servers[0]).iter().map(client).collect()
     }
 
-    /// Waits until so many are in the queue at every member.
+    /// Waits until the queue of every member has this many waiters.
     pub(super) fn await_queued(&self, count: usize) {
         until("they are in every queue", || {
             self.servers.iter().all(|server| queued(server) == count)
         });
     }
 
-    /// Releases, and tells how long it takes until somebody is granted the lock.
+    /// Releases the lock. Returns how long it takes until the next grant.
     pub(super) fn time_from_release(&self, guard: Guard) -> Duration {
         let before = self.gate.grants();
         let begun = SystemClock.now();
@@ -104,21 +103,20 @@ impl Scene {
         until("they are granted the lock", || self.gate.grants() >= count);
     }
 
-    /// What was granted, in the order of fences.
+    /// Returns the grants, in the order of fences.
     pub(super) fn holds(&self) -> Vec<Hold> {
         let mut holds = self.gate.history().holds;
         holds.sort_by_key(|hold| hold.fence);
         holds
     }
 
-    /// The hosts that were granted the lock, one after the other.
+    /// Returns the hosts that were granted the lock, in order.
     pub(super) fn order(&self) -> Vec<usize> {
         let holds = self.holds();
         holds.iter().map(|hold| host_of(hold.worker)).collect()
     }
 
-    /// The longest time from when one had left until the next was granted the lock, of those
-    /// granted after `since`.
+    /// Returns the longest time between the end of a hold and the next grant, among the grants after `since`.
     pub(super) fn longest_gap(&self, since: BootInstant) -> Duration {
         let holds = self.holds();
         let gaps = holds.windows(2).filter_map(|pair| {
@@ -128,8 +126,8 @@ impl Scene {
         gaps.max().unwrap_or_default()
     }
 
-    /// Waits until nobody is queued, and nothing reserved or held: much sooner than what is
-    /// forgotten ends by itself.
+    /// Waits until nothing is queued, reserved or held. That must happen much sooner than abandoned entries
+    /// end by themselves.
     pub(super) fn await_nothing_left(&self) {
         let end = SystemClock.now() + SOON;
         let left =
@@ -142,20 +140,20 @@ impl Scene {
         });
     }
 
-    /// That nothing happened which may never be, and nobody was refused.
+    /// Checks that nothing happened that must never happen, and that no wait was refused.
     pub(super) fn assert_well(&self) {
         self.assert_exclusive();
         let refused = self.gate.history().refusals;
         assert_eq!(refused.first(), None, "{} refused", refused.len());
     }
 
-    /// That nothing happened which may never be.
+    /// Checks that nothing happened that must never happen.
     pub(super) fn assert_exclusive(&self) {
         let found = Findings::of(&self.gate.history());
         assert_eq!(found.violations(), [""; 0]);
     }
 
-    /// What the servers know of the lock.
+    /// Describes what the servers know about the lock.
     pub(super) fn tell(&self) -> String {
         let told = self.servers.iter().map(|server| {
             let lock = server.command(&["GET", LOCK]);
@@ -181,10 +179,10 @@ impl Drop for Scene {
     }
 }
 
-/// How soon nothing may be left: less than the records of the queue live.
+/// How soon nothing may be left. It is shorter than the life of the queue's records.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Who waits in the queue of a server, in the order of tickets.
+/// Returns the waiters in the queue of a server, in the order of tickets.
 pub(super) fn waiters(server: &RedisServer) -> Vec<String> {
     let Reply::Array(queue) = server.command(&["ZRANGE", QUEUE, "0", "-1"]) else {
         panic!("ZRANGE: no list")
@@ -196,7 +194,7 @@ pub(super) fn waiters(server: &RedisServer) -> Vec<String> {
     queue.into_iter().map(waiter).collect()
 }
 
-/// How many wait in the queue of a server.
+/// Returns how many waiters are in the queue of a server.
 pub(super) fn queued(server: &RedisServer) -> usize {
     match server.command(&["ZCARD", QUEUE]) {
         Reply::Integer(count) => usize::try_from(count).expect("a number"),
@@ -204,8 +202,8 @@ pub(super) fn queued(server: &RedisServer) -> usize {
     }
 }
 
-/// Returns the store of these tests. It never leaves a lock free for clients that poll, which would be in
-/// all figures.
+/// Returns the store of these tests. It never leaves a lock free for clients that poll, because that would
+/// distort all measurements.
 pub(super) fn store(urls: &[String]) -> RedisStore {
     set::store(urls, MAX_TTL).foreign_gap(Duration::ZERO)
 }
@@ -214,7 +212,7 @@ fn urls(servers: &RedisSet) -> Vec<String> {
     members(servers.iter().map(RedisServer::port))
 }
 
-/// The members have the same names, whichever way leads to them.
+/// Returns the members' URLs. A member has the same name on every path.
 pub(super) fn members(ports: impl Iterator<Item = u16>) -> Vec<String> {
     let url = |(member, port)| format!("redis://127.0.0.1:{port}?id=member-{member}");
     ports.enumerate().map(url).collect()

@@ -1,4 +1,4 @@
-//! The example of that name, which `cargo test` builds.
+//! The example `late_write`, which `cargo test` builds.
 
 use std::process::Command;
 
@@ -43,7 +43,7 @@ fn a_late_write_lands_without_the_check_and_is_refused_with_it() {
     assert_eq!(lines, SHOWN, "{said}");
 }
 
-/// Fences are microseconds of the wall clock: another one each time.
+/// Fences are microseconds of the wall clock, so they differ each time.
 fn without_numbers(line: &str) -> String {
     let words = line.split(' ').map(|word| {
         let digits = word.trim_end_matches(',');

@@ -1,4 +1,4 @@
-//! The example of that name, which `cargo test` builds.
+//! The example `prometheus`, which `cargo test` builds.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use leasehold_testkit::servers::{LIMIT, RedisServer, until};
 
 const PASSWORD: &str = "a-word-that-nobody-may-see";
 
-/// The example, which ends with its handle.
+/// The running example. Dropping the handle ends it.
 struct Example(Child);
 
 impl Drop for Example {
@@ -54,7 +54,7 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-/// The value of the first series of `name` whose labels have `label`.
+/// Returns the value of the first series of `name` whose labels include `label`.
 fn value(page: &str, name: &str, label: &str) -> Option<f64> {
     let series = page.lines().find(|line| {
         let labels = line.strip_prefix(name).filter(|rest| rest.starts_with('{'));
@@ -80,7 +80,7 @@ fn the_page_has_every_metric_of_a_service_that_works_under_a_lock() {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",
         };
-        // Nothing is renewed, as nobody holds the lock for long.
+        // There are no renewals, since each hold is short.
         if metric.name != leasehold::telemetry::RENEWAL.name {
             let line = format!("# TYPE {} {kind}\n", metric.name);
             assert!(page.contains(&line), "{line} {page}");
@@ -98,7 +98,7 @@ fn the_page_has_every_metric_of_a_service_that_works_under_a_lock() {
         ),
         ("leasehold_hold_seconds_count", "end=\"released\"", 1.0),
         ("leasehold_contended_total", "store", 1.0),
-        // Alerts need a zero to begin with.
+        // An alert needs a series that starts at zero.
         ("leasehold_lost_total", "reason=\"taken\"", 0.0),
     ] {
         let told = value(&page, name, label).unwrap_or(-1.0);

@@ -11,7 +11,7 @@ use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply, until};
 
 use crate::support::quorum;
 
-/// How often each task takes its set.
+/// How often each task takes its set of keys.
 const ROUNDS: u64 = 6;
 const SETS: [[&str; 3]; 4] = [
     ["a", "b", "c"],
@@ -20,7 +20,7 @@ const SETS: [[&str; 3]; 4] = [
     ["a", "d", "b"],
 ];
 
-/// How often a lock was held, and by how many it is.
+/// How often a lock was held, and how many hold it now.
 #[derive(Default)]
 struct Count {
     done: AtomicU64,
@@ -69,7 +69,7 @@ async fn overlapping_sets_end_and_each_key_is_exclusive() {
             "{name}"
         );
         let free = |server: &RedisServer| server.command(&["EXISTS", name]) == Reply::Integer(0);
-        // A release is over at the majority.
+        // A release is complete once a majority has it.
         until(&format!("{name} is free"), || servers.iter().all(free));
     }
 }

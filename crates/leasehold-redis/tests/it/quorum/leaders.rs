@@ -37,11 +37,11 @@ async fn resigned_leader_stays_gone_on_a_server_that_missed_it() {
     let resigned = SystemClock.now();
     let guard = next.await.unwrap().unwrap();
     servers[2].restart();
-    // Of the two that answer, one missed it.
+    // One of the two that answer missed it.
     servers[0].freeze();
     let observer = Client::new(quorum_of(&servers)).election("line");
     let mut looks = 0;
-    // The shortest time for which a record is kept is a second.
+    // The shortest retention of a record is a second.
     while looks < 3 || SystemClock.now().since(resigned) < Duration::from_secs(2) {
         assert!(SystemClock.now().since(resigned) < LIMIT, "{looks} looks");
         let look = eventually("a look", async || observer.leader().await.ok()).await;

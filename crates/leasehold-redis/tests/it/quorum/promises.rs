@@ -3,7 +3,7 @@
 use leasehold::{Exclusion, Store as _};
 use leasehold_redis::{RedisStore, TrustRules};
 
-/// A store of servers that are never asked.
+/// Returns a store of servers that no test contacts.
 fn store_of(count: u16) -> RedisStore {
     RedisStore::new((1..=count).map(|port| format!("redis://127.0.0.1:{port}"))).unwrap()
 }

@@ -121,7 +121,7 @@ async fn durability_switched_off_then_killed_has_no_vote() {
     assert!(out.is_none(), "no member loses its vote by that: {out:?}");
     scene
         .second_holder_is_refused(|server| {
-            // As its file says, it is durable again, with what it had written before.
+            // By its configuration file it is durable again, and it has the data from before.
             server.restart();
             assert_eq!(value(server, "x"), Reply::Nil, "the lease is forgotten");
             None
@@ -129,7 +129,7 @@ async fn durability_switched_off_then_killed_has_no_vote() {
         .await;
 }
 
-/// A durable server with the data that `primary` has now, cut off from it: a replica that lags behind.
+/// Returns a durable server with the present data of `primary`, cut off from it: a replica that lags behind.
 async fn lagging_replica_of(primary: &RedisServer) -> RedisServer {
     let replica = RedisServer::builder().durable().replica_of(primary).start();
     let mark = ["HGET", "leasehold:card", "mark"];

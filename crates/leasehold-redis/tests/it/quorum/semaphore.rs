@@ -1,4 +1,4 @@
-//! Permits of a whole set of servers.
+//! Permits over several servers.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,10 +16,10 @@ const CLIENTS: usize = 4;
 const CONTENDERS: usize = 6;
 const CYCLES: usize = 8;
 
-/// All of them together; a run that forgets nobody takes a small part of it.
+/// The limit for all of them together. A run that forgets no waiter takes a small part of it.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What those inside see of one another.
+/// What the permit holders observe of one another.
 #[derive(Default)]
 struct Section {
     inside: AtomicU64,
@@ -29,7 +29,7 @@ struct Section {
 }
 
 impl Section {
-    /// Goes in and out again and again; a permit that is taken after another one was has a greater fence.
+    /// Takes and releases a permit again and again. A permit that is taken later has a greater fence.
     async fn contend(&self, semaphore: Semaphore) -> Vec<u64> {
         let mut fences = Vec::new();
         for _ in 0..CYCLES {
@@ -47,7 +47,7 @@ impl Section {
             self.inside.fetch_sub(1, Ordering::SeqCst);
             self.served.fetch_add(1, Ordering::SeqCst);
             if let Err(error) = guard.release().await {
-                // A member that was killed cannot say whether it had this one.
+                // A killed member cannot say whether it granted this permit.
                 assert_eq!(error.effect(), Effect::Unknown, "{error}");
             }
         }

@@ -1,4 +1,4 @@
-//! Many clients in one runtime, on which they opened their connections.
+//! Many clients in one runtime, which opened their connections there.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn release_succeeds_while_other_clients_end() {
                 drop(within(&SystemClock, limit, waiter.lock("x").acquire()).await);
             }));
         }
-        // All waiters are cut off, and their clients end, at about this time.
+        // At about this time all waiters are cut off, and their clients end.
         SystemClock
             .sleep_until(SystemClock.now() + Duration::from_secs(1))
             .await;

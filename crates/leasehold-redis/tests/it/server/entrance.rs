@@ -6,7 +6,7 @@ use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 
 use crate::support::{client, client_at, hold, is_busy, refused};
 
-/// The text of the refusal, which has no effect, no password, and the member's name.
+/// Returns the text of the refusal, which has no effect and no password, and names the member.
 async fn refusal(url: &str, kind: ErrorKind) -> String {
     let store = RedisStore::new([url]).unwrap();
     let shown = format!("{store:?}");

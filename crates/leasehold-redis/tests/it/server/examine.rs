@@ -1,4 +1,4 @@
-//! A look at a server: what it finds, and that it changes nothing.
+//! An examination of a server: what it finds, and that it changes nothing.
 
 use leasehold::ErrorKind;
 use leasehold_redis::{Examination, Need, RedisMember, Transport};
@@ -17,7 +17,7 @@ fn rules(found: &Examination) -> Vec<&str> {
     missing.map(|right| right.rule.as_str()).collect()
 }
 
-/// What a server counts of its own changes, beside what it holds.
+/// Returns the server's own counts of its changes, its scripts and its keys.
 fn state(server: &RedisServer) -> Vec<String> {
     let lines = [
         "rdb_changes_since_last_save",
@@ -34,7 +34,7 @@ fn state(server: &RedisServer) -> Vec<String> {
     let kept = info
         .lines()
         .filter(|line| lines.iter().any(|name| line.starts_with(name)));
-    // What follows the numbers of keys is an estimate, made whenever the server has time.
+    // The text after the numbers of keys is an estimate that the server makes when it has time.
     let kept = kept.map(|line| line.split(",avg_ttl").next().unwrap_or(line));
     let kept: Vec<String> = kept.map(Into::into).collect();
     assert_eq!(kept.len(), 3, "{kept:?}");
@@ -117,7 +117,7 @@ async fn each_missing_right_is_found_and_nothing_else() {
     assert_eq!(state_of_empty(&server), before);
 }
 
-/// What an empty server counts: it has no line about the keys of a database.
+/// Returns the counts of an empty server. It has no line about the keys of a database.
 fn state_of_empty(server: &RedisServer) -> [Reply; 2] {
     let info = ["persistence", "memory"].map(|section| server.command(&["INFO", section]));
     info.map(|info| match info {

@@ -51,7 +51,7 @@ async fn lock_with_waiters_keeps_its_counter() {
     server.command(&["DEL", "deploy"]);
     waits.await.unwrap().unwrap().release().await.unwrap();
     assert_eq!(store.forget(&[key("deploy")]).await.unwrap(), []);
-    // Any record of a lock says that it is in use.
+    // Any record of a lock shows that the lock is in use.
     for kind in ["readers", "queue", "slots"] {
         let record = format!("leasehold:{kind}:{{deploy}}:deploy");
         server.command(&["HSET", &record, "a", "1"]);

@@ -44,7 +44,7 @@ async fn lost_data_shows_another_incarnation() {
     }
 }
 
-/// By the answers to requests for locks, without a look at the member.
+/// The answers to requests for locks show it, without a separate request to the member.
 #[tokio::test]
 async fn lost_data_takes_the_vote_at_once() {
     let servers = RedisSet::start(3);
@@ -123,7 +123,7 @@ async fn damaged_record_is_named() {
         assert!(text.contains(named), "{text}");
         assert!(text.contains("DEL leasehold:card"), "{text}");
         assert!(!text.contains('\u{1}'), "{text}");
-        // A record without a mark is a record, too.
+        // A record without a mark is still a record.
         server.command(&["HDEL", CARD, "mark"]);
         let elsewhere = RedisMember::new(format!("{}/7", server.url())).unwrap();
         let edit = card_edit(&elsewhere.presence().await.unwrap(), "a");

@@ -1,4 +1,4 @@
-//! What a server has to be, who may use it, and what it says of itself.
+//! The requirements on a server, the rights of its users, and what it reports about itself.
 
 mod entrance;
 mod examine;

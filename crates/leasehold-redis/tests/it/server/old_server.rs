@@ -1,4 +1,4 @@
-//! Servers before Redis 7.0: a real server, whose version a proxy lowers on the way.
+//! Servers before Redis 7.0: a real server whose version a proxy changes on the way.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use leasehold_testkit::servers::RedisServer;
 use crate::proxy::proxy;
 use crate::support::{calls, client_at, hold, is_busy, permit, refused, share};
 
-/// A client of the server through a proxy, which writes `version` over that of INFO without changing its
-/// length.
+/// Returns a client of the server through a proxy. The proxy replaces the version in INFO by `version`,
+/// which has the same length.
 async fn of_version(server: &RedisServer, version: &'static str) -> Client {
     let rewrite = move |bytes: &mut Vec<u8>| {
         let field = b"redis_version:";
@@ -44,7 +44,7 @@ async fn redis_6_2_takes_locks_by_script() {
     let second = hold(&locks, "deploy").await;
     assert!(second.fence() > fence);
     second.release().await.unwrap();
-    // The plain commands would be SET without a script: then there are fewer calls of scripts.
+    // Plain commands use SET without a script, so there would be fewer calls of scripts.
     assert_eq!(calls(&server, "evalsha"), 5);
 }
 

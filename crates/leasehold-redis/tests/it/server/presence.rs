@@ -69,7 +69,7 @@ async fn server_that_may_evict_locks_is_unfit() {
         set(&server, "maxmemory-policy", policy);
         let unfit = presence(&store).await.unfit.unwrap();
         assert!(unfit.contains(policy), "{unfit}");
-        // Also on a connection that is opened then.
+        // This includes connections that are opened then.
         let unfit = presence(&member(&server)).await.unfit.unwrap();
         assert!(unfit.contains(policy), "{unfit}");
     }

@@ -14,7 +14,7 @@ fn url(server: &RedisServer, user: &str, rest: &str) -> String {
     format!("redis://{user}:secret@127.0.0.1:{}{rest}", server.port())
 }
 
-/// Everything that a client does at a server. The first error ends it.
+/// Does everything that a client does at a server. The first error ends it.
 async fn everything(url: &str) -> Result<(), Error> {
     let member = RedisMember::new(url)?;
     let edit = card_edit(&member.presence().await?, member.id().as_str());
@@ -138,7 +138,7 @@ async fn lock_is_handed_over_without_notifications() {
         let lock = waiter.lock("deploy").wait(Duration::from_secs(10));
         let waits = background::spawn(lock.acquire());
         if missing.is_empty() {
-            // A waiter that cannot listen is not in the queue for long.
+            // A waiter that cannot listen does not stay in the queue for long.
             permit(&holder, "workers", 1).await.release().await.unwrap();
         } else if missing != ["+subscribe"] {
             queued(&server, "deploy", 1).await;
