@@ -4,6 +4,7 @@
 //! Futures of callers put orders into a list. One thread at a time takes all orders, carries them out in
 //! the engine, and writes the requests. The choice of that thread decides about the speed:
 //!
+//! - A caller does it at once if nobody else waits for an operation.
 //! - On a runtime with several threads the first caller of a batch yields once. The other ready tasks
 //!   add their orders, and one write to each member sends all.
 //! - Elsewhere a caller does it at once if no server has yet to reply. Otherwise the thread does it.

@@ -123,6 +123,11 @@ impl Orders {
         self.closing || self.ended
     }
 
+    /// Returns whether a single call waits for its outcome.
+    pub(super) fn is_single(&self) -> bool {
+        self.calls.len() == 1
+    }
+
     /// Returns whether something is open.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()

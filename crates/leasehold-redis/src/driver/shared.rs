@@ -109,11 +109,14 @@ impl Shared {
         let id = orders.start(operation)?;
         let since = orders.carrier_since;
         orders.carrier_since = since.or(Some(now));
+        let is_alone = orders.is_single();
         drop(orders);
         let is_busy = self.is_busy.load(Ordering::Relaxed);
         let duty = match since {
             // The thread takes over with the last reply, should that caller not be polled.
             Some(since) if is_busy && now.since(since) <= DUTY_MAX => Duty::None,
+            // Nobody else would add an order.
+            None if is_alone => Duty::Now,
             _ if background::has_several_threads() => Duty::AfterYield,
             None if !is_busy => Duty::Now,
             // On a single thread each wake-up polls one task, and each batch would be one operation.

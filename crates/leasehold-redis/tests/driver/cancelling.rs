@@ -92,14 +92,19 @@ async fn cancelled_calls_leave_nothing_on_one_thread() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropped_writer_passes_its_duty_on() {
     let set = RedisSet::start(1);
-    let client = Client::of(&set);
+    let client = Client::without_timers(&set);
     let (claim, _) = client.acquire("lock-0").await;
-    // This call begins the batch, and is never polled.
-    let writer = client.driver.release(claim, ReleaseMode::HandOver);
-    let follower = client.driver.acquire(client.claim("lock-1"));
-    drop(writer);
-    assert!(matches!(follower.await, Outcome::Acquired(_)));
-    client.acquire("lock-0").await;
+    // A call that is alone would write at once.
+    client.acquire("lock-1").await;
+    let mut waiter = client.driver.acquire(client.claim("lock-1"));
+    let told = waiter.event().await;
+    assert!(told.is_err(), "{told:?}");
+    // This call begins a batch, and is never polled.
+    drop(client.driver.release(claim, ReleaseMode::HandOver));
+    let limit = SystemClock.now() + Duration::from_secs(60);
+    let other = Client::of(&set);
+    let acquired = within(&SystemClock, limit, other.acquire("lock-0")).await;
+    assert!(acquired.is_some(), "the thread takes over");
 }
 
 /// A caller may begin a batch and then block its thread.
@@ -108,10 +113,8 @@ async fn unpolled_writer_holds_up_no_other() {
     let set = RedisSet::start(1);
     let client = Client::without_timers(&set);
     let (claim, _) = client.acquire("lock-0").await;
-    // The first poll yields, and the second one writes.
-    let mut busy = client.driver.acquire(client.claim("lock-1"));
-    assert!(futures_util::poll!(&mut busy).is_pending());
-    assert!(futures_util::poll!(&mut busy).is_pending());
+    // This call is alone and writes at once.
+    let busy = client.driver.acquire(client.claim("lock-1"));
     let writer = client.driver.release(claim, ReleaseMode::HandOver);
     let follower = client.driver.acquire(client.claim("lock-2"));
     let both = async { tokio::join!(busy, follower) };
