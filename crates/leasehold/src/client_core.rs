@@ -13,8 +13,8 @@ use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
-use crate::keeper::{Keeper, Order};
 use crate::nursery::Nursery;
+use crate::renewer::{Order, Renewer};
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
 use crate::tenure::Tenure;
 
@@ -27,7 +27,7 @@ pub(crate) struct ClientCore {
     process: Process,
 }
 
-/// The thread, and the channel to the keeper that runs on it.
+/// The thread, and the channel to the renewer that runs on it.
 struct Engine {
     background: Background,
     orders: mpsc::UnboundedSender<Order>,
@@ -35,12 +35,12 @@ struct Engine {
 }
 
 impl ClientCore {
-    /// Starts the keeper on the background thread, if there is one.
+    /// Starts the renewer on the background thread, if there is one.
     pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
         let engine = background.map(|background| {
             let (orders, inbox) = mpsc::unbounded_channel();
             let nursery = Arc::<Nursery>::default();
-            background.spawn(Keeper::new(&context, inbox, Arc::clone(&nursery)).run());
+            background.spawn(Renewer::new(&context, inbox, Arc::clone(&nursery)).run());
             Engine {
                 background,
                 orders,
@@ -125,7 +125,7 @@ impl ClientCore {
         if let Ok(engine) = self.inherited_engine()
             && engine.nursery.add(Arc::clone(tenure))
         {
-            // Without a keeper, the thread has ended; each guard then ends at its deadline.
+            // Without a renewer, the thread has ended; each guard then ends at its deadline.
             let _ = engine.orders.send(Order::Look);
         }
     }
@@ -161,7 +161,7 @@ impl ClientCore {
     pub(crate) fn free(&self, tenure: &Tenure) -> Result<Running<Result<Release, Error>>, Error> {
         let engine = self.inherited_engine()?;
         let id = tenure.id;
-        // Most leases are released before the keeper takes them over.
+        // Most leases are released before the renewer takes them over.
         let is_kept = engine.nursery.remove(id).is_none();
         let orders = is_kept.then(|| engine.orders.clone());
         let context = Arc::clone(&self.context);

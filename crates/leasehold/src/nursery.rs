@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock::BootInstant;
 use crate::tenure::Tenure;
 
-/// New leases that the keeper need not know yet. Most are released before anything is due for them, and
-/// then cost the keeper nothing.
+/// New leases that the renewer need not know yet. Most are released before anything is due for them, and
+/// then cost the renewer nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Nursery(Mutex<Young>);
 
@@ -17,7 +17,7 @@ struct Young {
 }
 
 impl Nursery {
-    /// Adds a lease that was just granted. Returns `true` if the keeper must be notified, because
+    /// Adds a lease that was just granted. Returns `true` if the renewer must be notified, because
     /// something is due earlier than it knows.
     pub(crate) fn add(&self, tenure: Arc<Tenure>) -> bool {
         let first = tenure.next_event();
@@ -35,7 +35,7 @@ impl Nursery {
         self.young().tenures.remove(&id)
     }
 
-    /// Returns when the keeper must [take over](Self::take_all) the remaining leases at the latest.
+    /// Returns when the renewer must [take over](Self::take_all) the remaining leases at the latest.
     pub(crate) fn due(&self) -> Option<BootInstant> {
         self.young().due
     }

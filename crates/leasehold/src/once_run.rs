@@ -86,7 +86,7 @@ impl OnceRun {
     /// Once polled, dropping the future only discards the answer.
     pub async fn give_up(self) -> Result<(), Error> {
         let record = self.guard.record().lasting(self.retention);
-        // Kept as long as any value that it may cover at a member, such as a result that few members
+        // Renewed as long as any value that it may cover at a member, such as a result that few members
         // received.
         let kept_for = self.retention.max(RECORD_MEMORY);
         record.write(OnceState::Vacant.encode(), kept_for).await?;

@@ -11,7 +11,7 @@ use crate::fence::Fence;
 use crate::lease::Lease;
 use crate::telemetry::{HoldEnd, HoldMeter};
 
-/// A granted claim and the state of its lease. The guard, which queries it, and the keeper, which renews
+/// A granted claim and the state of its lease. The guard, which queries it, and the renewer, which renews
 /// it, share it.
 ///
 /// One mutex orders a deadline that passes and a renewal that moves it, so that no answer "lost" is ever

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::BootInstant;
 
-/// When the keeper must check which lease.
+/// When the renewer must check which lease.
 ///
 /// Each lease has its own timer, except leases that one message renews. Until its answer arrives, one
 /// watch for all of them costs less. It ends with the soonest of their deadlines.

@@ -45,7 +45,7 @@ async fn a_claim_shuts_out_the_holder_before_though_nothing_was_written() {
     let gate = FenceGate::new();
     let paused = scene.client.lock("x").acquire().await.unwrap();
     paused.claim(&gate).await.unwrap();
-    // As a paused process: its keeper does not reach the store, its code is past its check.
+    // As a paused process: its renewer does not reach the store, its code is past its check.
     let late = paused.fence();
     scene.store.set(Fault::Unreachable);
     paused.lost().await;

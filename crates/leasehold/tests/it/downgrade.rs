@@ -144,7 +144,7 @@ async fn at_no_moment_could_a_writer_enter() {
     assert_eq!(seen.len(), 2, "before and after: {seen:?}");
 }
 
-/// The keeper goes on by itself, and never again in exclusive mode.
+/// The renewer goes on by itself, and never again in exclusive mode.
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_in_vain_is_done_by_later_renewals() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! The keeper: renewal, doubt, and deadlines that fire by themselves.
+//! The renewer: renewal, doubt, and deadlines that fire by themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
     let scene = Scene::new();
-    // The keeper hears of this lock first. When it is due, the keeper looks after the others, too.
+    // The renewer hears of this lock first. When it is due, the renewer looks after the others, too.
     let kept = scene.client.lock("kept").acquire().await.unwrap();
     for _ in 0..10 {
         take(&scene.client, "x").await;
@@ -66,7 +66,7 @@ async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.store.set(Fault::Unreachable);
     scene.pass(TTL).await;
-    // The keeper found out before any caller asked.
+    // The renewer found out before any caller asked.
     assert!(guard.lost_token().is_cancelled());
     assert!(!guard.is_valid());
 }
@@ -113,11 +113,11 @@ async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() 
         let lock = scene.client.lock(format!("lock/{more:?}")).ttl(TTL + more);
         guards.push(lock.acquire().await.unwrap());
     }
-    // For it the keeper wakes within a second. All others are due by then, and no renewal of theirs is
+    // For it the renewer wakes within a second. All others are due by then, and no renewal of theirs is
     // given up before the last deadline.
     let short = scene.client.lock("short").ttl(TTL / 10);
     let short = short.acquire().await.unwrap();
-    // The keeper hears of them.
+    // The renewer hears of them.
     scene.settle().await;
     scene.store.set(Fault::Frozen);
     scene.ambient.clock.stood_still(Duration::from_secs(25));

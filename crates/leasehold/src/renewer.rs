@@ -21,7 +21,7 @@ use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
 use crate::tenure::Tenure;
 use crate::timers::{Timers, Watch};
 
-/// A message from a client to its keeper.
+/// A message from a client to its renewer.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// The nursery has a lease for which something is due sooner than for those before.
@@ -40,21 +40,21 @@ pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 ///
 /// It never waits for a store: renewals run concurrently. A renewal that fails, hangs or panics puts its
 /// leases in doubt and does nothing else.
-pub(crate) struct Keeper {
+pub(crate) struct Renewer {
     store: Arc<dyn Store>,
     ambient: Ambient,
     metrics: Arc<ClientMetrics>,
     orders: mpsc::UnboundedReceiver<Order>,
-    /// The new leases, which the keeper does not renew yet.
+    /// The new leases, which the renewer does not renew yet.
     nursery: Arc<Nursery>,
-    kept: HashMap<u64, Kept>,
+    kept: HashMap<u64, Renewed>,
     timers: Timers,
     doubts: Doubts,
     renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Renewed {
     tenure: Arc<Tenure>,
     timer: Option<BootInstant>,
     /// The mode of the renewal in progress. A renewal in the earlier mode may be in progress too. Its
@@ -82,7 +82,7 @@ struct Due {
     deadline: Option<BootInstant>,
 }
 
-impl Keeper {
+impl Renewer {
     pub(crate) fn new(
         context: &ClientContext,
         orders: mpsc::UnboundedReceiver<Order>,
@@ -131,7 +131,7 @@ impl Keeper {
 
     fn keep(&mut self, tenure: Arc<Tenure>) {
         let id = tenure.id;
-        let mut kept = Kept {
+        let mut kept = Renewed {
             tenure,
             timer: None,
             renewing: None,
@@ -288,7 +288,7 @@ impl Keeper {
     }
 }
 
-impl Kept {
+impl Renewed {
     /// Sets the lease's timer to its deadline or its renewal, whichever is first. While a renewal is in
     /// progress, only the deadline counts.
     fn schedule(&mut self, id: u64, timers: &mut Timers) {
