@@ -13,7 +13,7 @@ use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
-use crate::nursery::Nursery;
+use crate::new_leases::NewLeases;
 use crate::renewer::{Order, Renewer};
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
 use crate::tenure::Tenure;
@@ -31,7 +31,7 @@ pub(crate) struct ClientCore {
 struct Engine {
     background: Background,
     orders: mpsc::UnboundedSender<Order>,
-    nursery: Arc<Nursery>,
+    new_leases: Arc<NewLeases>,
 }
 
 impl ClientCore {
@@ -39,12 +39,12 @@ impl ClientCore {
     pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
         let engine = background.map(|background| {
             let (orders, inbox) = mpsc::unbounded_channel();
-            let nursery = Arc::<Nursery>::default();
-            background.spawn(Renewer::new(&context, inbox, Arc::clone(&nursery)).run());
+            let new_leases = Arc::<NewLeases>::default();
+            background.spawn(Renewer::new(&context, inbox, Arc::clone(&new_leases)).run());
             Engine {
                 background,
                 orders,
-                nursery,
+                new_leases,
             }
         });
         Self {
@@ -123,7 +123,7 @@ impl ClientCore {
         tenure.measure(HoldMeter::begin(&self.context.metrics, since));
         // No attempt begins in a forked child.
         if let Ok(engine) = self.inherited_engine()
-            && engine.nursery.add(Arc::clone(tenure))
+            && engine.new_leases.add(Arc::clone(tenure))
         {
             // Without a renewer, the thread has ended; each guard then ends at its deadline.
             let _ = engine.orders.send(Order::Look);
@@ -146,7 +146,7 @@ impl ClientCore {
     pub(crate) fn let_go(&self, tenure: &Tenure) -> Result<(), Error> {
         let engine = self.engine()?;
         tenure.ended(HoldEnd::HandedOn, self.now());
-        if engine.nursery.remove(tenure.id).is_none() {
+        if engine.new_leases.remove(tenure.id).is_none() {
             let _ = engine.orders.send(Order::Forget(tenure.id));
         }
         let store = Arc::clone(&self.context.store);
@@ -162,7 +162,7 @@ impl ClientCore {
         let engine = self.inherited_engine()?;
         let id = tenure.id;
         // Most leases are released before the renewer takes them over.
-        let is_kept = engine.nursery.remove(id).is_none();
+        let is_kept = engine.new_leases.remove(id).is_none();
         let orders = is_kept.then(|| engine.orders.clone());
         let context = Arc::clone(&self.context);
         let claim = Arc::clone(tenure.claim());

@@ -111,7 +111,7 @@ mod lock;
 mod lock_set;
 mod member;
 mod memory;
-mod nursery;
+mod new_leases;
 mod once;
 mod once_run;
 mod once_state;

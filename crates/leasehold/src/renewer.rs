@@ -15,7 +15,7 @@ use crate::clock::{self, BootInstant};
 use crate::doubts::Doubts;
 use crate::error::{Error, ErrorKind};
 use crate::lease::EARLY_MAX;
-use crate::nursery::Nursery;
+use crate::new_leases::NewLeases;
 use crate::store::Store;
 use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
 use crate::tenure::Tenure;
@@ -24,7 +24,7 @@ use crate::timers::{Timers, Watch};
 /// A message from a client to its renewer.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// The nursery has a lease for which something is due sooner than for those before.
+    /// The list of new leases has a lease for which something is due sooner than for those before.
     Look,
     /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
     /// one means that the lease is no longer kept.
@@ -46,7 +46,7 @@ pub(crate) struct Renewer {
     metrics: Arc<ClientMetrics>,
     orders: mpsc::UnboundedReceiver<Order>,
     /// The new leases, which the renewer does not renew yet.
-    nursery: Arc<Nursery>,
+    new_leases: Arc<NewLeases>,
     kept: HashMap<u64, Renewed>,
     timers: Timers,
     doubts: Doubts,
@@ -86,14 +86,14 @@ impl Renewer {
     pub(crate) fn new(
         context: &ClientContext,
         orders: mpsc::UnboundedReceiver<Order>,
-        nursery: Arc<Nursery>,
+        new_leases: Arc<NewLeases>,
     ) -> Self {
         Self {
             store: Arc::clone(&context.store),
             ambient: context.ambient.clone(),
             metrics: Arc::clone(&context.metrics),
             orders,
-            nursery,
+            new_leases,
             kept: HashMap::new(),
             timers: Timers::default(),
             doubts: Doubts::default(),
@@ -105,7 +105,7 @@ impl Renewer {
     pub(crate) async fn run(mut self) {
         loop {
             let first = self.timers.first();
-            let next = first.into_iter().chain(self.nursery.due()).min();
+            let next = first.into_iter().chain(self.new_leases.due()).min();
             let clock = Arc::clone(&self.ambient.clock);
             let alarm = async {
                 match next {
@@ -144,7 +144,7 @@ impl Renewer {
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
         let now = self.ambient.clock.now();
-        if let Some(tenure) = self.nursery.remove(id) {
+        if let Some(tenure) = self.new_leases.remove(id) {
             self.keep(tenure);
         }
         let Some(kept) = self.kept.get_mut(&id) else {
@@ -174,8 +174,12 @@ impl Renewer {
 
     fn on_time(&mut self) {
         let now = self.ambient.clock.now();
-        if self.nursery.due().is_some_and(|due| due <= now + EARLY_MAX) {
-            for tenure in self.nursery.take_all() {
+        if self
+            .new_leases
+            .due()
+            .is_some_and(|due| due <= now + EARLY_MAX)
+        {
+            for tenure in self.new_leases.take_all() {
                 self.keep(tenure);
             }
         }

@@ -7,16 +7,16 @@ use crate::tenure::Tenure;
 /// New leases that the renewer need not know yet. Most are released before anything is due for them, and
 /// then cost the renewer nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Nursery(Mutex<Young>);
+pub(crate) struct NewLeases(Mutex<Entries>);
 
 #[derive(Debug, Default)]
-struct Young {
+struct Entries {
     tenures: BTreeMap<u64, Arc<Tenure>>,
     /// Nothing is due for any of them before this.
     due: Option<BootInstant>,
 }
 
-impl Nursery {
+impl NewLeases {
     /// Adds a lease that was just granted. Returns `true` if the renewer must be notified, because
     /// something is due earlier than it knows.
     pub(crate) fn add(&self, tenure: Arc<Tenure>) -> bool {
@@ -46,7 +46,7 @@ impl Nursery {
         young.tenures.into_values().collect()
     }
 
-    fn young(&self) -> MutexGuard<'_, Young> {
+    fn young(&self) -> MutexGuard<'_, Entries> {
         // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
