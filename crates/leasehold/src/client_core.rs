@@ -13,17 +13,17 @@ use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
 use crate::error::{Error, ErrorKind};
 use crate::guard::forked;
+use crate::held_lease::HeldLease;
 use crate::new_leases::NewLeases;
 use crate::renewer::{Order, Renewer};
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
-use crate::tenure::Tenure;
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
     pub(crate) context: Arc<ClientContext>,
     /// `None` only during drop.
     engine: Option<Result<Engine, Error>>,
-    tenures: AtomicU64,
+    held_leases: AtomicU64,
     process: Process,
 }
 
@@ -50,7 +50,7 @@ impl ClientCore {
         Self {
             context: Arc::new(context),
             engine: Some(engine),
-            tenures: AtomicU64::new(0),
+            held_leases: AtomicU64::new(0),
             process: Process::current(),
         }
     }
@@ -115,15 +115,15 @@ impl ClientCore {
     }
 
     pub(crate) fn next_tenure(&self) -> u64 {
-        self.tenures.fetch_add(1, Ordering::Relaxed)
+        self.held_leases.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Starts renewing the lease, and marks it lost at its deadline. It has been held since `since`.
-    pub(crate) fn keep(&self, tenure: &Arc<Tenure>, since: BootInstant) {
-        tenure.measure(HoldMeter::begin(&self.context.metrics, since));
+    pub(crate) fn keep(&self, held_lease: &Arc<HeldLease>, since: BootInstant) {
+        held_lease.measure(HoldMeter::begin(&self.context.metrics, since));
         // No attempt begins in a forked child.
         if let Ok(engine) = self.inherited_engine()
-            && engine.new_leases.add(Arc::clone(tenure))
+            && engine.new_leases.add(Arc::clone(held_lease))
         {
             // Without a renewer, the thread has ended; each guard then ends at its deadline.
             let _ = engine.orders.send(Order::Look);
@@ -131,11 +131,11 @@ impl ClientCore {
     }
 
     /// Renews the lease in shared mode from now on.
-    pub(crate) async fn downgrade(&self, tenure: &Tenure) -> Result<(), Error> {
+    pub(crate) async fn downgrade(&self, held_lease: &HeldLease) -> Result<(), Error> {
         let (asking, outcome) = oneshot::channel();
         let engine = self.engine()?;
-        tenure.downgrade();
-        let _ = engine.orders.send(Order::Downgrade(tenure.id, asking));
+        held_lease.downgrade();
+        let _ = engine.orders.send(Order::Downgrade(held_lease.id, asking));
         outcome.await.unwrap_or_else(|_| {
             let text = "the lease is kept no more";
             Err(Error::new(ErrorKind::Closed, text).with_unknown_effect())
@@ -143,14 +143,14 @@ impl ClientCore {
     }
 
     /// Stops renewing, and lets the lease end by itself.
-    pub(crate) fn let_go(&self, tenure: &Tenure) -> Result<(), Error> {
+    pub(crate) fn let_go(&self, held_lease: &HeldLease) -> Result<(), Error> {
         let engine = self.engine()?;
-        tenure.ended(HoldEnd::HandedOn, self.now());
-        if engine.new_leases.remove(tenure.id).is_none() {
-            let _ = engine.orders.send(Order::Forget(tenure.id));
+        held_lease.ended(HoldEnd::HandedOn, self.now());
+        if engine.new_leases.remove(held_lease.id).is_none() {
+            let _ = engine.orders.send(Order::Forget(held_lease.id));
         }
         let store = Arc::clone(&self.context.store);
-        let claim = Arc::clone(tenure.claim());
+        let claim = Arc::clone(held_lease.claim());
         // Only the end of the client waits for this task.
         drop(self.run(async move { store.abandon(&claim) })?);
         Ok(())
@@ -158,17 +158,20 @@ impl ClientCore {
 
     /// Stops renewing and frees the lock. After an unclean end of a lock with a delay, the lease ends by
     /// itself instead. Must not be called in a forked child.
-    pub(crate) fn free(&self, tenure: &Tenure) -> Result<Running<Result<Release, Error>>, Error> {
+    pub(crate) fn free(
+        &self,
+        held_lease: &HeldLease,
+    ) -> Result<Running<Result<Release, Error>>, Error> {
         let engine = self.inherited_engine()?;
-        let id = tenure.id;
+        let id = held_lease.id;
         // Most leases are released before the renewer takes them over.
         let is_kept = engine.new_leases.remove(id).is_none();
         let orders = is_kept.then(|| engine.orders.clone());
         let context = Arc::clone(&self.context);
-        let claim = Arc::clone(tenure.claim());
+        let claim = Arc::clone(held_lease.claim());
         let now = self.now();
-        let stays_shut = tenure.stays_shut(now);
-        tenure.ended(HoldEnd::Released, now);
+        let stays_shut = held_lease.stays_shut(now);
+        held_lease.ended(HoldEnd::Released, now);
         let span = spans::release(&claim.key);
         let around = span.clone();
         let freeing = async move {

@@ -12,9 +12,9 @@ use crate::clock::BootInstant;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::guarantees::Sharing;
+use crate::held_lease::HeldLease;
 use crate::key::Key;
 use crate::owner::Owner;
-use crate::tenure::Tenure;
 
 /// A held lock, until it is released, dropped or lost.
 ///
@@ -51,7 +51,7 @@ pub struct Guard {
 
 /// The hold that all shares of one guard have in common.
 pub(crate) struct Hold {
-    pub(crate) tenure: Arc<Tenure>,
+    pub(crate) held_lease: Arc<HeldLease>,
     pub(crate) client: Arc<ClientCore>,
     pub(crate) freed: bool,
 }
@@ -81,10 +81,10 @@ pub enum Ended {
 }
 
 impl Guard {
-    pub(crate) fn new(tenure: Arc<Tenure>, client: Arc<ClientCore>) -> Self {
+    pub(crate) fn new(held_lease: Arc<HeldLease>, client: Arc<ClientCore>) -> Self {
         Self {
             hold: Arc::new(Hold {
-                tenure,
+                held_lease,
                 client,
                 freed: false,
             }),
@@ -93,29 +93,29 @@ impl Guard {
 
     /// Returns the lock's name.
     pub fn key(&self) -> &Key {
-        &self.tenure().claim().key
+        &self.held_lease().claim().key
     }
 
     /// Returns the owner of the lease at the store: the identity of the wait that was granted.
     pub fn owner(&self) -> Owner {
-        self.tenure().claim().owner
+        self.held_lease().claim().owner
     }
 
     /// Returns the fencing token, which is greater than that of every earlier grant of this key.
     pub fn fence(&self) -> Fence {
-        self.tenure().fence
+        self.held_lease().fence
     }
 
     /// Returns the mode of the hold. From a call of [`downgrade`](Self::downgrade) on it is
     /// [`Mode::Shared`], whether or not the store confirmed that.
     pub fn mode(&self) -> Mode {
-        self.tenure().claim().mode
+        self.held_lease().claim().mode
     }
 
     /// Returns the instant from which the guard is invalid unless it is renewed before; `None` if the
     /// hold has no end, as on the file store.
     pub fn deadline(&self) -> Option<BootInstant> {
-        self.tenure().deadline()
+        self.held_lease().deadline()
     }
 
     /// Returns the time left until the deadline: zero once lost, [`Duration::MAX`] without a deadline.
@@ -142,7 +142,7 @@ impl Guard {
     pub fn state(&self) -> GuardState {
         match self.check_now() {
             Err(reason) => GuardState::Lost(reason),
-            Ok(()) if self.tenure().is_in_doubt() => GuardState::InDoubt,
+            Ok(()) if self.held_lease().is_in_doubt() => GuardState::InDoubt,
             Ok(()) => GuardState::Held,
         }
     }
@@ -180,14 +180,14 @@ impl Guard {
             if let Err(reason) = self.check_now() {
                 return reason;
             }
-            self.tenure().lost_token().cancelled().await;
+            self.held_lease().lost_token().cancelled().await;
         }
     }
 
     /// Returns a token that is cancelled once the guard is lost, to pass to the work that the lock
     /// protects. It outlives the guard, and a release does not cancel it.
     pub fn lost_token(&self) -> CancellationToken {
-        self.tenure().lost_token().clone()
+        self.held_lease().lost_token().clone()
     }
 
     /// Resolves with the deadline as soon as it differs from `from`, as it does after each renewal. For
@@ -197,10 +197,10 @@ impl Guard {
     ///
     /// May be dropped at any time; the next call sees what was missed.
     pub async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
-        let mut deadlines = self.tenure().deadlines();
+        let mut deadlines = self.held_lease().deadlines();
         match deadlines.wait_for(|deadline| *deadline != from).await {
             Ok(deadline) => *deadline,
-            // The sender lives in the tenure, which this guard keeps alive.
+            // The sender lives in the held lease, which this guard keeps alive.
             Err(_) => self.deadline(),
         }
     }
@@ -244,7 +244,7 @@ impl Guard {
         }
         let context = &self.hold.client.context;
         let refused = |kind, text| Err(Error::new(kind, text).with_key(self.key()));
-        match self.tenure().granted_mode() {
+        match self.held_lease().granted_mode() {
             Mode::Shared => return Ok(()),
             Mode::Permit(_) => {
                 let text = "a permit cannot be made shared: only an exclusive lock can";
@@ -256,7 +256,7 @@ impl Guard {
             }
             Mode::Exclusive => {}
         }
-        let outcome = self.hold.client.downgrade(self.tenure()).await;
+        let outcome = self.hold.client.downgrade(self.held_lease()).await;
         match self.check_now() {
             Ok(()) => outcome,
             Err(reason) => Err(self.lost_error(reason)),
@@ -290,7 +290,7 @@ impl Guard {
         };
         hold.freed = true;
         // The client must live until the answer arrives: this hold may be the last to keep it alive.
-        match hold.client.free(&hold.tenure)?.await? {
+        match hold.client.free(&hold.held_lease)?.await? {
             Release::Released => Ok(Ended::Released),
             Release::WasLost => Ok(Ended::WasLost),
         }
@@ -304,7 +304,7 @@ impl Guard {
         if self.hold.client.is_forked() {
             return Err(LostReason::Forked);
         }
-        self.tenure().check(now)
+        self.held_lease().check(now)
     }
 
     pub(crate) fn lost_error(&self, reason: LostReason) -> Error {
@@ -314,8 +314,8 @@ impl Guard {
         Error::new(ErrorKind::Lost, format!("lost: {reason}")).with_key(self.key())
     }
 
-    pub(crate) fn tenure(&self) -> &Tenure {
-        &self.hold.tenure
+    pub(crate) fn held_lease(&self) -> &HeldLease {
+        &self.hold.held_lease
     }
 }
 
@@ -330,7 +330,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if !self.freed && !self.client.is_forked() {
             // Begin at once, so that a later attempt of this client comes after the release.
-            let _ = self.client.free(&self.tenure).map(Running::begin);
+            let _ = self.client.free(&self.held_lease).map(Running::begin);
         }
     }
 }

@@ -74,7 +74,7 @@ impl GuardSet {
             self.alarm.0.cancel();
         }
         self.watches.push(watch);
-        guard.tenure().hand_out(false);
+        guard.held_lease().hand_out(false);
         self.guards.push(guard);
     }
 
@@ -223,8 +223,8 @@ impl GuardSet {
 
     /// Returns the set in the state in which the caller receives it.
     pub(crate) fn handed_out(self) -> Self {
-        let tenures = self.guards.iter().map(Guard::tenure);
-        tenures.for_each(|tenure| tenure.hand_out(true));
+        let held_leases = self.guards.iter().map(Guard::held_lease);
+        held_leases.for_each(|held_lease| held_lease.hand_out(true));
         self
     }
 

@@ -40,8 +40,8 @@ impl Guard {
                 "other shares of the guard still hold the lock: no handle is made of one of them";
             return refused(ErrorKind::InvalidInput, text.to_owned());
         };
-        client.let_go(&hold.tenure)?;
-        let Some(handle) = Handle::of(&hold.tenure, boot, &*client.context.store) else {
+        client.let_go(&hold.held_lease)?;
+        let Some(handle) = Handle::of(&hold.held_lease, boot, &*client.context.store) else {
             return refused(
                 ErrorKind::Unsupported,
                 "the lock has no deadline".to_owned(),
@@ -119,7 +119,7 @@ impl Guard {
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(self.key()));
         }
         let end = core.now() + span;
-        let deadline = self.hold.tenure.lease_deadline();
+        let deadline = self.hold.held_lease.lease_deadline();
         let mut handle = self.into_handle()?;
         // The lease's own deadline, by this process's clock, since the handle is not passed to another
         // process. Not the deadline of the longest hold, which ends with the work.

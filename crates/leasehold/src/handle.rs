@@ -5,11 +5,11 @@ use crate::claim::Mode;
 use crate::clock::{BootId, BootInstant, SystemClock};
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
+use crate::held_lease::HeldLease;
 use crate::key::Key;
 use crate::lease::{Lease, LeaseTimes};
 use crate::owner::Owner;
 use crate::store::Store;
-use crate::tenure::Tenure;
 
 /// A lock that stays held after its process has detached it.
 /// [`Guard::into_handle`](crate::Guard::into_handle) returns a handle, and another process can adopt it.
@@ -68,17 +68,17 @@ pub struct Handle {
 
 impl Handle {
     /// Returns the handle of a lease in its current state; `None` if it has no deadline.
-    pub(crate) fn of(tenure: &Tenure, boot: BootId, store: &dyn Store) -> Option<Self> {
-        let claim = tenure.claim();
+    pub(crate) fn of(held_lease: &HeldLease, boot: BootId, store: &dyn Store) -> Option<Self> {
+        let claim = held_lease.claim();
         Some(Self {
             key: claim.key.clone(),
             owner: claim.owner,
             mode: claim.mode,
-            fence: tenure.fence,
+            fence: held_lease.fence,
             ttl: claim.term(),
             delay: claim.delay,
-            deadline: SystemClock::as_other_processes_read(tenure.deadline()?),
-            hold_deadline: tenure
+            deadline: SystemClock::as_other_processes_read(held_lease.deadline()?),
+            hold_deadline: held_lease
                 .hold_deadline()
                 .map(SystemClock::as_other_processes_read),
             boot,

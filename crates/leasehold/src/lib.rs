@@ -102,6 +102,7 @@ mod handing;
 mod handle;
 mod handle_text;
 mod health;
+mod held_lease;
 mod holder;
 mod inspection;
 mod key;
@@ -131,7 +132,6 @@ mod semaphore;
 mod store;
 mod survey;
 mod taking_back;
-mod tenure;
 mod timers;
 
 pub use admin::Admin;

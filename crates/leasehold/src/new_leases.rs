@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::BootInstant;
-use crate::tenure::Tenure;
+use crate::held_lease::HeldLease;
 
 /// New leases that the renewer need not know yet. Most are released before anything is due for them, and
 /// then cost the renewer nothing.
@@ -11,7 +11,7 @@ pub(crate) struct NewLeases(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    tenures: BTreeMap<u64, Arc<Tenure>>,
+    held_leases: BTreeMap<u64, Arc<HeldLease>>,
     /// Nothing is due for any of them before this.
     due: Option<BootInstant>,
 }
@@ -19,10 +19,10 @@ struct Entries {
 impl NewLeases {
     /// Adds a lease that was just granted. Returns `true` if the renewer must be notified, because
     /// something is due earlier than it knows.
-    pub(crate) fn add(&self, tenure: Arc<Tenure>) -> bool {
-        let first = tenure.next_event();
+    pub(crate) fn add(&self, held_lease: Arc<HeldLease>) -> bool {
+        let first = held_lease.next_event();
         let mut young = self.young();
-        young.tenures.insert(tenure.id, tenure);
+        young.held_leases.insert(held_lease.id, held_lease);
         let is_sooner = first.is_some_and(|first| young.due.is_none_or(|due| first < due));
         if is_sooner {
             young.due = first;
@@ -31,8 +31,8 @@ impl NewLeases {
     }
 
     /// Removes the lease and returns it; `None` if it is not here, or no longer here.
-    pub(crate) fn remove(&self, id: u64) -> Option<Arc<Tenure>> {
-        self.young().tenures.remove(&id)
+    pub(crate) fn remove(&self, id: u64) -> Option<Arc<HeldLease>> {
+        self.young().held_leases.remove(&id)
     }
 
     /// Returns when the renewer must [take over](Self::take_all) the remaining leases at the latest.
@@ -41,9 +41,9 @@ impl NewLeases {
     }
 
     /// Removes and returns all leases.
-    pub(crate) fn take_all(&self) -> Vec<Arc<Tenure>> {
+    pub(crate) fn take_all(&self) -> Vec<Arc<HeldLease>> {
         let young = std::mem::take(&mut *self.young());
-        young.tenures.into_values().collect()
+        young.held_leases.into_values().collect()
     }
 
     fn young(&self) -> MutexGuard<'_, Entries> {

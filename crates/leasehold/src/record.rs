@@ -168,12 +168,12 @@ impl HeldRecord<'_> {
     async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Stamp, Error> {
         let stamp = Stamp {
             fence: self.guard.fence(),
-            step: self.guard.tenure().next_step(),
+            step: self.guard.held_lease().next_step(),
         };
         let record = self.record.clone();
         let write = RecordWrite::new(stamp, bytes, retention)
             .map_err(|error| error.with_key(self.guard.key()))?;
-        let tenure = Arc::clone(&self.guard.hold.tenure);
+        let held_lease = Arc::clone(&self.guard.hold.held_lease);
         // The deadline as it is now: each renewal moves it, and a store may stay undecided indefinitely.
         let until = self.guard.deadline();
         let ambient = self.guard.hold.client.context.ambient.clone();
@@ -188,7 +188,7 @@ impl HeldRecord<'_> {
                     doubtful |= error.effect() == Effect::Unknown;
                     let now = ambient.clock.now();
                     let in_time =
-                        tenure.check(now).is_ok() && until.is_none_or(|until| now < until);
+                        held_lease.check(now).is_ok() && until.is_none_or(|until| now < until);
                     if !error.is_unreachable() || !in_time {
                         let unknown = error.clone().with_unknown_effect();
                         return Err(if doubtful { unknown } else { error });

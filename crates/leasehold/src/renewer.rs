@@ -14,11 +14,11 @@ use crate::client_context::ClientContext;
 use crate::clock::{self, BootInstant};
 use crate::doubts::Doubts;
 use crate::error::{Error, ErrorKind};
+use crate::held_lease::HeldLease;
 use crate::lease::EARLY_MAX;
 use crate::new_leases::NewLeases;
 use crate::store::Store;
 use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
-use crate::tenure::Tenure;
 use crate::timers::{Timers, Watch};
 
 /// A message from a client to its renewer.
@@ -55,7 +55,7 @@ pub(crate) struct Renewer {
 
 #[derive(Debug)]
 struct Renewed {
-    tenure: Arc<Tenure>,
+    held_lease: Arc<HeldLease>,
     timer: Option<BootInstant>,
     /// The mode of the renewal in progress. A renewal in the earlier mode may be in progress too. Its
     /// answer is ignored, because to that renewal a lease that is now shared is lost.
@@ -129,10 +129,10 @@ impl Renewer {
         }
     }
 
-    fn keep(&mut self, tenure: Arc<Tenure>) {
-        let id = tenure.id;
+    fn keep(&mut self, held_lease: Arc<HeldLease>) {
+        let id = held_lease.id;
         let mut kept = Renewed {
-            tenure,
+            held_lease,
             timer: None,
             renewing: None,
             downgrading: Vec::new(),
@@ -144,13 +144,13 @@ impl Renewer {
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
         let now = self.ambient.clock.now();
-        if let Some(tenure) = self.new_leases.remove(id) {
-            self.keep(tenure);
+        if let Some(held_lease) = self.new_leases.remove(id) {
+            self.keep(held_lease);
         }
         let Some(kept) = self.kept.get_mut(&id) else {
             return;
         };
-        if let Err(reason) = kept.tenure.check(now) {
+        if let Err(reason) = kept.held_lease.check(now) {
             return self.drop_lost(id, reason);
         }
         if kept.downgraded {
@@ -179,8 +179,8 @@ impl Renewer {
             .due()
             .is_some_and(|due| due <= now + EARLY_MAX)
         {
-            for tenure in self.new_leases.take_all() {
-                self.keep(tenure);
+            for held_lease in self.new_leases.take_all() {
+                self.keep(held_lease);
             }
         }
         for id in self.timers.end_watches(now) {
@@ -194,15 +194,15 @@ impl Renewer {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
             };
-            if kept.tenure.is_over() {
+            if kept.held_lease.is_over() {
                 self.forget(id);
                 continue;
             }
-            if let Err(reason) = kept.tenure.check(now) {
+            if let Err(reason) = kept.held_lease.check(now) {
                 self.drop_lost(id, reason);
                 continue;
             }
-            if kept.renewing.is_none() && kept.tenure.is_due(now) {
+            if kept.renewing.is_none() && kept.held_lease.is_due(now) {
                 renewable.push(kept.begin_renewal(id, &mut self.timers));
             } else {
                 kept.schedule(id, &mut self.timers);
@@ -271,7 +271,7 @@ impl Renewer {
             };
             kept.renewing.take_if(|renewing| *renewing == mode);
             self.doubts.hear(id, &answer);
-            let verdict = if kept.tenure.is_still_in(mode) {
+            let verdict = if kept.held_lease.is_still_in(mode) {
                 kept.settle(mode, answer, batch.sent, now)
             } else {
                 Ok(())
@@ -286,7 +286,7 @@ impl Renewer {
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
         if let Some(kept) = self.kept.get(&id) {
-            tracing::warn!(key = %kept.tenure.claim().key, %reason, "lost");
+            tracing::warn!(key = %kept.held_lease.claim().key, %reason, "lost");
         }
         self.forget(id);
     }
@@ -297,8 +297,8 @@ impl Renewed {
     /// progress, only the deadline counts.
     fn schedule(&mut self, id: u64, timers: &mut Timers) {
         let at = match self.renewing {
-            Some(_) => self.tenure.deadline(),
-            None => self.tenure.next_event(),
+            Some(_) => self.held_lease.deadline(),
+            None => self.held_lease.next_event(),
         };
         timers.set(id, &mut self.timer, at);
     }
@@ -306,10 +306,10 @@ impl Renewed {
     /// Begins a renewal and returns it. One watch covers its deadline and those of its batch.
     fn begin_renewal(&mut self, id: u64, timers: &mut Timers) -> Due {
         timers.set(id, &mut self.timer, None);
-        let held = self.tenure.held();
+        let held = self.held_lease.held();
         self.renewing = Some(held.claim.mode);
-        self.tenure.renewing();
-        let deadline = self.tenure.deadline();
+        self.held_lease.renewing();
+        let deadline = self.held_lease.deadline();
         Due { id, held, deadline }
     }
 
@@ -322,15 +322,15 @@ impl Renewed {
         now: BootInstant,
     ) -> Result<(), LostReason> {
         let (verdict, outcome) = match answer {
-            Renewal::Lost(reason) => return Err(self.tenure.lose(reason, now)),
+            Renewal::Lost(reason) => return Err(self.held_lease.lose(reason, now)),
             Renewal::Renewed => {
                 self.downgraded = mode == Mode::Shared;
-                (self.tenure.renewed(sent, now), Ok(()))
+                (self.held_lease.renewed(sent, now), Ok(()))
             }
             Renewal::Unknown(error) => {
-                let key = &self.tenure.claim().key;
+                let key = &self.held_lease.claim().key;
                 tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
-                (self.tenure.doubtful(now), Err(error.with_key(key)))
+                (self.held_lease.doubtful(now), Err(error.with_key(key)))
             }
         };
         verdict?;

@@ -83,6 +83,6 @@ impl Guard {
     /// until the lease ends by itself; without one it is released with the guard, as usual.
     pub fn give_up(&self) {
         let now = self.hold.client.now();
-        self.tenure().lose(LostReason::GivenUp, now);
+        self.held_lease().lose(LostReason::GivenUp, now);
     }
 }

@@ -14,9 +14,9 @@ use crate::error::{Error, ErrorKind};
 use crate::guard::{Ended, Guard, forked};
 use crate::handing::leases_stand;
 use crate::handle::Handle;
+use crate::held_lease::HeldLease;
 use crate::holder::ClientInfo;
 use crate::telemetry::RenewalEnd;
-use crate::tenure::Tenure;
 
 impl Client {
     /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle
@@ -85,9 +85,9 @@ impl Client {
         let core = Arc::clone(self.core());
         let renewal = confirmed(&core, handle.clone());
         async move {
-            let tenure = renewal?.await?;
-            core.keep(&tenure, core.now());
-            Ok(Guard::new(tenure, core))
+            let held_lease = renewal?.await?;
+            core.keep(&held_lease, core.now());
+            Ok(Guard::new(held_lease, core))
         }
     }
 
@@ -127,11 +127,11 @@ fn begin_freeing(
     core: &Arc<ClientCore>,
     handle: &Handle,
 ) -> Result<impl Future<Output = Result<Release, Error>> + Send + use<>, Error> {
-    let tenure = take_up(core, handle)?;
+    let held_lease = take_up(core, handle)?;
     if !handle.is_of_this_boot() {
-        tenure.lose(LostReason::StoodStill, core.now());
+        held_lease.lose(LostReason::StoodStill, core.now());
     }
-    core.free(&tenure)
+    core.free(&held_lease)
 }
 
 pub(crate) fn renew(
@@ -142,8 +142,8 @@ pub(crate) fn renew(
     let renewal = confirmed(core, handle)?;
     let store = Arc::clone(&core.context.store);
     Ok(async move {
-        let tenure = renewal.await?;
-        Handle::of(&tenure, boot, &*store)
+        let held_lease = renewal.await?;
+        Handle::of(&held_lease, boot, &*store)
             .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the lock has no deadline"))
     })
 }
@@ -152,16 +152,16 @@ pub(crate) fn renew(
 fn confirmed(
     core: &Arc<ClientCore>,
     handle: Handle,
-) -> Result<impl Future<Output = Result<Arc<Tenure>, Error>> + Send + use<>, Error> {
-    let tenure = take_up(core, &handle)?;
+) -> Result<impl Future<Output = Result<Arc<HeldLease>, Error>> + Send + use<>, Error> {
+    let held_lease = take_up(core, &handle)?;
     check_ttl(&core.context, &handle)?;
     if !handle.is_of_this_boot() {
         return Err(handle.lost(ELSEWHERE));
     }
     let context = Arc::clone(&core.context);
     let confirming = core.run(async move {
-        let outcome = confirm(&context, &tenure).await;
-        outcome.map(|()| tenure).map_err(|error| {
+        let outcome = confirm(&context, &held_lease).await;
+        outcome.map(|()| held_lease).map_err(|error| {
             let misdirected = match error.kind() {
                 ErrorKind::Lost => handle.misdirected(&*context.store),
                 _ => None,
@@ -173,7 +173,7 @@ fn confirmed(
 }
 
 /// Returns the lease of `handle` as this client sees it: with its old deadline, and not renewed.
-fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<Tenure>, Error> {
+fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Error> {
     let context = &core.context;
     if core.is_forked() {
         return Err(forked());
@@ -190,8 +190,8 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<Tenure>, Error
         .with_delay(handle.delay)
         .with_mode(handle.mode);
     let lease = handle.lease(context.terms.margin(handle.ttl));
-    let tenure = Tenure::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
-    Ok(Arc::new(tenure.with_steps_after(steps_until(wall))))
+    let held_lease = HeldLease::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
+    Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
 }
 
 /// Greater than every step that an earlier guard with this fence has used: the seconds since 1970. No guard
@@ -203,21 +203,21 @@ fn steps_until(wall: WallTime) -> u32 {
 
 /// Renews the lease once, and retries until the store decides, the deadline passes, or [`TRYING_MAX`] is
 /// over.
-async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> {
+async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
     let clock = &*context.ambient.clock;
     let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
-    let claim = (**tenure.claim()).clone().without_healing();
+    let claim = (**held_lease.claim()).clone().without_healing();
     let limit = claim.limit();
     let held = [Held {
         claim: Arc::new(claim),
-        fence: tenure.fence,
+        fence: held_lease.fence,
     }];
     let end = clock.now() + TRYING_MAX;
     let mut has_met = false;
     loop {
         let sent = clock.now();
-        tenure.check(sent).map_err(lost)?;
-        tenure.renewing();
+        held_lease.check(sent).map_err(lost)?;
+        held_lease.renewing();
         let asking = context.store.renew(&held);
         let answer = clock::within(clock, sent + limit, asking).await;
         let now = clock.now();
@@ -228,13 +228,13 @@ async fn confirm(context: &ClientContext, tenure: &Tenure) -> Result<(), Error> 
         };
         context.metrics.renewed(came_to, now.since(sent));
         let error = match answer {
-            Some(Some(Renewal::Renewed)) => return tenure.renewed(sent, now).map_err(lost),
-            Some(Some(Renewal::Lost(reason))) => return Err(lost(tenure.lose(reason, now))),
+            Some(Some(Renewal::Renewed)) => return held_lease.renewed(sent, now).map_err(lost),
+            Some(Some(Renewal::Lost(reason))) => return Err(lost(held_lease.lose(reason, now))),
             Some(Some(Renewal::Unknown(error))) => error,
             Some(None) => Error::new(ErrorKind::Garbled, "not one answer per lease"),
             None => Error::new(ErrorKind::Unreachable, "no answer in time"),
         };
-        tenure.doubtful(now).map_err(lost)?;
+        held_lease.doubtful(now).map_err(lost)?;
         if !error.is_retryable() || now >= end {
             return Err(error.with_unknown_effect());
         }

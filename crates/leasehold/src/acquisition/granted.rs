@@ -7,8 +7,8 @@ use crate::claim::Claim;
 use crate::clock::BootInstant;
 use crate::guarantees::Expiry;
 use crate::guard::Guard;
+use crate::held_lease::HeldLease;
 use crate::lease::{Lease, LeaseTimes};
-use crate::tenure::Tenure;
 
 impl Acquisition {
     /// Returns the guard for the grant of `claim`; `None` if the client is gone.
@@ -32,9 +32,10 @@ impl Acquisition {
         let ambient = &self.context.ambient;
         let spread = ambient.random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, sent, spread);
-        let tenure = Tenure::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
-        let tenure = Arc::new(tenure);
-        client.keep(&tenure, sent);
-        Some(Guard::new(tenure, client))
+        let held_lease =
+            HeldLease::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
+        let held_lease = Arc::new(held_lease);
+        client.keep(&held_lease, sent);
+        Some(Guard::new(held_lease, client))
     }
 }

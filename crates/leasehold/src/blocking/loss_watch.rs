@@ -3,7 +3,7 @@ use std::sync::{Arc, Weak};
 use crate::attempt::LostReason;
 use crate::blocking::Guard;
 use crate::client_core::ClientCore;
-use crate::tenure::Tenure;
+use crate::held_lease::HeldLease;
 
 /// Watches a [`Guard`] for its loss from another thread, without keeping its lock held.
 ///
@@ -29,7 +29,7 @@ use crate::tenure::Tenure;
 /// ```
 #[derive(Debug)]
 pub struct LossWatch {
-    tenure: Arc<Tenure>,
+    held_lease: Arc<HeldLease>,
     /// Recognizes a forked child. A watch does not keep the client alive.
     client: Weak<ClientCore>,
 }
@@ -38,10 +38,10 @@ impl Guard {
     /// Returns a watch that another thread can wait on until this guard is lost or released.
     pub fn loss_watch(&self) -> LossWatch {
         // Created while the guard lives, so that the watch misses no end.
-        self.0.tenure().ended_token();
+        self.0.held_lease().ended_token();
         let hold = &self.0.hold;
         LossWatch {
-            tenure: Arc::clone(&hold.tenure),
+            held_lease: Arc::clone(&hold.held_lease),
             client: Arc::downgrade(&hold.client),
         }
     }
@@ -58,10 +58,10 @@ impl LossWatch {
         pollster::block_on(async {
             tokio::select! {
                 biased;
-                () = self.tenure.lost_token().cancelled() => {}
-                () = self.tenure.ended_token().cancelled() => {}
+                () = self.held_lease.lost_token().cancelled() => {}
+                () = self.held_lease.ended_token().cancelled() => {}
             }
         });
-        self.tenure.lost_reason()
+        self.held_lease.lost_reason()
     }
 }

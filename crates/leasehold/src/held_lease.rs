@@ -17,7 +17,7 @@ use crate::telemetry::{HoldEnd, HoldMeter};
 /// One mutex orders a deadline that passes and a renewal that moves it, so that no answer "lost" is ever
 /// revoked.
 #[derive(Debug)]
-pub(crate) struct Tenure {
+pub(crate) struct HeldLease {
     pub(crate) id: u64,
     granted: Arc<Claim>,
     /// The claim in shared mode, from the call of `downgrade` on. It is never unset, because a request
@@ -39,7 +39,7 @@ pub(crate) struct Tenure {
     meter: OnceLock<HoldMeter>,
 }
 
-impl Tenure {
+impl HeldLease {
     pub(crate) fn new(id: u64, granted: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
         Self {
             id,
