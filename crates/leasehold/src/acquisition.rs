@@ -19,9 +19,9 @@ use crate::guarantees::Expiry;
 use crate::guard::Guard;
 use crate::key::Key;
 use crate::owner::Owner;
-use crate::patience::{Answer, Hope, Limits, Patience};
 use crate::queue::Wait;
 use crate::telemetry::{AttemptEnd, WaitEnd, spans};
+use crate::wait_policy::{Answer, Limits, OutageDeadline, WaitPolicy};
 
 /// One call of `acquire` or `try_acquire`: its attempts and the waits between them. The caller's future
 /// runs them. If the caller drops it, the background thread finishes them.
@@ -35,7 +35,7 @@ pub(crate) struct Acquisition {
     /// How much longer the lease lives at the store than the guard uses it.
     pub(crate) delay: Duration,
     pub(crate) max_hold: Option<Duration>,
-    pub(crate) patience: Patience,
+    pub(crate) wait_policy: WaitPolicy,
     /// Whether to acquire ahead of the queue.
     pub(crate) barging: bool,
     /// Created in the caller's context, so that the caller's span is its parent.
@@ -43,7 +43,7 @@ pub(crate) struct Acquisition {
 }
 
 /// Why an attempt did not end in a guard.
-enum Setback {
+enum AttemptFailure {
     Busy(Busy),
     Failed(Error),
     /// The caller's wait ended, or the caller was gone, before an answer arrived.
@@ -89,9 +89,9 @@ impl Acquisition {
         let began = limits.began;
         let mut failures = 0;
         let mut was_refused = false;
-        let mut hope = Hope::new(began + self.ttl);
+        let mut outage = OutageDeadline::new(began + self.ttl);
         // The outcome if the wait ends in the middle of an attempt, which has no outcome of its own.
-        let mut last = Setback::CutOff;
+        let mut last = AttemptFailure::CutOff;
         loop {
             let (claim, sent) = self.claim(limits);
             match self.attempt(&claim, sent, limits).await {
@@ -100,31 +100,31 @@ impl Acquisition {
                     self.context.store.leave(&claim);
                     return Ok(Some(guard));
                 }
-                Err(Setback::CutOff) => {
+                Err(AttemptFailure::CutOff) => {
                     // This attempt finishes in the background, so it may hold the lock for a moment.
                     let outcome = self.give_up(last, began);
                     return outcome.map_err(Error::with_unknown_effect);
                 }
-                Err(setback) => last = setback,
+                Err(failure) => last = failure,
             }
             let now = self.context.now();
             match &last {
-                Setback::Busy(_) => {
+                AttemptFailure::Busy(_) => {
                     failures = 0;
                     if !std::mem::replace(&mut was_refused, true) {
                         self.context.metrics.contended();
                     }
                     self.context.answered();
                 }
-                Setback::Failed(error) => hope.learn(error, now + self.ttl),
-                Setback::CutOff => {}
+                AttemptFailure::Failed(error) => outage.learn(error, now + self.ttl),
+                AttemptFailure::CutOff => {}
             }
-            if !self.goes_on(&last, &hope, now, limits) {
+            if !self.goes_on(&last, &outage, now, limits) {
                 self.context.store.leave(&claim);
                 return self.give_up(last, began);
             }
             let pause = async {
-                if let Setback::Busy(_) = last {
+                if let AttemptFailure::Busy(_) = last {
                     self.context.store.wait(&claim).await;
                 } else {
                     let random = self.context.ambient.entropy.next_u64();
@@ -142,9 +142,9 @@ impl Acquisition {
 
     fn limits(&self, gone: oneshot::Receiver<Infallible>) -> Limits {
         let began = self.context.now();
-        let end = match self.patience {
-            Patience::OneAttempt => None,
-            Patience::Wait(span) => span.map(|span| began + span),
+        let end = match self.wait_policy {
+            WaitPolicy::OneAttempt => None,
+            WaitPolicy::Wait(span) => span.map(|span| began + span),
         };
         Limits {
             owner: self.new_owner(),
@@ -157,10 +157,10 @@ impl Acquisition {
 
     /// Returns how the attempts wait if the lock is held.
     fn wait(&self) -> Wait {
-        match self.patience {
+        match self.wait_policy {
             _ if self.barging => Wait::Barging,
-            Patience::OneAttempt => Wait::None,
-            Patience::Wait(_) => Wait::InTurn,
+            WaitPolicy::OneAttempt => Wait::None,
+            WaitPolicy::Wait(_) => Wait::InTurn,
         }
     }
 
@@ -188,7 +188,7 @@ impl Acquisition {
         claim: &Arc<Claim>,
         sent: BootInstant,
         limits: &mut Limits,
-    ) -> Result<Guard, Setback> {
+    ) -> Result<Guard, AttemptFailure> {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
         let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
             self.context.metrics.attempted(AttemptEnd::CutOff);
@@ -203,7 +203,7 @@ impl Acquisition {
                 // Leave last: by now, everything that the attempt left in a queue is there.
                 context.store.leave(&claim);
             });
-            return Err(Setback::CutOff);
+            return Err(AttemptFailure::CutOff);
         };
         limits.granted = at;
         self.context.metrics.attempted(AttemptEnd::of(&answer));
@@ -222,32 +222,38 @@ impl Acquisition {
             });
         }
         match answer {
-            Ok(Attempt::Granted(_)) => guard.ok_or(Setback::CutOff),
-            Ok(Attempt::Busy(busy)) => Err(Setback::Busy(busy)),
-            Err(error) => Err(Setback::Failed(error)),
+            Ok(Attempt::Granted(_)) => guard.ok_or(AttemptFailure::CutOff),
+            Ok(Attempt::Busy(busy)) => Err(AttemptFailure::Busy(busy)),
+            Err(error) => Err(AttemptFailure::Failed(error)),
         }
     }
 
-    fn goes_on(&self, setback: &Setback, hope: &Hope, now: BootInstant, limits: &Limits) -> bool {
-        let Patience::Wait(wait) = self.patience else {
+    fn goes_on(
+        &self,
+        failure: &AttemptFailure,
+        outage: &OutageDeadline,
+        now: BootInstant,
+        limits: &Limits,
+    ) -> bool {
+        let WaitPolicy::Wait(wait) = self.wait_policy else {
             return false;
         };
         let in_time = limits.end.is_none_or(|end| now < end);
-        match setback {
-            Setback::Busy(_) => in_time,
-            Setback::CutOff => false,
-            Setback::Failed(error) if !error.is_retryable() => false,
-            Setback::Failed(_) => match wait {
+        match failure {
+            AttemptFailure::Busy(_) => in_time,
+            AttemptFailure::CutOff => false,
+            AttemptFailure::Failed(error) if !error.is_retryable() => false,
+            AttemptFailure::Failed(_) => match wait {
                 Some(_) => in_time,
-                None => self.context.was_answered() || now < hope.end,
+                None => self.context.was_answered() || now < outage.end,
             },
         }
     }
 
-    fn give_up(&self, setback: Setback, began: BootInstant) -> Answer {
-        match (setback, self.patience) {
-            (Setback::Busy(_), Patience::OneAttempt) => Ok(None),
-            (Setback::Busy(busy), Patience::Wait(_)) => {
+    fn give_up(&self, failure: AttemptFailure, began: BootInstant) -> Answer {
+        match (failure, self.wait_policy) {
+            (AttemptFailure::Busy(_), WaitPolicy::OneAttempt) => Ok(None),
+            (AttemptFailure::Busy(busy), WaitPolicy::Wait(_)) => {
                 let holder = match busy.holder {
                     Some(owner) => format!("client {}", owner.client()),
                     None => "somebody else".into(),
@@ -256,8 +262,10 @@ impl Acquisition {
                 let text = format!("still held by {holder} after {waited:.1?}");
                 Err(Error::new(ErrorKind::Busy, text).with_key(&self.key))
             }
-            (Setback::Failed(error), _) => Err(error.with_key(&self.key)),
-            (Setback::CutOff, _) => Err(no_answer_in_the_wait(&self.context).with_key(&self.key)),
+            (AttemptFailure::Failed(error), _) => Err(error.with_key(&self.key)),
+            (AttemptFailure::CutOff, _) => {
+                Err(no_answer_in_the_wait(&self.context).with_key(&self.key))
+            }
         }
     }
 }

@@ -119,7 +119,6 @@ mod once_state;
 mod once_steps;
 mod optional;
 mod owner;
-mod patience;
 mod pattern;
 mod permits;
 mod queue;
@@ -133,6 +132,7 @@ mod store;
 mod survey;
 mod taking_back;
 mod timers;
+mod wait_policy;
 
 pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind};
 use crate::guarantees::{Counting, Expiry, Sharing};
 use crate::guard::Guard;
 use crate::key::Key;
-use crate::patience::Patience;
 use crate::telemetry::spans;
+use crate::wait_policy::WaitPolicy;
 
 /// A lock to acquire: a name and how to hold it. Acquiring it returns a [`Guard`].
 ///
@@ -128,7 +128,7 @@ impl Lock {
     /// it was granted.
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
         let lock = self.clone();
-        async move { lock.start(Patience::OneAttempt)?.await }
+        async move { lock.start(WaitPolicy::OneAttempt)?.await }
     }
 
     /// Acquires the lock, waiting for its holders. [`Guarantees::order`](crate::Guarantees::order) says
@@ -155,7 +155,7 @@ impl Lock {
     pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
         let lock = self.clone();
         async move {
-            match lock.start(Patience::Wait(lock.wait))?.await? {
+            match lock.start(WaitPolicy::Wait(lock.wait))?.await? {
                 Some(guard) => Ok(guard),
                 None => Err(Error::new(ErrorKind::Busy, "another client holds the lock")),
             }
@@ -164,7 +164,7 @@ impl Lock {
 
     fn start(
         &self,
-        patience: Patience,
+        wait_policy: WaitPolicy,
     ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
         let key = self.key.clone()?;
         self.check().map_err(|error| error.with_key(&key))?;
@@ -177,7 +177,7 @@ impl Lock {
             ttl: self.ttl,
             delay: self.lock_delay,
             max_hold: self.max_hold,
-            patience,
+            wait_policy,
             barging: self.barging,
         }
         .start(&self.client)

@@ -18,7 +18,7 @@ use crate::records::RECORD_MEMORY;
 pub(super) struct Announcer {
     client: Client,
     /// How long to retry the announcement of a new leader.
-    patience: Duration,
+    wait_policy: Duration,
     since: WallTime,
     /// Locked during a write, so that values reach the store in the order in which they were published.
     value: Mutex<String>,
@@ -26,11 +26,11 @@ pub(super) struct Announcer {
 
 impl Announcer {
     /// Makes the announcer of a leader whose term begins now, and which publishes `value`.
-    pub(super) fn new(client: Client, patience: Duration, value: String) -> Self {
+    pub(super) fn new(client: Client, wait_policy: Duration, value: String) -> Self {
         Self {
             since: client.ambient().clock.wall(),
             client,
-            patience,
+            wait_policy,
             value: Mutex::new(value),
         }
     }
@@ -39,7 +39,7 @@ impl Announcer {
     pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
         check_mode(guard)?;
         // The timer starts before the first write: a write without an answer may have taken effect.
-        let mut limit = pin!(self.client.pause(self.patience));
+        let mut limit = pin!(self.client.pause(self.wait_policy));
         let mut last = None;
         loop {
             select! {
@@ -62,7 +62,7 @@ impl Announcer {
     }
 
     fn not_in_time(&self, guard: &Guard) -> Error {
-        let text = format!("the leader was not announced within {:?}", self.patience);
+        let text = format!("the leader was not announced within {:?}", self.wait_policy);
         Error::new(ErrorKind::Unreachable, text)
             .with_store(self.client.describe())
             .with_key(guard.key())

@@ -2,7 +2,7 @@
 
 use crate::attempt::{Attempt, LostReason, Release, Renewal};
 use crate::error::{Effect, Error};
-use crate::patience::Answer;
+use crate::wait_policy::Answer;
 
 /// All values of one label, each with its word.
 pub(crate) trait Words: Copy + 'static {

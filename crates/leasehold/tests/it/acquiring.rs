@@ -117,7 +117,7 @@ async fn a_store_that_comes_back_is_waited_for() {
 async fn a_store_that_stays_away_is_an_error_within_the_wait_or_one_ttl() {
     let scene = Scene::new();
     scene.store.set(Fault::Unreachable);
-    for (lock, patience) in [
+    for (lock, wait_policy) in [
         (
             scene.client.lock("x").wait(Duration::from_secs(5)),
             Duration::from_secs(5),
@@ -128,8 +128,8 @@ async fn a_store_that_stays_away_is_an_error_within_the_wait_or_one_ttl() {
         let error = lock.acquire().await.unwrap_err();
         assert!(error.is_unreachable() && !error.is_busy(), "{error}");
         let waited = scene.now().since(asked);
-        assert!(waited >= patience, "{waited:?}");
-        assert!(waited < patience + Duration::from_secs(1), "{waited:?}");
+        assert!(waited >= wait_policy, "{waited:?}");
+        assert!(waited < wait_policy + Duration::from_secs(1), "{waited:?}");
     }
     let asked = scene.now();
     assert!(

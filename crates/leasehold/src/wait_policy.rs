@@ -15,7 +15,7 @@ use crate::owner::Owner;
 
 /// How long an acquisition continues.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum WaitPolicy {
     /// For one attempt; busy is an answer.
     OneAttempt,
     /// Until granted, or for at most this long.
@@ -41,12 +41,12 @@ pub(crate) struct Limits {
 /// How long to ask a store that has never answered this client, because its address may be wrong: one
 /// TTL, and one TTL from when its members say that they will have a vote. Only the first such answer
 /// extends the wait, so that a member that never recovers cannot extend it without end.
-pub(crate) struct Hope {
+pub(crate) struct OutageDeadline {
     pub(crate) end: BootInstant,
     was_told: bool,
 }
 
-impl Hope {
+impl OutageDeadline {
     pub(crate) fn new(end: BootInstant) -> Self {
         Self {
             end,
