@@ -62,9 +62,11 @@ impl ExitCode {
             }
             ErrorKind::Busy => Self::BUSY,
             ErrorKind::NoQuorum => Self::of_members(error),
-            ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::Garbled => Self::UNREACHABLE,
+            ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::InvalidResponse => {
+                Self::UNREACHABLE
+            }
             ErrorKind::Refused => Self::REFUSED,
-            ErrorKind::ForeignLock | ErrorKind::Corrupt => Self::CORRUPT,
+            ErrorKind::IncompatibleKey | ErrorKind::Corrupt => Self::CORRUPT,
             ErrorKind::Io => Self::IO,
             // A client with an outdated fence has lost its lock.
             ErrorKind::Lost | ErrorKind::Fenced => Self::LOST,
@@ -121,7 +123,7 @@ mod tests {
             "another number of permits would work"
         );
         assert_eq!(code(ErrorKind::Corrupt), 65);
-        assert_eq!(code(ErrorKind::ForeignLock), 65);
+        assert_eq!(code(ErrorKind::IncompatibleKey), 65);
         assert_eq!(code(ErrorKind::Unreachable), 69);
         assert_eq!(code(ErrorKind::Untrusted), 69);
         assert_eq!(code(ErrorKind::Io), 74);

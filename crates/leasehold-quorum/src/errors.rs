@@ -32,7 +32,10 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
     let shared = failures.first().map(kind).filter(|first| {
         let may_pass = matches!(
             first,
-            ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::Garbled | ErrorKind::Closed
+            ErrorKind::Unreachable
+                | ErrorKind::Untrusted
+                | ErrorKind::InvalidResponse
+                | ErrorKind::Closed
         );
         let is_decisive = total - failures.len() < majority(total);
         is_decisive && !may_pass && failures.iter().all(|failure| kind(failure) == *first)

@@ -7,7 +7,9 @@ use leasehold::ambient::Ambient;
 use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced, Key};
 
 use crate::driver::Tls;
-use crate::protocol::{Rights, Script, garbled, hash_tag, is_wrong_type, milliseconds, refused};
+use crate::protocol::{
+    Rights, Script, hash_tag, invalid_response, is_wrong_type, milliseconds, refused,
+};
 use crate::resp::{CommandWriter, Value};
 use crate::server::Server;
 use crate::url::RedisUrl;
@@ -188,7 +190,7 @@ impl FencedKey {
     pub async fn delete(&self, fence: Fence) -> Result<bool, Error> {
         match self.run(fence, vec![b"DEL".to_vec()]).await? {
             Value::Integer(deleted) => Ok(deleted > 0),
-            _ => Err(self.named(garbled("DEL"))),
+            _ => Err(self.named(invalid_response("DEL"))),
         }
     }
 
@@ -225,9 +227,9 @@ impl FencedKey {
             Some(Value::Array(mut parts)) => match parts.as_slice() {
                 [Value::Integer(1), _] => Ok(parts.swap_remove(1)),
                 [Value::Integer(0), greatest] => Err(Error::fenced(fence, read_fence(greatest))),
-                _ => Err(garbled("a fenced write")),
+                _ => Err(invalid_response("a fenced write")),
             },
-            _ => Err(garbled("a fenced write")),
+            _ => Err(invalid_response("a fenced write")),
         }
     }
 

@@ -205,7 +205,8 @@ impl RedisMember {
     }
 
     fn unexpected(&self) -> Error {
-        self.server.named(crate::protocol::garbled("a request"))
+        self.server
+            .named(crate::protocol::invalid_response("a request"))
     }
 }
 

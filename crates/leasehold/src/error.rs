@@ -49,9 +49,9 @@ pub enum ErrorKind {
     /// The store denied the request: wrong password, missing permission, or read-only.
     Refused,
     /// The store's answer is invalid.
-    Garbled,
+    InvalidResponse,
     /// The key holds another library's lock, as a different data type.
-    ForeignLock,
+    IncompatibleKey,
     /// Stored data is damaged.
     Corrupt,
     /// The operating system reported a failure of a file or a disk.
@@ -203,7 +203,7 @@ impl Error {
             ErrorKind::NoQuorum
                 | ErrorKind::Untrusted
                 | ErrorKind::Unreachable
-                | ErrorKind::Garbled
+                | ErrorKind::InvalidResponse
         )
     }
 

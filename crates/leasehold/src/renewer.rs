@@ -238,9 +238,11 @@ impl Renewer {
         self.renewals.push(Box::pin(async move {
             let answers = match task.await {
                 Ok(Some(answers)) if answers.len() == ids.len() => answers,
-                Ok(Some(_)) => {
-                    all_unknown(ids.len(), ErrorKind::Garbled, "not one answer per lease")
-                }
+                Ok(Some(_)) => all_unknown(
+                    ids.len(),
+                    ErrorKind::InvalidResponse,
+                    "not one answer per lease",
+                ),
                 Ok(None) => all_unknown(ids.len(), ErrorKind::Unreachable, "no answer in time"),
                 Err(_) => all_unknown(ids.len(), ErrorKind::Closed, "the renewal broke off"),
             };

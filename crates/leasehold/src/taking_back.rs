@@ -231,7 +231,7 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
             Some(Some(Renewal::Renewed)) => return held_lease.renewed(sent, now).map_err(lost),
             Some(Some(Renewal::Lost(reason))) => return Err(lost(held_lease.lose(reason, now))),
             Some(Some(Renewal::Unknown(error))) => error,
-            Some(None) => Error::new(ErrorKind::Garbled, "not one answer per lease"),
+            Some(None) => Error::new(ErrorKind::InvalidResponse, "not one answer per lease"),
             None => Error::new(ErrorKind::Unreachable, "no answer in time"),
         };
         held_lease.doubtful(now).map_err(lost)?;

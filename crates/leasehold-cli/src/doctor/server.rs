@@ -23,7 +23,7 @@ pub(super) fn of_unreachable(error: &Error) -> Vec<Finding> {
     let remedy = match error.kind() {
         ErrorKind::Refused => "use a user and password that the server accepts, or fix its ACL",
         ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address",
-        ErrorKind::Garbled => "use the address of a Redis or Valkey server",
+        ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server",
         _ => {
             "start the server, or fix the network; if the server is gone for good: leasehold members remove"
         }

@@ -48,7 +48,7 @@ impl Engine {
                 }
                 self.vote_failed(id, member, error);
             }
-            _ => self.vote_failed(id, member, garbled()),
+            _ => self.vote_failed(id, member, invalid_response()),
         }
         self.decide(now, id);
         self.set_wake(id);
@@ -256,7 +256,7 @@ impl Engine {
     }
 }
 
-fn garbled() -> Error {
+fn invalid_response() -> Error {
     let text = "not the answer to what was asked";
-    Error::new(ErrorKind::Garbled, text).with_unknown_effect()
+    Error::new(ErrorKind::InvalidResponse, text).with_unknown_effect()
 }

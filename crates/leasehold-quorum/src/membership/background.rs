@@ -49,7 +49,7 @@ impl Membership {
             }
             _ => {
                 let text = "not the answer to what was asked";
-                self.miss(now, member, Error::new(ErrorKind::Garbled, text));
+                self.miss(now, member, Error::new(ErrorKind::InvalidResponse, text));
             }
         }
     }

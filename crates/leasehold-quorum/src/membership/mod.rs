@@ -180,7 +180,7 @@ impl Membership {
     pub(crate) fn failed(&mut self, member: usize, error: &Error) {
         let concerns_a_lock = matches!(
             error.kind(),
-            ErrorKind::PermitsDiffer | ErrorKind::ForeignLock
+            ErrorKind::PermitsDiffer | ErrorKind::IncompatibleKey
         );
         if !concerns_a_lock && !std::mem::replace(&mut self.members[member].failing, true) {
             let error = error.clone();

@@ -183,7 +183,7 @@ impl Engine {
                 }
             }
             _ => {
-                let failure = membership.named_failure(member, garbled());
+                let failure = membership.named_failure(member, invalid_response());
                 operation.round.fail(failure);
             }
         }
@@ -227,7 +227,7 @@ fn forgetful() -> Error {
     Error::new(ErrorKind::Unsupported, text)
 }
 
-fn garbled() -> Error {
+fn invalid_response() -> Error {
     let text = "not the answer to what was asked of a record";
-    Error::new(ErrorKind::Garbled, text).with_unknown_effect()
+    Error::new(ErrorKind::InvalidResponse, text).with_unknown_effect()
 }

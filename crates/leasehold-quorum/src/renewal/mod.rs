@@ -114,7 +114,7 @@ impl Renewals {
             (Task::Renew(_), reply) => {
                 let error = match reply {
                     Reply::Failed(error) => error,
-                    _ => Error::new(ErrorKind::Garbled, "not the answer to a renewal"),
+                    _ => Error::new(ErrorKind::InvalidResponse, "not the answer to a renewal"),
                 };
                 self.handle_loss(now, member, task, error, membership);
             }
@@ -285,7 +285,7 @@ impl Round {
         for fate in &mut self.fates {
             let state = states.next().unwrap_or_else(|| {
                 let text = "not one answer per lease";
-                LeaseState::Failed(Error::new(ErrorKind::Garbled, text))
+                LeaseState::Failed(Error::new(ErrorKind::InvalidResponse, text))
             });
             fate.count(member, id, state, doubt);
         }

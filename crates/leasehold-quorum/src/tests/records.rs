@@ -176,5 +176,5 @@ fn unsuitable_reply_is_a_failure() {
     let mut fixture = Fixture::new(1);
     let id = read(&mut fixture);
     fixture.reply(0, granted(7));
-    assert_eq!(failed(&mut fixture, id).kind(), ErrorKind::Garbled);
+    assert_eq!(failed(&mut fixture, id).kind(), ErrorKind::InvalidResponse);
 }

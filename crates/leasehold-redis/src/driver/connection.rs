@@ -258,5 +258,5 @@ pub(super) fn unreadable(error: ParseError) -> Error {
             Parser::VALUE_MAX
         ),
     };
-    Error::new(ErrorKind::Garbled, message)
+    Error::new(ErrorKind::InvalidResponse, message)
 }

@@ -170,7 +170,7 @@ fn replies_in_pieces_make_one_batch() {
 fn reply_to_no_command_is_an_error() {
     let mut link = connected();
     let error = receive(&mut link, [Value::Null]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Garbled);
+    assert_eq!(error.kind(), ErrorKind::InvalidResponse);
 }
 
 /// Returns the questions that end with the connection, and their errors.

@@ -305,7 +305,7 @@ fn check_run(run: &RunId, now: &RunId) -> Result<(), Error> {
 
 fn unexpected() -> Error {
     let text = "the server sent a reply to no command; is it a Redis server?";
-    Error::new(ErrorKind::Garbled, text)
+    Error::new(ErrorKind::InvalidResponse, text)
 }
 
 /// The next connection loads the scripts again. Other requests may already be behind this one, so

@@ -7,7 +7,7 @@ use leasehold::Error;
 use leasehold::clock::Clock;
 
 use crate::driver::Visit;
-use crate::protocol::{LockValue, Rights, garbled, refused};
+use crate::protocol::{LockValue, Rights, invalid_response, refused};
 use crate::resp::{CommandWriter, Value};
 use crate::server::Form;
 
@@ -63,9 +63,12 @@ pub(super) async fn take(
         let answers = visit.ask(scan).await?;
         check(&answers, user, Rights("+scan"))?;
         let Some([next, Value::Array(keys)]) = answers.first().and_then(Value::as_array) else {
-            return Err(garbled("SCAN"));
+            return Err(invalid_response("SCAN"));
         };
-        cursor = next.as_text().ok_or_else(|| garbled("SCAN"))?.to_owned();
+        cursor = next
+            .as_text()
+            .ok_or_else(|| invalid_response("SCAN"))?
+            .to_owned();
         census.seen += keys.len();
         // The names of locks are UTF-8.
         let keys = keys.iter().filter_map(Value::as_text);

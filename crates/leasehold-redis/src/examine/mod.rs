@@ -12,7 +12,7 @@ use leasehold::{Error, Key, Presence};
 use crate::driver::Visit;
 use crate::member::RedisMember;
 use crate::protocol::status::{self, setting};
-use crate::protocol::{Info, Names, Rights, garbled, read_time, refused};
+use crate::protocol::{Info, Names, Rights, invalid_response, read_time, refused};
 use crate::resp::{CommandWriter, Value};
 use crate::url::Address;
 use rights::Unused;
@@ -240,7 +240,7 @@ impl ServerFacts {
 
 impl Persistence {
     fn read(info: &Info, answers: &[Value], user: &str) -> Result<Self, Error> {
-        let config = status::config_of(answers).ok_or_else(|| garbled("CONFIG"))?;
+        let config = status::config_of(answers).ok_or_else(|| invalid_response("CONFIG"))?;
         if let Value::Error { code, message } = config {
             return Err(refused(code, message, user, Rights("+config|get")));
         }

@@ -6,7 +6,7 @@ use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot};
 use leasehold_quorum::{Place, Refusal, Reply, Successor};
 
 use super::codec::{Codec, call, milliseconds, slot};
-use super::failure::{garbled, is_wrong_type};
+use super::failure::{invalid_response, is_wrong_type};
 use super::lock_value::{LockValue, entry};
 use super::names::{COUNTER, REST_MS};
 use super::script::{ACQUIRE, DRAW_FENCE, FREE, RELEASE};
@@ -47,7 +47,7 @@ pub(super) fn read_try(
     answers: &[Value],
 ) -> Result<Reply, Error> {
     let [set, raised, ..] = answers else {
-        return Err(garbled("an attempt"));
+        return Err(invalid_response("an attempt"));
     };
     match set {
         Value::Null => {}
@@ -64,15 +64,15 @@ pub(super) fn read_try(
             return Err(foreign_type("value that is not a string"));
         }
         Value::Error { code, message } => return Err(codec.refused(code, message)),
-        _ => return Err(garbled("SET")),
+        _ => return Err(invalid_response("SET")),
     }
     match codec.accepted(raised)? {
         Value::Integer(1) => {
-            let fence = Fence::new(proposal).ok_or_else(|| garbled("ZADD"))?;
+            let fence = Fence::new(proposal).ok_or_else(|| invalid_response("ZADD"))?;
             Ok(Reply::Granted { fence, slot: None })
         }
         Value::Integer(0) => Ok(Reply::GrantedBehind),
-        _ => Err(garbled("ZADD")),
+        _ => Err(invalid_response("ZADD")),
     }
 }
 
@@ -129,14 +129,14 @@ pub(super) fn read(codec: &Codec, claim: &Claim, answer: &Value) -> Result<Reply
             Ok(Reply::Granted { fence, slot })
         }
         Some(parts) => Ok(Reply::Busy(read_refusal(claim, parts)?)),
-        None => Err(garbled("the script of an attempt")),
+        None => Err(invalid_response("the script of an attempt")),
     }
 }
 
 /// Reads `{1, fence, permit, ...}`.
 fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<Slot>), Error> {
     let Some([Value::Integer(1), fence, slot, ..]) = answer.as_array() else {
-        return Err(garbled("the script of an attempt"));
+        return Err(invalid_response("the script of an attempt"));
     };
     let fence = read_fence(fence)?;
     let Mode::Permit(permits) = claim.mode else {
@@ -144,7 +144,7 @@ fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<Slot>), Er
     };
     let number = slot.as_integer().and_then(|slot| u32::try_from(slot).ok());
     let slot = number.and_then(|number| Slot::new(number, permits).ok());
-    let slot = slot.ok_or_else(|| garbled("the script of an attempt"))?;
+    let slot = slot.ok_or_else(|| invalid_response("the script of an attempt"))?;
     Ok((fence, Some(slot)))
 }
 
@@ -159,12 +159,12 @@ pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Er
         Value::Integer(untold),
     ] = parts
     else {
-        return Err(garbled("the script of an attempt"));
+        return Err(invalid_response("the script of an attempt"));
     };
     let value = match value {
         Value::Bytes(value) => value.as_slice(),
         Value::Null => b"leasehold:next",
-        _ => return Err(garbled("the script of an attempt")),
+        _ => return Err(invalid_response("the script of an attempt")),
     };
     match (LockValue::read(value), claim.mode) {
         (LockValue::OtherType(name), _) => return Err(foreign_type(&name)),
@@ -210,7 +210,7 @@ pub(super) fn read_freed(codec: &Codec, answer: &Value) -> Result<Reply, Error> 
             successor: None,
         }),
         Value::Integer(0) => Ok(Reply::Contended),
-        _ => Err(garbled("the script that frees a lock")),
+        _ => Err(invalid_response("the script that frees a lock")),
     }
 }
 
@@ -247,12 +247,12 @@ pub(super) fn read_release(
     let (freed, granted) = match codec.accepted(answer)?.as_array() {
         Some([Value::Integer(freed), _untold]) => (freed, None),
         Some([Value::Integer(freed), _untold, granted]) => (freed, Some(granted)),
-        _ => return Err(garbled("the script of a release")),
+        _ => return Err(invalid_response("the script of a release")),
     };
     let successor = match (granted, successor) {
         (None, _) => None,
         (Some(granted), Some(successor)) => Some(read_grant(&successor.claim, granted)?),
-        (Some(_), None) => return Err(garbled("the script of a release")),
+        (Some(_), None) => return Err(invalid_response("the script of a release")),
     };
     Ok(Reply::Released {
         freed: *freed == 1,
@@ -262,7 +262,9 @@ pub(super) fn read_release(
 
 /// Reads a fence. Servers may write a score with an exponent; it is exact up to [`Fence::MAX`].
 pub(super) fn read_fence(drawn: &Value) -> Result<Fence, Error> {
-    let score = drawn.as_number().ok_or_else(|| garbled("ZINCRBY"))?;
+    let score = drawn
+        .as_number()
+        .ok_or_else(|| invalid_response("ZINCRBY"))?;
     let is_exact = score.fract() == 0.0 && (1.0..=Fence::MAX.get() as f64).contains(&score);
     let fence = is_exact.then(|| Fence::new(score as u64)).flatten();
     fence.ok_or_else(|| {
@@ -301,5 +303,5 @@ fn foreign_type(kind: &str) -> Error {
         "another library's lock is under the key: a {kind}; Redisson writes a hash, which cannot \
          exclude ours; use another name, or keep the two apart with ?prefix="
     );
-    Error::new(ErrorKind::ForeignLock, message)
+    Error::new(ErrorKind::IncompatibleKey, message)
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::{Claim, ClientId, Error, Slot};
 use leasehold_quorum::{Reply, Request};
 
-use super::failure::{Rights, garbled, refused};
+use super::failure::{Rights, invalid_response, refused};
 use super::names::{MEMBER_RECORD, Names, PRESENT};
 use super::script::{self, Script};
 use super::{acquire, lease, member_record, record, status};
@@ -124,7 +124,7 @@ impl Codec {
     }
 
     fn read(&self, request: &Request, answers: &[Value]) -> Result<Reply, Error> {
-        let first = || answers.first().ok_or_else(|| garbled("a request"));
+        let first = || answers.first().ok_or_else(|| invalid_response("a request"));
         match request {
             Request::TryAcquire {
                 claim, proposal, ..

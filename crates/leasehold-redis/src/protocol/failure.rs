@@ -88,9 +88,9 @@ fn missing_right(message: &str, user: &str, Rights(rights): Rights) -> Error {
 }
 
 /// Returns the error for an answer of an unexpected form.
-pub(crate) fn garbled(what: &str) -> Error {
+pub(crate) fn invalid_response(what: &str) -> Error {
     let message = format!("the answer to {what} makes no sense");
-    Error::new(ErrorKind::Garbled, message).with_unknown_effect()
+    Error::new(ErrorKind::InvalidResponse, message).with_unknown_effect()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Info {
                     Some(text) => info.push_str(text),
                     None => {
                         let rule = "INFO was not answered with text: is it a Redis server?";
-                        return Err(Error::new(ErrorKind::Garbled, rule));
+                        return Err(Error::new(ErrorKind::InvalidResponse, rule));
                     }
                 },
             }
@@ -115,7 +115,7 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
 
 fn missing(name: &str) -> Error {
     let message = format!("INFO does not say {name}: is it a Redis server?");
-    Error::new(ErrorKind::Garbled, message)
+    Error::new(ErrorKind::InvalidResponse, message)
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("at least 6.2"), "{error}");
         let error = check("x", "master", "0").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Garbled);
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse);
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             assert!(error.to_string().contains(rule), "{error}");
         }
         let error = Info("redis_version:7.0.0".into()).check().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Garbled);
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse);
     }
 
     #[test]

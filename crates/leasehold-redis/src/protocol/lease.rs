@@ -7,7 +7,7 @@ use leasehold_quorum::{Lease, LeaseState, Reply};
 
 use super::acquire::{read_fence, read_refusal};
 use super::codec::{Codec, call, milliseconds, slot};
-use super::failure::{garbled, split_error};
+use super::failure::{invalid_response, split_error};
 use super::lock_value::entry;
 use super::script::{CONFIRM_FENCE, HEARTBEAT, RENEW, REPAIR, Script};
 use crate::resp::{CommandWriter, Value};
@@ -46,7 +46,7 @@ pub(super) fn read_renewals(codec: &Codec, leases: &[Lease], answers: &[Value]) 
         Ok(Value::Integer(0)) => LeaseState::Lost(LostReason::Gone),
         Ok(Value::Integer(-1)) => LeaseState::Lost(LostReason::Taken),
         Ok(Value::Integer(-2)) => LeaseState::Lost(LostReason::Broken),
-        Ok(_) => LeaseState::Failed(garbled("a renewal")),
+        Ok(_) => LeaseState::Failed(invalid_response("a renewal")),
         Err(error) => LeaseState::Failed(error),
     };
     Reply::Renewed(each(codec, leases.len(), answers, read))
@@ -108,7 +108,7 @@ pub(super) fn read_confirm(codec: &Codec, answer: &Value) -> Result<Reply, Error
         Value::Integer(1) => Seal::Sealed,
         Value::Integer(0) => Seal::NotHeld,
         Value::Array(taken) if taken.len() == 1 => Seal::Taken(read_fence(&taken[0])?),
-        _ => return Err(garbled("the confirmation of a fence")),
+        _ => return Err(invalid_response("the confirmation of a fence")),
     }))
 }
 
@@ -143,7 +143,7 @@ pub(super) fn read_repairs(
     let count = exclusive(leases).count();
     let restored = each(codec, count, answers, |answer| match answer {
         Ok(Value::Integer(restored)) => Ok(*restored == 1),
-        Ok(_) => Err(garbled("a repair")),
+        Ok(_) => Err(invalid_response("a repair")),
         Err(error) => Err(error),
     });
     let mut restored = restored.into_iter();
@@ -187,7 +187,7 @@ fn each<T>(
                     Some(Value::Error { code, message }) => {
                         codec.refused(code, message).with_unknown_effect()
                     }
-                    _ => garbled("a script"),
+                    _ => invalid_response("a script"),
                 };
                 results.extend((0..locks).map(|_| read(Err(failed()))));
             }

@@ -10,7 +10,7 @@ use leasehold::{
 use leasehold_quorum::Reply;
 
 use super::codec::{Codec, RIGHTS, call_record};
-use super::failure::{garbled, is_wrong_type, refused};
+use super::failure::{invalid_response, is_wrong_type, refused};
 use super::names::MEMBER_RECORD;
 use super::script::{MEMBER_RECORD_OBSERVE, MEMBER_RECORD_WRITE};
 use crate::resp::{CommandWriter, Value};
@@ -73,7 +73,7 @@ fn read_number(codec: &Codec, answer: &Value) -> Result<i64, Error> {
         Value::Error { code, message } if is_wrong_type(code, message) => Err(not_a_hash()),
         other => {
             codec.accepted(other)?;
-            Err(garbled("the writing of the member record"))
+            Err(invalid_response("the writing of the member record"))
         }
     }
 }
@@ -113,7 +113,9 @@ pub(super) fn read(answer: &Value, user: &str) -> Result<Option<Card>, Error> {
             false => refused(code, message, user, RIGHTS),
         });
     }
-    let pairs = answer.as_pairs().ok_or_else(|| garbled("HGETALL"))?;
+    let pairs = answer
+        .as_pairs()
+        .ok_or_else(|| invalid_response("HGETALL"))?;
     if pairs.is_empty() {
         return Ok(None);
     }

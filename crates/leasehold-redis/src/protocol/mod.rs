@@ -28,7 +28,7 @@ pub(crate) mod status;
 
 pub use codec::{Codec, Decoded, script_of};
 pub(crate) use codec::{RIGHTS, milliseconds, write_call};
-pub(crate) use failure::{Rights, garbled, is_wrong_type, refused};
+pub(crate) use failure::{Rights, invalid_response, is_wrong_type, refused};
 pub(crate) use info::Info;
 pub use lock_value::LockValue;
 pub(crate) use lock_value::read_entry;

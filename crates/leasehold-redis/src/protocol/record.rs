@@ -6,7 +6,7 @@ use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Stamp, Written, W
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
 
 use super::codec::{Codec, milliseconds};
-use super::failure::{garbled, is_wrong_type};
+use super::failure::{invalid_response, is_wrong_type};
 use super::names::Names;
 use super::script::{RECORD_OPEN, RECORD_READ, RECORD_WRITE, Script};
 use crate::resp::{CommandWriter, Value};
@@ -99,7 +99,7 @@ fn damaged(flaw: &str) -> Error {
 }
 
 fn unreadable() -> Error {
-    garbled("what was asked of a record")
+    invalid_response("what was asked of a record")
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{wrong}");
         }
         let error = read_stamp(&Value::Integer(7)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Garbled);
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse);
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             Value::Array(vec![text("7.1")]),
         ] {
             let error = read_value(&wrong).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Garbled);
+            assert_eq!(error.kind(), ErrorKind::InvalidResponse);
         }
     }
 

@@ -1,7 +1,7 @@
 use leasehold::clock::WallTime;
 use leasehold::{Error, Incarnation, Life, Mark, RunId, Sample};
 
-use super::failure::{Rights, garbled, refused};
+use super::failure::{Rights, invalid_response, refused};
 use super::member_record::MARK;
 use super::names::MEMBER_RECORD;
 use crate::resp::{CommandWriter, Value};
@@ -57,7 +57,7 @@ impl Sampler {
         if let Value::Error { code, message } = time {
             return Err(refused(code, message, &self.user, Rights("+time")));
         }
-        let clock = read_time(time).ok_or_else(|| garbled("TIME"))?;
+        let clock = read_time(time).ok_or_else(|| invalid_response("TIME"))?;
         let mark = mark.as_bytes().unwrap_or_default();
         if mark != self.last.0 {
             let read = std::str::from_utf8(mark).ok().and_then(read_mark);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Error, Presence, RunId};
 
 use super::codec::RIGHTS;
-use super::failure::{Rights, garbled, refused};
+use super::failure::{Rights, invalid_response, refused};
 use super::info::Info;
 use super::member_record::{self, MARK};
 use super::names::MEMBER_RECORD;
@@ -29,14 +29,14 @@ pub(crate) fn write(out: &mut CommandWriter<'_>) {
 pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
     let info = read_info(answers, user)?;
     let [.., config, record, mark, time] = answers else {
-        return Err(garbled("INFO"));
+        return Err(invalid_response("INFO"));
     };
     if let Value::Error { code, message } = time {
         return Err(refused(code, message, user, Rights("+time")));
     }
-    let clock = read_time(time).ok_or_else(|| garbled("TIME"))?;
+    let clock = read_time(time).ok_or_else(|| invalid_response("TIME"))?;
     let uptime = info.demand("uptime_in_seconds")?;
-    let uptime = uptime.parse().map_err(|_| garbled("INFO"))?;
+    let uptime = uptime.parse().map_err(|_| invalid_response("INFO"))?;
     let run = RunId::new(info.demand("run_id")?);
     let mut presence = Presence::new(run, clock, Duration::from_secs(uptime));
     presence.was_replica = !info.field("master_replid2").is_some_and(is_unset);
@@ -53,7 +53,7 @@ pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
 pub(crate) fn read_info(answers: &[Value], user: &str) -> Result<Info, Error> {
     match answers.split_at_checked(Info::SECTIONS.len()) {
         Some((sections, _)) => Info::read(sections, user),
-        None => Err(garbled("INFO")),
+        None => Err(invalid_response("INFO")),
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
         for name in ["run_id", "uptime_in_seconds"] {
             let info = INFO.replace(name, "x");
             let error = presence(&info, &[], texts(&[])).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Garbled);
+            assert_eq!(error.kind(), ErrorKind::InvalidResponse);
         }
     }
 }

@@ -268,7 +268,7 @@ fn fences_are_exact_in_every_notation() {
     for damaged in ["9007199254740992", "0", "-5", "1.5", "inf", "nan"] {
         assert_eq!(read(damaged), Err(ErrorKind::Corrupt), "{damaged}");
     }
-    assert_eq!(read("many"), Err(ErrorKind::Garbled));
+    assert_eq!(read("many"), Err(ErrorKind::InvalidResponse));
 }
 
 #[test]
@@ -301,7 +301,9 @@ fn permit_beyond_the_number_is_garbled() {
     assert!(matches!(answer(1), Reply::Granted { slot: Some(slot), .. } if slot.get() == 1));
     for wrong in [-1, 2] {
         let reply = answer(wrong);
-        assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::Garbled));
+        assert!(
+            matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::InvalidResponse)
+        );
     }
 }
 

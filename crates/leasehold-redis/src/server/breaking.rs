@@ -32,7 +32,7 @@ impl Server {
         let answers = self.call(&BREAK, call).await?;
         let told = self.accepted(answers.first())?;
         let Some([Value::Integer(was_valid), Value::Integer(left)]) = told.as_array() else {
-            return Err(self.garbled("the breaking of a lock"));
+            return Err(self.invalid_response("the breaking of a lock"));
         };
         let left = u64::try_from(*left).ok().map(Duration::from_millis);
         Ok(Broken::new(*was_valid == 1, left))
@@ -48,8 +48,8 @@ impl Server {
             .await?;
         let found = match answers.first() {
             Some(Value::Error { .. }) => None,
-            Some(found) => Some(texts(found).ok_or_else(|| self.garbled("HGETALL"))?),
-            None => return Err(self.garbled("HGETALL")),
+            Some(found) => Some(texts(found).ok_or_else(|| self.invalid_response("HGETALL"))?),
+            None => return Err(self.invalid_response("HGETALL")),
         };
         let is_there = found.as_ref().is_none_or(|found| !found.is_empty());
         let record = found.and_then(|found| read(&found.into_iter().collect()));

@@ -24,7 +24,7 @@ impl Server {
                 match self.accepted(Some(answer))?.as_integer() {
                     Some(1) => {}
                     Some(_) => in_use.push(key.clone()),
-                    None => return Err(self.garbled("EVALSHA")),
+                    None => return Err(self.invalid_response("EVALSHA")),
                 }
             }
         }

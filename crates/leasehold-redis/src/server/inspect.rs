@@ -25,14 +25,16 @@ impl Server {
             })
             .await?;
         let [value, left] = answers.as_slice() else {
-            return Err(self.garbled("GET"));
+            return Err(self.invalid_response("GET"));
         };
         let left = left.as_integer().and_then(remaining);
         let mut holders = match value {
             Value::Null => return Ok(Vec::new()),
             Value::Error { .. } => vec![foreign(self.form_of_type(&names).await?, left)],
             value => {
-                let value = value.as_bytes().ok_or_else(|| self.garbled("GET"))?;
+                let value = value
+                    .as_bytes()
+                    .ok_or_else(|| self.invalid_response("GET"))?;
                 self.holders_by(&names, value, left).await?
             }
         };
@@ -79,10 +81,10 @@ impl Server {
             })
             .await?;
         let [time, together @ ..] = answers.as_slice() else {
-            return Err(self.garbled("TIME"));
+            return Err(self.invalid_response("TIME"));
         };
-        let now = read_time(time).ok_or_else(|| self.garbled("TIME"))?;
-        read_together(together, mode, now).ok_or_else(|| self.garbled("ZRANGE"))
+        let now = read_time(time).ok_or_else(|| self.invalid_response("TIME"))?;
+        read_together(together, mode, now).ok_or_else(|| self.invalid_response("ZRANGE"))
     }
 
     /// Returns the waiters for a lock in the order of their tickets.
@@ -94,7 +96,7 @@ impl Server {
         };
         let answers = self.look(false, ask).await?;
         let queue = answers.first().and_then(scored);
-        let queue = queue.ok_or_else(|| self.garbled("ZRANGE"))?;
+        let queue = queue.ok_or_else(|| self.invalid_response("ZRANGE"))?;
         let waiter = |(entry, ticket): (&str, f64)| {
             let (waiter, mode) = read_entry(entry)?;
             let since = WallTime::from_micros(ticket as u64);

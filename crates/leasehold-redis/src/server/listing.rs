@@ -114,13 +114,13 @@ impl Server {
             })
             .await?;
         let [time, answers @ ..] = answers.as_slice() else {
-            return Err(self.garbled("TIME"));
+            return Err(self.invalid_response("TIME"));
         };
-        let now = read_time(time).ok_or_else(|| self.garbled("TIME"))?;
+        let now = read_time(time).ok_or_else(|| self.invalid_response("TIME"))?;
         let mut answers = answers.iter();
         let mut all = Vec::with_capacity(found.len());
         for (key, Found { value, form }) in found {
-            let mut next = || answers.next().ok_or_else(|| self.garbled("PTTL"));
+            let mut next = || answers.next().ok_or_else(|| self.invalid_response("PTTL"));
             let holders = match value {
                 LockValue::Owner(owner) | LockValue::Broken(owner) => {
                     let (left, note) = (next()?.as_integer(), next()?);
@@ -181,7 +181,9 @@ impl Server {
             .await?;
         let mut held = Vec::new();
         for (keys, answer) in keys.chunks(VALUES_AT_ONCE).zip(&answers) {
-            let values = answer.as_array().ok_or_else(|| self.garbled("MGET"))?;
+            let values = answer
+                .as_array()
+                .ok_or_else(|| self.invalid_response("MGET"))?;
             let locks = keys.iter().zip(values).filter_map(|(key, value)| {
                 let value = value.as_bytes()?;
                 let found = Found {
@@ -241,9 +243,11 @@ impl<'a> Scan<'a> {
             })
             .await?;
         let Some([next, Value::Array(keys)]) = answers.first().and_then(Value::as_array) else {
-            return Err(self.server.garbled("SCAN"));
+            return Err(self.server.invalid_response("SCAN"));
         };
-        let next = next.as_text().ok_or_else(|| self.server.garbled("SCAN"))?;
+        let next = next
+            .as_text()
+            .ok_or_else(|| self.server.invalid_response("SCAN"))?;
         self.cursor = (next != "0").then(|| next.to_owned());
         let keys: Vec<&str> = keys.iter().filter_map(Value::as_text).collect();
         self.server.held(&keys).await.map(Some)

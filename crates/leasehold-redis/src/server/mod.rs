@@ -163,12 +163,12 @@ impl Server {
                 Err(self.named(error.with_unknown_effect()))
             }
             Some(answer) => Ok(answer),
-            None => Err(self.garbled("a script")),
+            None => Err(self.invalid_response("a script")),
         }
     }
 
-    fn garbled(&self, what: &str) -> Error {
-        self.named(crate::protocol::garbled(what))
+    fn invalid_response(&self, what: &str) -> Error {
+        self.named(crate::protocol::invalid_response(what))
     }
 }
 

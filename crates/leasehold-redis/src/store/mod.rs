@@ -146,5 +146,8 @@ fn describe(members: &[RedisMember]) -> String {
 }
 
 fn unexpected() -> Error {
-    Error::new(ErrorKind::Garbled, "not the outcome of what was asked")
+    Error::new(
+        ErrorKind::InvalidResponse,
+        "not the outcome of what was asked",
+    )
 }

@@ -67,7 +67,7 @@ async fn lock_of_another_type_is_named() {
     let locks = client(&server);
     server.command(&["HSET", "deploy", "uuid:1", "1"]);
     let error = refused(&locks, "deploy").await;
-    assert_eq!(error.kind(), ErrorKind::ForeignLock);
+    assert_eq!(error.kind(), ErrorKind::IncompatibleKey);
     let text = error.to_string();
     assert!(
         text.contains("a hash") && text.contains("?prefix="),

@@ -155,7 +155,7 @@ fn lock_of_another_type_is_an_error() {
     client.command(&["HSET", "deploy", "uuid:1", "1"]);
     let claim = client.claim(Mode::Exclusive);
     let error = client.acquire(&claim, Place::Ticket(1)).failed();
-    assert_eq!(error.kind(), ErrorKind::ForeignLock);
+    assert_eq!(error.kind(), ErrorKind::IncompatibleKey);
     assert!(error.to_string().contains("hash"), "{error}");
     let proposal = 7;
     let reply = client.ask(&Request::TryAcquire {
@@ -163,7 +163,7 @@ fn lock_of_another_type_is_an_error() {
         proposal,
         expire: false,
     });
-    assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::ForeignLock));
+    assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::IncompatibleKey));
     assert!(!client.release(&claim));
     assert!(matches!(
         renew(&mut client, &claim),

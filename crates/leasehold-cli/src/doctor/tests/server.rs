@@ -31,7 +31,7 @@ fn who_cannot_be_asked_is_red_and_says_what_to_do() {
     for (kind, part) in [
         (ErrorKind::Unreachable, "start the server"),
         (ErrorKind::Refused, "user and password"),
-        (ErrorKind::Garbled, "address of a Redis"),
+        (ErrorKind::InvalidResponse, "address of a Redis"),
         (ErrorKind::InvalidInput, "fix the address"),
     ] {
         let findings = of_unreachable(&Error::new(kind, "failed"));
