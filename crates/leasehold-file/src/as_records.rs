@@ -5,7 +5,8 @@ use std::time::Duration;
 use leasehold::background::blocking;
 use leasehold::clock::WallTime;
 use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records, Wrote,
+    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
+    WriteOutcome,
 };
 
 use crate::directory::Directory;
@@ -28,7 +29,7 @@ impl Records for FileStore {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         let (key, write) = (record.key.clone(), write.clone());
         let chance = self.ambient().entropy.next_u64();
         self.until_done(record, move |directory, now| {

@@ -4,12 +4,12 @@
 //! finds part of a file. The checksum detects damage by disks and people.
 
 use leasehold::clock::WallTime;
-use leasehold::{Fence, KeptValue, Key, RecordSlot, Stamp};
+use leasehold::{Fence, KeptValue, Key, RecordState, Stamp};
 
 use crate::file_name;
 
 /// One key's record, by the wall clock, which goes on over a restart.
-pub(crate) type Content = RecordSlot<WallTime>;
+pub(crate) type Content = RecordState<WallTime>;
 
 /// Why a record file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Holders that open, write and read the record of their lock, even after their lease ended.
 
-use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Stamp, Wrote};
+use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Stamp, WriteOutcome};
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
 use crate::history::{RecordEvent, What};
@@ -72,7 +72,7 @@ impl Simulation {
                 fence: fence.get(),
                 found: reading.written.as_ref().map(|it| stamp(it.stamp)),
             },
-            Outcome::Record(RecordAnswer::Written(Wrote::Written)) => RecordEvent::Written {
+            Outcome::Record(RecordAnswer::Written(WriteOutcome::Written)) => RecordEvent::Written {
                 stamp: (fence.get(), writes),
             },
             Outcome::Record(RecordAnswer::Read(reading)) => RecordEvent::Read {

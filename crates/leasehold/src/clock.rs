@@ -120,7 +120,7 @@ impl WallTime {
     }
 }
 
-/// A point on a clock by which a store keeps something for a span, such as a [record](crate::RecordSlot).
+/// A point on a clock by which a store keeps something for a span, such as a [record](crate::RecordState).
 pub trait Moment: Copy + Ord {
     /// Returns the point that lies `span` later, or the last one that exists.
     fn after(self, span: Duration) -> Self;

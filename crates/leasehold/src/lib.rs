@@ -123,7 +123,7 @@ mod pattern;
 mod permits;
 mod queue;
 mod record;
-mod record_slot;
+mod record_state;
 mod records;
 mod renewer;
 mod running;
@@ -167,9 +167,9 @@ pub use pattern::Pattern;
 pub use permits::{Permits, Slot, Slots};
 pub use queue::{Ticket, Wait, Waiter};
 pub use record::{HeldRecord, Record};
-pub use record_slot::{KeptValue, RecordSlot};
+pub use record_state::{KeptValue, RecordState};
 pub use records::{
-    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Stamp, Written, Wrote,
+    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
 };
 pub use semaphore::Semaphore;
 pub use store::Store;

@@ -11,7 +11,9 @@ use crate::fence::Fence;
 use crate::guard::Guard;
 use crate::key::Key;
 use crate::optional;
-use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, Stamp, Written, Wrote};
+use crate::records::{
+    Opened, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
+};
 
 /// The record of a lock, for clients that do not hold the lock. Created by
 /// [`Client::record`](crate::Client::record).
@@ -198,10 +200,12 @@ impl HeldRecord<'_> {
             })
         });
         match wrote.await? {
-            (Wrote::Written, _) => Ok(stamp),
-            (Wrote::Superseded(greatest), false) => Err(self.fenced(greatest)),
+            (WriteOutcome::Written, _) => Ok(stamp),
+            (WriteOutcome::Superseded(greatest), false) => Err(self.fenced(greatest)),
             // A later holder may have adopted the value of an earlier try.
-            (Wrote::Superseded(greatest), true) => Err(self.fenced(greatest).with_unknown_effect()),
+            (WriteOutcome::Superseded(greatest), true) => {
+                Err(self.fenced(greatest).with_unknown_effect())
+            }
         }
     }
 

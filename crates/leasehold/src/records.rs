@@ -59,7 +59,7 @@ pub trait Records: Send + Sync {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Wrote, Error>>;
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>>;
 
     /// Reads the current value, for clients that do not write.
     ///
@@ -248,7 +248,7 @@ pub enum Opened {
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrote {
+pub enum WriteOutcome {
     /// The value is written.
     Written,
     /// A greater stamp, of this fence, was there: nothing was written, on any member.

@@ -8,7 +8,7 @@ use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::{
     BoxFuture, Error, ErrorKind, Fence, Inspection as _, Opened, Reading, RecordKey, RecordWrite,
-    Records as _, Stamp, Wrote,
+    Records as _, Stamp, WriteOutcome,
 };
 use leasehold_file::FileStore;
 
@@ -16,7 +16,7 @@ use crate::world::{World, key};
 
 const KEPT: Duration = Duration::from_secs(60);
 
-async fn write(store: &FileStore, fence: u64, text: &str) -> Result<Wrote, Error> {
+async fn write(store: &FileStore, fence: u64, text: &str) -> Result<WriteOutcome, Error> {
     let fence = Fence::new(fence).unwrap();
     let stamp = Stamp { fence, step: 1 };
     let write = RecordWrite::new(stamp, text.as_bytes(), KEPT).unwrap();
@@ -84,7 +84,7 @@ async fn what_a_killed_writer_left_is_neither_read_nor_in_the_way() {
     assert_eq!(text(read(&world.store).await.unwrap()), None);
     assert_eq!(
         write(&world.store, 9, "again").await.unwrap(),
-        Wrote::Written
+        WriteOutcome::Written
     );
 }
 
@@ -135,7 +135,7 @@ async fn an_interrupted_overwrite_is_repaired_first() {
     fs::write(&new, &whole).unwrap();
     // The only whole copy is not overwritten.
     let late = write(&world.store, 7, "late").await.unwrap();
-    assert_eq!(late, Wrote::Superseded(Fence::new(8).unwrap()));
+    assert_eq!(late, WriteOutcome::Superseded(Fence::new(8).unwrap()));
     assert_eq!(fs::read(&path).unwrap(), whole);
     // A user that cannot remove the new file leaves it empty.
     fs::write(&path, &whole[..60]).unwrap();
@@ -195,7 +195,7 @@ async fn what_cannot_be_written_leaves_the_record_as_it_was() {
     );
     assert_eq!(
         write(&world.store, 8, "next").await.unwrap(),
-        Wrote::Written
+        WriteOutcome::Written
     );
 }
 
@@ -242,7 +242,7 @@ async fn what_is_over_is_dropped_and_its_file_is_removed_by_and_by() {
     clock.ahead.store(61, SeqCst);
     assert_eq!(text(read(&store).await.unwrap()), None);
     let late = write(&store, 6, "late").await.unwrap();
-    assert_eq!(late, Wrote::Superseded(Fence::new(7).unwrap()));
+    assert_eq!(late, WriteOutcome::Superseded(Fence::new(7).unwrap()));
 
     let others = async || {
         let stamp = Stamp {
@@ -276,7 +276,10 @@ async fn what_is_over_is_dropped_and_its_file_is_removed_by_and_by() {
         assert!(writes < 1000, "still there");
     }
     assert!(fs::exists(world.dir.path().join("other.lock.record")).unwrap());
-    assert_eq!(write(&store, 1, "anew").await.unwrap(), Wrote::Written);
+    assert_eq!(
+        write(&store, 1, "anew").await.unwrap(),
+        WriteOutcome::Written
+    );
 }
 
 /// Writers take turns, each in a thread of its own. The greatest fence wins, and each reader sees a
@@ -297,8 +300,8 @@ fn writers_and_readers_at_once_see_whole_values() {
                         let fence = round * 4 + writer + 1;
                         let wrote = write(&store, fence, &format!("{fence} {longest}")).await;
                         match wrote.unwrap() {
-                            Wrote::Written => {}
-                            Wrote::Superseded(greatest) => assert!(greatest.get() > fence),
+                            WriteOutcome::Written => {}
+                            WriteOutcome::Superseded(greatest) => assert!(greatest.get() > fence),
                         }
                         let seen = text(read(&store).await.unwrap()).expect("a value");
                         let (seen, rest) = seen.split_once(' ').unwrap();

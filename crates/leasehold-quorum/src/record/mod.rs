@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Wrote};
+use leasehold::{Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, WriteOutcome};
 
 use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
@@ -41,7 +41,7 @@ pub enum RecordAnswer {
     /// The answer to [`RecordAction::Open`].
     Opened(Opened),
     /// The answer to [`RecordAction::Write`].
-    Written(Wrote),
+    Written(WriteOutcome),
     /// The answer to [`RecordAction::Read`].
     Read(Reading),
 }

@@ -1,6 +1,8 @@
 //! What follows from the members' answers about a record.
 
-use leasehold::{Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, Written, Wrote};
+use leasehold::{
+    Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, WriteOutcome, Written,
+};
 
 use super::{RecordAction, RecordAnswer};
 use crate::ballot::majority;
@@ -95,11 +97,11 @@ impl Round {
             RecordAnswer::Opened(Opened::Superseded(fence)) => {
                 self.superseded = self.superseded.max(Some(fence));
             }
-            RecordAnswer::Written(Wrote::Superseded(fence)) => {
+            RecordAnswer::Written(WriteOutcome::Superseded(fence)) => {
                 self.superseded = self.superseded.max(Some(fence));
                 self.refused += 1;
             }
-            RecordAnswer::Written(Wrote::Written) => self.wrote += 1,
+            RecordAnswer::Written(WriteOutcome::Written) => self.wrote += 1,
         }
     }
 
@@ -139,14 +141,14 @@ impl Round {
 
     /// If one member wrote or may have written, a later holder may find the value and complete it. The
     /// write certainly had no effect only if no member wrote.
-    fn written(self) -> Result<Wrote, Error> {
+    fn written(self) -> Result<WriteOutcome, Error> {
         if self.is_decided() {
-            return Ok(Wrote::Written);
+            return Ok(WriteOutcome::Written);
         }
         let may_have = |failure: &MemberFailure| failure.error.effect() == Effect::Unknown;
         let is_nowhere = self.wrote == 0 && !self.failures.iter().any(may_have);
         match self.superseded {
-            Some(fence) if is_nowhere => Ok(Wrote::Superseded(fence)),
+            Some(fence) if is_nowhere => Ok(WriteOutcome::Superseded(fence)),
             // No majority will ever take it, so asking again does not help.
             Some(fence) if self.refused >= majority(self.members) => {
                 let text = format!(

@@ -67,16 +67,18 @@ fn open(answers: impl IntoIterator<Item = Result<Opened, MemberFailure>>) -> Res
     count(opening(), answers, RecordAnswer::Opened).opened()
 }
 
-fn write(answers: impl IntoIterator<Item = Result<Wrote, MemberFailure>>) -> Result<Wrote, Error> {
+fn write(
+    answers: impl IntoIterator<Item = Result<WriteOutcome, MemberFailure>>,
+) -> Result<WriteOutcome, Error> {
     count(writing(), answers, RecordAnswer::Written).written()
 }
 
-fn superseded() -> Result<Wrote, MemberFailure> {
-    Ok(Wrote::Superseded(fence(9)))
+fn superseded() -> Result<WriteOutcome, MemberFailure> {
+    Ok(WriteOutcome::Superseded(fence(9)))
 }
 
-fn wrote() -> Result<Wrote, MemberFailure> {
-    Ok(Wrote::Written)
+fn wrote() -> Result<WriteOutcome, MemberFailure> {
+    Ok(WriteOutcome::Written)
 }
 
 #[test]
@@ -129,14 +131,14 @@ fn majority_that_writes_decides() {
     );
     assert!(!round.is_decided());
     let decided = write([wrote(), superseded(), wrote(), superseded(), wrote()]);
-    assert_eq!(decided.unwrap(), Wrote::Written);
+    assert_eq!(decided.unwrap(), WriteOutcome::Written);
 }
 
 #[test]
 fn write_is_superseded_if_no_member_has_it() {
     let three = || [superseded(), superseded(), superseded()].into_iter();
     let none = three().chain([Err(refused()), superseded()]);
-    assert_eq!(write(none).unwrap(), Wrote::Superseded(fence(9)));
+    assert_eq!(write(none).unwrap(), WriteOutcome::Superseded(fence(9)));
     for maybe in [wrote(), Err(silent())] {
         let one = three().chain([maybe, superseded()]);
         let error = write(one).unwrap_err();

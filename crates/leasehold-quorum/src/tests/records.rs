@@ -1,6 +1,6 @@
 //! Records: opened, written and read at a majority.
 
-use leasehold::{Opened, Reading, RecordKey, RecordWrite, Stamp, Written, Wrote};
+use leasehold::{Opened, Reading, RecordKey, RecordWrite, Stamp, WriteOutcome, Written};
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn opened() -> Reply {
 }
 
 fn wrote() -> Reply {
-    Reply::Record(RecordAnswer::Written(Wrote::Written))
+    Reply::Record(RecordAnswer::Written(WriteOutcome::Written))
 }
 
 fn has(reading: Reading) -> Reply {
@@ -75,7 +75,7 @@ fn majority_decides_before_the_others_answer() {
     // A late reply to the opening finds no operation.
     fixture.reply(1, opened());
     fixture.reply_all(&[0, 1], &wrote());
-    let written = RecordAnswer::Written(Wrote::Written);
+    let written = RecordAnswer::Written(WriteOutcome::Written);
     assert_eq!(answer(&mut fixture, id), Some(written));
     let id = read(&mut fixture);
     fixture.reply_all(&[0, 1], &has(value()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Stamp, Written, Wrote};
+use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Stamp, WriteOutcome, Written};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
 
 use super::codec::{Codec, milliseconds};
@@ -58,9 +58,9 @@ pub(super) fn read(codec: &Codec, action: &RecordAction, answer: &Value) -> Resu
         (RecordAction::Open(_), greatest) => {
             RecordAnswer::Opened(Opened::Superseded(read_stamp(greatest)?.fence))
         }
-        (RecordAction::Write(_), Value::Integer(1)) => RecordAnswer::Written(Wrote::Written),
+        (RecordAction::Write(_), Value::Integer(1)) => RecordAnswer::Written(WriteOutcome::Written),
         (RecordAction::Write(_), greatest) => {
-            RecordAnswer::Written(Wrote::Superseded(read_stamp(greatest)?.fence))
+            RecordAnswer::Written(WriteOutcome::Superseded(read_stamp(greatest)?.fence))
         }
     };
     Ok(Reply::Record(answer))

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::{
-    BoxFuture, ClientInfo, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records, Wrote,
+    BoxFuture, ClientInfo, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
+    WriteOutcome,
 };
 use leasehold_quorum::{Outcome, RecordAction, RecordAnswer};
 
@@ -25,7 +26,7 @@ impl Records for RedisStore {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         Box::pin(async move {
             let write = RecordAction::Write(write.clone());
             match self.record(record, write).await? {

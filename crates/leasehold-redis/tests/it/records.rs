@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::{
-    Error, ErrorKind, Fence, Opened, RecordKey, RecordWrite, Records, Stamp, Store as _, Wrote,
+    Error, ErrorKind, Fence, Opened, RecordKey, RecordWrite, Records, Stamp, Store as _,
+    WriteOutcome,
 };
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, Reply};
@@ -26,7 +27,7 @@ fn records(store: &RedisStore) -> &dyn Records {
     store.records().expect("records")
 }
 
-async fn write(store: &RedisStore, number: u64, text: &str) -> Wrote {
+async fn write(store: &RedisStore, number: u64, text: &str) -> WriteOutcome {
     let stamp = Stamp {
         fence: fence(number),
         step: 1,
@@ -50,7 +51,7 @@ async fn read(store: &RedisStore) -> Result<Option<Vec<u8>>, Error> {
 async fn both_keys_of_a_record_expire() {
     let server = RedisServer::start();
     let store = store(&server);
-    assert_eq!(write(&store, 7, "value").await, Wrote::Written);
+    assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
     let value = left(&server, RECORD);
     assert!((1..=60_000).contains(&value), "{value}");
     let stamp = left(&server, STAMP);
@@ -64,12 +65,15 @@ async fn both_keys_of_a_record_expire() {
 async fn durable_server_keeps_records_across_a_restart() {
     let mut server = RedisServer::builder().durable().start();
     let store = store(&server);
-    assert_eq!(write(&store, 7, "value").await, Wrote::Written);
+    assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
     open(&store, 9).await;
     server.restart();
     let found = eventually("the server answers", async || read(&store).await.ok()).await;
     assert_eq!(found.as_deref(), Some(&b"value"[..]));
-    assert_eq!(write(&store, 8, "late").await, Wrote::Superseded(fence(9)));
+    assert_eq!(
+        write(&store, 8, "late").await,
+        WriteOutcome::Superseded(fence(9))
+    );
     let Opened::Open(reading) = open(&store, 9).await else {
         panic!("superseded")
     };
@@ -80,14 +84,17 @@ async fn durable_server_keeps_records_across_a_restart() {
 async fn value_keeps_out_smaller_stamps_alone() {
     let server = RedisServer::start();
     let store = store(&server);
-    assert_eq!(write(&store, 7, "value").await, Wrote::Written);
+    assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
     // Simulates a week passing, for a value with a longer retention.
     server.command(&["DEL", STAMP]);
-    assert_eq!(write(&store, 6, "late").await, Wrote::Superseded(fence(7)));
+    assert_eq!(
+        write(&store, 6, "late").await,
+        WriteOutcome::Superseded(fence(7))
+    );
     assert_eq!(open(&store, 6).await, Opened::Superseded(fence(7)));
     let opened = open(&store, 7).await;
     assert!(matches!(opened, Opened::Open(_)), "{opened:?}");
-    assert_eq!(write(&store, 8, "next").await, Wrote::Written);
+    assert_eq!(write(&store, 8, "next").await, WriteOutcome::Written);
 }
 
 #[tokio::test]

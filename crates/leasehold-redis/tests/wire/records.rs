@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence, Key, Mode, Opened, RecordWrite, Stamp, Written, Wrote};
+use leasehold::{
+    Error, ErrorKind, Fence, Key, Mode, Opened, RecordWrite, Stamp, WriteOutcome, Written,
+};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply, Request};
 
 use crate::fixture::{TestClient, server};
@@ -33,7 +35,7 @@ fn open(client: &mut TestClient, number: u64) -> Result<Option<Written>, u64> {
     }
 }
 
-fn write(client: &mut TestClient, number: u64, step: u32, bytes: &[u8]) -> Wrote {
+fn write(client: &mut TestClient, number: u64, step: u32, bytes: &[u8]) -> WriteOutcome {
     let stamp = Stamp {
         fence: fence(number),
         step,
@@ -57,18 +59,18 @@ fn greater_fence_shuts_out_smaller_ones() {
     let server = server();
     let mut client = TestClient::connect(&server);
     assert_eq!(open(&mut client, 5), Ok(None));
-    assert_eq!(write(&mut client, 5, 1, b"one"), Wrote::Written);
+    assert_eq!(write(&mut client, 5, 1, b"one"), WriteOutcome::Written);
     let found = open(&mut client, 7).unwrap().unwrap();
     assert_eq!((found.stamp.fence, &*found.bytes), (fence(5), &b"one"[..]));
     assert_eq!(open(&mut client, 6), Err(7));
     assert_eq!(
         write(&mut client, 6, 9, b"late"),
-        Wrote::Superseded(fence(7))
+        WriteOutcome::Superseded(fence(7))
     );
-    assert_eq!(write(&mut client, 7, 2, b"two"), Wrote::Written);
+    assert_eq!(write(&mut client, 7, 2, b"two"), WriteOutcome::Written);
     assert_eq!(
         write(&mut client, 7, 1, b"old"),
-        Wrote::Superseded(fence(7))
+        WriteOutcome::Superseded(fence(7))
     );
     assert_eq!(&*read(&mut client).unwrap().unwrap().bytes, b"two");
 }
@@ -82,7 +84,7 @@ fn opening_again_keeps_the_step_of_a_write() {
     assert_eq!(open(&mut client, 7).unwrap().unwrap().stamp.step, 3);
     assert_eq!(
         write(&mut client, 7, 2, b"two"),
-        Wrote::Superseded(fence(7))
+        WriteOutcome::Superseded(fence(7))
     );
 }
 
@@ -91,7 +93,7 @@ fn value_may_hold_any_bytes() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let bytes: Vec<u8> = (0..=255).cycle().take(RecordWrite::BYTES_MAX).collect();
-    assert_eq!(write(&mut client, 7, 1, &bytes), Wrote::Written);
+    assert_eq!(write(&mut client, 7, 1, &bytes), WriteOutcome::Written);
     assert_eq!(&*read(&mut client).unwrap().unwrap().bytes, &*bytes);
     write(&mut client, 7, 2, b"");
     assert_eq!(&*read(&mut client).unwrap().unwrap().bytes, b"");

@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::{
-    Effect, Fence, Key, Opened, RecordKey, RecordWrite, Records, Stamp, Store, Written, Wrote,
+    Effect, Fence, Key, Opened, RecordKey, RecordWrite, Records, Stamp, Store, WriteOutcome,
+    Written,
 };
 
 use super::scene::{LONG, PATIENCE, Scene, busy, granted, inspection, now, released};
@@ -36,7 +37,7 @@ async fn shut_out(
     let record = RecordKey::new(key.clone());
     let write = RecordWrite::new(stamp(number, step), *b"late", KEPT).expect("a valid write");
     match records(store).write_record(&record, &write).await {
-        Ok(recorded) => assert_eq!(recorded, Wrote::Superseded(fence(greatest))),
+        Ok(recorded) => assert_eq!(recorded, WriteOutcome::Superseded(fence(greatest))),
         Err(error) => {
             assert_eq!(error.effect(), Effect::Unknown, "{error}");
             assert!(scene.harness.places().len() > 1, "{error}");
@@ -52,7 +53,12 @@ async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Stamp,
     }
 }
 
-async fn wrote(store: &Arc<dyn Store>, key: &Key, (number, step): (u64, u32), text: &str) -> Wrote {
+async fn wrote(
+    store: &Arc<dyn Store>,
+    key: &Key,
+    (number, step): (u64, u32),
+    text: &str,
+) -> WriteOutcome {
     wrote_for(store, key, stamp(number, step), text, KEPT).await
 }
 
@@ -62,7 +68,7 @@ async fn wrote_for(
     stamp: Stamp,
     text: &str,
     retention: Duration,
-) -> Wrote {
+) -> WriteOutcome {
     let record = RecordKey::new(key.clone());
     let write = RecordWrite::new(stamp, text.as_bytes(), retention).expect("a valid write");
     let wrote = records(store).write_record(&record, &write).await;
@@ -99,22 +105,31 @@ pub(crate) async fn p1_what_was_written_last_is_shown(scene: &Scene) {
     let (key, next) = (scene.key(), scene.key());
     assert_eq!(read(&one, &key).await, None);
     assert_eq!(found(&one, &key, 7).await, None);
-    assert_eq!(wrote(&one, &key, (7, 1), "one").await, Wrote::Written);
+    assert_eq!(
+        wrote(&one, &key, (7, 1), "one").await,
+        WriteOutcome::Written
+    );
     assert_eq!(read(&other, &key).await, value(7, 1, "one"));
     // Writes without opening the record first, and with a fence that no clock would give.
     let (most, text) = (Fence::MAX.get(), "two \0\r\n\u{fffd}");
-    assert_eq!(wrote(&other, &key, (most, 3), text).await, Wrote::Written);
+    assert_eq!(
+        wrote(&other, &key, (most, 3), text).await,
+        WriteOutcome::Written
+    );
     assert_eq!(read(&one, &key).await, value(most, 3, text));
     assert_eq!(found(&one, &key, most).await, value(most, 3, text));
     assert_eq!(read(&one, &next).await, None, "another key");
-    assert_eq!(wrote(&one, &next, (1, 1), "").await, Wrote::Written);
+    assert_eq!(wrote(&one, &next, (1, 1), "").await, WriteOutcome::Written);
     assert_eq!(read(&other, &next).await, value(1, 1, ""));
 }
 
 pub(crate) async fn p1_a_long_value_is_shown_whole(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
     let text = "0123456789abcdef".repeat(RecordWrite::BYTES_MAX / 16);
-    assert_eq!(wrote(&store, &key, (7, 1), &text).await, Wrote::Written);
+    assert_eq!(
+        wrote(&store, &key, (7, 1), &text).await,
+        WriteOutcome::Written
+    );
     assert_eq!(read(&store, &key).await, value(7, 1, &text));
     assert_eq!(found(&store, &key, 8).await, value(7, 1, &text));
 }
@@ -125,7 +140,7 @@ pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
     let (smaller, greater) = (Fence::MAX.get() - 1, Fence::MAX.get());
     assert_eq!(
         wrote(&store, &key, (smaller, 1), "kept").await,
-        Wrote::Written
+        WriteOutcome::Written
     );
     assert_eq!(
         found(&other, &key, greater).await,
@@ -142,7 +157,7 @@ pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
     }
     assert_eq!(
         wrote(&other, &key, (greater, 1), "new").await,
-        Wrote::Written
+        WriteOutcome::Written
     );
     shut_out(scene, &store, &key, (smaller, 10), greater).await;
     assert_eq!(read(&store, &key).await, value(greater, 1, "new"));
@@ -150,7 +165,10 @@ pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
 
 pub(crate) async fn p2_a_write_shuts_out_smaller_fences_too(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
-    assert_eq!(wrote(&store, &key, (9, 1), "nine").await, Wrote::Written);
+    assert_eq!(
+        wrote(&store, &key, (9, 1), "nine").await,
+        WriteOutcome::Written
+    );
     assert_eq!(opened(&store, &key, 8).await, Opened::Superseded(fence(9)));
     shut_out(scene, &store, &key, (8, 5), 9).await;
     assert_eq!(read(&store, &key).await, value(9, 1, "nine"));
@@ -161,7 +179,10 @@ pub(crate) async fn p3_the_same_fence_goes_on(scene: &Scene) {
     assert_eq!(found(&store, &key, 7).await, None);
     assert_eq!(found(&store, &key, 7).await, None);
     for (step, text) in [(1, "begun"), (1, "begun"), (2, "going on"), (10, "done")] {
-        assert_eq!(wrote(&store, &key, (7, step), text).await, Wrote::Written);
+        assert_eq!(
+            wrote(&store, &key, (7, step), text).await,
+            WriteOutcome::Written
+        );
         assert_eq!(read(&store, &key).await, value(7, step, text));
     }
     assert_eq!(found(&store, &key, 7).await, value(7, 10, "done"));
@@ -178,7 +199,7 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
     let began = now();
     wrote_for(&store, &key, stamp(7, 1), "first", KEPT).await;
     let written = wrote_for(&store, &key, stamp(7, 2), "second", retention).await;
-    assert_eq!(written, Wrote::Written);
+    assert_eq!(written, WriteOutcome::Written);
     loop {
         // Measured before the store is asked, so this age is not too great.
         let age = began.elapsed();
@@ -201,13 +222,13 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
     );
     assert_eq!(
         wrote(&store, &key, (6, 1), "late").await,
-        Wrote::Superseded(fence(7))
+        WriteOutcome::Superseded(fence(7))
     );
     // Opening the record again with the same fence does not make an old step valid.
     assert_eq!(found(&store, &key, 7).await, None);
     assert_eq!(
         wrote(&store, &key, (7, 1), "late").await,
-        Wrote::Superseded(fence(7))
+        WriteOutcome::Superseded(fence(7))
     );
     assert_eq!(found(&store, &key, 8).await, None);
 }
@@ -223,7 +244,10 @@ pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
     )
     .await;
     let began = now();
-    assert_eq!(wrote(&store, &key, (7, 2), "long").await, Wrote::Written);
+    assert_eq!(
+        wrote(&store, &key, (7, 2), "long").await,
+        WriteOutcome::Written
+    );
     while began.elapsed() < RecordWrite::RETENTION_MIN * 2 {
         assert_eq!(read(&store, &key).await, value(7, 2, "long"));
         scene.pause().await;
@@ -247,15 +271,24 @@ pub(crate) async fn p5_reading_changes_nothing(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
     assert_eq!(found(&store, &key, 7).await, None);
     assert_eq!(read(&store, &key).await, None);
-    assert_eq!(wrote(&store, &key, (7, 1), "seven").await, Wrote::Written);
+    assert_eq!(
+        wrote(&store, &key, (7, 1), "seven").await,
+        WriteOutcome::Written
+    );
     assert_eq!(read(&store, &key).await, value(7, 1, "seven"));
-    assert_eq!(wrote(&store, &key, (7, 2), "again").await, Wrote::Written);
+    assert_eq!(
+        wrote(&store, &key, (7, 2), "again").await,
+        WriteOutcome::Written
+    );
     assert_eq!(read(&store, &key).await, value(7, 2, "again"));
 }
 
 pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
     let (store, key) = (scene.open(), scene.key());
-    assert_eq!(wrote(&store, &key, (1, 1), "before").await, Wrote::Written);
+    assert_eq!(
+        wrote(&store, &key, (1, 1), "before").await,
+        WriteOutcome::Written
+    );
     assert!(
         inspection(&store)
             .holders(&key)
@@ -275,7 +308,7 @@ pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
     assert_eq!(read(&store, &key).await, value(1, 1, "before"));
     assert_eq!(
         wrote(&store, &key, (mine.get(), 1), "held").await,
-        Wrote::Written
+        WriteOutcome::Written
     );
     busy(&store, &scene.claim(&key, LONG)).await;
     let holders = inspection(&store).holders(&key).await.expect("an answer");

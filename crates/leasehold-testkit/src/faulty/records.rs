@@ -1,4 +1,6 @@
-use leasehold::{BoxFuture, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records, Wrote};
+use leasehold::{
+    BoxFuture, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
+};
 
 use super::FaultyStore;
 use super::optional::of;
@@ -19,7 +21,7 @@ impl Records for FaultyStore {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         let (record, write) = (record.clone(), write.clone());
         self.ask(move |inner| {
             Box::pin(async move { of(inner.records())?.write_record(&record, &write).await })

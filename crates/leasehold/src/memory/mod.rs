@@ -27,8 +27,8 @@ use crate::guarantees::{
 use crate::inspection::Inspection;
 use crate::key::Key;
 use crate::queue::Wait;
-use crate::record_slot::RecordSlot;
-use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, Wrote};
+use crate::record_state::RecordState;
+use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
 use crate::store::Store;
 use record_table::RecordTable;
 use table::Table;
@@ -99,7 +99,7 @@ impl MemoryStore {
     fn record<'a, T: Send + 'a>(
         &'a self,
         record: &'a RecordKey,
-        step: impl FnOnce(&mut RecordSlot<BootInstant>, BootInstant) -> T + Send + 'a,
+        step: impl FnOnce(&mut RecordState<BootInstant>, BootInstant) -> T + Send + 'a,
     ) -> BoxFuture<'a, Result<T, Error>> {
         Box::pin(async move {
             let now = self.ambient.clock.now();
@@ -203,7 +203,7 @@ impl Records for MemoryStore {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         self.record(record, |slot, now| slot.write(write, now))
     }
 

@@ -3,12 +3,12 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::clock::BootInstant;
 use crate::key::Key;
-use crate::record_slot::RecordSlot;
+use crate::record_state::RecordState;
 
 /// The records of a memory store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordTable {
-    slots: BTreeMap<Key, RecordSlot<BootInstant>>,
+    slots: BTreeMap<Key, RecordState<BootInstant>>,
     /// The last key at which the sweep looked for expired records.
     swept: Option<Key>,
 }
@@ -20,7 +20,7 @@ impl RecordTable {
         &mut self,
         key: &Key,
         now: BootInstant,
-        change: impl FnOnce(&mut RecordSlot<BootInstant>) -> T,
+        change: impl FnOnce(&mut RecordState<BootInstant>) -> T,
     ) -> T {
         let mut slot = self.slots.remove(key).unwrap_or_default();
         let answer = change(&mut slot);
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::fence::Fence;
-    use crate::records::{RECORD_MEMORY, RecordWrite, Stamp, Wrote};
+    use crate::records::{RECORD_MEMORY, RecordWrite, Stamp, WriteOutcome};
 
     fn write(table: &mut RecordTable, name: &str, now: BootInstant) {
         let fence = Fence::new(7).unwrap();
@@ -69,7 +69,7 @@ mod tests {
         let write = RecordWrite::new(stamp, *b"x", RecordWrite::RETENTION_MIN).unwrap();
         let key = Key::new(name).unwrap();
         let wrote = table.with(&key, now, |slot| slot.write(&write, now));
-        assert_eq!(wrote, Wrote::Written);
+        assert_eq!(wrote, WriteOutcome::Written);
     }
 
     #[test]

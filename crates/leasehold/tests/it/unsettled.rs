@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::{
     Attempt, BoxFuture, Claim, Error, Fence, Guarantees, Held, LeaseTerms, MemoryStore, Opened,
-    Reading, RecordKey, RecordWrite, Records, Release, Renewal, Store, Wrote,
+    Reading, RecordKey, RecordWrite, Records, Release, Renewal, Store, WriteOutcome,
 };
 
 use crate::scene::{Scene, TTL, client};
@@ -82,7 +82,7 @@ impl Records for Minority {
         &'a self,
         record: &'a RecordKey,
         write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<Wrote, Error>> {
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         self.is_settled.store(true, Ordering::Relaxed);
         self.records().write_record(record, write)
     }

@@ -1,6 +1,8 @@
 //! Records that outlive restarts: which members may accept a value, and which may report that there is none.
 
-use leasehold::{Fence, Key, Opened, Reading, RecordKey, RecordWrite, Stamp, Written, Wrote};
+use leasehold::{
+    Fence, Key, Opened, Reading, RecordKey, RecordWrite, Stamp, WriteOutcome, Written,
+};
 
 use super::scene::Scene;
 use super::*;
@@ -31,11 +33,11 @@ impl Kept {
                 RecordAnswer::Opened(Opened::Open(self.reading()))
             }
             RecordAction::Write(write) if self.seen > Some(write.stamp) => {
-                RecordAnswer::Written(Wrote::Superseded(self.seen.unwrap().fence))
+                RecordAnswer::Written(WriteOutcome::Superseded(self.seen.unwrap().fence))
             }
             RecordAction::Write(write) => {
                 (self.seen, self.value) = (Some(write.stamp), Some(write.stamp));
-                RecordAnswer::Written(Wrote::Written)
+                RecordAnswer::Written(WriteOutcome::Written)
             }
             RecordAction::Read => RecordAnswer::Read(self.reading()),
         }
@@ -84,7 +86,7 @@ fn open(scene: &mut Scene, fence: u64) -> Result<Opened, Error> {
     }
 }
 
-fn write(scene: &mut Scene, fence: u64) -> Result<Wrote, Error> {
+fn write(scene: &mut Scene, fence: u64) -> Result<WriteOutcome, Error> {
     let stamp = Stamp {
         fence: Fence::new(fence).unwrap(),
         step: 1,
@@ -108,7 +110,7 @@ fn young_member_has_no_vote_on_records() {
     let mut scene = durable(3);
     scene.disconnect(2);
     assert!(matches!(open(&mut scene, 7), Ok(Opened::Open(_))));
-    assert_eq!(write(&mut scene, 7).unwrap(), Wrote::Written);
+    assert_eq!(write(&mut scene, 7).unwrap(), WriteOutcome::Written);
     scene.connect(2);
     lose_data(&mut scene, 1);
     // Two of three have nothing, and one of the two may have had a value.

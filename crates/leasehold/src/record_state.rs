@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::clock::Moment;
 use crate::fence::Fence;
-use crate::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, Written, Wrote};
+use crate::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, WriteOutcome, Written};
 
 /// The record of one key in a store that keeps [records](crate::Records): the greatest stamp and the value.
 ///
@@ -18,19 +18,19 @@ use crate::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, Written
 /// ```
 /// use std::time::Duration;
 /// use leasehold::clock::WallTime;
-/// use leasehold::{Fence, RecordSlot, RecordWrite, Stamp, Wrote};
+/// use leasehold::{Fence, RecordState, RecordWrite, Stamp, WriteOutcome};
 ///
 /// let fence = |number| Fence::new(number).unwrap();
 /// let now = WallTime::from_micros(0);
-/// let mut slot = RecordSlot::default();
+/// let mut slot = RecordState::default();
 /// slot.open(fence(7), now);
 /// let late = Stamp { fence: fence(6), step: 1 };
 /// let late = RecordWrite::new(late, *b"late", Duration::from_secs(60))?;
-/// assert_eq!(slot.write(&late, now), Wrote::Superseded(fence(7)));
+/// assert_eq!(slot.write(&late, now), WriteOutcome::Superseded(fence(7)));
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordSlot<T> {
+pub struct RecordState<T> {
     /// The greatest stamp so far, and until when the store remembers it. Opening with a fence counts as the
     /// step before its first write.
     pub seen: Option<(Stamp, T)>,
@@ -38,7 +38,7 @@ pub struct RecordSlot<T> {
     pub value: Option<KeptValue<T>>,
 }
 
-/// A value in a [`RecordSlot`].
+/// A value in a [`RecordState`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptValue<T> {
     /// The fence and the step of its writer.
@@ -49,7 +49,7 @@ pub struct KeptValue<T> {
     pub bytes: Arc<[u8]>,
 }
 
-impl<T: Moment> RecordSlot<T> {
+impl<T: Moment> RecordState<T> {
     /// Opens the record and shuts out smaller fences, unless it has seen a greater one.
     pub fn open(&mut self, fence: Fence, now: T) -> Opened {
         self.expire(now);
@@ -63,10 +63,10 @@ impl<T: Moment> RecordSlot<T> {
     }
 
     /// Writes the record, unless it has seen a greater stamp.
-    pub fn write(&mut self, write: &RecordWrite, now: T) -> Wrote {
+    pub fn write(&mut self, write: &RecordWrite, now: T) -> WriteOutcome {
         self.expire(now);
         match self.greatest() {
-            Some(greatest) if greatest > write.stamp => Wrote::Superseded(greatest.fence),
+            Some(greatest) if greatest > write.stamp => WriteOutcome::Superseded(greatest.fence),
             _ => {
                 self.see(write.stamp, now);
                 self.value = Some(KeptValue {
@@ -74,7 +74,7 @@ impl<T: Moment> RecordSlot<T> {
                     end: now.after(write.retention),
                     bytes: Arc::clone(&write.bytes),
                 });
-                Wrote::Written
+                WriteOutcome::Written
             }
         }
     }
@@ -111,7 +111,7 @@ impl<T: Moment> RecordSlot<T> {
     }
 }
 
-impl<T> Default for RecordSlot<T> {
+impl<T> Default for RecordState<T> {
     /// A record that has not been opened or written.
     fn default() -> Self {
         Self {
@@ -160,8 +160,11 @@ mod tests {
 
     #[test]
     fn a_value_is_over_before_who_was_here_is_forgotten() {
-        let mut slot = RecordSlot::default();
-        assert_eq!(slot.write(&write(stamp(7, 1), 60), at(100)), Wrote::Written);
+        let mut slot = RecordState::default();
+        assert_eq!(
+            slot.write(&write(stamp(7, 1), 60), at(100)),
+            WriteOutcome::Written
+        );
         let written = slot.read(at(159)).written.unwrap();
         assert_eq!(written.remaining, Duration::from_secs(1));
         assert_eq!(slot.read(at(160)).written, None);
@@ -176,10 +179,10 @@ mod tests {
 
     #[test]
     fn a_value_keeps_out_smaller_stamps_after_who_was_here_is_forgotten() {
-        let mut slot = RecordSlot::default();
+        let mut slot = RecordState::default();
         slot.write(&write(stamp(7, 2), 2 * WEEK), at(0));
         let later = at(WEEK);
-        let shut_out = Wrote::Superseded(fence(7));
+        let shut_out = WriteOutcome::Superseded(fence(7));
         for late in [stamp(6, 9), stamp(7, 1)] {
             assert_eq!(slot.write(&write(late, 60), later), shut_out);
             assert!(slot.seen.is_none() && slot.value.is_some());
@@ -191,32 +194,38 @@ mod tests {
         let opened = slot.open(fence(7), later);
         assert_eq!(opened, Opened::Open(slot.read(later)));
         assert_eq!(slot.seen, Some((stamp(7, 2), at(2 * WEEK))));
-        assert_eq!(slot.write(&write(stamp(7, 3), 60), later), Wrote::Written);
+        assert_eq!(
+            slot.write(&write(stamp(7, 3), 60), later),
+            WriteOutcome::Written
+        );
     }
 
     #[test]
     fn the_greatest_stamp_shuts_out_all_smaller_ones_and_no_other() {
-        let mut slot = RecordSlot::default();
+        let mut slot = RecordState::default();
         let now = BootInstant::from_nanos(0);
         slot.write(&write(stamp(7, 2), 60), now);
         slot.open(fence(8), now);
         let before = slot.clone();
         for late in [stamp(7, 3), stamp(6, 1)] {
-            let shut_out = Wrote::Superseded(fence(8));
+            let shut_out = WriteOutcome::Superseded(fence(8));
             assert_eq!(slot.write(&write(late, 60), now), shut_out);
         }
         assert_eq!(slot.open(fence(7), now), Opened::Superseded(fence(8)));
         assert_eq!(slot, before, "who is shut out changes nothing");
         for step in [1, 1, 2] {
-            assert_eq!(slot.write(&write(stamp(8, step), 60), now), Wrote::Written);
+            assert_eq!(
+                slot.write(&write(stamp(8, step), 60), now),
+                WriteOutcome::Written
+            );
         }
-        let shut_out = Wrote::Superseded(fence(8));
+        let shut_out = WriteOutcome::Superseded(fence(8));
         assert_eq!(slot.write(&write(stamp(8, 1), 60), now), shut_out);
     }
 
     #[test]
     fn a_value_does_not_show_in_debug() {
-        let mut slot = RecordSlot::default();
+        let mut slot = RecordState::default();
         let secret = RecordWrite::new(stamp(7, 1), *b"secret", RECORD_MEMORY).unwrap();
         slot.write(&secret, at(0));
         let shown = format!("{slot:?}");
