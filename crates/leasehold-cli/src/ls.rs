@@ -1,4 +1,4 @@
-use leasehold::{Pattern, Sight, Survey, SurveyedLock};
+use leasehold::{LockListing, Pattern, SurveyedLock, Visibility};
 use serde_json::{Value, json};
 
 use crate::config::{self, Environment};
@@ -27,7 +27,7 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(survey: &Survey, pattern: &Pattern, limit: usize) -> String {
+fn lines(survey: &LockListing, pattern: &Pattern, limit: usize) -> String {
     let mut lines = String::new();
     if survey.locks.is_empty() {
         lines += &format!(
@@ -49,16 +49,16 @@ fn lines(survey: &Survey, pattern: &Pattern, limit: usize) -> String {
 }
 
 /// One row for each holder of a lock. If the servers disagree, the rows say how many name the holder.
-fn rows(lock: &SurveyedLock, survey: &Survey) -> Vec<[String; 5]> {
+fn rows(lock: &SurveyedLock, survey: &LockListing) -> Vec<[String; 5]> {
     let agreed = is_agreed(lock, survey);
-    let held: Vec<&Sight> = holding(lock, survey).collect();
+    let held: Vec<&Visibility> = holding(lock, survey).collect();
     let shown = if held.is_empty() {
         &lock.holders.iter().collect()
     } else {
         &held
     };
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-    let row = |sight: &&Sight| {
+    let row = |sight: &&Visibility| {
         let holder = &sight.holder;
         let mut by = holder.to_string() + &holder_text::manner(holder.mode);
         if let Some(form) = holder.form {
@@ -104,7 +104,10 @@ fn rows(lock: &SurveyedLock, survey: &Survey) -> Vec<[String; 5]> {
 const NAMED_MAX: usize = 3;
 
 /// The holders that a majority of the servers names.
-fn holding<'a>(lock: &'a SurveyedLock, survey: &Survey) -> impl Iterator<Item = &'a Sight> {
+fn holding<'a>(
+    lock: &'a SurveyedLock,
+    survey: &LockListing,
+) -> impl Iterator<Item = &'a Visibility> {
     let members = survey.members;
     lock.holders
         .iter()
@@ -112,13 +115,13 @@ fn holding<'a>(lock: &'a SurveyedLock, survey: &Survey) -> impl Iterator<Item = 
 }
 
 /// Whether all servers that answered name the same holders.
-fn is_agreed(lock: &SurveyedLock, survey: &Survey) -> bool {
+fn is_agreed(lock: &SurveyedLock, survey: &LockListing) -> bool {
     let answered = survey.members - survey.failures.len();
     let mut holders = lock.holders.iter();
     holders.all(|sight| sight.members == answered)
 }
 
-fn object(survey: &Survey, pattern: &Pattern, store: &str) -> Value {
+fn object(survey: &LockListing, pattern: &Pattern, store: &str) -> Value {
     let lock = |lock: &SurveyedLock| {
         let holders = lock.holders.iter().map(|sight| {
             let mut holder = holder_text::json(&sight.holder);
@@ -153,13 +156,13 @@ mod tests {
     use leasehold::{Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Mode};
 
     /// A lock on five servers, with the number of servers that name each holder.
-    fn survey(members: &[usize]) -> Survey {
+    fn survey(members: &[usize]) -> LockListing {
         let holders = vec![Holder::unknown(Mode::Exclusive); members.len()];
         let mut lock = SurveyedLock::new(Key::new("deploy").unwrap(), holders);
         for (sight, members) in lock.holders.iter_mut().zip(members) {
             sight.members = *members;
         }
-        let mut survey = Survey::new(vec![lock], false);
+        let mut survey = LockListing::new(vec![lock], false);
         survey.members = 5;
         survey
     }

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::background::blocking;
-use leasehold::{BoxFuture, Error, Holder, Inspection, Key, Pattern, Store, Survey, SurveyedLock};
+use leasehold::{
+    BoxFuture, Error, Holder, Inspection, Key, LockListing, Pattern, Store, SurveyedLock,
+};
 
 use crate::directory::Directory;
 use crate::store::FileStore;
@@ -30,7 +32,7 @@ impl Inspection for FileStore {
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
+    ) -> BoxFuture<'a, Result<LockListing, Error>> {
         Box::pin(async move {
             let (directory, pattern) = (Arc::clone(self.directory()), pattern.clone());
             let surveyed = blocking(move || survey(&directory, &pattern, limit)).await;
@@ -41,7 +43,7 @@ impl Inspection for FileStore {
     }
 }
 
-fn survey(directory: &Directory, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+fn survey(directory: &Directory, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
     let mut keys = survey::list(directory, pattern.prefix(), usize::MAX)?;
     keys.retain(|key| pattern.matches(key.as_str()));
     keys.sort_unstable();
@@ -55,5 +57,5 @@ fn survey(directory: &Directory, pattern: &Pattern, limit: usize) -> Result<Surv
             locks.push(SurveyedLock::new(key, holders));
         }
     }
-    Ok(Survey::new(locks, more))
+    Ok(LockListing::new(locks, more))
 }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use leasehold::{
-    BreakRecord, Broken, Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Sight, Survey,
-    SurveyedLock, Waiter,
+    BreakRecord, Broken, Error, ErrorKind, Holder, Key, LockListing, MemberFailure, MemberId,
+    SurveyedLock, Visibility, Waiter,
 };
 
 use crate::ballot::majority;
@@ -99,7 +99,7 @@ pub fn list(answers: Answers<Vec<Key>>, limit: usize) -> Result<Vec<Key>, Error>
 /// # Errors
 ///
 /// If no majority answered.
-pub fn survey(answers: Answers<Survey>, limit: usize) -> Result<Survey, Error> {
+pub fn survey(answers: Answers<LockListing>, limit: usize) -> Result<LockListing, Error> {
     let members = answers.members();
     let (given, failures, needed) = answers.of_a_majority()?;
     let mut more = given.iter().any(|survey| survey.more);
@@ -111,7 +111,7 @@ pub fn survey(answers: Answers<Survey>, limit: usize) -> Result<Survey, Error> {
     more |= named.len() > limit;
     let locks = named.into_iter().take(limit);
     let locks = locks.map(|(key, views)| surveyed(key, views, needed));
-    let mut survey = Survey::new(locks.collect(), more);
+    let mut survey = LockListing::new(locks.collect(), more);
     survey.members = members;
     survey.failures = failures;
     Ok(survey)
@@ -166,7 +166,7 @@ fn surveyed(key: Key, views: Vec<Holder>, needed: usize) -> SurveyedLock {
     let sights = lock.holders.iter_mut().zip(counts);
     sights.for_each(|(sight, members)| sight.members = members);
     lock.holders
-        .sort_by_key(|sight: &Sight| Reverse(sight.members));
+        .sort_by_key(|sight: &Visibility| Reverse(sight.members));
     lock
 }
 

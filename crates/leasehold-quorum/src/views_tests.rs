@@ -57,9 +57,9 @@ fn surveys_count_the_members_of_holders() {
     let (one, two) = (first.max(second), first.min(second));
     let lock = |name: &str, owner| SurveyedLock::new(Key::new(name).unwrap(), vec![held(owner, 9)]);
     let given = vec![
-        Survey::new(vec![lock("a", one), lock("b", two)], false),
-        Survey::new(vec![lock("a", two), lock("c", one)], true),
-        Survey::new(vec![lock("a", one)], false),
+        LockListing::new(vec![lock("a", one), lock("b", two)], false),
+        LockListing::new(vec![lock("a", two), lock("c", one)], true),
+        LockListing::new(vec![lock("a", one)], false),
     ];
     let all = survey(answers(given.clone()), 9).unwrap();
     let names: Vec<_> = all.locks.iter().map(|lock| lock.key.as_str()).collect();

@@ -2,8 +2,8 @@ use std::fmt;
 
 use leasehold::ambient::Ambient;
 use leasehold::{
-    BreakRecord, Broken, CardEdit, Error, Holder, Key, Life, MemberId, Pattern, Presence, Survey,
-    Waiter,
+    BreakRecord, Broken, CardEdit, Error, Holder, Key, Life, LockListing, MemberId, Pattern,
+    Presence, Waiter,
 };
 use leasehold_quorum::{Reply, Request};
 
@@ -164,7 +164,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
         self.server.survey(pattern, limit).await
     }
 

@@ -58,7 +58,7 @@ use crate::key::Key;
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
 use crate::store::Store;
-use crate::survey::Survey;
+use crate::survey::LockListing;
 
 /// A blocking [`crate::Client`].
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`crate::Client::survey`].
-    pub fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+    pub fn survey(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
         pollster::block_on(self.0.survey(pattern, limit))
     }
 

@@ -4,7 +4,7 @@ use crate::holder::Holder;
 use crate::key::Key;
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
-use crate::survey::Survey;
+use crate::survey::LockListing;
 
 /// Shows holders, waiters and held locks: an optional part of a [`Store`](crate::Store).
 ///
@@ -81,5 +81,5 @@ pub trait Inspection: Send + Sync {
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>>;
+    ) -> BoxFuture<'a, Result<LockListing, Error>>;
 }

@@ -173,7 +173,7 @@ pub use records::{
 };
 pub use semaphore::Semaphore;
 pub use store::Store;
-pub use survey::{Sight, Survey, SurveyedLock};
+pub use survey::{LockListing, SurveyedLock, Visibility};
 
 /// A boxed future, which the methods of [`Store`] return so that a store can be `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -6,7 +6,7 @@ use crate::member::MemberFailure;
 /// see a lock that changes hands meanwhile before or after the change.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Survey {
+pub struct LockListing {
     /// The locks, by name.
     pub locks: Vec<SurveyedLock>,
     /// Whether the limit left out further locks after the last one, by name.
@@ -17,7 +17,7 @@ pub struct Survey {
     pub failures: Vec<MemberFailure>,
 }
 
-impl Survey {
+impl LockListing {
     /// Returns the locks of a single place.
     pub fn new(locks: Vec<SurveyedLock>, more: bool) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Survey {
     }
 }
 
-/// One lock of a [`Survey`].
+/// One lock of a [`LockListing`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SurveyedLock {
@@ -37,13 +37,13 @@ pub struct SurveyedLock {
     pub key: Key,
     /// The holders of the lock or of a part of it. The holder that most members name is first. If very
     /// many owners share a lock, the store may name only some.
-    pub holders: Vec<Sight>,
+    pub holders: Vec<Visibility>,
 }
 
 impl SurveyedLock {
     /// Returns a lock with its holders in one place.
     pub fn new(key: Key, holders: Vec<Holder>) -> Self {
-        let holders = holders.into_iter().map(Sight::new).collect();
+        let holders = holders.into_iter().map(Visibility::new).collect();
         Self { key, holders }
     }
 }
@@ -51,7 +51,7 @@ impl SurveyedLock {
 /// A holder, and how many members name it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Sight {
+pub struct Visibility {
     /// The holder.
     pub holder: Holder,
     /// The number of members that have its lease. A lease without a majority does not count. It is the
@@ -59,7 +59,7 @@ pub struct Sight {
     pub members: usize,
 }
 
-impl Sight {
+impl Visibility {
     fn new(holder: Holder) -> Self {
         Self { holder, members: 1 }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use leasehold::{Error, Holder, Key, Mode, Pattern, Survey, SurveyedLock};
+use leasehold::{Error, Holder, Key, LockListing, Mode, Pattern, SurveyedLock};
 
 use super::Server;
 use super::foreign::Form;
@@ -61,7 +61,11 @@ impl Server {
     /// listed if a prefix narrows the names down. Otherwise it is listed only if the lock has a fence
     /// counter, because a client of this library recently asked for it. So other data does not fill the
     /// list.
-    pub(crate) async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+    pub(crate) async fn survey(
+        &self,
+        pattern: &Pattern,
+        limit: usize,
+    ) -> Result<LockListing, Error> {
         let (mut found, mut more) = (BTreeMap::new(), false);
         let mut scan = Scan::new(self, pattern.prefix());
         let is_narrow = !(self.url().prefix.is_empty() && pattern.prefix().is_empty());
@@ -82,7 +86,7 @@ impl Server {
         for part in found.chunks(AT_ONCE) {
             locks.extend(self.details(part).await?);
         }
-        Ok(Survey::new(locks, more))
+        Ok(LockListing::new(locks, more))
     }
 
     /// Keeps the locks that this library wrote or that have a fence counter.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
 use leasehold::{
-    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, Pattern,
-    Survey, Waiter,
+    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, LockListing,
+    Pattern, Waiter,
 };
 use leasehold_quorum::views::{self, Answers};
 
@@ -87,7 +87,7 @@ impl Inspection for RedisStore {
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
+    ) -> BoxFuture<'a, Result<LockListing, Error>> {
         let asked = self.ask_each(move |server| server.survey(pattern, limit));
         Box::pin(async move { views::survey(asked.await, limit) })
     }

@@ -1,4 +1,4 @@
-use leasehold::{Key, Mode, Pattern, Sharing, Survey};
+use leasehold::{Key, LockListing, Mode, Pattern, Sharing};
 
 use super::scene::{LONG, Scene, expires, granted, inspection, released};
 
@@ -114,7 +114,7 @@ pub(crate) async fn h4_a_survey_names_the_held_locks_that_match(scene: &Scene) {
             .await
             .expect("an answer")
     };
-    let found = |survey: &Survey| -> Vec<String> {
+    let found = |survey: &LockListing| -> Vec<String> {
         let names = survey.locks.iter().map(|lock| lock.key.to_string());
         names
             .map(|name| name[base.as_str().len()..].to_owned())

@@ -1,8 +1,8 @@
 //! The optional traits of the inner store, with its faults.
 
 use leasehold::{
-    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, Pattern,
-    Survey, Waiter,
+    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, LockListing,
+    Pattern, Waiter,
 };
 
 use super::FaultyStore;
@@ -29,7 +29,7 @@ impl Inspection for FaultyStore {
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
+    ) -> BoxFuture<'a, Result<LockListing, Error>> {
         let pattern = pattern.clone();
         self.ask(move |inner| {
             Box::pin(async move { of(inner.inspection())?.survey(&pattern, limit).await })

@@ -6,7 +6,7 @@ use super::Client;
 use crate::error::Error;
 use crate::optional;
 use crate::pattern::Pattern;
-use crate::survey::Survey;
+use crate::survey::LockListing;
 
 impl Client {
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a
@@ -35,7 +35,7 @@ impl Client {
     /// assert_eq!(survey.locks[0].holders[0].holder.fence, Some(guard.fence()));
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<Survey, Error> {
+    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
         let (pattern, store) = (pattern.clone(), Arc::clone(&self.core.context.store));
         self.core
             .run(async move {

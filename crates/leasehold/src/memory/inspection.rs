@@ -6,7 +6,7 @@ use crate::inspection::Inspection;
 use crate::key::Key;
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
-use crate::survey::{Survey, SurveyedLock};
+use crate::survey::{LockListing, SurveyedLock};
 
 impl Inspection for MemoryStore {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
@@ -29,7 +29,7 @@ impl Inspection for MemoryStore {
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Survey, Error>> {
+    ) -> BoxFuture<'a, Result<LockListing, Error>> {
         self.step(move |table, now| {
             let held = table
                 .held(now)
@@ -38,7 +38,7 @@ impl Inspection for MemoryStore {
             let mut locks: Vec<_> = locks.take(limit.saturating_add(1)).collect();
             let more = locks.len() > limit;
             locks.truncate(limit);
-            Ok(Survey::new(locks, more))
+            Ok(LockListing::new(locks, more))
         })
     }
 }
