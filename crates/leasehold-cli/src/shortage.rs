@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::{MemberFailure, MemberHealth, Presence};
 
-use crate::set::have_no_card;
+use crate::set::have_no_record;
 
 /// Why a quorum grants no lock at present: too few of its servers have a vote.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Shortage {
             total,
             is_new: failures.len() == total
                 && answers.clone().filter(|it| is_new(it)).count() == total,
-            is_unformed: have_no_card(total, answers),
+            is_unformed: have_no_record(total, answers),
             failures,
         })
     }
@@ -87,10 +87,13 @@ impl Shortage {
 
 /// Whether the server joined its quorum recently, which then was initialized.
 fn is_new(presence: &Presence) -> bool {
-    presence.card.as_ref().is_some_and(|card| {
-        let age = presence.clock.distance(card.changed);
-        card.generation == 1 && age < card.set.max_ttl * 2
-    })
+    presence
+        .member_record
+        .as_ref()
+        .is_some_and(|member_record| {
+            let age = presence.clock.distance(member_record.changed);
+            member_record.generation == 1 && age < member_record.set.max_ttl * 2
+        })
 }
 
 /// Printed if new servers have no vote yet.
@@ -122,21 +125,21 @@ pub(crate) fn whole_seconds(span: Duration) -> humantime::FormattedDuration {
 mod tests {
     use super::*;
     use leasehold::clock::WallTime;
-    use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet, RunId};
+    use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet, RunId};
 
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);
         let second = Duration::from_secs(1);
         let mut presence = Presence::new(RunId::new(id), clock, second);
-        presence.card = Some(Card {
+        presence.member_record = Some(MemberRecord {
             set: MemberSet::new([MemberId::new(id)], second, second),
             generation: 1,
             changed: clock,
-            life: Life::parse("0123456789abcdef").unwrap(),
+            data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
             since: clock,
             run: presence.run.clone(),
             durable: false,
-            sightings: Default::default(),
+            observations: Default::default(),
         });
         let mut health = MemberHealth::new(MemberId::new(id), Ok(presence));
         health.distrust = out_for.map(|millis| {
@@ -198,7 +201,7 @@ mod tests {
             Shortage::of(&[first.clone(), silent("b"), silent("c")]).unwrap()
         };
         assert_eq!(of(&first).advice(), None);
-        first.presence.as_mut().unwrap().card = None;
+        first.presence.as_mut().unwrap().member_record = None;
         assert!(of(&first).to_string().starts_with(NOT_FORMED));
         let dead = Shortage::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
         assert_eq!(

@@ -83,7 +83,7 @@ pub struct Notification {
 
 /// The replies to requests that were written together, and the sample that follows them.
 ///
-/// The member shows its clock and the mark of its record after the last command of a batch. The sample
+/// The member shows its clock and the epoch of its record after the last command of a batch. The sample
 /// therefore shows whether data was lost during the batch.
 #[derive(Debug)]
 pub struct BatchReply {

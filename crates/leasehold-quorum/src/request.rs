@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{CardEdit, Claim, Fence, Key, Life, MemberId, Slot};
+use leasehold::{Claim, DataGeneration, Fence, Key, MemberId, MemberRecordEdit, Slot};
 
 use crate::record::RecordAction;
 
@@ -78,9 +78,9 @@ pub enum Request {
     /// Asks the member for its status and its record of the quorum.
     Status,
     /// Writes the member's record of the quorum.
-    WriteMemberRecord(Box<CardEdit>),
+    WriteMemberRecord(Box<MemberRecordEdit>),
     /// Tells the member which data generations of its peers the client observed.
-    RecordObservation(Vec<(MemberId, Life)>),
+    RecordObservation(Vec<(MemberId, DataGeneration)>),
 }
 
 /// The place of a claim in the queue.

@@ -73,8 +73,8 @@ fn understand(values: &[Value], requests: &[Request]) {
     }
     let mut sampler = Sampler::new(RunId::new("run"), "ann");
     for answers in values.windows(SAMPLE_COMMANDS) {
-        if let [time, mark] = answers {
-            let _ = sampler.read(time, mark);
+        if let [time, epoch] = answers {
+            let _ = sampler.read(time, epoch);
         }
     }
     let _ = (

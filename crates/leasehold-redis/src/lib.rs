@@ -34,12 +34,12 @@
 //!
 //! # Members of a quorum
 //!
-//! A member keeps a member record: the hash `leasehold:card`, one for each database. The clients of its
+//! A member keeps a member record: the hash `leasehold:member_record`, one for each database. The clients of its
 //! quorum write it, and it never expires. It says which quorum the server belongs to, since when the server
 //! has lost nothing, and when it first heard of the lives of the other members. Every answer includes the
-//! run of the server and the mark of the record at the time of the request. After a restart, FLUSHALL,
+//! run of the server and the epoch of the record at the time of the request. After a restart, FLUSHALL,
 //! SWAPDB, or DEL of the record, the next answer shows other values. A record that makes no sense is an
-//! error that names the field; `DEL leasehold:card` repairs it.
+//! error that names the field; `DEL leasehold:member_record` repairs it.
 //!
 //! The client asks for the run of the server once per connection, because a restart ends every connection.
 //! So give it the address of the server, or of a proxy that closes the client's connection when the server

@@ -2,8 +2,8 @@ use std::fmt;
 
 use leasehold::ambient::Ambient;
 use leasehold::{
-    BreakRecord, Broken, CardEdit, Error, Holder, Key, Life, LockListing, MemberId, Pattern,
-    Presence, Waiter,
+    BreakRecord, Broken, DataGeneration, Error, Holder, Key, LockListing, MemberId,
+    MemberRecordEdit, Pattern, Presence, Waiter,
 };
 use leasehold_quorum::{Reply, Request};
 
@@ -105,12 +105,12 @@ impl RedisMember {
         }
     }
 
-    /// Writes the member record if it has the expected mark. Returns whether it did.
+    /// Writes the member record if it has the expected epoch. Returns whether it did.
     ///
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn write_member_record(&self, edit: &CardEdit) -> Result<bool, Error> {
+    pub async fn write_member_record(&self, edit: &MemberRecordEdit) -> Result<bool, Error> {
         let edit = Box::new(edit.clone());
         match self
             .server
@@ -122,12 +122,12 @@ impl RedisMember {
         }
     }
 
-    /// Notes in the member record which lives of other members a client observed.
+    /// Notes in the member record which data generations of other members a client observed.
     ///
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn observe(&self, seen: &[(MemberId, Life)]) -> Result<(), Error> {
+    pub async fn observe(&self, seen: &[(MemberId, DataGeneration)]) -> Result<(), Error> {
         let request = Request::RecordObservation(seen.to_vec());
         self.server.request(request).await.map(drop)
     }

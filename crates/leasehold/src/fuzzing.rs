@@ -1,10 +1,10 @@
 //! The functions that the fuzz targets call, one for each; `fuzz/README.md` describes how to run them.
 
-use crate::card::Life;
 use crate::handle::Handle;
 use crate::handle_text;
 use crate::key::Key;
 use crate::leader::Announcement;
+use crate::member_record::DataGeneration;
 use crate::once_state::OnceState;
 use crate::owner::Owner;
 use crate::pattern::Pattern;
@@ -33,8 +33,8 @@ pub fn record(bytes: &[u8]) {
     if let Ok(owner) = text.parse::<Owner>() {
         assert_eq!(owner.to_string(), text);
     }
-    if let Some(life) = Life::parse(&text) {
-        assert_eq!(life.to_string(), text.to_ascii_lowercase());
+    if let Some(data_generation) = DataGeneration::parse(&text) {
+        assert_eq!(data_generation.to_string(), text.to_ascii_lowercase());
     }
     if let (Ok(key), Ok(pattern)) = (Key::new(&*text), Pattern::new(&*text)) {
         let _ = pattern.matches(key.as_str());

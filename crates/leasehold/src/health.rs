@@ -1,7 +1,7 @@
 use crate::BoxFuture;
-use crate::card::Card;
 use crate::error::Error;
 use crate::member::{MemberFailure, MemberId, Presence};
+use crate::member_record::MemberRecord;
 
 /// Shows the state of each member: an optional part of a [`Store`](crate::Store) that consists of members.
 pub trait Health: Send + Sync {
@@ -38,23 +38,26 @@ impl MemberHealth {
 }
 
 impl Presence {
-    /// Returns whether the member has all the data that its card describes. It does if it runs as before,
+    /// Returns whether the member has all the data that its member record describes. It does if it runs as before,
     /// or if it was durable before its restart and is durable now. A server that is not durable now has
     /// loaded something other than the file that was durable. A server that was durable in this run was
     /// no replica then.
     pub fn remembers(&self) -> bool {
-        let Some(card) = &self.card else { return false };
-        if card.run == self.run {
-            return !(card.durable && self.was_replica);
+        let Some(member_record) = &self.member_record else {
+            return false;
+        };
+        if member_record.run == self.run {
+            return !(member_record.durable && self.was_replica);
         }
-        card.durable && self.durable
+        member_record.durable && self.durable
     }
 
     /// Returns whether a quorum relies on the member to remember everything across its next restart. It
     /// does if the member is durable now, and no client found otherwise during this run. If a member
     /// becomes durable while it runs, the quorum relies on it from its next restart on.
     pub fn will_remember(&self) -> bool {
-        let durable_so_far = |card: &Card| card.durable || card.run != self.run;
-        self.durable && self.card.as_ref().is_none_or(durable_so_far)
+        let durable_so_far =
+            |member_record: &MemberRecord| member_record.durable || member_record.run != self.run;
+        self.durable && self.member_record.as_ref().is_none_or(durable_so_far)
     }
 }

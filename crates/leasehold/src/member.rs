@@ -2,10 +2,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::card::{Card, Mark, RunId};
 use crate::clock::WallTime;
 use crate::error::Error;
 use crate::fence::Fence;
+use crate::member_record::{Epoch, MemberRecord, RunId};
 
 /// A member's answer to the request to raise its counter to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +29,15 @@ pub struct Sample {
     pub incarnation: Incarnation,
 }
 
-/// One run of a member, with the card that it had. Answers of different incarnations may come from
+/// One run of a member, with the member record that it had. Answers of different incarnations may come from
 /// different data.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Incarnation(Arc<str>);
 
 impl Incarnation {
-    /// Returns the incarnation of this run and of the card with this mark.
-    pub fn new(run: &RunId, mark: Option<&Mark>) -> Self {
-        Self(format!("{run}/{}", mark.map_or("", Mark::as_str)).into())
+    /// Returns the incarnation of this run and of the member record with this epoch.
+    pub fn new(run: &RunId, epoch: Option<&Epoch>) -> Self {
+        Self(format!("{run}/{}", epoch.map_or("", Epoch::as_str)).into())
     }
 }
 
@@ -65,12 +65,12 @@ pub struct Presence {
     pub was_replica: bool,
     /// Why it is unfit to be a member, if it is, in words; for example, that it evicts keys.
     pub unfit: Option<String>,
-    /// Its card, if it has one.
-    pub card: Option<Card>,
+    /// Its member record, if it has one.
+    pub member_record: Option<MemberRecord>,
 }
 
 impl Presence {
-    /// Returns the state of a fit member in this run that is not durable and has no card.
+    /// Returns the state of a fit member in this run that is not durable and has no member record.
     pub fn new(run: RunId, clock: WallTime, uptime: Duration) -> Self {
         Self {
             run,
@@ -79,13 +79,19 @@ impl Presence {
             durable: false,
             was_replica: false,
             unfit: None,
-            card: None,
+            member_record: None,
         }
     }
 
     /// Returns the incarnation of its answers while nothing changes.
     pub fn incarnation(&self) -> Incarnation {
-        Incarnation::new(&self.run, self.card.as_ref().map(Card::mark).as_ref())
+        Incarnation::new(
+            &self.run,
+            self.member_record
+                .as_ref()
+                .map(MemberRecord::epoch)
+                .as_ref(),
+        )
     }
 }
 

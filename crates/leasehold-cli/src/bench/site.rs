@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
 use crate::own_client::OwnClient;
-use crate::set::{have_no_card, limited};
+use crate::set::{have_no_record, limited};
 use crate::shortage::NOT_FORMED;
 use crate::store_url::{OpenStore, Place};
 
@@ -54,7 +54,7 @@ impl Site {
         let asking = self.members.iter().map(|member| limited(member.presence()));
         let answers = join_all(asking).await;
         let heard = answers.iter().filter_map(|answer| answer.as_ref().ok());
-        if have_no_card(self.members.len(), heard) {
+        if have_no_record(self.members.len(), heard) {
             return Err(Failure::new(ExitCode::UNREACHABLE, NOT_FORMED));
         }
         Ok(self.reached.get_or_init(|| answers))

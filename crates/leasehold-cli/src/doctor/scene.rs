@@ -2,12 +2,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Card, Error, ErrorKind, Health, MemberHealth, MemberId, MemberSet, Presence};
+use leasehold::{
+    Error, ErrorKind, Health, MemberHealth, MemberId, MemberRecord, MemberSet, Presence,
+};
 use leasehold_redis::{Examination, Need, RedisMember};
 
 use crate::config::Addresses;
 use crate::failure::Failure;
-use crate::set::have_no_card;
+use crate::set::have_no_record;
 use crate::shortage::needed;
 use crate::store_url;
 
@@ -112,11 +114,14 @@ impl Scene {
         }
     }
 
-    /// Whether the servers that answer are enough for a client to give one of them a new card.
+    /// Whether the servers that answer are enough for a client to give one of them a new member record.
     pub(super) fn can_restore(&self) -> bool {
-        let has_card = |it: &&Server| it.card().is_some_and(|card| card.set == self.set);
+        let has_member_record = |it: &&Server| {
+            it.member_record()
+                .is_some_and(|member_record| member_record.set == self.set)
+        };
         let answer = self.servers.iter().all(|it| it.presence().is_some());
-        answer || self.servers.iter().filter(has_card).count() >= self.needed()
+        answer || self.servers.iter().filter(has_member_record).count() >= self.needed()
     }
 
     /// How long a server that may have forgotten locks has no vote.
@@ -136,11 +141,11 @@ async fn examine(member: &RedisMember) -> Result<Examination, Error> {
 
 /// Whether the quorum is not initialized. False if the user may not read the records.
 pub(super) fn is_unformed(examined: &[Result<Examination, Error>]) -> bool {
-    let hides_its_card = examined.iter().flatten().any(hides_its_card);
-    !hides_its_card && have_no_card(examined.len(), examined.iter().filter_map(presence))
+    let hides_its_record = examined.iter().flatten().any(hides_its_record);
+    !hides_its_record && have_no_record(examined.len(), examined.iter().filter_map(presence))
 }
 
-fn hides_its_card(found: &Examination) -> bool {
+fn hides_its_record(found: &Examination) -> bool {
     let mut rights = found.missing_rights.iter();
     rights.any(|right| right.need == Need::Sets)
 }
@@ -154,13 +159,13 @@ impl Server {
         presence(&self.found)
     }
 
-    pub(super) fn card(&self) -> Option<&Card> {
-        self.presence()?.card.as_ref()
+    pub(super) fn member_record(&self) -> Option<&MemberRecord> {
+        self.presence()?.member_record.as_ref()
     }
 
     /// Whether the user may not read its record of the quorum.
-    pub(super) fn hides_its_card(&self) -> bool {
-        self.found.as_ref().is_ok_and(hides_its_card)
+    pub(super) fn hides_its_record(&self) -> bool {
+        self.found.as_ref().is_ok_and(hides_its_record)
     }
 
     pub(super) fn clock_offset(&self) -> Option<i64> {

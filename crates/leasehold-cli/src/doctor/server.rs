@@ -207,7 +207,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         (true, 0, false) => format!("{is}, but not since it started"),
     };
     if place.is_set || remedy.is_empty() {
-        // What its card says holds for as long as it runs.
+        // What its member record says holds for as long as it runs.
         remedy.push("restart it: it is durable from then on".into());
     }
     Finding::yellow("persistence", text, why, remedy.join("; "))

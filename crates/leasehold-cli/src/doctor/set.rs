@@ -38,7 +38,7 @@ pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
     };
     findings.extend(clock(scene, server));
     findings.extend(same_server(scene, place));
-    findings.extend(card(scene, place));
+    findings.extend(member_record(scene, place));
     if !scene.is_unformed {
         // Before initialization, no server has a vote to lose.
         findings.push(counts(server, &findings));
@@ -111,11 +111,13 @@ fn enough_again(scene: &Scene) -> Option<Duration> {
 }
 
 fn generation(scene: &Scene) -> Option<Finding> {
-    let cards = scene
+    let member_records = scene
         .servers
         .iter()
-        .filter_map(|it| Some((it.id.as_str(), it.card()?)));
-    let mut known: Vec<(u64, &str)> = cards.map(|(id, card)| (card.generation, id)).collect();
+        .filter_map(|it| Some((it.id.as_str(), it.member_record()?)));
+    let mut known: Vec<(u64, &str)> = member_records
+        .map(|(id, member_record)| (member_record.generation, id))
+        .collect();
     known.sort_unstable();
     let ((least, behind), (most, ahead)) = (known.first()?, known.last()?);
     if !scene.is_set() || scene.is_unformed {
@@ -224,15 +226,15 @@ fn same_server(scene: &Scene, place: usize) -> Option<Finding> {
     })
 }
 
-fn card(scene: &Scene, place: usize) -> Option<Finding> {
+fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
     let server = &scene.servers[place];
     let presence = server.presence()?;
-    match (&presence.card, scene.is_set()) {
+    match (&presence.member_record, scene.is_set()) {
         (None, false) => None,
         // `rights` says so.
-        (None, true) if server.hides_its_card() => None,
-        (Some(card), false) if card.is_formed() => {
-            let text = format!("belongs to the quorum {}", card.set);
+        (None, true) if server.hides_its_record() => None,
+        (Some(member_record), false) if member_record.is_formed() => {
+            let text = format!("belongs to the quorum {}", member_record.set);
             let why =
                 "a client that uses it alone does not see the locks of the quorum, and is refused";
             Some(Finding::red(
@@ -263,18 +265,21 @@ fn card(scene: &Scene, place: usize) -> Option<Finding> {
                 )
             },
         )),
-        (Some(card), true) if card.set == scene.set => {
-            if let Some(claimed) = claimed(scene, place, card.generation) {
+        (Some(member_record), true) if member_record.set == scene.set => {
+            if let Some(claimed) = claimed(scene, place, member_record.generation) {
                 return Some(claimed);
             }
-            let text = format!("generation {} of {}", card.generation, card.set);
+            let text = format!(
+                "generation {} of {}",
+                member_record.generation, member_record.set
+            );
             Some(Finding::green("card", text))
         }
-        (Some(card), true) => Some(Finding::red(
+        (Some(member_record), true) => Some(Finding::red(
             "card",
             format!(
                 "the server says (generation {}): {}",
-                card.generation, card.set
+                member_record.generation, member_record.set
             ),
             format!(
                 "this client is configured with {}, and is refused",
@@ -291,7 +296,7 @@ fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
     let others = scene.servers.iter().enumerate();
     let mut others = others.filter(|(other, _)| *other != place);
     let (by, theirs) = others.find_map(|(_, other)| {
-        let theirs = other.card()?;
+        let theirs = other.member_record()?;
         let claims = theirs.claims(id, &scene.set, generation);
         claims.then_some((&other.id, theirs))
     })?;

@@ -35,8 +35,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
 }
 
 fn is_initialized(seen: &Seen, set: &MemberSet) -> bool {
-    let card = seen.presence.as_ref().ok().and_then(|it| it.card.as_ref());
-    card.is_some_and(|card| card.set == *set && card.is_formed())
+    let member_record = seen
+        .presence
+        .as_ref()
+        .ok()
+        .and_then(|it| it.member_record.as_ref());
+    member_record
+        .is_some_and(|member_record| member_record.set == *set && member_record.is_formed())
 }
 
 fn is_durable(seen: &Seen) -> bool {

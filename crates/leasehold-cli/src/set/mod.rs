@@ -21,7 +21,7 @@ use crate::own_client::OwnClient;
 use crate::store_url::{self, OpenStore, Place};
 
 pub(crate) use init::init;
-pub(crate) use survey::{have_no_card, limited};
+pub(crate) use survey::{have_no_record, limited};
 
 /// Shows the servers of a store, or changes a quorum.
 pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold::{Card, MemberId, MemberSet, Presence};
+use leasehold::{MemberId, MemberRecord, MemberSet, Presence};
 use serde_json::{Value, json};
 
 use crate::args::MembersArgs;
@@ -11,7 +11,7 @@ use crate::holder_text::millis;
 use crate::output;
 use crate::set::Servers;
 use crate::set::standing::{Standing, judge};
-use crate::set::survey::{have_no_card, survey};
+use crate::set::survey::{have_no_record, survey};
 use crate::shortage::{NOT_FORMED, needed, whole_seconds};
 use crate::status::runtime;
 use crate::table;
@@ -59,7 +59,7 @@ impl Roll {
     /// Whether no server that answers has a record of the quorum.
     fn is_unformed(&self) -> bool {
         let answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
-        have_no_card(self.standings.len(), answers)
+        have_no_record(self.standings.len(), answers)
     }
 
     /// With fewer servers there is no quorum to initialize.
@@ -119,7 +119,7 @@ impl Roll {
     fn member(&self, standing: &Standing) -> Value {
         let presence = standing.presence.as_ref();
         let out = standing.out.as_ref();
-        let card = presence.and_then(|presence| presence.card.as_ref());
+        let member_record = presence.and_then(|presence| presence.member_record.as_ref());
         json!({
             "id": standing.id.as_str(),
             "answers": presence.is_some(),
@@ -129,18 +129,18 @@ impl Roll {
             "uptime_ms": presence.map(|presence| millis(presence.uptime)),
             "durable": presence.map(Presence::will_remember),
             "clock_offset_us": standing.clock_offset,
-            "card": card.map(|card| self.card(card)),
+            "card": member_record.map(|member_record| self.member_record(member_record)),
         })
     }
 
-    fn card(&self, card: &Card) -> Value {
-        let ids: Vec<_> = card.set.ids.iter().map(MemberId::as_str).collect();
+    fn member_record(&self, member_record: &MemberRecord) -> Value {
+        let ids: Vec<_> = member_record.set.ids.iter().map(MemberId::as_str).collect();
         json!({
             "members": ids,
-            "max_ttl_ms": millis(card.set.max_ttl),
-            "clock_tolerance_ms": millis(card.set.clock_tolerance),
-            "generation": card.generation,
-            "differs": card.set != self.set,
+            "max_ttl_ms": millis(member_record.set.max_ttl),
+            "clock_tolerance_ms": millis(member_record.set.clock_tolerance),
+            "generation": member_record.generation,
+            "differs": member_record.set != self.set,
         })
     }
 }
@@ -171,9 +171,11 @@ fn row(standing: &Standing) -> [String; 6] {
         }
         .into();
         row[5] = presence
-            .card
+            .member_record
             .as_ref()
-            .map_or_else(unknown, |card| card.generation.to_string());
+            .map_or_else(unknown, |member_record| {
+                member_record.generation.to_string()
+            });
     }
     if let Some(micros) = standing.clock_offset {
         row[4] = format!("{:+.1}ms", micros as f64 / 1000.0);

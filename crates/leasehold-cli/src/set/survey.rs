@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
-use leasehold::{Card, Error, ErrorKind, MemberId, Presence};
+use leasehold::{Error, ErrorKind, MemberId, MemberRecord, Presence};
 use leasehold_redis::RedisMember;
 
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
@@ -57,17 +57,21 @@ pub(crate) async fn limited<T>(
 /// Whether no server that answers has a record of the quorum.
 pub(super) fn is_unformed(seen: &[Seen]) -> bool {
     let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
-    have_no_card(seen.len(), answers)
+    have_no_record(seen.len(), answers)
 }
 
 /// Whether no server that answers has a record of the quorum, although there are enough `members` for one.
-pub(crate) fn have_no_card<'a>(
+pub(crate) fn have_no_record<'a>(
     members: usize,
     mut answers: impl Iterator<Item = &'a Presence> + Clone,
 ) -> bool {
     members >= 3
         && answers.clone().next().is_some()
-        && answers.all(|it| !it.card.as_ref().is_some_and(Card::is_formed))
+        && answers.all(|it| {
+            !it.member_record
+                .as_ref()
+                .is_some_and(MemberRecord::is_formed)
+        })
 }
 
 fn micros(time: WallTime) -> i64 {

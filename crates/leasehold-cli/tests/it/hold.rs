@@ -39,7 +39,7 @@ impl Holding {
 }
 
 /// The whole life of a hold in `store`, with each way to end.
-pub(crate) fn check_its_life(sandbox: &Sandbox, store: &str, has_leases: bool) {
+pub(crate) fn check_its_generation(sandbox: &Sandbox, store: &str, has_leases: bool) {
     let is_busy = || {
         let mut command = sandbox.without_store();
         command.env("LEASEHOLD_STORE", store);
@@ -98,7 +98,7 @@ pub(crate) fn check_its_life(sandbox: &Sandbox, store: &str, has_leases: bool) {
 #[test]
 fn a_lock_is_held_until_stdin_is_closed_or_a_signal_comes() {
     let sandbox = Sandbox::new();
-    check_its_life(&sandbox, &sandbox.store(), false);
+    check_its_generation(&sandbox, &sandbox.store(), false);
 }
 
 #[test]

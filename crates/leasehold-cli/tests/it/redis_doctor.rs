@@ -243,10 +243,10 @@ fn one_server_twice_and_a_set_that_differs_are_red() {
     let ended = run(&sandbox, &urls, &["doctor", "--json", "--max-ttl", "20s"]);
     let report = crate::doctor::report(&ended);
     assert_eq!(ended.code(), 69);
-    let card = found(&report["members"][0], "card");
+    let member_record = found(&report["members"][0], "card");
     assert!(
-        card.contains("max_ttl 60s") && card.contains("max_ttl 20s"),
-        "{card}"
+        member_record.contains("max_ttl 60s") && member_record.contains("max_ttl 20s"),
+        "{member_record}"
     );
     let (code, report) = doctor(&sandbox, &urls[..1]);
     assert_eq!(verdict(&report["members"][0], "card"), "red", "{report}");

@@ -6,16 +6,16 @@ use leasehold_testkit::servers::RedisServer;
 use serde_json::Value;
 
 use crate::harness::Sandbox;
-use crate::hold::{Holding, check_its_life};
+use crate::hold::{Holding, check_its_generation};
 use crate::redis::{formed_set, run};
 
 #[test]
 fn a_lease_is_held_until_stdin_is_closed_or_a_signal_comes() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
-    check_its_life(&sandbox, &server.url(), true);
+    check_its_generation(&sandbox, &server.url(), true);
     let servers = formed_set(&sandbox, 5);
-    check_its_life(&sandbox, &servers.urls().join(","), true);
+    check_its_generation(&sandbox, &servers.urls().join(","), true);
 }
 
 #[test]

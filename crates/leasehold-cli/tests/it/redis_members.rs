@@ -24,7 +24,7 @@ fn members(sandbox: &Sandbox, urls: &[String]) -> (i32, Value) {
     (ended.code(), json(&ended)["members"].clone())
 }
 
-fn has_card(server: &RedisServer) -> bool {
+fn has_member_record(server: &RedisServer) -> bool {
     let reply = server.command(&["EXISTS", "leasehold:card"]);
     format!("{reply:?}").contains('1')
 }
@@ -38,7 +38,7 @@ fn a_set_is_formed_once_and_counts_at_once() {
     let shown = run(&sandbox, &all, &["members"]);
     assert_eq!(shown.code(), 69, "{shown:?}");
     assert!(shown.stdout.contains("run `leasehold init`"), "{shown:?}");
-    assert!(!has_card(&durable), "looking forms nothing");
+    assert!(!has_member_record(&durable), "looking forms nothing");
 
     let formed = run(&sandbox, &all, &["init"]);
     assert_eq!((formed.code(), &*formed.stderr), (0, ""), "{formed:?}");
@@ -157,7 +157,7 @@ fn whatever_is_in_the_way_of_a_set_is_named_at_once_and_nothing_is_written() {
             &format!("{}: it holds lock \"mine\"", id(&holder)),
         ],
     );
-    assert!(!has_card(&free) && !has_card(&holder));
+    assert!(!has_member_record(&free) && !has_member_record(&holder));
     drop(held);
     let twice = [&free, &holder].map(RedisServer::url);
     let alias = format!("{}?id=other", free.url().replace("127.0.0.1", "localhost"));
@@ -428,7 +428,7 @@ fn lost_server_beside_a_dead_one_is_readmitted() {
         healthy.stdout.contains("nothing was written"),
         "{healthy:?}"
     );
-    assert!(!has_card(&servers[1]));
+    assert!(!has_member_record(&servers[1]));
 
     let done = call(&["members", "readmit"], &[&lost]);
     assert_eq!(done.code(), 0, "{done:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, Life, Presence};
+use leasehold::{DataGeneration, Error, ErrorKind, Presence};
 
 use super::{Connection, MemberEvent, Membership};
 use crate::reply::Reply;
@@ -157,7 +157,9 @@ impl Membership {
     fn keep_records(&mut self, now: BootInstant) {
         let steps = loop {
             let entropy = &*self.entropy;
-            let steps = self.trust.card_steps(&mut || Life::random(entropy));
+            let steps = self
+                .trust
+                .member_record_steps(&mut || DataGeneration::random(entropy));
             let reached: Vec<bool> = steps
                 .iter()
                 .map(|step| self.is_reachable(step.member()))

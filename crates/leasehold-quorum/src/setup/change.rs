@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold::ambient::Entropy;
-use leasehold::{Card, CardEdit, Error, MemberId, MemberSet, Presence};
+use leasehold::{Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, Presence};
 
 use super::{MemberAnswer, draw, refuse};
 use crate::trust::{difference, old_enough, wait_of};
@@ -57,31 +57,34 @@ impl<'a> Change<'a> {
         &self,
         answers: &[MemberAnswer],
         entropy: &dyn Entropy,
-    ) -> Result<Vec<Option<CardEdit>>, Error> {
+    ) -> Result<Vec<Option<MemberRecordEdit>>, Error> {
         let members: Result<Vec<_>, Error> = answers.iter().map(known).collect();
         let members = members?;
         let mut generation = 0;
         for (id, presence) in &members {
             self.check_member(id, presence)?;
-            let card = presence.card.as_ref();
-            let next = card.map_or(0, |card| card.generation + u64::from(card.set != *self.new));
+            let member_record = presence.member_record.as_ref();
+            let next = member_record.map_or(0, |member_record| {
+                member_record.generation + u64::from(member_record.set != *self.new)
+            });
             generation = generation.max(next);
         }
         let mut draw = draw(entropy);
         let edit = |(id, presence): &(&MemberId, &Presence)| {
-            let card = presence.card.as_ref();
-            if card.is_some_and(|card| card.set == *self.new) {
+            let member_record = presence.member_record.as_ref();
+            if member_record.is_some_and(|member_record| member_record.set == *self.new) {
                 return None;
             }
-            let stays = card.filter(|_| self.old.ids.contains(id));
-            Some(CardEdit {
-                expected: card.map(Card::mark),
+            let stays = member_record.filter(|_| self.old.ids.contains(id));
+            Some(MemberRecordEdit {
+                expected: member_record.map(MemberRecord::epoch),
                 set: self.new.clone(),
                 generation,
                 run: presence.run.clone(),
                 // The next client finds out whether the member is still durable.
-                durable: stays.map_or(presence.durable, |card| card.durable),
-                life: stays.map_or_else(&mut draw, |card| card.life),
+                durable: stays.map_or(presence.durable, |member_record| member_record.durable),
+                data_generation: stays
+                    .map_or_else(&mut draw, |member_record| member_record.data_generation),
                 // A new member has a vote at once: the other members remember the leases.
                 age: stays.is_none().then(|| old_enough(self.new.max_ttl)),
                 seen: Vec::new(),
@@ -91,15 +94,17 @@ impl<'a> Change<'a> {
     }
 
     /// Returns what to write to the member that leaves, unless its record is not one of the old quorum.
-    pub fn dismissal(&self, presence: Presence) -> Option<CardEdit> {
-        let card = presence.card.filter(|card| card.set == *self.old)?;
-        Some(CardEdit {
-            expected: Some(card.mark()),
+    pub fn dismissal(&self, presence: Presence) -> Option<MemberRecordEdit> {
+        let member_record = presence
+            .member_record
+            .filter(|member_record| member_record.set == *self.old)?;
+        Some(MemberRecordEdit {
+            expected: Some(member_record.epoch()),
             set: self.new.clone(),
-            generation: card.generation + 1,
-            run: card.run,
-            durable: card.durable,
-            life: card.life,
+            generation: member_record.generation + 1,
+            run: member_record.run,
+            durable: member_record.durable,
+            data_generation: member_record.data_generation,
             age: None,
             seen: Vec::new(),
         })
@@ -110,47 +115,55 @@ impl<'a> Change<'a> {
             return refuse(format!("{id} cannot be a member: {why}"));
         }
         let joins = !self.old.ids.contains(id);
-        let Some(card) = &presence.card else {
+        let Some(member_record) = &presence.member_record else {
             let text = format!(
                 "{id} has lost its quorum record; a client writes a new one once the other members \
                  answer, or `leasehold members readmit {id}` does; then try again"
             );
             return if joins { Ok(()) } else { refuse(text) };
         };
-        if card.set == *self.new {
+        if member_record.set == *self.new {
             return Ok(());
         }
         if joins {
-            return match card.set.ids.contains(id) {
-                true => refuse(format!("{id} already belongs to the quorum {}", card.set)),
+            return match member_record.set.ids.contains(id) {
+                true => refuse(format!(
+                    "{id} already belongs to the quorum {}",
+                    member_record.set
+                )),
                 false => Ok(()),
             };
         }
-        self.check_record(id, presence, card)
+        self.check_record(id, presence, member_record)
     }
 
     /// Checks the record of a member that stays.
-    fn check_record(&self, id: &MemberId, presence: &Presence, card: &Card) -> Result<(), Error> {
-        if card.set != *self.old {
+    fn check_record(
+        &self,
+        id: &MemberId,
+        presence: &Presence,
+        member_record: &MemberRecord,
+    ) -> Result<(), Error> {
+        if member_record.set != *self.old {
             return refuse(format!(
                 "{id} belongs to another quorum: {}",
-                difference(&card.set, self.old)
+                difference(&member_record.set, self.old)
             ));
         }
-        if !card.is_formed() {
+        if !member_record.is_formed() {
             return refuse(format!(
                 "{id}: its quorum is not initialized; run `leasehold init`"
             ));
         }
-        if card.run != presence.run {
+        if member_record.run != presence.run {
             return refuse(format!(
                 "{id} restarted; let a client acquire a lock, then try again"
             ));
         }
         let clock = presence.clock.as_micros();
-        let passed = Duration::from_micros(clock.saturating_sub(card.changed.as_micros()));
+        let passed = Duration::from_micros(clock.saturating_sub(member_record.changed.as_micros()));
         let left = wait_of(self.new.max_ttl).saturating_sub(passed);
-        if card.generation > 1 && !left.is_zero() {
+        if member_record.generation > 1 && !left.is_zero() {
             return refuse(format!(
                 "the quorum was changed recently, and earlier leases may still be valid; wait {left:.0?} \
                  more"
@@ -164,7 +177,7 @@ impl<'a> Change<'a> {
 fn known(answer: &MemberAnswer) -> Result<(&MemberId, &Presence), Error> {
     let presence = answer.status.as_ref();
     let presence = presence.map_err(|error| answer.named(error.clone()))?;
-    if presence.card.is_none() {
+    if presence.member_record.is_none() {
         let held = answer.held.as_ref();
         if let Some(key) = held.map_err(|error| answer.named(error.clone()))? {
             return refuse(format!(

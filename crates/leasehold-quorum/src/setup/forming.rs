@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use leasehold::ambient::Entropy;
-use leasehold::{Card, CardEdit, Error, ErrorKind, MemberFailure, MemberSet, Presence};
+use leasehold::{
+    Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, Presence,
+};
 
 use super::{MemberAnswer, draw, trust_of};
 use crate::trust::{CardStep, Distrust};
@@ -19,10 +21,15 @@ pub fn first_records(
     set: &MemberSet,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
-) -> Result<Vec<CardEdit>, Error> {
+) -> Result<Vec<MemberRecordEdit>, Error> {
     let has_its_record = |answer: &MemberAnswer| {
-        let card = answer.status.as_ref().ok().and_then(|it| it.card.as_ref());
-        card.is_some_and(|card| card.set == *set && card.is_formed())
+        let member_record = answer
+            .status
+            .as_ref()
+            .ok()
+            .and_then(|it| it.member_record.as_ref());
+        member_record
+            .is_some_and(|member_record| member_record.set == *set && member_record.is_formed())
     };
     if answers.iter().all(has_its_record) {
         let text = "the quorum is already initialized; nothing to do";
@@ -51,17 +58,17 @@ pub fn completion(
     set: &MemberSet,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
-) -> Result<Vec<(usize, CardEdit)>, Error> {
+) -> Result<Vec<(usize, MemberRecordEdit)>, Error> {
     for answer in answers {
         if let Err(error) = &answer.status {
             return Err(answer.named(error.clone()));
         }
     }
-    let steps = trust_of(set, answers).card_steps(&mut draw(entropy));
+    let steps = trust_of(set, answers).member_record_steps(&mut draw(entropy));
     Ok(writes(steps).collect())
 }
 
-fn writes(steps: Vec<CardStep>) -> impl Iterator<Item = (usize, CardEdit)> {
+fn writes(steps: Vec<CardStep>) -> impl Iterator<Item = (usize, MemberRecordEdit)> {
     steps.into_iter().filter_map(|step| match step {
         CardStep::Write(member, edit) => Some((member, edit)),
         CardStep::Witness(..) | CardStep::Look(_) => None,
@@ -75,10 +82,11 @@ fn obstacle(answer: &MemberAnswer, verdict: Result<(), &Distrust>) -> Option<Err
         (Err(error), _) => Some(error.clone()),
         (
             Ok(Presence {
-                card: Some(card), ..
+                member_record: Some(member_record),
+                ..
             }),
             _,
-        ) => refuse(has_a_record(card)),
+        ) => refuse(has_a_record(member_record)),
         // No member of a new quorum has a record.
         (Ok(_), Ok(()) | Err(Distrust::NotFormed { .. })) => match &answer.held {
             Ok(None) => None,
@@ -92,10 +100,10 @@ fn obstacle(answer: &MemberAnswer, verdict: Result<(), &Distrust>) -> Option<Err
     }
 }
 
-fn has_a_record(card: &Card) -> String {
+fn has_a_record(member_record: &MemberRecord) -> String {
     format!(
         "already belongs to the quorum {} (generation {})",
-        card.set, card.generation
+        member_record.set, member_record.generation
     )
 }
 

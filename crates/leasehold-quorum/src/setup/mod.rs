@@ -11,7 +11,7 @@ mod tests;
 
 use leasehold::ambient::Entropy;
 use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, Key, Life, MemberId, MemberSet, Presence};
+use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, Presence};
 
 use crate::trust::{Between, Trust};
 
@@ -56,8 +56,8 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
     trust
 }
 
-fn draw(entropy: &dyn Entropy) -> impl FnMut() -> Life {
-    move || Life::random(entropy)
+fn draw(entropy: &dyn Entropy) -> impl FnMut() -> DataGeneration {
+    move || DataGeneration::random(entropy)
 }
 
 fn refuse<T>(text: String) -> Result<T, Error> {

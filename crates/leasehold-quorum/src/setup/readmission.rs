@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use leasehold::ambient::Entropy;
-use leasehold::{Card, CardEdit, Error, ErrorKind, Life, MemberFailure, MemberId, MemberSet};
+use leasehold::{
+    DataGeneration, Error, ErrorKind, MemberFailure, MemberId, MemberRecord, MemberRecordEdit,
+    MemberSet,
+};
 
 use super::{MemberAnswer, refuse, trust_of};
 use crate::trust::{Distrust, Trust};
@@ -31,7 +34,7 @@ pub fn readmission(
     id: &MemberId,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
-) -> Result<Option<CardEdit>, Error> {
+) -> Result<Option<MemberRecordEdit>, Error> {
     check_member(set, id)?;
     let contradictions = contradictions(answers, &trust_of(set, answers));
     if !contradictions.is_empty() {
@@ -43,28 +46,40 @@ pub fn readmission(
     };
     let presence = answer.status.as_ref();
     let presence = presence.map_err(|error| answer.named(error.clone()))?;
-    if presence.card.as_ref().is_some_and(Card::is_formed) {
+    if presence
+        .member_record
+        .as_ref()
+        .is_some_and(MemberRecord::is_formed)
+    {
         return Ok(None);
     }
     let records = answers.iter().filter_map(|answer| {
-        let card = answer.status.as_ref().ok()?.card.as_ref()?;
-        card.is_formed().then_some((&answer.id, card))
+        let member_record = answer.status.as_ref().ok()?.member_record.as_ref()?;
+        member_record
+            .is_formed()
+            .then_some((&answer.id, member_record))
     });
-    let records: Vec<(&MemberId, &Card)> = records.collect();
-    let Some(generation) = records.iter().map(|(_, card)| card.generation).max() else {
+    let records: Vec<(&MemberId, &MemberRecord)> = records.collect();
+    let Some(generation) = records
+        .iter()
+        .map(|(_, member_record)| member_record.generation)
+        .max()
+    else {
         return refuse(format!(
             "{id} was not readmitted: no member that answers has a record of this quorum; a client \
              initializes it once all members answer"
         ));
     };
-    let seen = records.iter().map(|(id, card)| ((*id).clone(), card.life));
-    Ok(Some(CardEdit {
-        expected: presence.card.as_ref().map(Card::mark),
+    let seen = records
+        .iter()
+        .map(|(id, member_record)| ((*id).clone(), member_record.data_generation));
+    Ok(Some(MemberRecordEdit {
+        expected: presence.member_record.as_ref().map(MemberRecord::epoch),
         set: set.clone(),
         generation,
         run: presence.run.clone(),
         durable: presence.durable,
-        life: Life::random(entropy),
+        data_generation: DataGeneration::random(entropy),
         age: Some(Duration::ZERO),
         seen: seen.collect(),
     }))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::ambient::SystemEntropy;
 use leasehold::clock::WallTime;
-use leasehold::{Card, CardEdit, RunId};
+use leasehold::{MemberRecord, MemberRecordEdit, RunId};
 
 use super::*;
 
@@ -41,21 +41,21 @@ fn empty(id: &str) -> MemberAnswer {
 /// A member of `set` in this generation.
 fn member(id: &str, set: &MemberSet, generation: u64) -> MemberAnswer {
     with(empty(id), |presence| {
-        presence.card = Some(card(set, generation, presence.run.clone()));
+        presence.member_record = Some(member_record(set, generation, presence.run.clone()));
     })
 }
 
-fn card(set: &MemberSet, generation: u64, run: RunId) -> Card {
+fn member_record(set: &MemberSet, generation: u64, run: RunId) -> MemberRecord {
     let long_ago = WallTime::from_micros(0);
-    Card {
+    MemberRecord {
         set: set.clone(),
         generation,
         changed: long_ago,
-        life: Life::random(&SystemEntropy),
+        data_generation: DataGeneration::random(&SystemEntropy),
         since: long_ago,
         run,
         durable: false,
-        sightings: BTreeMap::new(),
+        observations: BTreeMap::new(),
     }
 }
 
@@ -78,7 +78,7 @@ fn holding(id: &str) -> MemberAnswer {
     }
 }
 
-fn first(answers: &[MemberAnswer]) -> Result<Vec<CardEdit>, Error> {
+fn first(answers: &[MemberAnswer]) -> Result<Vec<MemberRecordEdit>, Error> {
     first_records(&three(), answers, &SystemEntropy)
 }
 
@@ -86,12 +86,12 @@ fn edits(
     old: &MemberSet,
     new: &MemberSet,
     answers: &[MemberAnswer],
-) -> Result<Vec<Option<CardEdit>>, Error> {
+) -> Result<Vec<Option<MemberRecordEdit>>, Error> {
     Change::new(old, new)?.edits(answers, &SystemEntropy)
 }
 
 /// Adds `d`.
-fn growth(answers: [MemberAnswer; 4]) -> Result<Vec<Option<CardEdit>>, Error> {
+fn growth(answers: [MemberAnswer; 4]) -> Result<Vec<Option<MemberRecordEdit>>, Error> {
     edits(&three(), &four(), &answers)
 }
 
@@ -101,7 +101,7 @@ fn grown(changed: MemberAnswer) -> Error {
     growth([changed, b, c, empty("d")]).unwrap_err()
 }
 
-fn readmit(answers: &[MemberAnswer]) -> Result<Option<CardEdit>, Error> {
+fn readmit(answers: &[MemberAnswer]) -> Result<Option<MemberRecordEdit>, Error> {
     readmission(&three(), &MemberId::new("a"), answers, &SystemEntropy)
 }
 
@@ -190,7 +190,7 @@ fn change_writes_the_next_generation() {
     let set = three();
     let [a, b, c] = ["a", "b", "c"].map(|id| member(id, &set, 4));
     let edits = growth([a, b, c, empty("d")]).unwrap();
-    let edits: Vec<CardEdit> = edits.into_iter().flatten().collect();
+    let edits: Vec<MemberRecordEdit> = edits.into_iter().flatten().collect();
     assert!(
         edits
             .iter()
@@ -242,8 +242,8 @@ fn change_refuses_unexpected_records() {
 fn change_waits_for_the_leases_of_the_last_one() {
     let changed = |answer, seconds: u64| {
         with(answer, |presence| {
-            let card = presence.card.as_mut().unwrap();
-            card.changed = WallTime::from_micros(NOW - seconds * 1_000_000);
+            let member_record = presence.member_record.as_mut().unwrap();
+            member_record.changed = WallTime::from_micros(NOW - seconds * 1_000_000);
         })
     };
     let error = grown(changed(member("a", &three(), 2), 60));

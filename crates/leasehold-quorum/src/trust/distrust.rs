@@ -36,7 +36,7 @@ pub(crate) enum Distrust {
         what: Forgetting,
         until: Option<BootInstant>,
     },
-    /// It may have forgotten a record that others keep for longer than its present life.
+    /// It may have forgotten a record that others keep for longer than its present data generation.
     Young {
         age: Duration,
         left: Duration,
@@ -65,7 +65,7 @@ pub(crate) enum Forgetting {
     WasReplica,
     /// Its record is gone, though the server may not have restarted.
     LostCard,
-    /// It began a new life recently, as it or a witness reports.
+    /// It began a new data generation recently, as it or a witness reports.
     NewLife,
 }
 

@@ -4,30 +4,30 @@
 //! It says whether an answer to a request sent at some instant counts. Callers ask at all four places that
 //! count answers: grant, seal, renewal and repair.
 
-mod cards;
 mod claims;
 mod clocks;
+mod data_generations;
 mod distrust;
 #[cfg(test)]
 mod histories;
-mod lives;
+mod member_records;
 mod rules;
 
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Card, MemberSet};
 use leasehold::{Incarnation, MemberId, Presence, Sample};
+use leasehold::{MemberRecord, MemberSet};
 
-pub(crate) use cards::CardStep;
 pub(crate) use clocks::Reading;
+pub(crate) use data_generations::{old_enough, wait_of};
 pub(crate) use distrust::{Distrust, difference};
-pub(crate) use lives::{old_enough, wait_of};
+pub(crate) use member_records::CardStep;
 pub use rules::TrustRules;
 
 use clocks::Clocks;
+use data_generations::{Beginning, Known, Lives};
 use distrust::Forgetting;
-use lives::{Beginning, Known, Lives};
 
 /// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Trust {
     incarnations: Vec<Option<Incarnation>>,
     /// The members whose record could not be read or written. Nothing is tried again before their next answer.
     missed: Vec<bool>,
-    lives: Lives,
+    data_generations: Lives,
     clocks: Clocks,
 }
 
@@ -86,7 +86,7 @@ impl Trust {
             told: 0,
             incarnations: vec![None; count],
             missed: vec![false; count],
-            lives: Lives::new(count, set.max_ttl),
+            data_generations: Lives::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
             set,
             ids,
@@ -112,11 +112,13 @@ impl Trust {
     }
 
     /// Whether the record of another member shows that this one came back with older data.
-    fn is_rolled_back(&self, member: usize, card: &Card) -> bool {
+    fn is_rolled_back(&self, member: usize, member_record: &MemberRecord) -> bool {
         let mut witnesses = self.known.iter().flatten();
         witnesses.any(|known| {
-            let witness = known.presence.card.as_ref();
-            witness.is_some_and(|witness| card.is_older_than_known_to(witness, &self.ids[member]))
+            let witness = known.presence.member_record.as_ref();
+            witness.is_some_and(|witness| {
+                member_record.is_older_than_known_to(witness, &self.ids[member])
+            })
         })
     }
 
@@ -148,7 +150,7 @@ impl Trust {
             received,
             order: self.told,
         };
-        self.lives.present(member, &known);
+        self.data_generations.present(member, &known);
         self.known[member] = Some(known);
         self.judge();
         learned
@@ -213,8 +215,10 @@ impl Trust {
         if let Some(misfit) = self.misfit(member, known) {
             return Err(misfit);
         }
-        let card = known.presence.card.as_ref();
-        if self.is_unformed() || card.is_some_and(|card| !card.is_formed()) {
+        let member_record = known.presence.member_record.as_ref();
+        if self.is_unformed()
+            || member_record.is_some_and(|member_record| !member_record.is_formed())
+        {
             let silent = |(member, known): (usize, &Option<Known>)| {
                 known.is_none().then(|| self.ids[member].clone())
             };
@@ -269,7 +273,7 @@ impl Trust {
         }
         let believed = |other| self.clocks.verdict(other, sent).is_ok();
         let began = self.began(member, believed)?;
-        self.lives.remembers(began, sent, retention)
+        self.data_generations.remembers(began, sent, retention)
     }
 
     /// Returns the instant from which the member's answers count, with the witnesses whose clocks are believed.
@@ -279,7 +283,7 @@ impl Trust {
         believed: impl Fn(usize) -> bool,
     ) -> Result<BootInstant, Distrust> {
         let began = self.began(member, believed)?;
-        Ok(self.lives.counts_from(began))
+        Ok(self.data_generations.counts_from(began))
     }
 
     fn began(
@@ -294,19 +298,19 @@ impl Trust {
                 .filter(|_| other != member && believed(other))
         });
         let (id, known) = (&self.ids[member], self.known[member].as_ref());
-        let lost = |known: &Known| known.presence.card.is_none();
+        let lost = |known: &Known| known.presence.member_record.is_none();
         if known.is_some_and(lost)
             && let Some(missing) = self.missing_evidence()
         {
             let id = id.clone();
             return Err(Distrust::LostCard { id, missing });
         }
-        let card = known.and_then(|known| known.presence.card.as_ref());
-        if card.is_some_and(|card| self.is_rolled_back(member, card)) {
+        let member_record = known.and_then(|known| known.presence.member_record.as_ref());
+        if member_record.is_some_and(|member_record| self.is_rolled_back(member, member_record)) {
             let what = Forgetting::Restarted;
             return Err(Distrust::Forgot { what, until: None });
         }
-        self.lives.began(member, id, known, witnesses)
+        self.data_generations.began(member, id, known, witnesses)
     }
 
     /// Returns why the member cannot belong to this quorum, if so.
@@ -327,10 +331,10 @@ impl Trust {
     }
 
     fn other_set(&self, known: &Known) -> Option<Distrust> {
-        let card = known.presence.card.as_ref()?;
-        (card.set != self.set).then(|| Distrust::OtherSet {
-            theirs: card.set.clone(),
-            generation: card.generation,
+        let member_record = known.presence.member_record.as_ref()?;
+        (member_record.set != self.set).then(|| Distrust::OtherSet {
+            theirs: member_record.set.clone(),
+            generation: member_record.generation,
             ours: self.set.clone(),
         })
     }

@@ -159,11 +159,11 @@ fn replies_in_pieces_make_one_batch() {
     let mut link = connected();
     link.push(RequestId(1), release(owner()));
     batch(&mut link);
-    let [time, mark] = sample();
+    let [time, epoch] = sample();
     for value in [bytes("sha"), released(), time] {
         assert!(receive(&mut link, [value]).unwrap().is_empty());
     }
-    assert_eq!(receive(&mut link, [mark]).unwrap(), ["1 replies"]);
+    assert_eq!(receive(&mut link, [epoch]).unwrap(), ["1 replies"]);
 }
 
 #[test]

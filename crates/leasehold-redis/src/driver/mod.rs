@@ -12,7 +12,7 @@
 //! - Encrypted connections are written by the thread.
 //!
 //! No thread writes while it holds a mutex. A future that is dropped passes its duty to the thread. Each
-//! batch ends with a sample of the server's clock and of the mark of its record.
+//! batch ends with a sample of the server's clock and of the epoch of its record.
 
 mod ask;
 mod call;

@@ -223,8 +223,9 @@ impl Open {
                 handle(Event::Answer(id, self.replies_of(script, loads, values)));
             }
             Some(Awaited::Sample) => {
-                if let (Some(sampler), [time, mark]) = (&mut self.sampler, self.values.as_slice()) {
-                    let sample = sampler.read(time, mark)?;
+                if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())
+                {
+                    let sample = sampler.read(time, epoch)?;
                     self.end_batch(sample, handle);
                 }
             }

@@ -171,8 +171,8 @@ impl Entrance {
         }
         let commands = SAMPLE_COMMANDS + writer.finish();
         let replies = dialog.ask_written(bytes, commands).await?;
-        if let [time, mark, ..] = replies.as_slice() {
-            let sample = Sampler::new(RunId::new(""), user).read(time, mark)?;
+        if let [time, epoch, ..] = replies.as_slice() {
+            let sample = Sampler::new(RunId::new(""), user).read(time, epoch)?;
             check_clock(sample.clock, wall)?;
         }
         if let Some(Value::Error { code, message }) = replies.last()

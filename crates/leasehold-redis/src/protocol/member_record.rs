@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::{
-    Card, CardEdit, Error, ErrorKind, Life, Mark, MemberId, MemberSet, RunId, Sighting,
+    DataGeneration, Epoch, Error, ErrorKind, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
+    Observation, RunId,
 };
 use leasehold_quorum::Reply;
 
@@ -15,22 +16,23 @@ use super::names::MEMBER_RECORD;
 use super::script::{MEMBER_RECORD_OBSERVE, MEMBER_RECORD_WRITE};
 use crate::resp::{CommandWriter, Value};
 
-/// The field of the mark.
-pub(super) const MARK: &str = "mark";
+/// The field of the epoch.
+pub(super) const EPOCH: &str = "mark";
 
 /// The prefix of the field of an observation. The id of the member follows.
 const SEEN: &str = "seen:";
 
-pub(super) fn write(edit: &CardEdit, out: &mut CommandWriter<'_>) -> Result<(), Error> {
+pub(super) fn write(edit: &MemberRecordEdit, out: &mut CommandWriter<'_>) -> Result<(), Error> {
     let ids = lines(&edit.set.ids)?;
     check_all(&edit.seen)?;
     call_record(&MEMBER_RECORD_WRITE, out);
-    out.arg(edit.expected.as_ref().map_or("", Mark::as_str));
-    out.arg(Mark::of(edit.life, edit.generation).as_str());
+    out.arg(edit.expected.as_ref().map_or("", Epoch::as_str));
+    out.arg(Epoch::of(edit.data_generation, edit.generation).as_str());
     out.arg(ids);
     out.arg(edit.set.max_ttl.as_millis().to_string());
     out.arg(edit.set.clock_tolerance.as_millis().to_string());
-    out.number(edit.generation).arg(edit.life.to_string());
+    out.number(edit.generation)
+        .arg(edit.data_generation.to_string());
     match edit.age {
         Some(age) => out.arg(age.as_micros().to_string()),
         None => out.arg(""),
@@ -42,7 +44,7 @@ pub(super) fn write(edit: &CardEdit, out: &mut CommandWriter<'_>) -> Result<(), 
 }
 
 pub(super) fn write_observation(
-    seen: &[(MemberId, Life)],
+    seen: &[(MemberId, DataGeneration)],
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     check_all(seen)?;
@@ -53,9 +55,9 @@ pub(super) fn write_observation(
     Ok(())
 }
 
-fn write_seen(seen: &[(MemberId, Life)], out: &mut CommandWriter<'_>) {
-    for (id, life) in seen {
-        out.arg(id.as_str()).arg(life.to_string());
+fn write_seen(seen: &[(MemberId, DataGeneration)], out: &mut CommandWriter<'_>) {
+    for (id, data_generation) in seen {
+        out.arg(id.as_str()).arg(data_generation.to_string());
     }
 }
 
@@ -87,7 +89,7 @@ fn lines(ids: &[MemberId]) -> Result<String, Error> {
     Ok(ids?.join("\n"))
 }
 
-fn check_all(seen: &[(MemberId, Life)]) -> Result<(), Error> {
+fn check_all(seen: &[(MemberId, DataGeneration)]) -> Result<(), Error> {
     seen.iter().try_for_each(|(id, _)| checked(id).map(drop))
 }
 
@@ -106,7 +108,7 @@ fn checked(id: &MemberId) -> Result<&str, Error> {
 /// # Errors
 ///
 /// [`ErrorKind::Corrupt`], with the name of the field, if [`write()`] does not write it like that.
-pub(super) fn read(answer: &Value, user: &str) -> Result<Option<Card>, Error> {
+pub(super) fn read(answer: &Value, user: &str) -> Result<Option<MemberRecord>, Error> {
     if let Value::Error { code, message } = answer {
         return Err(match is_wrong_type(code, message) {
             true => not_a_hash(),
@@ -123,7 +125,7 @@ pub(super) fn read(answer: &Value, user: &str) -> Result<Option<Card>, Error> {
     let texts = pairs
         .iter()
         .filter_map(|(name, value)| Some((name.as_text()?, value.as_text()?)));
-    Fields(texts.collect()).card().map(Some)
+    Fields(texts.collect()).member_record().map(Some)
 }
 
 fn not_a_hash() -> Error {
@@ -142,20 +144,20 @@ fn corrupt(what: &str) -> Error {
 struct Fields<'a>(HashMap<&'a str, &'a str>);
 
 impl Fields<'_> {
-    fn card(&self) -> Result<Card, Error> {
-        let card = Card {
+    fn member_record(&self) -> Result<MemberRecord, Error> {
+        let member_record = MemberRecord {
             set: self.set()?,
             generation: self.number("generation")?,
             changed: WallTime::from_micros(self.number("changed")?),
-            life: self.parsed("life", Life::parse)?,
+            data_generation: self.parsed("life", DataGeneration::parse)?,
             since: WallTime::from_micros(self.number("since")?),
             run: self.parsed("run", |text| (!text.is_empty()).then(|| RunId::new(text)))?,
             durable: self.parsed("durable", flag)?,
-            sightings: self.sightings()?,
+            observations: self.observations()?,
         };
-        let mark = card.mark();
-        self.parsed(MARK, |text| (text == mark.as_str()).then_some(()))?;
-        Ok(card)
+        let epoch = member_record.epoch();
+        self.parsed(EPOCH, |text| (text == epoch.as_str()).then_some(()))?;
+        Ok(member_record)
     }
 
     fn set(&self) -> Result<MemberSet, Error> {
@@ -172,12 +174,12 @@ impl Fields<'_> {
         ))
     }
 
-    fn sightings(&self) -> Result<BTreeMap<MemberId, Sighting>, Error> {
+    fn observations(&self) -> Result<BTreeMap<MemberId, Observation>, Error> {
         let seen = self.0.keys().filter_map(|name| {
             let id = name.strip_prefix(SEEN)?;
             Some((MemberId::new(id), name))
         });
-        seen.map(|(id, name)| Ok((id, self.parsed(name, sighting)?)))
+        seen.map(|(id, name)| Ok((id, self.parsed(name, observation)?)))
             .collect()
     }
 
@@ -205,14 +207,14 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-fn sighting(text: &str) -> Option<Sighting> {
+fn observation(text: &str) -> Option<Observation> {
     let mut parts = text.split(' ');
-    let sighting = Sighting {
-        life: Life::parse(parts.next()?)?,
+    let observation = Observation {
+        data_generation: DataGeneration::parse(parts.next()?)?,
         at: WallTime::from_micros(parts.next()?.parse().ok()?),
         changed: flag(parts.next()?)?,
     };
-    parts.next().is_none().then_some(sighting)
+    parts.next().is_none().then_some(observation)
 }
 
 #[cfg(test)]
@@ -220,7 +222,7 @@ mod tests {
     use super::*;
 
     const WHOLE: [(&str, &str); 10] = [
-        (MARK, "0123456789abcdef.3"),
+        (EPOCH, "0123456789abcdef.3"),
         ("ids", "a b\nc,d:6379"),
         ("max_ttl_ms", "60000"),
         ("clock_tolerance_ms", "250"),
@@ -238,7 +240,7 @@ mod tests {
         Value::Map(pairs.collect())
     }
 
-    fn with(name: &str, value: Option<&str>) -> Result<Option<Card>, Error> {
+    fn with(name: &str, value: Option<&str>) -> Result<Option<MemberRecord>, Error> {
         let mut fields = WHOLE.to_vec();
         fields.retain(|(other, _)| *other != name);
         fields.extend(value.map(|value| (name, value)));
@@ -247,14 +249,14 @@ mod tests {
 
     #[test]
     fn member_record_is_read() {
-        let card = with("seen:c,d:6379", Some("fedcba9876543210 12 1"))
+        let member_record = with("seen:c,d:6379", Some("fedcba9876543210 12 1"))
             .unwrap()
             .unwrap();
-        let ids: Vec<_> = card.set.ids.iter().map(MemberId::as_str).collect();
+        let ids: Vec<_> = member_record.set.ids.iter().map(MemberId::as_str).collect();
         assert_eq!(ids, ["a b", "c,d:6379"]);
-        assert_eq!(card.set.max_ttl, Duration::from_secs(60));
-        assert_eq!(card.changed.as_micros(), 1_763_637_400_000_007);
-        let seen = card.sightings[&MemberId::new("c,d:6379")];
+        assert_eq!(member_record.set.max_ttl, Duration::from_secs(60));
+        assert_eq!(member_record.changed.as_micros(), 1_763_637_400_000_007);
+        let seen = member_record.observations[&MemberId::new("c,d:6379")];
         assert_eq!((seen.at.as_micros(), seen.changed), (12, true));
         assert_eq!(read(&answer(&[]), "ann").unwrap(), None);
     }
@@ -263,7 +265,7 @@ mod tests {
     fn damaged_record_names_the_field() {
         let missing = WHOLE.iter().map(|(name, _)| (*name, None));
         let wrong = [
-            (MARK, "0123456789abcdef.4"),
+            (EPOCH, "0123456789abcdef.4"),
             ("ids", ""),
             ("ids", "a\n\nb"),
             ("max_ttl_ms", "-1"),
@@ -284,7 +286,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{name} {value:?}");
             let text = error.to_string();
             let named = if name == "generation" && value.is_some() {
-                MARK
+                EPOCH
             } else {
                 name
             };

@@ -1,8 +1,8 @@
 use leasehold::clock::WallTime;
-use leasehold::{Error, Incarnation, Life, Mark, RunId, Sample};
+use leasehold::{DataGeneration, Epoch, Error, Incarnation, RunId, Sample};
 
 use super::failure::{Rights, invalid_response, refused};
-use super::member_record::MARK;
+use super::member_record::EPOCH;
 use super::names::MEMBER_RECORD;
 use crate::resp::{CommandWriter, Value};
 
@@ -11,12 +11,12 @@ pub const SAMPLE_COMMANDS: usize = 2;
 
 /// Writes the commands after a batch that show which data answered it, and the server's clock.
 ///
-/// The mark comes last. If the server lost its data during the batch, it shows no mark or another one. No
-/// mark ever returns.
+/// The epoch comes last. If the server lost its data during the batch, it shows no epoch or another one. No
+/// epoch ever returns.
 pub fn encode_sample(out: &mut Vec<u8>) {
     let mut writer = CommandWriter::new(out);
     writer.command("TIME");
-    writer.command("HGET").arg(MEMBER_RECORD).arg(MARK);
+    writer.command("HGET").arg(MEMBER_RECORD).arg(EPOCH);
     writer.finish();
 }
 
@@ -25,7 +25,7 @@ pub fn encode_sample(out: &mut Vec<u8>) {
 pub struct Sampler {
     run: RunId,
     user: String,
-    /// The last mark, and the incarnation that it means. It rarely changes.
+    /// The last epoch, and the incarnation that it means. It rarely changes.
     last: (Vec<u8>, Incarnation),
 }
 
@@ -47,21 +47,21 @@ impl Sampler {
 
     /// Reads the answers to the commands of [`encode_sample`].
     ///
-    /// A mark that the user may not read, or that makes no sense, counts as no mark. It differs from that
+    /// A epoch that the user may not read, or that makes no sense, counts as no epoch. It differs from that
     /// of the record, and the status of the member says why.
     ///
     /// # Errors
     ///
     /// The server does not report its time.
-    pub fn read(&mut self, time: &Value, mark: &Value) -> Result<Sample, Error> {
+    pub fn read(&mut self, time: &Value, epoch: &Value) -> Result<Sample, Error> {
         if let Value::Error { code, message } = time {
             return Err(refused(code, message, &self.user, Rights("+time")));
         }
         let clock = read_time(time).ok_or_else(|| invalid_response("TIME"))?;
-        let mark = mark.as_bytes().unwrap_or_default();
-        if mark != self.last.0 {
-            let read = std::str::from_utf8(mark).ok().and_then(read_mark);
-            self.last = (mark.to_vec(), Incarnation::new(&self.run, read.as_ref()));
+        let epoch = epoch.as_bytes().unwrap_or_default();
+        if epoch != self.last.0 {
+            let read = std::str::from_utf8(epoch).ok().and_then(read_epoch);
+            self.last = (epoch.to_vec(), Incarnation::new(&self.run, read.as_ref()));
         }
         let incarnation = self.last.1.clone();
         Ok(Sample { clock, incarnation })
@@ -78,10 +78,13 @@ pub(crate) fn read_time(time: &Value) -> Option<WallTime> {
     Some(WallTime::from_micros(seconds.checked_add(number(micros)?)?))
 }
 
-fn read_mark(text: &str) -> Option<Mark> {
-    let (life, generation) = text.split_once('.')?;
-    let mark = Mark::of(Life::parse(life)?, generation.parse().ok()?);
-    (mark.as_str() == text).then_some(mark)
+fn read_epoch(text: &str) -> Option<Epoch> {
+    let (data_generation, generation) = text.split_once('.')?;
+    let epoch = Epoch::of(
+        DataGeneration::parse(data_generation)?,
+        generation.parse().ok()?,
+    );
+    (epoch.as_str() == text).then_some(epoch)
 }
 
 #[cfg(test)]
@@ -97,13 +100,13 @@ mod tests {
         let run = RunId::new("run1");
         let mut sampler = Sampler::new(run.clone(), "ann");
         let time = Value::Array(vec![text("1763637400"), text("7")]);
-        let life = Life::parse("0123456789abcdef").unwrap();
-        let mark = Mark::of(life, 3);
-        let marked = Incarnation::new(&run, Some(&mark));
+        let data_generation = DataGeneration::parse("0123456789abcdef").unwrap();
+        let epoch = Epoch::of(data_generation, 3);
+        let marked = Incarnation::new(&run, Some(&epoch));
         for (shown, incarnation) in [
             (Value::Null, Incarnation::new(&run, None)),
-            (text(mark.as_str()), marked.clone()),
-            (text(mark.as_str()), marked),
+            (text(epoch.as_str()), marked.clone()),
+            (text(epoch.as_str()), marked),
             (text("7"), Incarnation::new(&run, None)),
             (Value::error("NOPERM", "no"), Incarnation::new(&run, None)),
         ] {
@@ -116,10 +119,10 @@ mod tests {
 
     #[test]
     fn only_whole_marks_are_read() {
-        let mark = Mark::of(Life::parse("0123456789abcdef").unwrap(), 7);
-        assert_eq!(read_mark(mark.as_str()), Some(mark));
+        let epoch = Epoch::of(DataGeneration::parse("0123456789abcdef").unwrap(), 7);
+        assert_eq!(read_epoch(epoch.as_str()), Some(epoch));
         for wrong in ["", "7", "0123456789abcdef", "0123456789abcdef.+7", "x.7"] {
-            assert_eq!(read_mark(wrong), None, "{wrong}");
+            assert_eq!(read_epoch(wrong), None, "{wrong}");
         }
     }
 }

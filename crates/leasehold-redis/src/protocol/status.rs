@@ -7,7 +7,7 @@ use leasehold::{Error, Presence, RunId};
 use super::codec::RIGHTS;
 use super::failure::{Rights, invalid_response, refused};
 use super::info::Info;
-use super::member_record::{self, MARK};
+use super::member_record::{self, EPOCH};
 use super::names::MEMBER_RECORD;
 use super::sample::read_time;
 use crate::resp::{CommandWriter, Value};
@@ -20,15 +20,15 @@ pub(crate) fn write(out: &mut CommandWriter<'_>) {
     // A single pattern, since servers before Redis 7.0 accept one name at a time.
     out.command("CONFIG").arg("GET").arg("*append*");
     out.command("HGETALL").arg(MEMBER_RECORD);
-    // Only to find out whether the user may read the mark, as each sample does.
-    out.command("HGET").arg(MEMBER_RECORD).arg(MARK);
+    // Only to find out whether the user may read the epoch, as each sample does.
+    out.command("HGET").arg(MEMBER_RECORD).arg(EPOCH);
     out.command("TIME");
 }
 
 /// Reads the answers to [`write`].
 pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
     let info = read_info(answers, user)?;
-    let [.., config, record, mark, time] = answers else {
+    let [.., config, record, epoch, time] = answers else {
         return Err(invalid_response("INFO"));
     };
     if let Value::Error { code, message } = time {
@@ -42,8 +42,8 @@ pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
     presence.was_replica = !info.field("master_replid2").is_some_and(is_unset);
     presence.durable = is_durable(&info, config) && !presence.was_replica;
     presence.unfit = info.unfit();
-    match unreadable(&[record, mark], user) {
-        None => presence.card = member_record::read(record, user)?,
+    match unreadable(&[record, epoch], user) {
+        None => presence.member_record = member_record::read(record, user)?,
         Some(reason) => presence.unfit = presence.unfit.or(Some(reason)),
     }
     Ok(presence)

@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold::ambient::SystemEntropy;
 use leasehold::clock::WallTime;
 use leasehold::{
-    CardEdit, Claim, ClientId, ClientInfo, ErrorKind, Fence, Key, Life, MemberId, MemberSet, Mode,
-    Owner, Permits, RunId,
+    Claim, ClientId, ClientInfo, DataGeneration, ErrorKind, Fence, Key, MemberId, MemberRecordEdit,
+    MemberSet, Mode, Owner, Permits, RunId,
 };
 use leasehold_quorum::{Lease, LeaseState, Place, RecordAction, Reply, Request, Successor};
 
@@ -53,15 +53,15 @@ fn lease(claim: &Arc<Claim>) -> Lease {
 /// One request of each kind.
 fn requests() -> Vec<Request> {
     let claim = claim(Mode::Exclusive);
-    let life = Life::parse("0123456789abcdef").unwrap();
+    let data_generation = DataGeneration::parse("0123456789abcdef").unwrap();
     let ids = [MemberId::new("a")];
-    let edit = CardEdit {
+    let edit = MemberRecordEdit {
         expected: None,
         set: MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250)),
         generation: 1,
         run: RunId::new("run"),
         durable: false,
-        life,
+        data_generation,
         age: None,
         seen: Vec::new(),
     };
@@ -101,7 +101,7 @@ fn requests() -> Vec<Request> {
         Request::Record(claim.key.clone(), RecordAction::Read),
         Request::Status,
         Request::WriteMemberRecord(Box::new(edit)),
-        Request::RecordObservation(vec![(MemberId::new("b"), life)]),
+        Request::RecordObservation(vec![(MemberId::new("b"), data_generation)]),
         Request::RecordObservation(Vec::new()),
         Request::Renew(Vec::new()),
     ]
@@ -202,7 +202,7 @@ fn unexpected_answers_are_errors() {
                     Reply::Busy(_) => matches!(request, Request::TryAcquire { .. }),
                     // Such a lock counts as one without a place.
                     Reply::Waiting(states) => states.iter().all(|state| !state.turn),
-                    // Any number says how many were new, or that the record had another mark.
+                    // Any number says how many were new, or that the record had another epoch.
                     Reply::Recorded(_) => *value == Value::Integer(-9),
                     // Nothing is written.
                     Reply::Record(_) => *value == Value::Array(Vec::new()),

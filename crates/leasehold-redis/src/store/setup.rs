@@ -1,7 +1,7 @@
 //! Initializing a quorum, and changing its members.
 
 use futures_util::future::join_all;
-use leasehold::{CardEdit, Error, ErrorKind, Key, MemberId};
+use leasehold::{Error, ErrorKind, Key, MemberId, MemberRecordEdit};
 use leasehold_quorum::setup::{self, Change, MemberAnswer};
 
 use super::RedisStore;
@@ -106,7 +106,7 @@ impl RedisStore {
             let status = member.presence().await;
             let received = clock.now();
             let held = match &status {
-                Ok(presence) if presence.card.is_none() => first_lock(member).await,
+                Ok(presence) if presence.member_record.is_none() => first_lock(member).await,
                 _ => Ok(None),
             };
             MemberAnswer {
@@ -123,7 +123,7 @@ impl RedisStore {
     /// Writes member records, all at once.
     async fn write_all(
         &self,
-        edits: impl IntoIterator<Item = (usize, CardEdit)>,
+        edits: impl IntoIterator<Item = (usize, MemberRecordEdit)>,
     ) -> Result<(), Error> {
         let writes = edits.into_iter().map(|(place, edit)| async move {
             let member = &self.members[place];

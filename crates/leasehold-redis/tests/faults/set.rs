@@ -30,16 +30,22 @@ pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member
     let looking = client(urls, max_ttl);
     until("the other members know of it", || {
         let health = looking.health().unwrap_or_default();
-        let card = |it: &MemberHealth| it.presence.as_ref().ok()?.card.clone();
-        let Some(cards) = health.iter().map(card).collect::<Option<Vec<_>>>() else {
+        let member_record = |it: &MemberHealth| it.presence.as_ref().ok()?.member_record.clone();
+        let Some(member_records) = health.iter().map(member_record).collect::<Option<Vec<_>>>()
+        else {
             return false;
         };
-        let mut others = cards.iter().enumerate().filter(|(it, _)| *it != member);
-        let off = cards.get(member).filter(|card| !card.durable);
+        let mut others = member_records
+            .iter()
+            .enumerate()
+            .filter(|(it, _)| *it != member);
+        let off = member_records
+            .get(member)
+            .filter(|member_record| !member_record.durable);
         off.is_some_and(|off| {
-            others.all(|(_, card)| {
-                let known = card.sightings.get(&health[member].id);
-                known.is_some_and(|known| known.life == off.life)
+            others.all(|(_, member_record)| {
+                let known = member_record.observations.get(&health[member].id);
+                known.is_some_and(|known| known.data_generation == off.data_generation)
             })
         })
     });

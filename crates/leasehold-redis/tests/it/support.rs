@@ -3,7 +3,8 @@ use std::time::Duration;
 use leasehold::ambient::SystemEntropy;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{
-    Card, CardEdit, Client, Error, Guard, Key, Life, MemberId, MemberSet, Mode, Presence,
+    Client, DataGeneration, Error, Guard, Key, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
+    Mode, Presence,
 };
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
@@ -78,18 +79,21 @@ pub(crate) async fn refused(client: &Client, name: &str) -> Error {
 }
 
 /// Returns an edit that replaces the member record, for a quorum of this member alone.
-pub(crate) fn card_edit(presence: &Presence, id: &str) -> CardEdit {
+pub(crate) fn member_record_edit(presence: &Presence, id: &str) -> MemberRecordEdit {
     let id = MemberId::new(id);
     let other = MemberId::new("other");
-    CardEdit {
-        expected: presence.card.as_ref().map(Card::mark),
+    MemberRecordEdit {
+        expected: presence.member_record.as_ref().map(MemberRecord::epoch),
         set: MemberSet::new([id], TTL, Duration::from_millis(250)),
-        generation: presence.card.as_ref().map_or(1, |card| card.generation),
+        generation: presence
+            .member_record
+            .as_ref()
+            .map_or(1, |member_record| member_record.generation),
         run: presence.run.clone(),
         durable: presence.durable,
-        life: Life::random(&SystemEntropy),
+        data_generation: DataGeneration::random(&SystemEntropy),
         age: Some(Duration::ZERO),
-        seen: vec![(other, Life::random(&SystemEntropy))],
+        seen: vec![(other, DataGeneration::random(&SystemEntropy))],
     }
 }
 

@@ -39,7 +39,7 @@ async fn cold_acquire_takes_few_trips() {
     }
 }
 
-/// A mark that was read before the rest could belong to other data.
+/// A epoch that was read before the rest could belong to other data.
 #[tokio::test]
 async fn mark_is_read_behind_each_request() {
     let server = RedisServer::start();
@@ -58,8 +58,8 @@ async fn mark_is_read_behind_each_request() {
         assert_eq!(taken.len(), 1, "{taken:#?}");
         let last = taken.last().unwrap();
         let place = |word: &str| last.rfind(&format!("\r\n{word}\r\n"));
-        let (work, mark) = (place(work).unwrap(), place("HGET").unwrap());
-        assert!(work < mark, "{last}");
+        let (work, epoch) = (place(work).unwrap(), place("HGET").unwrap());
+        assert!(work < epoch, "{last}");
     }
 }
 

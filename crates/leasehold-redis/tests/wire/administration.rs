@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::{
-    Card, CardEdit, Claim, Fence, Life, LostReason, MemberId, MemberSet, Mode, Presence,
+    Claim, DataGeneration, Fence, LostReason, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
+    Mode, Presence,
 };
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 use leasehold_redis::protocol::{Names, PRESENT, SAMPLE_COMMANDS, SCRIPTS, encode_sample};
@@ -213,41 +214,48 @@ fn member_record_is_written_and_shown() {
     let mut client = TestClient::connect(&server);
     let presence = status(&mut client);
     assert!(!presence.durable && presence.unfit.is_none());
-    assert_eq!(presence.card, None);
+    assert_eq!(presence.member_record, None);
     let ids = ["a", "b"].map(MemberId::new);
-    let life = Life::parse("0123456789abcdef").unwrap();
-    let mut edit = CardEdit {
+    let data_generation = DataGeneration::parse("0123456789abcdef").unwrap();
+    let mut edit = MemberRecordEdit {
         expected: None,
         set: MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250)),
         generation: 3,
         run: presence.run.clone(),
         durable: true,
-        life,
+        data_generation,
         age: Some(Duration::from_secs(9)),
-        seen: vec![(MemberId::new("b"), life)],
+        seen: vec![(MemberId::new("b"), data_generation)],
     };
-    let write = |client: &mut TestClient, edit: &CardEdit| {
+    let write = |client: &mut TestClient, edit: &MemberRecordEdit| {
         let request = Request::WriteMemberRecord(Box::new(edit.clone()));
         matches!(client.ask(&request), Reply::Recorded(true))
     };
     assert!(write(&mut client, &edit));
     assert!(!write(&mut client, &edit), "there is a record now");
-    let card: Card = status(&mut client).card.unwrap();
-    assert_eq!((card.generation, card.life, card.durable), (3, life, true));
-    assert_eq!(card.sightings.len(), 1);
-    edit.expected = Some(card.mark());
+    let member_record: MemberRecord = status(&mut client).member_record.unwrap();
+    assert_eq!(
+        (
+            member_record.generation,
+            member_record.data_generation,
+            member_record.durable
+        ),
+        (3, data_generation, true)
+    );
+    assert_eq!(member_record.observations.len(), 1);
+    edit.expected = Some(member_record.epoch());
     edit.durable = false;
     assert!(write(&mut client, &edit));
-    let other = Life::parse("fedcba9876543210").unwrap();
+    let other = DataGeneration::parse("fedcba9876543210").unwrap();
     let observed = client.ask(&Request::RecordObservation(vec![(
         MemberId::new("b"),
         other,
     )]));
     assert!(matches!(observed, Reply::Recorded(true)));
-    let card = status(&mut client).card.unwrap();
-    assert!(!card.durable);
-    let seen = card.sightings[&MemberId::new("b")];
-    assert_eq!((seen.life, seen.changed), (other, true));
+    let member_record = status(&mut client).member_record.unwrap();
+    assert!(!member_record.durable);
+    let seen = member_record.observations[&MemberId::new("b")];
+    assert_eq!((seen.data_generation, seen.changed), (other, true));
     let mut sampled = Vec::new();
     encode_sample(&mut sampled);
     let commands = String::from_utf8(sampled).unwrap().matches('*').count();

@@ -1,6 +1,6 @@
 //! Users that lack a right, and servers that lack a script.
 
-use leasehold::{ErrorKind, Fence, Life, MemberId, Mode};
+use leasehold::{DataGeneration, ErrorKind, Fence, MemberId, Mode};
 use leasehold_quorum::{Lease, Place, Request};
 use leasehold_testkit::servers::RedisServer;
 
@@ -56,7 +56,10 @@ fn documented_rights_are_enough() {
             },
             Request::Repair(vec![lease]),
             Request::Status,
-            Request::RecordObservation(vec![(MemberId::new("a"), Life::parse(LIFE).unwrap())]),
+            Request::RecordObservation(vec![(
+                MemberId::new("a"),
+                DataGeneration::parse(LIFE).unwrap(),
+            )]),
         ] {
             let reply = client.ask(&request);
             assert!(

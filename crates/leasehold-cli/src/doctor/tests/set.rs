@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Card, Error, ErrorKind, Life, MemberId, MemberSet};
+use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet};
 use leasehold_redis::{MissingRight, Need};
 
 use super::{all_green, finding, remedy, well};
@@ -18,17 +18,17 @@ fn set(count: usize, max_ttl: u64) -> MemberSet {
     MemberSet::new(ids, Duration::from_secs(max_ttl), tolerance)
 }
 
-fn card(set: MemberSet, generation: u64) -> Card {
+fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
     let clock = WallTime::from_micros(1);
-    Card {
+    MemberRecord {
         set,
         generation,
         changed: clock,
-        life: Life::parse("0123456789abcdef").unwrap(),
+        data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
         since: clock,
         run: leasehold::RunId::new("run"),
         durable: true,
-        sightings: Default::default(),
+        observations: Default::default(),
     }
 }
 
@@ -37,7 +37,7 @@ fn scene(count: usize) -> Scene {
     let server = |id: &&str| {
         let mut found = well(id);
         let presence = found.presence.as_mut().unwrap();
-        presence.card = (count >= 3).then(|| card(set(count, 60), 1));
+        presence.member_record = (count >= 3).then(|| member_record(set(count, 60), 1));
         Server {
             id: MemberId::new(*id),
             found: Ok(found),
@@ -114,7 +114,7 @@ fn a_set_without_cards_is_to_be_formed() {
     three.is_unformed = true;
     for place in 0..3 {
         let found = three.servers[place].found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().card = None;
+        found.presence.as_mut().unwrap().member_record = None;
         put_out(&mut three, place, None);
     }
     assert_eq!(remedy(&of_store(&three), "quorum", Red), "leasehold init");
@@ -131,17 +131,17 @@ fn a_set_without_cards_is_to_be_formed() {
 fn a_card_that_differs_is_red_with_both() {
     let mut three = scene(3);
     let found = three.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().card = Some(card(set(3, 20), 1));
+    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 20), 1));
     let findings = of_first(&three);
     let card_of_set = finding(&findings, "card", Red);
     let why = &card_of_set.advice.as_ref().unwrap().why;
     assert!(card_of_set.found.contains("max_ttl 20s") && why.contains("max_ttl 60s"));
     let found = three.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().card = None;
+    found.presence.as_mut().unwrap().member_record = None;
     finding(&of_first(&three), "card", Yellow);
     let mut alone = scene(1);
     let found = alone.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 1));
+    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
     assert!(remedy(&of_first(&alone), "card", Red).contains("all servers of the quorum"));
 }
 
@@ -152,7 +152,7 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
         let mut theirs = set(3, 60);
         theirs.ids = ids.map(MemberId::new).to_vec();
         let found = three.servers[2].found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().card = Some(card(theirs, generation));
+        found.presence.as_mut().unwrap().member_record = Some(member_record(theirs, generation));
         three
     };
     let findings = of_first(&of_others(["a", "c", "x"], 1));
@@ -165,7 +165,7 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
         remedy(&findings, "card", Red)
             .ends_with("that is the one of c, run DEL leasehold:card there")
     );
-    // A server that the card does not name, or whose own card is newer, gets no such finding.
+    // A server that the member record does not name, or whose own member record is newer, gets no such finding.
     finding(&of_server(&of_others(["a", "c", "x"], 1), 1), "card", Green);
     finding(&of_first(&of_others(["c", "x", "y"], 1)), "card", Green);
     finding(&of_first(&of_others(["a", "c", "x"], 0)), "card", Green);
@@ -175,7 +175,7 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
 fn cards_of_two_generations_are_yellow() {
     let mut three = scene(3);
     let found = three.servers[1].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 2));
+    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 2));
     let store = of_store(&three);
     let text = &finding(&store, "generation", Yellow).found;
     assert_eq!(text, "1 on a, 2 on b");
@@ -184,7 +184,7 @@ fn cards_of_two_generations_are_yellow() {
     let mut two = scene(2);
     for server in &mut two.servers {
         let found = server.found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().card = Some(card(set(3, 60), 1));
+        found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
     }
     for scene in [three, two] {
         assert!(of_store(&scene).iter().all(|it| it.check != "generation"));
@@ -295,7 +295,7 @@ fn a_card_that_may_not_be_read_is_not_taken_for_none() {
     let mut three = scene(3);
     for server in &mut three.servers {
         let found = server.found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().card = None;
+        found.presence.as_mut().unwrap().member_record = None;
     }
     let examined = |scene: &Scene| -> Vec<_> {
         let servers = scene.servers.iter();

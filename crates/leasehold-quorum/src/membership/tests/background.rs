@@ -71,7 +71,12 @@ fn read_only_client_writes_no_records() {
     let mut client = Membership::new(set(3), true, true, Arc::new(SystemEntropy));
     (0..3).for_each(|member| client.connected(world.ours(), member));
     world.settle(&mut client);
-    assert!(world.servers.iter().all(|server| server.card.is_none()));
+    assert!(
+        world
+            .servers
+            .iter()
+            .all(|server| server.member_record.is_none())
+    );
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn record_write_that_was_lost_is_repeated() {
     client.disconnected(world.ours(), member, unreachable("connection reset"));
     client.connected(world.ours(), 1);
     world.settle(&mut client);
-    assert!(world.servers[1].card.is_some());
+    assert!(world.servers[1].member_record.is_some());
     assert!(matches!(
         world.vote(&mut client, 1),
         Err(Distrust::Forgot { .. })

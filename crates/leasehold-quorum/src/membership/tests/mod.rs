@@ -12,8 +12,8 @@ use std::time::Duration;
 use leasehold::ambient::SystemEntropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{
-    Card, CardEdit, Error, ErrorKind, Incarnation, Life, Mark, MemberId, MemberSet, Presence,
-    RunId, Sample, Sighting,
+    DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord, MemberRecordEdit,
+    MemberSet, Observation, Presence, RunId, Sample,
 };
 
 use super::{Access, MemberEvent, Membership};
@@ -33,7 +33,7 @@ struct Server {
     /// It cannot have run before.
     is_new: bool,
     durable: bool,
-    card: Option<Card>,
+    member_record: Option<MemberRecord>,
     /// How far its clock is ahead.
     ahead: Duration,
     /// It answers no request.
@@ -68,7 +68,7 @@ impl World {
             started: Duration::ZERO,
             is_new: false,
             durable: false,
-            card: None,
+            member_record: None,
             ahead: Duration::ZERO,
             mute: false,
             refuses: false,
@@ -121,7 +121,7 @@ impl World {
         let run = RunId::new(server.run.to_string());
         let mut presence = Presence::new(run, self.wall(number), uptime);
         presence.durable = server.durable;
-        presence.card = server.card.clone();
+        presence.member_record = server.member_record.clone();
         presence
     }
 
@@ -161,17 +161,17 @@ impl World {
 
     pub(crate) fn sample(&self, number: usize) -> Sample {
         let server = &self.servers[number];
-        let mark: Option<Mark> = server.card.as_ref().map(Card::mark);
+        let epoch: Option<Epoch> = server.member_record.as_ref().map(MemberRecord::epoch);
         Sample {
             clock: self.wall(number),
-            incarnation: Incarnation::new(&RunId::new(server.run.to_string()), mark.as_ref()),
+            incarnation: Incarnation::new(&RunId::new(server.run.to_string()), epoch.as_ref()),
         }
     }
 
-    fn write(&mut self, number: usize, edit: CardEdit) -> bool {
+    fn write(&mut self, number: usize, edit: MemberRecordEdit) -> bool {
         let clock = self.wall(number);
-        let old = self.servers[number].card.clone();
-        if old.as_ref().map(Card::mark) != edit.expected {
+        let old = self.servers[number].member_record.clone();
+        if old.as_ref().map(MemberRecord::epoch) != edit.expected {
             return false;
         }
         let since = |age: Duration| {
@@ -179,32 +179,34 @@ impl World {
             WallTime::from_micros(clock.as_micros().saturating_sub(age))
         };
         let same = old.as_ref().filter(|it| it.generation == edit.generation);
-        self.servers[number].card = Some(Card {
+        self.servers[number].member_record = Some(MemberRecord {
             changed: same.map_or(clock, |it| it.changed),
             set: edit.set,
             generation: edit.generation,
-            life: edit.life,
+            data_generation: edit.data_generation,
             since: match (edit.age, &old) {
                 (None, Some(old)) => old.since,
                 (age, _) => since(age.unwrap_or_default()),
             },
             run: edit.run,
             durable: edit.durable,
-            sightings: old.map(|card| card.sightings).unwrap_or_default(),
+            observations: old
+                .map(|member_record| member_record.observations)
+                .unwrap_or_default(),
         });
         self.observe(number, &edit.seen);
         true
     }
 
-    fn observe(&mut self, number: usize, seen: &[(MemberId, Life)]) {
+    fn observe(&mut self, number: usize, seen: &[(MemberId, DataGeneration)]) {
         let at = self.wall(number);
-        let Some(card) = &mut self.servers[number].card else {
+        let Some(member_record) = &mut self.servers[number].member_record else {
             return;
         };
-        for (id, life) in seen {
-            let known = card.sightings.get(id).copied();
-            if let Some(sighting) = Sighting::noted(known, *life, at) {
-                card.sightings.insert(id.clone(), sighting);
+        for (id, data_generation) in seen {
+            let known = member_record.observations.get(id).copied();
+            if let Some(observation) = Observation::noted(known, *data_generation, at) {
+                member_record.observations.insert(id.clone(), observation);
             }
         }
     }
@@ -215,18 +217,18 @@ impl World {
         server.run += 1000;
         server.started = self.now;
         if !keeps_data {
-            server.card = None;
+            server.member_record = None;
         }
     }
 
     /// The server loses its data and keeps running.
     pub(crate) fn forget(&mut self, number: usize) {
-        self.servers[number].card = None;
+        self.servers[number].member_record = None;
     }
 
     /// The server comes back with the data that a server of another quorum has.
     pub(crate) fn take_data(&mut self, number: usize, other: &Self) {
-        self.servers[number].card = other.servers[number].card.clone();
+        self.servers[number].member_record = other.servers[number].member_record.clone();
     }
 
     pub(crate) fn reconnect(&mut self, client: &mut Membership, member: usize) {

@@ -55,7 +55,7 @@ fn durable(members: usize) -> Scene {
     for server in &mut world.servers {
         server.durable = true;
         server.run += 1;
-        server.card.as_mut().unwrap().durable = true;
+        server.member_record.as_mut().unwrap().durable = true;
     }
     world.now += 2 * RETENTION;
     Scene::of(world, members, true)

@@ -9,7 +9,7 @@ fn first_client_initializes_the_quorum() {
     let mut world = World::bare(3);
     let mut first = world.client(set(3), true);
     for server in &world.servers {
-        assert_eq!(server.card.as_ref().unwrap().generation, 1);
+        assert_eq!(server.member_record.as_ref().unwrap().generation, 1);
     }
     // The servers may be a quorum that lost everything.
     assert_eq!(world.votes(&mut first), [false; 3]);
@@ -43,7 +43,7 @@ fn quorum_is_initialized_when_the_last_member_answers() {
         world.obstacle(&client, 0),
         "m0: the quorum is not initialized, because m2 did not answer"
     );
-    assert!(world.servers[0].card.is_none());
+    assert!(world.servers[0].member_record.is_none());
     client.take_changed();
     client.connected(world.ours(), 2);
     world.settle(&mut client);
@@ -96,7 +96,7 @@ fn request_from_before_the_wait_is_over_does_not_count() {
 fn durable_member_keeps_its_vote_across_a_restart() {
     let (mut world, mut client) = World::new(3);
     world.servers[1].durable = true;
-    // The promise starts with the next restart, which begins a new life.
+    // The promise starts with the next restart, which begins a new data generation.
     world.restart(1, true);
     world.reconnect(&mut client, 1);
     world.pass(&mut client, WAIT);
@@ -115,11 +115,11 @@ fn durability_switched_off_is_noticed_within_a_minute() {
     world.reconnect(&mut client, 1);
     world.pass(&mut client, WAIT);
     world.votes(&mut client);
-    assert!(world.servers[1].card.as_ref().unwrap().durable);
+    assert!(world.servers[1].member_record.as_ref().unwrap().durable);
     world.servers[1].durable = false;
     world.pass(&mut client, WAIT);
     assert_eq!(world.votes(&mut client), ALL, "it forgot nothing");
-    assert!(!world.servers[1].card.as_ref().unwrap().durable);
+    assert!(!world.servers[1].member_record.as_ref().unwrap().durable);
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn rolled_back_member_has_no_vote() {
     world.reconnect(&mut client, 1);
     world.pass(&mut client, WAIT);
     assert_eq!(world.votes(&mut client), ALL);
-    let copy = world.servers[1].card.clone();
+    let copy = world.servers[1].member_record.clone();
     world.servers[1].durable = false;
     let mut other = world.client(set(3), true);
     world.servers[1].durable = true;
     world.restart(1, true);
-    world.servers[1].card = copy;
+    world.servers[1].member_record = copy;
     world.reconnect(&mut other, 1);
     assert_eq!(world.votes(&mut other), [true, false, true]);
     let mut third = world.client(set(3), true);
@@ -152,13 +152,13 @@ fn running_client_hears_the_witnesses_of_a_restart() {
     world.reconnect(&mut client, 1);
     world.pass(&mut client, WAIT);
     assert_eq!(world.votes(&mut client), ALL);
-    let copy = world.servers[1].card.clone();
+    let copy = world.servers[1].member_record.clone();
     // Only another client notices that the member is no longer durable.
     world.servers[1].durable = false;
     world.client(set(3), true);
     world.servers[1].durable = true;
     world.restart(1, true);
-    world.servers[1].card = copy;
+    world.servers[1].member_record = copy;
     client.disconnected(world.ours(), 1, unreachable("connection reset"));
     client.connected(world.ours(), 1);
     let (_, status) = client.poll_request().unwrap();
@@ -247,7 +247,7 @@ fn client_of_another_quorum_is_refused() {
     let mut alone = world.client(set(1), false);
     assert_eq!(world.access(&mut alone, 0), Access::Closed);
     for server in &mut world.servers {
-        server.card = None;
+        server.member_record = None;
     }
     world.now += Duration::from_millis(1);
     assert_eq!(world.access(&mut alone, 0), Access::Open, "looked again");
@@ -267,7 +267,10 @@ fn restart_is_only_reported_without_enforcement() {
     world.restart(1, false);
     assert_eq!(world.vote(&mut client, 1), Ok(()));
     assert_eq!(events(&mut client), ["m1 restarted"]);
-    assert!(world.servers[0].card.is_none(), "no records are written");
+    assert!(
+        world.servers[0].member_record.is_none(),
+        "no records are written"
+    );
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_server_by_itself_cannot_tell_us_that_we_stood_still() {
     let mut world = World::new(3);
     let alone = MemberSet::new(ids(1), MAX_TTL, TOLERANCE);
     world.trust = Trust::new(ids(1), alone, false);
-    world.servers[0].card = None;
+    world.servers[0].member_record = None;
     world.meet(0);
     world.step(0, 3_600);
     assert_eq!(world.meet(0).stood_still, None);

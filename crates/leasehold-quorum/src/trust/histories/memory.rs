@@ -6,15 +6,15 @@ use super::*;
 fn a_set_that_is_formed_by_its_first_client_may_be_one_that_forgot_everything() {
     let mut world = World::new(3);
     for member in 0..3 {
-        world.servers[member].card = None;
+        world.servers[member].member_record = None;
     }
     world.meet(0);
     world.meet(2);
-    world.keep_cards();
+    world.keep_member_records();
     let missing = vec![MemberId::new("m1")];
     assert_eq!(world.counts(0), Err(Distrust::NotFormed { missing }));
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     for member in 0..3 {
         assert!(world.forgot(member).as_secs() >= 60, "m{member}");
     }
@@ -31,7 +31,7 @@ fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
     world.meet(1);
     let what = Forgetting::LostCard;
     assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!(world.forgot(1).as_secs(), 60);
     world.pass(60);
     assert!(world.counts(1).is_err());
@@ -48,7 +48,7 @@ fn a_client_that_comes_later_believes_card_and_witnesses() {
     world.meet_all();
     world.restart(1, false);
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.forget_the_client();
     world.pass(20);
     world.meet_all();
@@ -63,11 +63,11 @@ fn a_client_that_comes_later_believes_card_and_witnesses() {
 fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
     let mut world = World::new(3);
     world.meet_all();
-    // Part of its record survives, and says by the wrong clock that its new life began an hour ago.
+    // Part of its record survives, and says by the wrong clock that its new data generation began an hour ago.
     world.step(1, -3_600);
     world.restart(1, true);
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.step(1, 3_600);
     world.pass(2);
     world.forget_the_client();
@@ -89,7 +89,7 @@ fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
     world.step(1, -3_600);
     world.restart(1, true);
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.step(1, 3_600);
     world.step(0, 3_600);
     world.pass(2);
@@ -121,7 +121,7 @@ fn a_card_that_survived_a_restart_of_a_server_that_is_not_durable_proves_nothing
     world.meet(2);
     let what = Forgetting::Restarted;
     assert_eq!(world.counts(2), Err(Distrust::Forgot { what, until: None }));
-    world.keep_cards();
+    world.keep_member_records();
     assert!(world.forgot(2).as_secs() >= 60);
 }
 
@@ -129,15 +129,22 @@ fn a_card_that_survived_a_restart_of_a_server_that_is_not_durable_proves_nothing
 fn a_durable_member_goes_on_at_once() {
     let mut world = World::new(3);
     world.servers[2].durable = true;
-    world.servers[2].card.as_mut().unwrap().durable = true;
+    world.servers[2].member_record.as_mut().unwrap().durable = true;
     world.meet_all();
-    let life = world.servers[2].card.as_ref().unwrap().life;
+    let data_generation = world.servers[2]
+        .member_record
+        .as_ref()
+        .unwrap()
+        .data_generation;
     world.restart(2, true);
     world.meet(2);
     assert_eq!(world.counts(2), Ok(()));
-    world.keep_cards();
-    let card = world.servers[2].card.as_ref().unwrap();
-    assert_eq!((card.life, card.run.as_str()), (life, "1002"));
+    world.keep_member_records();
+    let member_record = world.servers[2].member_record.as_ref().unwrap();
+    assert_eq!(
+        (member_record.data_generation, member_record.run.as_str()),
+        (data_generation, "1002")
+    );
     assert_eq!(world.counts(2), Ok(()));
 }
 
@@ -149,10 +156,10 @@ fn everysec_that_became_always_after_the_crash_was_not_durable_before_it() {
     world.restart(2, true);
     world.meet(2);
     assert!(world.counts(2).is_err());
-    world.keep_cards();
+    world.keep_member_records();
     assert!(world.forgot(2).as_secs() >= 60);
     assert!(
-        world.servers[2].card.as_ref().unwrap().durable,
+        world.servers[2].member_record.as_ref().unwrap().durable,
         "in this run it is"
     );
 }
@@ -160,15 +167,15 @@ fn everysec_that_became_always_after_the_crash_was_not_durable_before_it() {
 #[test]
 fn a_server_that_ceases_to_be_durable_has_it_on_its_card() {
     let mut world = World::new(3);
-    world.servers[0].card.as_mut().unwrap().durable = true;
+    world.servers[0].member_record.as_mut().unwrap().durable = true;
     world.meet_all();
-    world.keep_cards();
-    assert!(!world.servers[0].card.as_ref().unwrap().durable);
+    world.keep_member_records();
+    assert!(!world.servers[0].member_record.as_ref().unwrap().durable);
     world.servers[0].durable = true;
     world.meet_all();
-    world.keep_cards();
+    world.keep_member_records();
     assert!(
-        !world.servers[0].card.as_ref().unwrap().durable,
+        !world.servers[0].member_record.as_ref().unwrap().durable,
         "not in this run any more"
     );
 }
@@ -181,7 +188,7 @@ fn a_rolling_restart_takes_out_one_after_the_other() {
         world.restart(member, false);
         world.pass(5);
         world.meet_all();
-        world.keep_cards();
+        world.keep_member_records();
         for other in 0..3 {
             assert_eq!(
                 world.counts(other).is_err(),
@@ -203,7 +210,7 @@ fn all_restarted_unseen_must_all_wait() {
     }
     world.pass(86_400);
     world.meet_all();
-    world.keep_cards();
+    world.keep_member_records();
     for member in 0..3 {
         assert!(world.forgot(member).as_secs() >= 60, "m{member}");
     }
@@ -217,7 +224,7 @@ fn the_restart_of_a_witness_casts_no_doubt_on_those_it_forgot() {
     world.meet_all();
     world.restart(0, false);
     world.meet(0);
-    world.keep_cards();
+    world.keep_member_records();
     world.forget_the_client();
     world.pass(1);
     world.meet_all();
@@ -234,13 +241,13 @@ fn one_card_restores_the_others_once_all_answered() {
     for member in 0..4 {
         world.meet(member);
     }
-    world.keep_cards();
+    world.keep_member_records();
     assert!(
-        world.servers[0].card.is_none(),
+        world.servers[0].member_record.is_none(),
         "the fifth may know another set"
     );
     world.meet(4);
-    world.keep_cards();
+    world.keep_member_records();
     for member in 0..4 {
         assert!(world.forgot(member).as_secs() >= 60);
     }
@@ -254,13 +261,13 @@ fn who_vouches_for_a_set_is_asked_again_first() {
     world.pass(60);
     // In the meantime the configuration changed without this client noticing, and one member lost its record.
     for member in [0, 1] {
-        let card = world.servers[member].card.as_mut().unwrap();
-        (card.set, card.generation) = (set(4), 2);
+        let member_record = world.servers[member].member_record.as_mut().unwrap();
+        (member_record.set, member_record.generation) = (set(4), 2);
     }
     world.restart(2, false);
     world.meet(2);
-    world.keep_cards();
-    assert!(world.servers[2].card.is_none());
+    world.keep_member_records();
+    assert!(world.servers[2].member_record.is_none());
     assert!(matches!(world.counts(0), Err(Distrust::OtherSet { .. })));
 }
 
@@ -269,14 +276,14 @@ fn a_witness_that_hears_late_lets_nobody_wait_anew() {
     let mut world = World::new(3);
     world.meet_all();
     // One witness is unreachable for most of the wait.
-    let silent = world.servers[2].card.clone();
+    let silent = world.servers[2].member_record.clone();
     world.restart(1, false);
     world.meet(1);
-    world.keep_cards();
-    world.servers[2].card = silent;
+    world.keep_member_records();
+    world.servers[2].member_record = silent;
     world.pass(70);
     world.meet(2);
-    world.keep_cards();
+    world.keep_member_records();
     world.forget_the_client();
     world.pass(1);
     world.meet_all();
@@ -287,13 +294,13 @@ fn a_witness_that_hears_late_lets_nobody_wait_anew() {
 fn a_time_that_a_clock_has_yet_to_reach_is_no_time() {
     let mut world = World::new(3);
     world.meet_all();
-    // The clocks of the member and of one witness are ahead while its new life is recorded.
+    // The clocks of the member and of one witness are ahead while its new data generation is recorded.
     world.restart(1, false);
     world.step(1, 3_600);
     world.step(2, 3_600);
     world.meet(1);
     world.meet(2);
-    world.keep_cards();
+    world.keep_member_records();
     world.step(1, -3_600);
     world.step(2, -3_600);
     world.forget_the_client();

@@ -8,10 +8,10 @@ mod rollback;
 mod sets;
 
 use super::*;
-use crate::trust::cards::CardStep;
 use crate::trust::distrust::{ClockFault, Forgetting};
+use crate::trust::member_records::CardStep;
 use leasehold::clock::WallTime;
-use leasehold::{Card, CardEdit, Life, RunId, Sighting};
+use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
 
 const MAX_TTL: Duration = Duration::from_secs(60);
 const TOLERANCE: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ struct Server {
     run: u64,
     started: i64,
     durable: bool,
-    card: Option<Card>,
+    member_record: Option<MemberRecord>,
     /// Ahead of the true time, in microseconds.
     clock: i64,
 }
@@ -35,7 +35,7 @@ struct World {
     /// True time, and how far this client's clock is behind it, in microseconds.
     now: i64,
     behind: i64,
-    lives: u64,
+    data_generations: u64,
 }
 
 fn ids(count: usize) -> Vec<MemberId> {
@@ -53,7 +53,7 @@ impl World {
             run: n as u64,
             started: 0,
             durable: false,
-            card: None,
+            member_record: None,
             clock: 0,
         };
         let mut world = Self {
@@ -61,10 +61,10 @@ impl World {
             trust: Trust::new(ids(count), set(count), true),
             now: 1_000_000 * SECOND as i64,
             behind: 0,
-            lives: 0,
+            data_generations: 0,
         };
         world.meet_all();
-        world.keep_cards();
+        world.keep_member_records();
         world.forget_the_client();
         world.pass(100_000);
         world
@@ -105,7 +105,7 @@ impl World {
             Duration::from_micros(uptime.max(0) as u64),
         );
         presence.durable = server.durable;
-        presence.card = server.card.clone();
+        presence.member_record = server.member_record.clone();
         presence
     }
 
@@ -120,14 +120,14 @@ impl World {
     }
 
     /// Does what the client would do about the records, until nothing is left to do.
-    fn keep_cards(&mut self) {
+    fn keep_member_records(&mut self) {
         for _ in 0..10 {
-            let lives = &mut self.lives;
+            let data_generations = &mut self.data_generations;
             let mut draw = || {
-                *lives += 1;
-                Life::parse(&format!("{lives:015x}0")).unwrap()
+                *data_generations += 1;
+                DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
             };
-            let steps = self.trust.card_steps(&mut draw);
+            let steps = self.trust.member_record_steps(&mut draw);
             if steps.is_empty() {
                 return;
             }
@@ -146,19 +146,19 @@ impl World {
         panic!("the cards are never done");
     }
 
-    fn write(&mut self, member: usize, edit: CardEdit) {
+    fn write(&mut self, member: usize, edit: MemberRecordEdit) {
         let clock = self.wall(member);
-        let old = self.servers[member].card.take();
-        assert_eq!(old.as_ref().map(Card::mark), edit.expected);
+        let old = self.servers[member].member_record.take();
+        assert_eq!(old.as_ref().map(MemberRecord::epoch), edit.expected);
         let age = edit.age.map(|age| age.as_micros() as u64);
-        self.servers[member].card = Some(Card {
+        self.servers[member].member_record = Some(MemberRecord {
             set: edit.set,
             generation: edit.generation,
             changed: match &old {
                 Some(old) if old.generation == edit.generation => old.changed,
                 _ => clock,
             },
-            life: edit.life,
+            data_generation: edit.data_generation,
             since: match (age, &old) {
                 (None, Some(old)) => old.since,
                 (age, _) => {
@@ -167,18 +167,20 @@ impl World {
             },
             run: edit.run,
             durable: edit.durable,
-            sightings: old.map(|card| card.sightings).unwrap_or_default(),
+            observations: old
+                .map(|member_record| member_record.observations)
+                .unwrap_or_default(),
         });
         self.witness(member, &edit.seen);
     }
 
-    fn witness(&mut self, member: usize, seen: &[(MemberId, Life)]) {
+    fn witness(&mut self, member: usize, seen: &[(MemberId, DataGeneration)]) {
         let at = self.wall(member);
-        let card = self.servers[member].card.as_mut().unwrap();
-        for (id, life) in seen {
-            let known = card.sightings.get(id).copied();
-            if let Some(sighting) = Sighting::noted(known, *life, at) {
-                card.sightings.insert(id.clone(), sighting);
+        let member_record = self.servers[member].member_record.as_mut().unwrap();
+        for (id, data_generation) in seen {
+            let known = member_record.observations.get(id).copied();
+            if let Some(observation) = Observation::noted(known, *data_generation, at) {
+                member_record.observations.insert(id.clone(), observation);
             }
         }
     }
@@ -188,7 +190,7 @@ impl World {
         server.run += 1_000;
         server.started = self.now + server.clock;
         if !keeps_data {
-            server.card = None;
+            server.member_record = None;
         }
     }
 

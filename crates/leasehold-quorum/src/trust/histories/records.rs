@@ -18,7 +18,7 @@ const DAY: u64 = 86_400;
 fn initialized() -> World {
     let mut world = World::new(3);
     for server in &mut world.servers {
-        server.card.as_mut().unwrap().since = WallTime::from_micros(0);
+        server.member_record.as_mut().unwrap().since = WallTime::from_micros(0);
     }
     world
 }
@@ -49,10 +49,10 @@ fn members_that_lost_a_majority_are_young() {
         world.restart(member, false);
     }
     world.meet_all();
-    world.keep_cards();
+    world.keep_member_records();
     world.pass(1);
     world.meet_all();
-    world.keep_cards();
+    world.keep_member_records();
     world.pass(62);
     // The member that has kept everything is silent.
     world.forget_the_client();
@@ -71,7 +71,7 @@ fn member_with_a_new_disk_is_too_young_for_records() {
     world.meet_all();
     world.restart(1, false);
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.pass(62);
     for a_new_client in [false, true] {
         if a_new_client {
@@ -95,7 +95,7 @@ fn clock_set_ahead_makes_no_member_old() {
     world.meet_all();
     world.restart(1, false);
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.pass(62);
     world.step(1, 2 * DAY as i64);
     world.forget_the_client();

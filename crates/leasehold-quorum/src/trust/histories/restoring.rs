@@ -4,14 +4,14 @@ use super::sets::{client_of, set_of, with_another_set};
 use super::*;
 use leasehold::ambient::SystemEntropy;
 
-/// Returns what the client would do about the records. New lives have their own names.
+/// Returns what the client would do about the records. New data generations have their own names.
 fn steps(client: &Trust) -> Vec<CardStep> {
-    client.card_steps(&mut || Life::random(&SystemEntropy))
+    client.member_record_steps(&mut || DataGeneration::random(&SystemEntropy))
 }
 
 fn record_of(world: &World, member: usize) -> Option<(MemberSet, u64)> {
-    let card = world.servers[member].card.as_ref()?;
-    Some((card.set.clone(), card.generation))
+    let member_record = world.servers[member].member_record.as_ref()?;
+    Some((member_record.set.clone(), member_record.generation))
 }
 
 #[test]
@@ -20,10 +20,10 @@ fn one_old_record_restores_no_other() {
     world.restart(0, false);
     world.meet(0);
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!(record_of(&world, 0), None, "m2 may contradict it");
     world.meet(2);
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!(record_of(&world, 0), Some((set(3), 1)));
     assert!(world.forgot(0).as_secs() >= 60);
 }
@@ -50,25 +50,25 @@ fn record_of_an_older_generation_is_no_evidence() {
     for member in [0, 1] {
         world.restart(member, false);
     }
-    world.servers[2].card.as_mut().unwrap().generation = 3;
-    world.servers[3].card.as_mut().unwrap().generation = 3;
+    world.servers[2].member_record.as_mut().unwrap().generation = 3;
+    world.servers[3].member_record.as_mut().unwrap().generation = 3;
     for member in 0..5 {
         if member != 1 {
             world.meet(member);
         }
     }
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!(record_of(&world, 0), None, "two of five have generation 3");
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!(record_of(&world, 0), Some((set(5), 3)));
 }
 
 #[test]
 fn contradicted_record_restores_no_other() {
     let mut world = with_another_set(&[1, 2, 3], 1);
-    world.servers[0].card = None;
-    world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    world.servers[0].member_record = None;
+    world.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
     assert_eq!(steps(&client_of(&world, &[0, 1, 2])), []);
 }
 
@@ -77,7 +77,7 @@ fn of_two_lists_that_restore_at_once_none_wins() {
     // One member of each quorum kept its record. Both clients find the other two servers empty.
     let mut world = with_another_set(&[1, 2, 3], 1);
     for member in [1, 2] {
-        world.servers[member].card = None;
+        world.servers[member].member_record = None;
     }
     let lists = [[0, 1, 2], [1, 2, 3]];
     let clients = lists.map(|list| client_of(&world, &list));

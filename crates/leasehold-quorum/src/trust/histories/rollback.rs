@@ -6,19 +6,19 @@ use super::*;
 fn with_durable_member() -> World {
     let mut world = World::new(3);
     world.servers[1].durable = true;
-    world.servers[1].card.as_mut().unwrap().durable = true;
+    world.servers[1].member_record.as_mut().unwrap().durable = true;
     world.meet_all();
     world
 }
 
 /// m1 stops being durable, and a client notices. It then restarts from what it had written until that time.
 fn rolled_back_after_switch(world: &mut World) {
-    let before = world.servers[1].card.clone();
+    let before = world.servers[1].member_record.clone();
     world.servers[1].durable = false;
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.all_count();
-    world.servers[1].card = before;
+    world.servers[1].member_record = before;
     world.servers[1].durable = true;
     world.restart(1, true);
 }
@@ -31,7 +31,7 @@ fn member_that_is_not_durable_now_remembers_nothing() {
     world.meet(1);
     let what = Forgetting::Restarted;
     assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
-    world.keep_cards();
+    world.keep_member_records();
     assert!(world.forgot(1).as_secs() >= 60);
 }
 
@@ -49,7 +49,7 @@ fn member_that_was_a_replica_remembers_nothing() {
     assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
     let steps = world
         .trust
-        .card_steps(&mut || Life::parse("00000000000000f0").unwrap());
+        .member_record_steps(&mut || DataGeneration::parse("00000000000000f0").unwrap());
     let [CardStep::Write(1, edit)] = steps.as_slice() else {
         panic!("{steps:?}")
     };
@@ -64,35 +64,49 @@ fn member_that_was_a_replica_remembers_nothing() {
 #[test]
 fn switching_durability_off_costs_no_vote() {
     let mut world = with_durable_member();
-    let life = world.servers[1].card.as_ref().unwrap().life;
+    let data_generation = world.servers[1]
+        .member_record
+        .as_ref()
+        .unwrap()
+        .data_generation;
     world.servers[1].durable = false;
     world.meet(1);
-    world.keep_cards();
+    world.keep_member_records();
     world.all_count();
-    let card = world.servers[1].card.clone().unwrap();
-    assert_eq!((Some(card.life), card.durable), (life.renamed(), false));
+    let member_record = world.servers[1].member_record.clone().unwrap();
+    assert_eq!(
+        (Some(member_record.data_generation), member_record.durable),
+        (data_generation.renamed(), false)
+    );
     // Nor for a client that comes later, nor after the next restart of a witness.
     world.forget_the_client();
     world.meet_all();
     world.all_count();
     world.restart(0, false);
     world.meet(0);
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!((world.counts(1), world.counts(2)), (Ok(()), Ok(())));
 }
 
 #[test]
 fn life_without_further_names_ends_with_durability() {
     let mut world = with_durable_member();
-    let last = Life::parse("123456789abcdeff").unwrap();
-    world.servers[1].card.as_mut().unwrap().life = last;
+    let last = DataGeneration::parse("123456789abcdeff").unwrap();
+    world.servers[1]
+        .member_record
+        .as_mut()
+        .unwrap()
+        .data_generation = last;
     world.meet_all();
-    world.keep_cards();
+    world.keep_member_records();
     world.servers[1].durable = false;
     world.meet(1);
-    world.keep_cards();
-    let card = world.servers[1].card.clone().unwrap();
-    assert!(!card.life.continues(last) && !card.durable, "{card:?}");
+    world.keep_member_records();
+    let member_record = world.servers[1].member_record.clone().unwrap();
+    assert!(
+        !member_record.data_generation.continues(last) && !member_record.durable,
+        "{member_record:?}"
+    );
     assert!(world.forgot(1).as_secs() >= 60);
 }
 
@@ -106,7 +120,7 @@ fn rolled_back_member_is_refused_by_each_client() {
     world.meet_all();
     let what = Forgetting::Restarted;
     assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
-    world.keep_cards();
+    world.keep_member_records();
     assert!(world.forgot(1).as_secs() >= 60);
     world.forget_the_client();
     world.pass(20);
@@ -119,19 +133,19 @@ fn rolled_back_member_is_refused_by_each_client() {
 #[test]
 fn rolled_back_member_is_refused_though_one_client_confirmed_it() {
     let mut world = with_durable_member();
-    let late = world.servers[2].card.clone();
+    let late = world.servers[2].member_record.clone();
     rolled_back_after_switch(&mut world);
-    world.servers[2].card = late;
+    world.servers[2].member_record = late;
     // A client that hears only m2, which knows nothing, cannot see it.
     world.forget_the_client();
     world.meet(1);
     world.meet(2);
-    world.keep_cards();
+    world.keep_member_records();
     assert_eq!(world.counts(1), Ok(()));
     // The first client that hears m0 can, and notes it in the records.
     world.meet(0);
     assert!(world.counts(1).is_err());
-    world.keep_cards();
+    world.keep_member_records();
     assert!(world.forgot(1).as_secs() >= 60);
 }
 

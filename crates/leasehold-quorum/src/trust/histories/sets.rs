@@ -14,7 +14,7 @@ fn a_set_that_stands_counts_at_once_for_a_new_client() {
 fn an_old_set_is_neither_served_nor_brought_back() {
     let mut world = World::new(3);
     for member in 0..2 {
-        world.servers[member].card.as_mut().unwrap().set = set(4);
+        world.servers[member].member_record.as_mut().unwrap().set = set(4);
     }
     world.restart(2, false);
     world.meet_all();
@@ -27,9 +27,9 @@ fn an_old_set_is_neither_served_nor_brought_back() {
         text.ends_with(": it has m0,m1,m2,m3, this client m0,m1,m2"),
         "{text}"
     );
-    world.keep_cards();
+    world.keep_member_records();
     assert!(
-        world.servers[2].card.is_none(),
+        world.servers[2].member_record.is_none(),
         "no majority vouches for the old set"
     );
 }
@@ -47,20 +47,32 @@ fn other_limits_are_another_set_too() {
 fn a_set_that_grew_or_had_a_member_replaced_counts_under_its_new_card() {
     let mut world = World::new(5);
     for server in &mut world.servers {
-        server.card.as_mut().unwrap().generation = 3;
+        server.member_record.as_mut().unwrap().generation = 3;
     }
-    // The new member has a life that no other member has heard of.
-    let life = Life::parse("00000000000000ff").unwrap();
-    world.servers[4].card.as_mut().unwrap().life = life;
+    // The new member has a data generation that no other member has heard of.
+    let data_generation = DataGeneration::parse("00000000000000ff").unwrap();
+    world.servers[4]
+        .member_record
+        .as_mut()
+        .unwrap()
+        .data_generation = data_generation;
     for member in 0..4 {
-        let card = world.servers[member].card.as_mut().unwrap();
-        card.sightings.remove(&MemberId::new("m4"));
+        let member_record = world.servers[member].member_record.as_mut().unwrap();
+        member_record.observations.remove(&MemberId::new("m4"));
     }
     world.meet_all();
     world.all_count();
-    world.keep_cards();
+    world.keep_member_records();
     world.all_count();
-    assert!(world.servers[0].card.as_ref().unwrap().sightings[&MemberId::new("m4")].life == life);
+    assert!(
+        world.servers[0]
+            .member_record
+            .as_ref()
+            .unwrap()
+            .observations[&MemberId::new("m4")]
+            .data_generation
+            == data_generation
+    );
 }
 
 #[test]
@@ -84,7 +96,7 @@ fn an_answer_of_other_data_than_the_known_ones_does_not_count() {
     world.meet_all();
     let known = world.presence(1).incarnation();
     assert_eq!(world.trust.counts(1, world.ours(), Some(&known)), Ok(()));
-    world.servers[1].card = None;
+    world.servers[1].member_record = None;
     let flushed = Sample {
         clock: world.wall(1),
         incarnation: world.presence(1).incarnation(),
@@ -102,14 +114,14 @@ fn rules_that_are_not_enforced_count_everybody() {
     let mut world = World::new(3);
     world.trust = Trust::new(ids(3), set(3), false);
     assert_eq!(world.counts(0), Ok(()));
-    assert_eq!(world.trust.card_steps(&mut || unreachable!()), []);
+    assert_eq!(world.trust.member_record_steps(&mut || unreachable!()), []);
 }
 
 #[test]
 fn of_two_lists_that_begin_at_once_none_is_formed() {
     let mut world = World::new(4);
     for server in &mut world.servers {
-        server.card = None;
+        server.member_record = None;
     }
     let lists = [[0, 1, 2], [0, 1, 3]];
     let client = |list: [usize; 3]| {
@@ -127,12 +139,12 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
     };
     meet(&world, &mut clients);
     // Each client is the first at one of the two members that are in both lists.
-    let mut lives = 0xa0;
+    let mut data_generations = 0xa0;
     for (trust, writes) in clients.iter().zip([[1, 2], [0, 3]]) {
         let list = if writes[1] == 2 { lists[0] } else { lists[1] };
-        let steps = trust.card_steps(&mut || {
-            lives += 1;
-            Life::parse(&format!("{lives:015x}0")).unwrap()
+        let steps = trust.member_record_steps(&mut || {
+            data_generations += 1;
+            DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
         });
         for step in steps {
             let CardStep::Write(place, edit) = step else {
@@ -148,7 +160,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
     for trust in &clients {
         assert!((0..3).all(|place| trust.counts(place, world.ours(), None).is_err()));
         assert_eq!(
-            trust.card_steps(&mut || panic!("nothing is to be restored")),
+            trust.member_record_steps(&mut || panic!("nothing is to be restored")),
             []
         );
     }
@@ -176,10 +188,10 @@ pub(super) fn set_of(list: &[usize]) -> MemberSet {
 pub(super) fn with_another_set(list: &[usize], generation: u64) -> World {
     let mut world = World::new(4);
     for (member, server) in world.servers.iter_mut().enumerate() {
-        let card = server.card.as_mut().unwrap();
+        let member_record = server.member_record.as_mut().unwrap();
         let theirs = list.contains(&member);
-        card.set = set_of(if theirs { list } else { &[0, 1, 2] });
-        card.generation = if theirs { generation } else { 1 };
+        member_record.set = set_of(if theirs { list } else { &[0, 1, 2] });
+        member_record.generation = if theirs { generation } else { 1 };
     }
     world
 }
@@ -188,7 +200,7 @@ pub(super) fn with_another_set(list: &[usize], generation: u64) -> World {
 fn of_two_sets_that_claim_a_member_neither_has_it() {
     let mut world = with_another_set(&[0, 1, 3], 1);
     // It came back from an old copy of its data, in which it belonged to the earlier quorum.
-    world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    world.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
 
     let before = client_of(&world, &[0, 1, 2]);
     let verdict = before.counts(1, world.ours(), None);
@@ -216,18 +228,18 @@ fn of_two_sets_that_claim_a_member_neither_has_it() {
 #[test]
 fn a_member_that_two_sets_claim_is_given_no_card() {
     let mut world = with_another_set(&[0, 1, 3], 1);
-    world.servers[1].card.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    world.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
     world.servers[1].run = 99;
-    world.servers[2].card.as_mut().unwrap().generation = 0;
+    world.servers[2].member_record.as_mut().unwrap().generation = 0;
     let client = client_of(&world, &[0, 1, 2]);
-    assert_eq!(client.card_steps(&mut || unreachable!()), []);
+    assert_eq!(client.member_record_steps(&mut || unreachable!()), []);
 }
 
 #[test]
 fn an_older_card_claims_nobody() {
     let mut world = with_another_set(&[1, 2, 3], 3);
     // It came back from a copy that was made before the quorum was changed twice.
-    let old = world.servers[1].card.as_mut().unwrap();
+    let old = world.servers[1].member_record.as_mut().unwrap();
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&world, &[1, 2, 3]);
     assert!(client.counts(0, world.ours(), None).is_err());
@@ -243,8 +255,8 @@ fn an_older_card_claims_nobody() {
 fn who_was_not_told_yet_of_a_change_goes_on() {
     let mut world = with_another_set(&[0, 1, 2, 3], 2);
     for member in [1, 2] {
-        let card = world.servers[member].card.as_mut().unwrap();
-        (card.set, card.generation) = (set_of(&[0, 1, 2]), 1);
+        let member_record = world.servers[member].member_record.as_mut().unwrap();
+        (member_record.set, member_record.generation) = (set_of(&[0, 1, 2]), 1);
     }
     // A majority of one of these quorums shares a member with each majority of the other.
     let client = client_of(&world, &[0, 1, 2]);
@@ -258,7 +270,7 @@ fn who_was_not_told_yet_of_a_change_goes_on() {
 fn a_set_that_is_being_formed_claims_nobody() {
     let mut world = with_another_set(&[0, 2, 3], 0);
     // This server got the record of its own quorum first, so the other quorum is never initialized.
-    let asked_first = world.servers[2].card.as_mut().unwrap();
+    let asked_first = world.servers[2].member_record.as_mut().unwrap();
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&world, &[0, 1, 2]);
     assert!(client.counts(0, world.ours(), None).is_err());

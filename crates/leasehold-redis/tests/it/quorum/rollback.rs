@@ -71,14 +71,15 @@ impl Scene {
 
 /// Whether m1's record says that it is not durable, and both other members know of it.
 fn is_noticed(health: &[MemberHealth]) -> bool {
-    let card = |member: &MemberHealth| member.presence.as_ref().ok()?.card.clone();
-    let cards: Option<Vec<_>> = health.iter().map(card).collect();
-    let Some([first, second, third]) = cards.as_deref() else {
+    let member_record =
+        |member: &MemberHealth| member.presence.as_ref().ok()?.member_record.clone();
+    let member_records: Option<Vec<_>> = health.iter().map(member_record).collect();
+    let Some([first, second, third]) = member_records.as_deref() else {
         return false;
     };
-    let knows = |other: &leasehold::Card| {
-        let sighting = other.sightings.get(&health[1].id);
-        sighting.is_some_and(|sighting| sighting.life == second.life)
+    let knows = |other: &leasehold::MemberRecord| {
+        let observation = other.observations.get(&health[1].id);
+        observation.is_some_and(|observation| observation.data_generation == second.data_generation)
     };
     !second.durable && knows(first) && knows(third)
 }
@@ -132,9 +133,9 @@ async fn durability_switched_off_then_killed_has_no_vote() {
 /// Returns a durable server with the present data of `primary`, cut off from it: a replica that lags behind.
 async fn lagging_replica_of(primary: &RedisServer) -> RedisServer {
     let replica = RedisServer::builder().durable().replica_of(primary).start();
-    let mark = ["HGET", "leasehold:card", "mark"];
+    let epoch = ["HGET", "leasehold:card", "mark"];
     eventually("the replica has the data", async || {
-        (replica.command(&mark) == primary.command(&mark)).then_some(())
+        (replica.command(&epoch) == primary.command(&epoch)).then_some(())
     })
     .await;
     configure(&replica, &["REPLICAOF", "NO", "ONE"]);

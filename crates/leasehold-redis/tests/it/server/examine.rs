@@ -5,7 +5,7 @@ use leasehold_redis::{Examination, Need, RedisMember, Transport};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{
-    card_edit, client, client_at, documented_rights, hold, member, permit, set_user, share,
+    client, client_at, documented_rights, hold, member, member_record_edit, permit, set_user, share,
 };
 
 async fn look(member: &RedisMember) -> Examination {
@@ -45,7 +45,7 @@ fn state(server: &RedisServer) -> Vec<String> {
 async fn examination_changes_nothing() {
     let server = RedisServer::start();
     let member = member(&server);
-    let edit = card_edit(&member.presence().await.unwrap(), member.id().as_str());
+    let edit = member_record_edit(&member.presence().await.unwrap(), member.id().as_str());
     assert!(member.write_member_record(&edit).await.unwrap());
     let locks = client(&server);
     let _held = (
@@ -61,7 +61,15 @@ async fn examination_changes_nothing() {
     assert_eq!(found.refuses_locks, None);
     assert_eq!(found.transport, Transport::ThisMachine);
     assert_eq!((&*found.user, found.speaks_resp3), ("default", true));
-    assert_eq!(found.presence.unwrap().card.unwrap().life, edit.life);
+    assert_eq!(
+        found
+            .presence
+            .unwrap()
+            .member_record
+            .unwrap()
+            .data_generation,
+        edit.data_generation
+    );
     assert_eq!(found.round_trips.len(), 9);
     assert!(found.round_trips.is_sorted());
     assert!(found.clock_offset.unwrap().abs() < 2_000_000);

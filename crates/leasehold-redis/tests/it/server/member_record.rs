@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use leasehold::{Card, Client, ErrorKind, Incarnation, Life, MemberHealth, MemberId};
+use leasehold::{
+    Client, DataGeneration, ErrorKind, Incarnation, MemberHealth, MemberId, MemberRecord,
+};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 
-use crate::support::{card_edit, eventually, hold, member, quorum};
+use crate::support::{eventually, hold, member, member_record_edit, quorum};
 
-const CARD: &str = "leasehold:card";
+const MEMBER_RECORD: &str = "leasehold:card";
 
-async fn write(store: &RedisMember) -> Card {
-    let edit = card_edit(&store.presence().await.unwrap(), "a");
+async fn write(store: &RedisMember) -> MemberRecord {
+    let edit = member_record_edit(&store.presence().await.unwrap(), "a");
     assert!(store.write_member_record(&edit).await.unwrap());
-    store.presence().await.unwrap().card.unwrap()
+    store.presence().await.unwrap().member_record.unwrap()
 }
 
 async fn incarnation(store: &RedisMember) -> Incarnation {
@@ -25,10 +27,10 @@ async fn lost_data_shows_another_incarnation() {
     for command in [
         &["FLUSHALL"][..],
         &["FLUSHDB"],
-        &["DEL", CARD],
+        &["DEL", MEMBER_RECORD],
         &["SWAPDB", "0", "1"],
-        &["RENAME", CARD, "elsewhere"],
-        &["EXPIRE", CARD, "-1"],
+        &["RENAME", MEMBER_RECORD, "elsewhere"],
+        &["EXPIRE", MEMBER_RECORD, "-1"],
     ] {
         let server = RedisServer::start();
         let store = member(&server);
@@ -76,7 +78,7 @@ async fn restart_shows_whether_the_record_survived() {
     ] {
         let mut server = settings.start();
         let store = member(&server);
-        let card = write(&store).await;
+        let member_record = write(&store).await;
         let before = incarnation(&store).await;
         if saved {
             assert_eq!(server.command(&["SAVE"]), Reply::Status("OK".into()));
@@ -84,9 +86,9 @@ async fn restart_shows_whether_the_record_survived() {
         server.restart();
         let presence = eventually("the server is back", async || store.presence().await.ok());
         let presence = presence.await;
-        assert_ne!(presence.run, card.run);
+        assert_ne!(presence.run, member_record.run);
         assert_ne!(presence.incarnation(), before);
-        assert_eq!(presence.card, survives.then_some(card));
+        assert_eq!(presence.member_record, survives.then_some(member_record));
     }
 }
 
@@ -94,11 +96,11 @@ async fn restart_shows_whether_the_record_survived() {
 async fn each_database_has_one_record() {
     let server = RedisServer::start();
     let at = |rest: &str| RedisMember::new(format!("{}{rest}", server.url())).unwrap();
-    let card = write(&at("?prefix=app:")).await;
-    let seen = at("").presence().await.unwrap().card;
-    assert_eq!(seen.as_ref(), Some(&card));
-    assert_eq!(at("/1").presence().await.unwrap().card, None);
-    assert_eq!(server.command(&["PTTL", CARD]), Reply::Integer(-1));
+    let member_record = write(&at("?prefix=app:")).await;
+    let seen = at("").presence().await.unwrap().member_record;
+    assert_eq!(seen.as_ref(), Some(&member_record));
+    assert_eq!(at("/1").presence().await.unwrap().member_record, None);
+    assert_eq!(server.command(&["PTTL", MEMBER_RECORD]), Reply::Integer(-1));
     assert_ne!(incarnation(&at("/1")).await, incarnation(&at("")).await);
 }
 
@@ -107,14 +109,17 @@ async fn damaged_record_is_named() {
     let server = RedisServer::start();
     let store = member(&server);
     for (damage, named) in [
-        (&["HSET", CARD, "since", "soon"][..], r#""since""#),
-        (&["HDEL", CARD, "ids"], r#""ids""#),
-        (&["HSET", CARD, "seen:x", "1"], r#""seen:x""#),
-        (&["HSET", CARD, "mark", "0123456789abcdef.1"], r#""mark""#),
-        (&["HDEL", CARD, "mark"], r#""mark""#),
-        (&["HSET", CARD, "life", "\u{1}\""], r#""life""#),
+        (&["HSET", MEMBER_RECORD, "since", "soon"][..], r#""since""#),
+        (&["HDEL", MEMBER_RECORD, "ids"], r#""ids""#),
+        (&["HSET", MEMBER_RECORD, "seen:x", "1"], r#""seen:x""#),
+        (
+            &["HSET", MEMBER_RECORD, "mark", "0123456789abcdef.1"],
+            r#""mark""#,
+        ),
+        (&["HDEL", MEMBER_RECORD, "mark"], r#""mark""#),
+        (&["HSET", MEMBER_RECORD, "life", "\u{1}\""], r#""life""#),
     ] {
-        server.command(&["DEL", CARD]);
+        server.command(&["DEL", MEMBER_RECORD]);
         write(&store).await;
         server.command(damage);
         let error = store.presence().await.unwrap_err();
@@ -123,10 +128,10 @@ async fn damaged_record_is_named() {
         assert!(text.contains(named), "{text}");
         assert!(text.contains("DEL leasehold:card"), "{text}");
         assert!(!text.contains('\u{1}'), "{text}");
-        // A record without a mark is still a record.
-        server.command(&["HDEL", CARD, "mark"]);
+        // A record without a epoch is still a record.
+        server.command(&["HDEL", MEMBER_RECORD, "mark"]);
         let elsewhere = RedisMember::new(format!("{}/7", server.url())).unwrap();
-        let edit = card_edit(&elsewhere.presence().await.unwrap(), "a");
+        let edit = member_record_edit(&elsewhere.presence().await.unwrap(), "a");
         assert!(!store.write_member_record(&edit).await.unwrap());
     }
 }
@@ -135,10 +140,10 @@ async fn damaged_record_is_named() {
 async fn key_of_another_type_is_no_record() {
     let server = RedisServer::start();
     let store = member(&server);
-    let edit = card_edit(&store.presence().await.unwrap(), "a");
-    server.command(&["SET", CARD, "text"]);
+    let edit = member_record_edit(&store.presence().await.unwrap(), "a");
+    server.command(&["SET", MEMBER_RECORD, "text"]);
     let mut expecting = edit.clone();
-    expecting.expected = Some(leasehold::Mark::of(edit.life, 1));
+    expecting.expected = Some(leasehold::Epoch::of(edit.data_generation, 1));
     let errors = [
         store.presence().await.unwrap_err(),
         store.write_member_record(&expecting).await.unwrap_err(),
@@ -155,11 +160,11 @@ async fn key_of_another_type_is_no_record() {
 async fn invalid_ids_are_refused() {
     let server = RedisServer::start();
     let store = member(&server);
-    let mut edit = card_edit(&store.presence().await.unwrap(), "a\nb");
+    let mut edit = member_record_edit(&store.presence().await.unwrap(), "a\nb");
     let error = store.write_member_record(&edit).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains(r#""a\nb""#), "{error}");
-    edit = card_edit(&store.presence().await.unwrap(), "a");
+    edit = member_record_edit(&store.presence().await.unwrap(), "a");
     edit.seen[0].0 = MemberId::new("");
     for error in [
         store.write_member_record(&edit).await.unwrap_err(),
@@ -175,20 +180,26 @@ async fn largest_quorum_and_longest_age_fit() {
     let server = RedisServer::start();
     let store = member(&server);
     let ids = (0..31).map(|n| MemberId::new(format!("{n} {}", "x".repeat(120))));
-    let mut edit = card_edit(&store.presence().await.unwrap(), "a");
-    let (tolerance, life) = (Duration::from_millis(20), edit.life);
+    let mut edit = member_record_edit(&store.presence().await.unwrap(), "a");
+    let (tolerance, data_generation) = (Duration::from_millis(20), edit.data_generation);
     edit.set = leasehold::MemberSet::new(ids.clone(), Duration::from_secs(3600), tolerance);
     edit.age = Some(Duration::MAX);
     edit.generation = u64::MAX;
-    edit.seen = ids.map(|id| (id, life)).collect();
+    edit.seen = ids.map(|id| (id, data_generation)).collect();
     assert!(store.write_member_record(&edit).await.unwrap());
-    let card = store.presence().await.unwrap().card.unwrap();
-    assert_eq!((&card.set, card.since.as_micros()), (&edit.set, 0));
-    assert_eq!((card.generation, card.sightings.len()), (u64::MAX, 31));
-    let turned: String = life.to_string().chars().rev().collect();
-    let other = Life::parse(&turned).unwrap();
+    let member_record = store.presence().await.unwrap().member_record.unwrap();
+    assert_eq!(
+        (&member_record.set, member_record.since.as_micros()),
+        (&edit.set, 0)
+    );
+    assert_eq!(
+        (member_record.generation, member_record.observations.len()),
+        (u64::MAX, 31)
+    );
+    let turned: String = data_generation.to_string().chars().rev().collect();
+    let other = DataGeneration::parse(&turned).unwrap();
     let again = edit.seen.iter().map(|(id, _)| (id.clone(), other));
     store.observe(&again.collect::<Vec<_>>()).await.unwrap();
-    let card = store.presence().await.unwrap().card.unwrap();
-    assert!(card.sightings.values().all(|seen| seen.changed));
+    let member_record = store.presence().await.unwrap().member_record.unwrap();
+    assert!(member_record.observations.values().all(|seen| seen.changed));
 }

@@ -25,7 +25,7 @@ async fn fresh_server_tells_its_run_time_and_age() {
     assert!(first.clock.distance(SystemClock.wall()) < Duration::from_secs(60));
     assert!(first.uptime < Duration::from_secs(60));
     assert!(!first.durable);
-    assert_eq!((first.unfit, first.card), (None, None));
+    assert_eq!((first.unfit, first.member_record), (None, None));
     let grown = eventually("the uptime grows", async || {
         let uptime = presence(&store).await.uptime;
         (uptime >= first.uptime + Duration::from_secs(1)).then_some(uptime)

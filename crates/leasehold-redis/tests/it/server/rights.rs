@@ -7,7 +7,7 @@ use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::RedisServer;
 
 use crate::support::{
-    card_edit, client, documented_rights, hold, permit, queued, refused, set_user, share,
+    client, documented_rights, hold, member_record_edit, permit, queued, refused, set_user, share,
 };
 
 fn url(server: &RedisServer, user: &str, rest: &str) -> String {
@@ -17,7 +17,7 @@ fn url(server: &RedisServer, user: &str, rest: &str) -> String {
 /// Does everything that a client does at a server. The first error ends it.
 async fn everything(url: &str) -> Result<(), Error> {
     let member = RedisMember::new(url)?;
-    let edit = card_edit(&member.presence().await?, member.id().as_str());
+    let edit = member_record_edit(&member.presence().await?, member.id().as_str());
     member.write_member_record(&edit).await?;
     member.observe(&edit.seen).await?;
     let (locks, other) = (
@@ -95,7 +95,7 @@ async fn one_server_needs_no_member_record() {
         hold(&locks, "deploy").await.release().await.unwrap();
         share(&locks, "deploy").await.release().await.unwrap();
         let presence = RedisMember::new(&url).unwrap().presence().await.unwrap();
-        assert_eq!(presence.card, None);
+        assert_eq!(presence.member_record, None);
         let unfit = presence.unfit.unwrap();
         assert!(unfit.contains("lacks the right +hget"), "{unfit}");
     }

@@ -8,7 +8,7 @@ use crate::clock::WallTime;
 use crate::member::MemberId;
 
 /// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients
-/// write it on every member's [`Card`], so that they notice when their own sets differ.
+/// write it on every member's [`MemberRecord`], so that they notice when their own sets differ.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemberSet {
@@ -66,19 +66,19 @@ impl fmt::Debug for MemberSet {
 }
 
 /// The random name of a period in which a member forgets nothing. A member that may have lost leases or
-/// counters begins a new life. A member that restarts with all its data continues the old one.
+/// counters begins a new data generation. A member that restarts with all its data continues the old one.
 ///
 /// The last of the sixteen digits counts the names of one period. A client gives the period its next name
 /// when the member is no longer durable. If the member later returns with the earlier name, it has lost
 /// what happened since.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Life(u64);
+pub struct DataGeneration(u64);
 
-impl Life {
+impl DataGeneration {
     /// The digit that counts the names of one period.
     const NAMES: u64 = 0xf;
 
-    /// Draws the name of a new life.
+    /// Draws the name of a new data generation.
     pub fn random(entropy: &dyn Entropy) -> Self {
         Self(entropy.next_u64() & !Self::NAMES)
     }
@@ -102,13 +102,13 @@ impl Life {
     }
 }
 
-impl fmt::Display for Life {
+impl fmt::Display for DataGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl fmt::Debug for Life {
+impl fmt::Debug for DataGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Life({self})")
     }
@@ -142,24 +142,24 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// The short text in every answer that identifies the card of the member. It changes with the member's
-/// life and with the set.
+/// The short text in every answer that identifies the member record of the member. It changes with the member's
+/// data generation and with the set.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Mark(Arc<str>);
+pub struct Epoch(Arc<str>);
 
-impl Mark {
-    /// Returns the mark of a card with this life and generation.
-    pub fn of(life: Life, generation: u64) -> Self {
-        Self(format!("{life}.{generation}").into())
+impl Epoch {
+    /// Returns the epoch of a member record with this data generation and generation.
+    pub fn of(data_generation: DataGeneration, generation: u64) -> Self {
+        Self(format!("{data_generation}.{generation}").into())
     }
 
-    /// Returns the mark as text.
+    /// Returns the epoch as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mark({})", self.0)
     }
@@ -169,43 +169,48 @@ impl fmt::Debug for Mark {
 ///
 /// Clients write it. The member only stores it, and may lose it together with its other data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Card {
+pub struct MemberRecord {
     /// The set that the member belongs to.
     pub set: MemberSet,
     /// Counts the changes of the set, from 1. It is 0 while the quorum is being initialized, when no
-    /// member has a vote. It is also 0 on the new card of a member that lost its own, until all members
-    /// have a card.
+    /// member has a vote. It is also 0 on the new member record of a member that lost its own, until all members
+    /// have a member record.
     pub generation: u64,
     /// When the set was last changed, by the member's clock.
     pub changed: WallTime,
-    /// The member's life.
-    pub life: Life,
-    /// When that life began, by the member's clock.
+    /// The member's data generation.
+    pub data_generation: DataGeneration,
+    /// When that data generation began, by the member's clock.
     pub since: WallTime,
-    /// The run of the server in which the card was last confirmed.
+    /// The run of the server in which the member record was last confirmed.
     pub run: RunId,
     /// Whether the server was durable whenever a client looked during that run.
     pub durable: bool,
-    /// The lives of the other members that this member knows of.
-    pub sightings: BTreeMap<MemberId, Sighting>,
+    /// The data generations of the other members that this member knows of.
+    pub observations: BTreeMap<MemberId, Observation>,
 }
 
-impl Card {
-    /// Returns whether `witness` knows a later name of the life on this card, which belongs to the member
+impl MemberRecord {
+    /// Returns whether `witness` knows a later name of the data generation on this member record, which belongs to the member
     /// `id`. If so, the member came back with older data.
     pub fn is_older_than_known_to(&self, witness: &Self, id: &MemberId) -> bool {
-        let known = witness.sightings.get(id).map(|sighting| sighting.life);
-        known.is_some_and(|known| known != self.life && known.continues(self.life))
+        let known = witness
+            .observations
+            .get(id)
+            .map(|observation| observation.data_generation);
+        known.is_some_and(|known| {
+            known != self.data_generation && known.continues(self.data_generation)
+        })
     }
 
-    /// Returns whether all members of the set have had its card at the same time.
+    /// Returns whether all members of the set have had its member record at the same time.
     pub fn is_formed(&self) -> bool {
         self.generation > 0
     }
 
-    /// Returns whether, by this card, the member `id` belongs to a set that could grant a lock at the
+    /// Returns whether, by this member record, the member `id` belongs to a set that could grant a lock at the
     /// same time as `ours`, which contains it too. Two sets whose majorities need not meet must not share
-    /// a member. A card older than `generation`, the generation of `ours`, does not count: its member may
+    /// a member. A member record older than `generation`, the generation of `ours`, does not count: its member may
     /// have missed a change of the set.
     pub fn claims(&self, id: &MemberId, ours: &MemberSet, generation: u64) -> bool {
         self.is_formed()
@@ -214,32 +219,39 @@ impl Card {
             && !self.set.always_meets(ours)
     }
 
-    /// Returns the card's mark.
-    pub fn mark(&self) -> Mark {
-        Mark::of(self.life, self.generation)
+    /// Returns the member record's epoch.
+    pub fn epoch(&self) -> Epoch {
+        Epoch::of(self.data_generation, self.generation)
     }
 }
 
 /// A member's observation of another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sighting {
-    /// The life in which the member was last seen.
-    pub life: Life,
-    /// When the witness first heard of that life, by the witness's clock.
+pub struct Observation {
+    /// The data generation in which the member was last seen.
+    pub data_generation: DataGeneration,
+    /// When the witness first heard of that data generation, by the witness's clock.
     pub at: WallTime,
-    /// Whether the witness knew an earlier life. If so, this life began shortly before `at`.
+    /// Whether the witness knew an earlier data generation. If so, this data generation began shortly before `at`.
     pub changed: bool,
 }
 
-impl Sighting {
-    /// Returns what a witness that knew `known` records when it hears of `life` at `at`; `None` if that
-    /// is nothing new. A later name of a known life keeps the recorded time.
-    pub fn noted(known: Option<Self>, life: Life, at: WallTime) -> Option<Self> {
+impl Observation {
+    /// Returns what a witness that knew `known` records when it hears of `data_generation` at `at`; `None` if that
+    /// is nothing new. A later name of a known data generation keeps the recorded time.
+    pub fn noted(
+        known: Option<Self>,
+        data_generation: DataGeneration,
+        at: WallTime,
+    ) -> Option<Self> {
         match known {
-            Some(known) if known.life.continues(life) => None,
-            Some(known) if life.continues(known.life) => Some(Self { life, ..known }),
+            Some(known) if known.data_generation.continues(data_generation) => None,
+            Some(known) if data_generation.continues(known.data_generation) => Some(Self {
+                data_generation,
+                ..known
+            }),
             _ => Some(Self {
-                life,
+                data_generation,
                 at,
                 changed: known.is_some(),
             }),
@@ -247,28 +259,28 @@ impl Sighting {
     }
 }
 
-/// A change to a member's card.
+/// A change to a member's member record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CardEdit {
-    /// The card's mark as the client read it. The member writes nothing if its mark differs. `None` if
-    /// there is no card.
-    pub expected: Option<Mark>,
-    /// The set, with its generation below. If that generation differs from the one on the card, the
-    /// member writes its own clock to [`Card::changed`].
+pub struct MemberRecordEdit {
+    /// The member record's epoch as the client read it. The member writes nothing if its epoch differs. `None` if
+    /// there is no member record.
+    pub expected: Option<Epoch>,
+    /// The set, with its generation below. If that generation differs from the one on the member record, the
+    /// member writes its own clock to [`MemberRecord::changed`].
     pub set: MemberSet,
-    /// See [`Card::generation`].
+    /// See [`MemberRecord::generation`].
     pub generation: u64,
     /// The run in which the client writes this.
     pub run: RunId,
-    /// See [`Card::durable`].
+    /// See [`MemberRecord::durable`].
     pub durable: bool,
-    /// The member's current life.
-    pub life: Life,
-    /// How long that life has lasted. The member sets [`Card::since`] to its own clock minus this. `None`
+    /// The member's current data generation.
+    pub data_generation: DataGeneration,
+    /// How long that data generation has lasted. The member sets [`MemberRecord::since`] to its own clock minus this. `None`
     /// leaves it unchanged.
     pub age: Option<Duration>,
     /// Lives of other members. The member records when it first heard of each.
-    pub seen: Vec<(MemberId, Life)>,
+    pub seen: Vec<(MemberId, DataGeneration)>,
 }
 
 #[cfg(test)]
@@ -292,26 +304,40 @@ mod tests {
 
     #[test]
     fn later_name_continues_only_its_own_span() {
-        let drawn = Life::random(&SystemEntropy);
-        let [life, next, last, other] = [
+        let drawn = DataGeneration::random(&SystemEntropy);
+        let [data_generation, next, last, other] = [
             "0123456789abcde0",
             "0123456789abcde1",
             "0123456789abcdef",
             "0123456789abcdf0",
         ]
-        .map(|text| Life::parse(text).unwrap());
+        .map(|text| DataGeneration::parse(text).unwrap());
         assert!(drawn.to_string().ends_with('0'));
-        assert_eq!((life.renamed(), last.renamed()), (Some(next), None));
-        assert!(life.continues(life) && next.continues(life) && last.continues(next));
-        assert!(!life.continues(next) && !other.continues(life) && !life.continues(other));
+        assert_eq!(
+            (data_generation.renamed(), last.renamed()),
+            (Some(next), None)
+        );
+        assert!(
+            data_generation.continues(data_generation)
+                && next.continues(data_generation)
+                && last.continues(next)
+        );
+        assert!(
+            !data_generation.continues(next)
+                && !other.continues(data_generation)
+                && !data_generation.continues(other)
+        );
     }
 
     #[test]
     fn a_life_is_read_as_it_was_written() {
-        let life = Life::random(&SystemEntropy);
-        assert_eq!(Life::parse(&life.to_string()), Some(life));
+        let data_generation = DataGeneration::random(&SystemEntropy);
+        assert_eq!(
+            DataGeneration::parse(&data_generation.to_string()),
+            Some(data_generation)
+        );
         for wrong in ["", "12", "+123456789abcdef", "123456789abcdefg"] {
-            assert_eq!(Life::parse(wrong), None);
+            assert_eq!(DataGeneration::parse(wrong), None);
         }
     }
 }

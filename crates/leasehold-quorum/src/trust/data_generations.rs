@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::trust::distrust::{Distrust, Forgetting};
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Card, Life};
+use leasehold::{DataGeneration, MemberRecord};
 use leasehold::{MemberId, Presence};
 
 /// What a member reported about itself, and when the report arrived.
@@ -14,22 +14,22 @@ pub(crate) struct Known {
     pub(crate) order: u64,
 }
 
-/// The span in which this client has seen a member in its present life, by the client's clock.
+/// The span in which this client has seen a member in its present data generation, by the client's clock.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    life: Life,
+    data_generation: DataGeneration,
     first: BootInstant,
     last: BootInstant,
-    /// When this client last saw the member in another life.
+    /// When this client last saw the member in another data generation.
     other_until: Option<BootInstant>,
 }
 
-/// The latest time at which a member's life can have begun.
+/// The latest time at which a member's data generation can have begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beginning {
     /// In nanoseconds, as a [`BootInstant`] counts them.
     at: i128,
-    /// It is the member's first life: an operator initialized the quorum, which declares that it held
+    /// It is the member's first data generation: an operator initialized the quorum, which declares that it held
     /// nothing before.
     has_no_past: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Beginning {
 ///
 /// A member counts once it is known to have remembered everything for the longest TTL and a second. This
 /// client's own clock shows that if the client saw the member for that long. Otherwise the member's clock
-/// shows it, unless a witness or this client saw the life change later than that clock says.
+/// shows it, unless a witness or this client saw the data generation change later than that clock says.
 #[derive(Debug)]
 pub(crate) struct Lives {
     wait: Duration,
@@ -55,16 +55,23 @@ impl Lives {
     }
 
     pub(crate) fn present(&mut self, member: usize, known: &Known) {
-        let Some(life) = known.presence.card.as_ref().map(|card| card.life) else {
+        let Some(data_generation) = known
+            .presence
+            .member_record
+            .as_ref()
+            .map(|member_record| member_record.data_generation)
+        else {
             return;
         };
         let now = known.received;
         let seen = &mut self.seen[member];
         match seen {
-            Some(seen) if life.continues(seen.life) => (seen.life, seen.last) = (life, now),
+            Some(seen) if data_generation.continues(seen.data_generation) => {
+                (seen.data_generation, seen.last) = (data_generation, now)
+            }
             _ => {
                 *seen = Some(Seen {
-                    life,
+                    data_generation,
                     first: now,
                     last: now,
                     other_until: seen.map(|seen| seen.last),
@@ -87,7 +94,7 @@ impl Lives {
         sent: BootInstant,
         retention: Duration,
     ) -> Result<(), Distrust> {
-        // A new member of a changed quorum got a life that is old enough for leases.
+        // A new member of a changed quorum got a data generation that is old enough for leases.
         let until = began.at + whole(retention + 2 * self.wait);
         if began.has_no_past || nanos(sent) >= until {
             return Ok(());
@@ -100,7 +107,7 @@ impl Lives {
         })
     }
 
-    /// Returns the latest time at which the present life of `member` can have begun. `witnesses` are the
+    /// Returns the latest time at which the present data generation of `member` can have begun. `witnesses` are the
     /// other members whose clocks are believed.
     pub(crate) fn began<'a>(
         &self,
@@ -113,7 +120,7 @@ impl Lives {
         let Some(known) = known else {
             return Err(Distrust::Unknown);
         };
-        let Some(card) = &known.presence.card else {
+        let Some(member_record) = &known.presence.member_record else {
             return forgot(Forgetting::LostCard);
         };
         if !known.presence.remembers() {
@@ -122,47 +129,57 @@ impl Lives {
                 false => Forgetting::Restarted,
             });
         }
-        let Some(seen) = self.seen[member].filter(|seen| seen.life == card.life) else {
+        let Some(seen) =
+            self.seen[member].filter(|seen| seen.data_generation == member_record.data_generation)
+        else {
             return Err(Distrust::Unknown);
         };
-        let testimony = Testimony::of(id, card.life, witnesses);
-        let mut began = testimony.began(known, card, seen);
+        let testimony = Testimony::of(id, member_record.data_generation, witnesses);
+        let mut began = testimony.began(known, member_record, seen);
         let is_contradicted = seen.other_until.is_some_and(|other| began <= nanos(other));
         if is_contradicted {
-            // This client saw the previous life after the present one is said to have begun.
+            // This client saw the previous data generation after the present one is said to have begun.
             began = nanos(seen.first);
         }
         let is_first = !is_contradicted && !testimony.change;
         Ok(Beginning {
             at: began.min(nanos(seen.first)),
-            has_no_past: is_first && card.generation == 1 && card.since.as_micros() == 0,
+            has_no_past: is_first
+                && member_record.generation == 1
+                && member_record.since.as_micros() == 0,
         })
     }
 }
 
-/// What the witnesses report about one life.
+/// What the witnesses report about one data generation.
 #[derive(Debug, Default)]
 struct Testimony {
     /// When the first witness heard of it.
     earliest: Option<i128>,
-    /// Whether a witness knew an earlier life, or still does.
+    /// Whether a witness knew an earlier data generation, or still does.
     change: bool,
 }
 
 impl Testimony {
-    fn of<'a>(id: &MemberId, life: Life, witnesses: impl Iterator<Item = &'a Known>) -> Self {
+    fn of<'a>(
+        id: &MemberId,
+        data_generation: DataGeneration,
+        witnesses: impl Iterator<Item = &'a Known>,
+    ) -> Self {
         let mut testimony = Self::default();
         for witness in witnesses {
             let presence = &witness.presence;
-            let card = presence.card.as_ref();
-            let Some(sighting) = card.and_then(|card| card.sightings.get(id)) else {
+            let member_record = presence.member_record.as_ref();
+            let Some(observation) =
+                member_record.and_then(|member_record| member_record.observations.get(id))
+            else {
                 continue;
             };
-            let is_this_life = life.continues(sighting.life);
-            testimony.change |= sighting.changed || !is_this_life;
+            let is_this_generation = data_generation.continues(observation.data_generation);
+            testimony.change |= observation.changed || !is_this_generation;
             // A time ahead of the witness's clock means that the clock was set back, so it proves nothing.
-            if is_this_life && sighting.at <= presence.clock {
-                let at = ago(witness.received, presence.clock, sighting.at);
+            if is_this_generation && observation.at <= presence.clock {
+                let at = ago(witness.received, presence.clock, observation.at);
                 testimony.earliest =
                     Some(testimony.earliest.map_or(at, |earliest| earliest.min(at)));
             }
@@ -170,11 +187,12 @@ impl Testimony {
         testimony
     }
 
-    /// Returns the latest time at which the life can have begun. The member's own clock decides, unless
-    /// witnesses saw the life change. They may have heard of it late, so the earliest one is right.
-    fn began(&self, known: &Known, card: &Card, seen: Seen) -> i128 {
+    /// Returns the latest time at which the data generation can have begun. The member's own clock decides, unless
+    /// witnesses saw the data generation change. They may have heard of it late, so the earliest one is right.
+    fn began(&self, known: &Known, member_record: &MemberRecord, seen: Seen) -> i128 {
         let clock = known.presence.clock;
-        let own = (card.since <= clock).then(|| ago(known.received, clock, card.since));
+        let own =
+            (member_record.since <= clock).then(|| ago(known.received, clock, member_record.since));
         let witnessed = self.earliest.unwrap_or_else(|| nanos(seen.first));
         match own {
             Some(own) if self.change => own.max(witnessed),
@@ -189,7 +207,7 @@ pub(crate) fn wait_of(max_ttl: Duration) -> Duration {
     max_ttl + Duration::from_secs(1)
 }
 
-/// Returns an age at which a life needs no wait, including the time that an answer travels.
+/// Returns an age at which a data generation needs no wait, including the time that an answer travels.
 pub(crate) fn old_enough(max_ttl: Duration) -> Duration {
     2 * wait_of(max_ttl)
 }

@@ -2,17 +2,17 @@ use std::time::Duration;
 
 use crate::ballot::majority;
 use crate::trust::Trust;
-use crate::trust::lives::Known;
+use crate::trust::data_generations::Known;
 use leasehold::MemberId;
-use leasehold::{Card, CardEdit, Life};
+use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit};
 
 /// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CardStep {
     /// Write this to the member's record, then ask the member again.
-    Write(usize, CardEdit),
-    /// Report these lives of other members to the member, then ask it again.
-    Witness(usize, Vec<(MemberId, Life)>),
+    Write(usize, MemberRecordEdit),
+    /// Report these data generations of other members to the member, then ask it again.
+    Witness(usize, Vec<(MemberId, DataGeneration)>),
     /// Ask the member again: the client's knowledge of it is older than that of a witness.
     Look(usize),
 }
@@ -26,8 +26,11 @@ impl CardStep {
 }
 
 impl Trust {
-    /// Returns the steps that the known records still need. `draw` names new lives.
-    pub(crate) fn card_steps(&self, draw: &mut dyn FnMut() -> Life) -> Vec<CardStep> {
+    /// Returns the steps that the known records still need. `draw` names new data generations.
+    pub(crate) fn member_record_steps(
+        &self,
+        draw: &mut dyn FnMut() -> DataGeneration,
+    ) -> Vec<CardStep> {
         if !self.enforced {
             return Vec::new();
         }
@@ -35,7 +38,7 @@ impl Trust {
             .known
             .iter()
             .flatten()
-            .all(|known| known.presence.card.is_none())
+            .all(|known| known.presence.member_record.is_none())
         {
             // The quorum may have been initialized before: servers that were all flushed look the same.
             let mut steps = self.form(draw, |known| Some(remembered(known)));
@@ -47,12 +50,12 @@ impl Trust {
             if self.misfit(member, known).is_some() {
                 return None;
             }
-            match &known.presence.card {
+            match &known.presence.member_record {
                 None => self.restore(member, known, draw()),
-                Some(card) => self
-                    .confirm(member, known, card, draw)
-                    .or_else(|| self.complete(member, known, card))
-                    .or_else(|| self.tell(member, known, card)),
+                Some(member_record) => self
+                    .confirm(member, known, member_record, draw)
+                    .or_else(|| self.complete(member, known, member_record))
+                    .or_else(|| self.tell(member, known, member_record)),
             }
         });
         let steps = steps.filter(|step| !self.missed[step.member()]);
@@ -70,14 +73,20 @@ impl Trust {
     /// Whether no known member has the record of an initialized quorum.
     pub(crate) fn is_unformed(&self) -> bool {
         let mut known = self.known.iter().flatten();
-        known.all(|known| !known.presence.card.as_ref().is_some_and(Card::is_formed))
+        known.all(|known| {
+            !known
+                .presence
+                .member_record
+                .as_ref()
+                .is_some_and(MemberRecord::is_formed)
+        })
     }
 
     /// Returns the first records, once all members have answered. The records say that the quorum is still
     /// being formed. `age` returns for how long a member has remembered everything.
     pub(crate) fn form(
         &self,
-        draw: &mut dyn FnMut() -> Life,
+        draw: &mut dyn FnMut() -> DataGeneration,
         age: impl Fn(&Known) -> Option<Duration>,
     ) -> Vec<CardStep> {
         let known: Vec<&Known> = self.known.iter().flatten().collect();
@@ -85,50 +94,53 @@ impl Trust {
         if known.len() < self.ids.len() || known.iter().enumerate().any(misfit) {
             return Vec::new();
         }
-        let lives: Vec<(MemberId, Life)> = self.ids.iter().map(|id| (id.clone(), draw())).collect();
+        let data_generations: Vec<(MemberId, DataGeneration)> =
+            self.ids.iter().map(|id| (id.clone(), draw())).collect();
         let first = |(member, known): (usize, &&Known)| {
-            let (_, life) = lives[member];
-            let edit = CardEdit {
+            let (_, data_generation) = data_generations[member];
+            let edit = MemberRecordEdit {
                 expected: None,
                 set: self.set.clone(),
                 generation: 0,
                 run: known.presence.run.clone(),
                 durable: known.presence.durable,
-                life,
+                data_generation,
                 age: age(known),
-                seen: others(&lives, &self.ids[member]),
+                seen: others(&data_generations, &self.ids[member]),
             };
             CardStep::Write(member, edit)
         };
         known.iter().enumerate().map(first).collect()
     }
 
-    /// Brings a record up to date with its member. The record gets the member's new run, with a new life
-    /// unless the member remembers everything. It also notes that the member is no longer durable. The life
+    /// Brings a record up to date with its member. The record gets the member's new run, with a new data generation
+    /// unless the member remembers everything. It also notes that the member is no longer durable. The data generation
     /// then gets its next name, so that the other members notice a return to older data.
     fn confirm(
         &self,
         member: usize,
         known: &Known,
-        card: &Card,
-        draw: &mut dyn FnMut() -> Life,
+        member_record: &MemberRecord,
+        draw: &mut dyn FnMut() -> DataGeneration,
     ) -> Option<CardStep> {
         let presence = &known.presence;
-        let remembers = presence.remembers() && !self.is_rolled_back(member, card);
+        let remembers = presence.remembers() && !self.is_rolled_back(member, member_record);
         let kept = match remembers {
             false => None,
-            // After the last name the others could not notice a return, so the member gets a new life.
-            true if card.durable && !presence.durable => card.life.renamed(),
-            true if card.run == presence.run => return None,
-            true => Some(card.life),
+            // After the last name the others could not notice a return, so the member gets a new data generation.
+            true if member_record.durable && !presence.durable => {
+                member_record.data_generation.renamed()
+            }
+            true if member_record.run == presence.run => return None,
+            true => Some(member_record.data_generation),
         };
-        let edit = CardEdit {
-            expected: Some(card.mark()),
-            set: card.set.clone(),
-            generation: card.generation,
+        let edit = MemberRecordEdit {
+            expected: Some(member_record.epoch()),
+            set: member_record.set.clone(),
+            generation: member_record.generation,
             run: presence.run.clone(),
             durable: presence.durable,
-            life: kept.unwrap_or_else(draw),
+            data_generation: kept.unwrap_or_else(draw),
             age: kept.is_none().then_some(Duration::ZERO),
             seen: Vec::new(),
         };
@@ -138,8 +150,13 @@ impl Trust {
     /// Confirms a record that says the quorum is still being formed. This needs the record on all members,
     /// or a confirmed record on a majority. Otherwise two clients with different lists that write records
     /// at the same time could each win a majority of its own.
-    fn complete(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
-        if card.is_formed() {
+    fn complete(
+        &self,
+        member: usize,
+        known: &Known,
+        member_record: &MemberRecord,
+    ) -> Option<CardStep> {
+        if member_record.is_formed() {
             return None;
         }
         let latest = self.latest()?;
@@ -147,13 +164,13 @@ impl Trust {
         if !all && !self.is_vouched_for(latest.max(1)) {
             return self.refresh();
         }
-        let edit = CardEdit {
-            expected: Some(card.mark()),
-            set: card.set.clone(),
+        let edit = MemberRecordEdit {
+            expected: Some(member_record.epoch()),
+            set: member_record.set.clone(),
             generation: latest.max(1),
             run: known.presence.run.clone(),
-            durable: card.durable,
-            life: card.life,
+            durable: member_record.durable,
+            data_generation: member_record.data_generation,
             age: None,
             seen: Vec::new(),
         };
@@ -167,7 +184,12 @@ impl Trust {
     /// quorum.
     ///
     /// Only answers of the last seconds are evidence. What the client remembers from before is not.
-    fn restore(&self, member: usize, known: &Known, life: Life) -> Option<CardStep> {
+    fn restore(
+        &self,
+        member: usize,
+        known: &Known,
+        data_generation: DataGeneration,
+    ) -> Option<CardStep> {
         let mut answered = self.answered();
         if answered.any(|(other, known)| self.misfit(other, known).is_some()) {
             return None;
@@ -180,18 +202,18 @@ impl Trust {
         } else {
             return self.refresh();
         };
-        let edit = CardEdit {
+        let edit = MemberRecordEdit {
             expected: None,
             set: self.set.clone(),
             generation,
             run: known.presence.run.clone(),
             durable: known.presence.durable,
-            life,
+            data_generation,
             age: Some(match latest {
                 0 => remembered(known),
                 _ => Duration::ZERO,
             }),
-            seen: self.lives(),
+            seen: self.data_generations(),
         };
         Some(CardStep::Write(member, edit))
     }
@@ -217,13 +239,15 @@ impl Trust {
     }
 
     fn latest(&self) -> Option<u64> {
-        self.settled().map(|(_, card)| card.generation).max()
+        self.settled()
+            .map(|(_, member_record)| member_record.generation)
+            .max()
     }
 
     /// Whether a majority recently reported that it has the record of this generation.
     fn is_vouched_for(&self, generation: u64) -> bool {
-        let vouches = |(member, card): &(usize, &Card)| {
-            card.generation == generation && self.is_recent(*member)
+        let vouches = |(member, member_record): &(usize, &MemberRecord)| {
+            member_record.generation == generation && self.is_recent(*member)
         };
         self.settled().filter(vouches).count() >= majority(self.ids.len())
     }
@@ -239,15 +263,18 @@ impl Trust {
         (!missing.is_empty()).then_some(missing)
     }
 
-    /// Reports to this member the lives of others that it does not know yet.
-    fn tell(&self, member: usize, known: &Known, card: &Card) -> Option<CardStep> {
+    /// Reports to this member the data generations of others that it does not know yet.
+    fn tell(&self, member: usize, known: &Known, member_record: &MemberRecord) -> Option<CardStep> {
         let (mut news, mut doubtful) = (Vec::new(), None);
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
             let id = &self.ids[other];
-            match card.sightings.get(id) {
-                Some(sighting) if sighting.life.continues(theirs.life) => {}
+            match member_record.observations.get(id) {
+                Some(observation)
+                    if observation
+                        .data_generation
+                        .continues(theirs.data_generation) => {}
                 Some(_) if !self.is_younger(other, known) => doubtful = doubtful.or(Some(other)),
-                _ => news.push((id.clone(), theirs.life)),
+                _ => news.push((id.clone(), theirs.data_generation)),
             }
         }
         match news.is_empty() {
@@ -262,18 +289,20 @@ impl Trust {
     }
 
     /// Returns the members with records of this quorum that need no update.
-    fn settled(&self) -> impl Iterator<Item = (usize, &Card)> {
+    fn settled(&self) -> impl Iterator<Item = (usize, &MemberRecord)> {
         self.known.iter().enumerate().filter_map(|(member, known)| {
             let known = known.as_ref()?;
-            let card = known.presence.card.as_ref()?;
-            let settled = card.set == self.set && card.run == known.presence.run;
-            settled.then_some((member, card))
+            let member_record = known.presence.member_record.as_ref()?;
+            let settled = member_record.set == self.set && member_record.run == known.presence.run;
+            settled.then_some((member, member_record))
         })
     }
 
-    fn lives(&self) -> Vec<(MemberId, Life)> {
+    fn data_generations(&self) -> Vec<(MemberId, DataGeneration)> {
         self.settled()
-            .map(|(member, card)| (self.ids[member].clone(), card.life))
+            .map(|(member, member_record)| {
+                (self.ids[member].clone(), member_record.data_generation)
+            })
             .collect()
     }
 }
@@ -289,8 +318,11 @@ fn remembered(known: &Known) -> Duration {
     }
 }
 
-fn others(lives: &[(MemberId, Life)], id: &MemberId) -> Vec<(MemberId, Life)> {
-    lives
+fn others(
+    data_generations: &[(MemberId, DataGeneration)],
+    id: &MemberId,
+) -> Vec<(MemberId, DataGeneration)> {
+    data_generations
         .iter()
         .filter(|(other, _)| other != id)
         .cloned()
