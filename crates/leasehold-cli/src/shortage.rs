@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::{MemberFailure, MemberHealth, Presence};
+use leasehold::{MemberFailure, MemberHealth, MemberStatus};
 
 use crate::set::have_no_record;
 
@@ -86,7 +86,7 @@ impl Shortage {
 }
 
 /// Whether the server joined its quorum recently, which then was initialized.
-fn is_new(presence: &Presence) -> bool {
+fn is_new(presence: &MemberStatus) -> bool {
     presence
         .member_record
         .as_ref()
@@ -130,7 +130,7 @@ mod tests {
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);
         let second = Duration::from_secs(1);
-        let mut presence = Presence::new(RunId::new(id), clock, second);
+        let mut presence = MemberStatus::new(RunId::new(id), clock, second);
         presence.member_record = Some(MemberRecord {
             set: MemberSet::new([MemberId::new(id)], second, second),
             generation: 1,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Busy, Error, Fence, Key, LostReason, Mode, Owner, Presence, Sample, Slot};
+use leasehold::{Busy, Error, Fence, Key, LostReason, MemberStatus, Mode, Owner, Sample, Slot};
 
 use crate::record::RecordAnswer;
 use crate::request::RequestId;
@@ -39,7 +39,7 @@ pub enum Reply {
     /// The answer to [`Request::Record`](crate::Request::Record).
     Record(RecordAnswer),
     /// The member's status.
-    Status(Box<Presence>),
+    Status(Box<MemberStatus>),
     /// Whether the member's record was written, or an observation was noted.
     Recorded(bool),
     /// The member refused the request, or its answer makes no sense. `effect` says whether the request may

@@ -3,7 +3,7 @@ use std::fmt;
 use leasehold::ambient::Ambient;
 use leasehold::{
     BreakRecord, Broken, DataGeneration, Error, Holder, Key, LockListing, MemberId,
-    MemberRecordEdit, Pattern, Presence, Waiter,
+    MemberRecordEdit, MemberStatus, Pattern, Waiter,
 };
 use leasehold_quorum::{Reply, Request};
 
@@ -98,7 +98,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn presence(&self) -> Result<Presence, Error> {
+    pub async fn presence(&self) -> Result<MemberStatus, Error> {
         match self.server.request(Request::Status).await? {
             Reply::Status(presence) => Ok(*presence),
             _ => Err(self.unexpected()),

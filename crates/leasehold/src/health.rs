@@ -1,6 +1,6 @@
 use crate::BoxFuture;
 use crate::error::Error;
-use crate::member::{MemberFailure, MemberId, Presence};
+use crate::member::{MemberFailure, MemberId, MemberStatus};
 use crate::member_record::MemberRecord;
 
 /// Shows the state of each member: an optional part of a [`Store`](crate::Store) that consists of members.
@@ -21,14 +21,14 @@ pub struct MemberHealth {
     /// The member.
     pub id: MemberId,
     /// What the member reports about itself, or why it could not be asked.
-    pub presence: Result<Presence, Error>,
+    pub presence: Result<MemberStatus, Error>,
     /// Why the member has no vote, and for how long; `None` if it has a vote.
     pub distrust: Option<MemberFailure>,
 }
 
 impl MemberHealth {
     /// Returns the health of a member that has a vote.
-    pub fn new(id: MemberId, presence: Result<Presence, Error>) -> Self {
+    pub fn new(id: MemberId, presence: Result<MemberStatus, Error>) -> Self {
         Self {
             id,
             presence,
@@ -37,7 +37,7 @@ impl MemberHealth {
     }
 }
 
-impl Presence {
+impl MemberStatus {
     /// Returns whether the member has all the data that its member record describes. It does if it runs as before,
     /// or if it was durable before its restart and is durable now. A server that is not durable now has
     /// loaded something other than the file that was durable. A server that was durable in this run was

@@ -157,7 +157,7 @@ pub use key::Key;
 pub use leader::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use lock::Lock;
 pub use lock_set::LockSet;
-pub use member::{Incarnation, MemberFailure, MemberId, Presence, Sample, Seal};
+pub use member::{Incarnation, MemberFailure, MemberId, MemberStatus, Sample, Seal};
 pub use member_record::{
     DataGeneration, Epoch, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
 };

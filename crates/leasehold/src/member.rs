@@ -50,7 +50,7 @@ impl fmt::Debug for Incarnation {
 /// The state of a member, as it reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Presence {
+pub struct MemberStatus {
     /// The run of the server.
     pub run: RunId,
     /// Its wall clock.
@@ -69,7 +69,7 @@ pub struct Presence {
     pub member_record: Option<MemberRecord>,
 }
 
-impl Presence {
+impl MemberStatus {
     /// Returns the state of a fit member in this run that is not durable and has no member record.
     pub fn new(run: RunId, clock: WallTime, uptime: Duration) -> Self {
         Self {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, Key, MemberHealth, MemberId, Presence};
+use leasehold::{Client, Error, Key, MemberHealth, MemberId, MemberStatus};
 use leasehold_redis::RedisMember;
 
 use super::plan::{Part, Plan};
@@ -24,7 +24,7 @@ pub(super) struct MemberFigures {
 /// Measures the servers one after another; `reached` holds their first answers.
 pub(super) async fn round_trips(
     members: &[RedisMember],
-    reached: &[Result<Presence, Error>],
+    reached: &[Result<MemberStatus, Error>],
     client: &Client,
     plan: &Plan,
 ) -> Result<Vec<MemberFigures>, Failure> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Error, Key, Presence};
+use leasehold::{Error, Key, MemberStatus};
 use leasehold_file::FileStore;
 use leasehold_redis::RedisMember;
 
@@ -27,7 +27,7 @@ pub(super) struct Site {
     pub(super) leases: Leases,
     pub(super) members: Vec<RedisMember>,
     /// Whether each of the members answered at first; empty before they were asked.
-    reached: OnceCell<Vec<Result<Presence, Error>>>,
+    reached: OnceCell<Vec<Result<MemberStatus, Error>>>,
     files: Option<FileStore>,
 }
 
@@ -50,7 +50,7 @@ impl Site {
 
     /// Asks all members at once, which opens the connections and writes nothing. Refuses a quorum that is
     /// not initialized, because a client would initialize it.
-    pub(super) async fn reach(&self) -> Result<&[Result<Presence, Error>], Failure> {
+    pub(super) async fn reach(&self) -> Result<&[Result<MemberStatus, Error>], Failure> {
         let asking = self.members.iter().map(|member| limited(member.presence()));
         let answers = join_all(asking).await;
         let heard = answers.iter().filter_map(|answer| answer.as_ref().ok());

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use leasehold::Presence;
+use leasehold::MemberStatus;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Verdict};
@@ -123,7 +123,7 @@ pub(super) fn facts(server: &Server) -> Value {
         "counts_again_ms": again.map(millis),
         "version": version,
         "uptime_ms": presence.map(|presence| millis(presence.uptime)),
-        "durable": presence.map(Presence::will_remember),
+        "durable": presence.map(MemberStatus::will_remember),
         "round_trip_us": median.map(|median| u64::try_from(median.as_micros()).unwrap_or(u64::MAX)),
         "clock_offset_us": server.clock_offset(),
     })

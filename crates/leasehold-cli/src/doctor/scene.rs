@@ -3,7 +3,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{
-    Error, ErrorKind, Health, MemberHealth, MemberId, MemberRecord, MemberSet, Presence,
+    Error, ErrorKind, Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus,
 };
 use leasehold_redis::{Examination, Need, RedisMember};
 
@@ -150,12 +150,12 @@ fn hides_its_record(found: &Examination) -> bool {
     rights.any(|right| right.need == Need::Sets)
 }
 
-fn presence(found: &Result<Examination, Error>) -> Option<&Presence> {
+fn presence(found: &Result<Examination, Error>) -> Option<&MemberStatus> {
     found.as_ref().ok()?.presence.as_ref().ok()
 }
 
 impl Server {
-    pub(super) fn presence(&self) -> Option<&Presence> {
+    pub(super) fn presence(&self) -> Option<&MemberStatus> {
         presence(&self.found)
     }
 

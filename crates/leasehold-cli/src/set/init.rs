@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use leasehold::{MemberSet, Presence};
+use leasehold::{MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
 use crate::args::InitArgs;
@@ -45,7 +45,9 @@ fn is_initialized(seen: &Seen, set: &MemberSet) -> bool {
 }
 
 fn is_durable(seen: &Seen) -> bool {
-    seen.presence.as_ref().is_ok_and(Presence::will_remember)
+    seen.presence
+        .as_ref()
+        .is_ok_and(MemberStatus::will_remember)
 }
 
 fn text(set: &MemberSet, seen: &[Seen], is_new: bool) -> String {

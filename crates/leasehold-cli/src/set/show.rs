@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold::{MemberId, MemberRecord, MemberSet, Presence};
+use leasehold::{MemberId, MemberRecord, MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
 use crate::args::MembersArgs;
@@ -127,7 +127,7 @@ impl Roll {
             "reason": out.map(|out| &out.why),
             "counts_again_ms": out.and_then(|out| out.again).map(millis),
             "uptime_ms": presence.map(|presence| millis(presence.uptime)),
-            "durable": presence.map(Presence::will_remember),
+            "durable": presence.map(MemberStatus::will_remember),
             "clock_offset_us": standing.clock_offset,
             "card": member_record.map(|member_record| self.member_record(member_record)),
         })

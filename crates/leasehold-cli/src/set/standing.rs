@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, Presence};
+use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
 
 use crate::failure::Failure;
 use crate::set::survey::{Seen, is_unformed};
@@ -10,7 +10,7 @@ use crate::set::survey::{Seen, is_unformed};
 #[derive(Debug)]
 pub(super) struct Standing {
     pub(super) id: MemberId,
-    pub(super) presence: Option<Presence>,
+    pub(super) presence: Option<MemberStatus>,
     /// See [`Seen::clock_offset`].
     pub(super) clock_offset: Option<i64>,
     /// Why it has no vote, if so.

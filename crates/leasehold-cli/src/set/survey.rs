@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
-use leasehold::{Error, ErrorKind, MemberId, MemberRecord, Presence};
+use leasehold::{Error, ErrorKind, MemberId, MemberRecord, MemberStatus};
 use leasehold_redis::RedisMember;
 
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
@@ -10,7 +10,7 @@ use leasehold_redis::RedisMember;
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) id: MemberId,
-    pub(super) presence: Result<Presence, Error>,
+    pub(super) presence: Result<MemberStatus, Error>,
     /// Its clock relative to ours, in microseconds, within half the round trip.
     pub(super) clock_offset: Option<i64>,
 }
@@ -63,7 +63,7 @@ pub(super) fn is_unformed(seen: &[Seen]) -> bool {
 /// Whether no server that answers has a record of the quorum, although there are enough `members` for one.
 pub(crate) fn have_no_record<'a>(
     members: usize,
-    mut answers: impl Iterator<Item = &'a Presence> + Clone,
+    mut answers: impl Iterator<Item = &'a MemberStatus> + Clone,
 ) -> bool {
     members >= 3
         && answers.clone().next().is_some()

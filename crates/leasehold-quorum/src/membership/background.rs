@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{DataGeneration, Error, ErrorKind, Presence};
+use leasehold::{DataGeneration, Error, ErrorKind, MemberStatus};
 
 use super::{Connection, MemberEvent, Membership};
 use crate::reply::Reply;
@@ -114,7 +114,13 @@ impl Membership {
         matches!(state.connection, Connection::Open) && state.silent_since.is_none()
     }
 
-    fn present(&mut self, now: BootInstant, member: usize, presence: Presence, sent: BootInstant) {
+    fn present(
+        &mut self,
+        now: BootInstant,
+        member: usize,
+        presence: MemberStatus,
+        sent: BootInstant,
+    ) {
         let state = &mut self.members[member];
         (state.met, state.missed, state.heard) = (true, None, Some(sent));
         let earlier = state.run.replace(presence.run.clone());

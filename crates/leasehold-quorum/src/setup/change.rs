@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold::ambient::Entropy;
-use leasehold::{Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, Presence};
+use leasehold::{Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
 
 use super::{MemberAnswer, draw, refuse};
 use crate::trust::{difference, old_enough, wait_of};
@@ -70,7 +70,7 @@ impl<'a> Change<'a> {
             generation = generation.max(next);
         }
         let mut draw = draw(entropy);
-        let edit = |(id, presence): &(&MemberId, &Presence)| {
+        let edit = |(id, presence): &(&MemberId, &MemberStatus)| {
             let member_record = presence.member_record.as_ref();
             if member_record.is_some_and(|member_record| member_record.set == *self.new) {
                 return None;
@@ -94,7 +94,7 @@ impl<'a> Change<'a> {
     }
 
     /// Returns what to write to the member that leaves, unless its record is not one of the old quorum.
-    pub fn dismissal(&self, presence: Presence) -> Option<MemberRecordEdit> {
+    pub fn dismissal(&self, presence: MemberStatus) -> Option<MemberRecordEdit> {
         let member_record = presence
             .member_record
             .filter(|member_record| member_record.set == *self.old)?;
@@ -110,7 +110,7 @@ impl<'a> Change<'a> {
         })
     }
 
-    fn check_member(&self, id: &MemberId, presence: &Presence) -> Result<(), Error> {
+    fn check_member(&self, id: &MemberId, presence: &MemberStatus) -> Result<(), Error> {
         if let Some(why) = &presence.unfit {
             return refuse(format!("{id} cannot be a member: {why}"));
         }
@@ -141,7 +141,7 @@ impl<'a> Change<'a> {
     fn check_record(
         &self,
         id: &MemberId,
-        presence: &Presence,
+        presence: &MemberStatus,
         member_record: &MemberRecord,
     ) -> Result<(), Error> {
         if member_record.set != *self.old {
@@ -174,7 +174,7 @@ impl<'a> Change<'a> {
 }
 
 /// Returns the status of a member that answered. A member without a record must not hold a lock.
-fn known(answer: &MemberAnswer) -> Result<(&MemberId, &Presence), Error> {
+fn known(answer: &MemberAnswer) -> Result<(&MemberId, &MemberStatus), Error> {
     let presence = answer.status.as_ref();
     let presence = presence.map_err(|error| answer.named(error.clone()))?;
     if presence.member_record.is_none() {

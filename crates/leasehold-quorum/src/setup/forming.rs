@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::ambient::Entropy;
 use leasehold::{
-    Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, Presence,
+    Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
 };
 
 use super::{MemberAnswer, draw, trust_of};
@@ -81,7 +81,7 @@ fn obstacle(answer: &MemberAnswer, verdict: Result<(), &Distrust>) -> Option<Err
     match (&answer.status, verdict) {
         (Err(error), _) => Some(error.clone()),
         (
-            Ok(Presence {
+            Ok(MemberStatus {
                 member_record: Some(member_record),
                 ..
             }),

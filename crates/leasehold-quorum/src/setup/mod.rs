@@ -11,7 +11,7 @@ mod tests;
 
 use leasehold::ambient::Entropy;
 use leasehold::clock::BootInstant;
-use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, Presence};
+use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, MemberStatus};
 
 use crate::trust::{Between, Trust};
 
@@ -25,7 +25,7 @@ pub struct MemberAnswer {
     /// The member.
     pub id: MemberId,
     /// Its status, or why it did not report it.
-    pub status: Result<Presence, Error>,
+    pub status: Result<MemberStatus, Error>,
     /// A lock that it holds. Ask this of members without a record; members with one are not set up again.
     pub held: Result<Option<Key>, Error>,
     /// When it was asked for the status.

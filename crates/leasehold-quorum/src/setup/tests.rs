@@ -31,7 +31,7 @@ fn empty(id: &str) -> MemberAnswer {
     let now = BootInstant::from_nanos(1_000_000);
     MemberAnswer {
         id: MemberId::new(id),
-        status: Ok(Presence::new(run, clock, Duration::from_secs(100))),
+        status: Ok(MemberStatus::new(run, clock, Duration::from_secs(100))),
         held: Ok(None),
         sent: now,
         received: now,
@@ -59,7 +59,7 @@ fn member_record(set: &MemberSet, generation: u64, run: RunId) -> MemberRecord {
     }
 }
 
-fn with(mut answer: MemberAnswer, change: impl FnOnce(&mut Presence)) -> MemberAnswer {
+fn with(mut answer: MemberAnswer, change: impl FnOnce(&mut MemberStatus)) -> MemberAnswer {
     change(answer.status.as_mut().unwrap());
     answer
 }

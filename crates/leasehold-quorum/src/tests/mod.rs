@@ -19,7 +19,7 @@ use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{
     Busy, Claim, ClientId, ClientInfo, Error, ErrorKind, Fence, Incarnation, Key, MemberId,
-    MemberSet, Mode, Owner, Permits, Presence, RunId, Sample, Seal, Slot, Wait,
+    MemberSet, MemberStatus, Mode, Owner, Permits, RunId, Sample, Seal, Slot, Wait,
 };
 
 use crate::*;
@@ -128,9 +128,9 @@ impl Fixture {
         }
     }
 
-    fn presence(&self, member: usize) -> Presence {
+    fn presence(&self, member: usize) -> MemberStatus {
         let run = RunId::new(format!("{}", self.runs[member]));
-        Presence::new(run, self.now().wall, Duration::MAX)
+        MemberStatus::new(run, self.now().wall, Duration::MAX)
     }
 
     /// Advances time, and fires the timers that become due.

@@ -3,12 +3,12 @@ use std::time::Duration;
 use crate::trust::distrust::{Distrust, Forgetting};
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{DataGeneration, MemberRecord};
-use leasehold::{MemberId, Presence};
+use leasehold::{MemberId, MemberStatus};
 
 /// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    pub(crate) presence: Presence,
+    pub(crate) presence: MemberStatus,
     pub(crate) received: BootInstant,
     /// The number of this report among those of all members. A newer one has a greater number.
     pub(crate) order: u64,

@@ -16,7 +16,7 @@ mod rules;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Incarnation, MemberId, Presence, Sample};
+use leasehold::{Incarnation, MemberId, MemberStatus, Sample};
 use leasehold::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
@@ -101,7 +101,7 @@ impl Trust {
     }
 
     /// Returns the last report of the member about itself.
-    pub(crate) fn presence(&self, member: usize) -> Option<&Presence> {
+    pub(crate) fn presence(&self, member: usize) -> Option<&MemberStatus> {
         Some(&self.known[member].as_ref()?.presence)
     }
 
@@ -129,7 +129,12 @@ impl Trust {
     }
 
     /// Takes in a member's report about itself.
-    pub(crate) fn present(&mut self, member: usize, presence: Presence, at: Between) -> Learned {
+    pub(crate) fn present(
+        &mut self,
+        member: usize,
+        presence: MemberStatus,
+        at: Between,
+    ) -> Learned {
         let received = at.received;
         // A newer answer overtook this one.
         if self.known[member]

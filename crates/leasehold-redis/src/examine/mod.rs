@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
-use leasehold::{Error, Key, Presence};
+use leasehold::{Error, Key, MemberStatus};
 
 use crate::driver::Visit;
 use crate::member::RedisMember;
@@ -36,7 +36,7 @@ pub struct Examination {
     /// What `INFO` reports.
     pub server: Result<ServerFacts, Error>,
     /// The status that clients of locks read, with the member record.
-    pub presence: Result<Presence, Error>,
+    pub presence: Result<MemberStatus, Error>,
     /// How the server keeps its data.
     pub persistence: Result<Persistence, Error>,
     /// How long the server took to answer the smallest request, in ascending order.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, Presence, RunId};
+use leasehold::{Error, MemberStatus, RunId};
 
 use super::codec::RIGHTS;
 use super::failure::{Rights, invalid_response, refused};
@@ -26,7 +26,7 @@ pub(crate) fn write(out: &mut CommandWriter<'_>) {
 }
 
 /// Reads the answers to [`write`].
-pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
+pub(crate) fn read(answers: &[Value], user: &str) -> Result<MemberStatus, Error> {
     let info = read_info(answers, user)?;
     let [.., config, record, epoch, time] = answers else {
         return Err(invalid_response("INFO"));
@@ -38,7 +38,7 @@ pub(crate) fn read(answers: &[Value], user: &str) -> Result<Presence, Error> {
     let uptime = info.demand("uptime_in_seconds")?;
     let uptime = uptime.parse().map_err(|_| invalid_response("INFO"))?;
     let run = RunId::new(info.demand("run_id")?);
-    let mut presence = Presence::new(run, clock, Duration::from_secs(uptime));
+    let mut presence = MemberStatus::new(run, clock, Duration::from_secs(uptime));
     presence.was_replica = !info.field("master_replid2").is_some_and(is_unset);
     presence.durable = is_durable(&info, config) && !presence.was_replica;
     presence.unfit = info.unfit();
@@ -125,7 +125,7 @@ mod tests {
         Value::Array(texts.iter().map(text).collect())
     }
 
-    fn presence(info: &str, config: &[&str], record: Value) -> Result<Presence, Error> {
+    fn presence(info: &str, config: &[&str], record: Value) -> Result<MemberStatus, Error> {
         let empty = Value::Bytes(Vec::new());
         let info = Value::Bytes(info.as_bytes().to_vec());
         let time = texts(&["1763637400", "7"]);
@@ -134,7 +134,7 @@ mod tests {
         read(&[infos.as_slice(), &rest].concat(), "ann")
     }
 
-    fn with(info: &str, config: &[&str]) -> Presence {
+    fn with(info: &str, config: &[&str]) -> MemberStatus {
         presence(info, config, texts(&[])).unwrap()
     }
 

@@ -4,7 +4,7 @@ use leasehold::ambient::SystemEntropy;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{
     Client, DataGeneration, Error, Guard, Key, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
-    Mode, Presence,
+    MemberStatus, Mode,
 };
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
@@ -79,7 +79,7 @@ pub(crate) async fn refused(client: &Client, name: &str) -> Error {
 }
 
 /// Returns an edit that replaces the member record, for a quorum of this member alone.
-pub(crate) fn member_record_edit(presence: &Presence, id: &str) -> MemberRecordEdit {
+pub(crate) fn member_record_edit(presence: &MemberStatus, id: &str) -> MemberRecordEdit {
     let id = MemberId::new(id);
     let other = MemberId::new("other");
     MemberRecordEdit {

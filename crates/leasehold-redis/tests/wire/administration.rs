@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::{
     Claim, DataGeneration, Fence, LostReason, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
-    Mode, Presence,
+    MemberStatus, Mode,
 };
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 use leasehold_redis::protocol::{Names, PRESENT, SAMPLE_COMMANDS, SCRIPTS, encode_sample};
@@ -201,7 +201,7 @@ fn records_are_ordered_by_fence_and_step() {
     assert_eq!(run(&mut client, "record_write", &keys, &write), text("7.0"));
 }
 
-fn status(client: &mut TestClient) -> Presence {
+fn status(client: &mut TestClient) -> MemberStatus {
     match client.ask(&Request::Status) {
         Reply::Status(presence) => *presence,
         other => panic!("a status is answered {other:?}"),

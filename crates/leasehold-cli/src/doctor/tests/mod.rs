@@ -7,7 +7,7 @@ mod set;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Error, ErrorKind, Presence, RunId};
+use leasehold::{Error, ErrorKind, MemberStatus, RunId};
 use leasehold_redis::{Examination, KeyCensus, Persistence, ServerFacts, Transport};
 
 use super::finding::{Finding, Verdict};
@@ -15,7 +15,7 @@ use super::finding::{Finding, Verdict};
 /// A server without problems.
 fn well(run: &str) -> Examination {
     let day = Duration::from_secs(86_400);
-    let mut presence = Presence::new(RunId::new(run), WallTime::from_micros(1), day);
+    let mut presence = MemberStatus::new(RunId::new(run), WallTime::from_micros(1), day);
     presence.durable = true;
     Examination {
         transport: Transport::Tls,

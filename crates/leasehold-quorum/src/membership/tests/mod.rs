@@ -13,7 +13,7 @@ use leasehold::ambient::SystemEntropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{
     DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord, MemberRecordEdit,
-    MemberSet, Observation, Presence, RunId, Sample,
+    MemberSet, MemberStatus, Observation, RunId, Sample,
 };
 
 use super::{Access, MemberEvent, Membership};
@@ -112,14 +112,14 @@ impl World {
         WallTime::from_micros((self.now + self.servers[server].ahead).as_micros() as u64)
     }
 
-    fn presence(&self, number: usize) -> Presence {
+    fn presence(&self, number: usize) -> MemberStatus {
         let server = &self.servers[number];
         let uptime = match server.is_new {
             true => Duration::MAX,
             false => self.now - server.started,
         };
         let run = RunId::new(server.run.to_string());
-        let mut presence = Presence::new(run, self.wall(number), uptime);
+        let mut presence = MemberStatus::new(run, self.wall(number), uptime);
         presence.durable = server.durable;
         presence.member_record = server.member_record.clone();
         presence

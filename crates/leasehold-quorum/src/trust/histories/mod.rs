@@ -96,10 +96,10 @@ impl World {
         WallTime::from_micros((self.now + self.servers[member].clock) as u64)
     }
 
-    fn presence(&self, member: usize) -> Presence {
+    fn presence(&self, member: usize) -> MemberStatus {
         let server = &self.servers[member];
         let uptime = self.now + server.clock - server.started;
-        let mut presence = Presence::new(
+        let mut presence = MemberStatus::new(
             RunId::new(server.run.to_string()),
             self.wall(member),
             Duration::from_micros(uptime.max(0) as u64),

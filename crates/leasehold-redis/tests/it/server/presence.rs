@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold::{ErrorKind, Presence};
+use leasehold::{ErrorKind, MemberStatus};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::RedisServer;
 
 use crate::support::{configure, eventually, member};
 
-async fn presence(store: &RedisMember) -> Presence {
+async fn presence(store: &RedisMember) -> MemberStatus {
     store.presence().await.unwrap()
 }
 
