@@ -22,7 +22,7 @@ use leasehold::{
 
 use crate::request::Request;
 use crate::tickets::Tickets;
-use crate::trust::{Between, Distrust, Learned, Trust};
+use crate::trust::{Between, Learned, Trust, UntrustedReason};
 use background::Asked;
 
 pub use event::MemberEvent;
@@ -66,7 +66,7 @@ struct Member {
     /// When it reported a new run, until the other members answered again.
     restarted: Option<BootInstant>,
     /// Why it has no vote, if so, as of the last event.
-    told: Option<Option<Distrust>>,
+    told: Option<Option<UntrustedReason>>,
 }
 
 #[derive(Debug)]
@@ -238,7 +238,7 @@ impl Membership {
         }
         let is_forming = match self.trust.may_ask(member) {
             Ok(()) => return Access::Open,
-            Err(Distrust::NotFormed { missing }) => self.may_form(missing),
+            Err(UntrustedReason::NotFormed { missing }) => self.may_form(missing),
             Err(_) => false,
         };
         let is_known = self.trust.heard_since(member, began);
@@ -276,7 +276,7 @@ impl Membership {
                     unreachable(format!("has not answered for {span:.1?}"))
                 }
                 (None, Some(error)) if !state.met => error.clone(),
-                (None, _) if !state.met => Distrust::Unknown.error(),
+                (None, _) if !state.met => UntrustedReason::Unknown.error(),
                 (None, _) => {
                     let distrust = self.trust.may_ask(member).err()?;
                     return Some(self.failure(now, member, distrust));

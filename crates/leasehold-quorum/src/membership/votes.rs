@@ -7,7 +7,7 @@ use leasehold::{Error, Incarnation, MemberFailure};
 
 use super::{MemberEvent, Membership};
 use crate::request::Request;
-use crate::trust::Distrust;
+use crate::trust::UntrustedReason;
 
 impl Membership {
     /// Returns whether the member's answer to a request sent at `sent` counts.
@@ -16,15 +16,17 @@ impl Membership {
         member: usize,
         sent: BootInstant,
         incarnation: Option<&Incarnation>,
-    ) -> Result<(), Distrust> {
+    ) -> Result<(), UntrustedReason> {
         let mut verdict = self.trust.counts(member, sent, incarnation);
         if self.members[member].restarted.is_some() {
-            verdict = verdict.and(Err(Distrust::Changed));
+            verdict = verdict.and(Err(UntrustedReason::Changed));
         }
         let told = &mut self.members[member].told;
         let known = told.as_ref().map(Option::as_ref);
         // A member that this client has not asked yet is no news.
-        if !matches!(verdict, Err(Distrust::Unknown)) && known != Some(verdict.as_ref().err()) {
+        if !matches!(verdict, Err(UntrustedReason::Unknown))
+            && known != Some(verdict.as_ref().err())
+        {
             let again = matches!(known, Some(Some(_)));
             let distrust = verdict.as_ref().err().cloned();
             self.events.push_back(match &distrust {
@@ -56,7 +58,7 @@ impl Membership {
         &self,
         now: BootInstant,
         member: usize,
-        distrust: &Distrust,
+        distrust: &UntrustedReason,
     ) -> MemberFailure {
         let id = &self.ids[member];
         let mut failure = distrust.failure(id, now);
@@ -75,7 +77,7 @@ impl Membership {
         member: usize,
         sent: BootInstant,
         retention: Duration,
-    ) -> Result<(), Distrust> {
+    ) -> Result<(), UntrustedReason> {
         self.trust.remembers(member, sent, retention)
     }
 

@@ -21,7 +21,7 @@ use crate::membership::{Access, Membership};
 use crate::operation::{OperationId, Outcome};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::trust::Distrust;
+use crate::trust::UntrustedReason;
 use rounds::Round;
 
 /// What a client does with a record.
@@ -162,7 +162,7 @@ impl Engine {
         operation.unanswered -= 1;
         let (member, membership) = (from.member, &mut self.membership);
         let counts = membership.counts(member, from.sent, Some(&from.incarnation));
-        let has_no_vote = |membership: &Membership, distrust: Distrust| {
+        let has_no_vote = |membership: &Membership, distrust: UntrustedReason| {
             let mut failure = membership.failure(now.instant, member, &distrust);
             failure.error = failure.error.with_unknown_effect();
             failure

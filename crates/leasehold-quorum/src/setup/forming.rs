@@ -8,7 +8,7 @@ use leasehold::{
 };
 
 use super::{MemberAnswer, draw, trust_of};
-use crate::trust::{CardStep, Distrust};
+use crate::trust::{CardStep, UntrustedReason};
 
 /// Returns the first record of each member, in the order of the answers. After all of them are written, ask
 /// the members again for the [`completion`].
@@ -76,7 +76,7 @@ fn writes(steps: Vec<CardStep>) -> impl Iterator<Item = (usize, MemberRecordEdit
 }
 
 /// Returns why a member cannot be in a new quorum, if so.
-fn obstacle(answer: &MemberAnswer, verdict: Result<(), &Distrust>) -> Option<Error> {
+fn obstacle(answer: &MemberAnswer, verdict: Result<(), &UntrustedReason>) -> Option<Error> {
     let refuse = |text: String| Some(Error::new(ErrorKind::InvalidInput, text));
     match (&answer.status, verdict) {
         (Err(error), _) => Some(error.clone()),
@@ -88,7 +88,7 @@ fn obstacle(answer: &MemberAnswer, verdict: Result<(), &Distrust>) -> Option<Err
             _,
         ) => refuse(has_a_record(member_record)),
         // No member of a new quorum has a record.
-        (Ok(_), Ok(()) | Err(Distrust::NotFormed { .. })) => match &answer.held {
+        (Ok(_), Ok(()) | Err(UntrustedReason::NotFormed { .. })) => match &answer.held {
             Ok(None) => None,
             Ok(Some(key)) => refuse(format!(
                 "it holds lock {:?}; wait until it is released",

@@ -9,7 +9,7 @@ use leasehold::{
 };
 
 use super::{MemberAnswer, refuse, trust_of};
-use crate::trust::{Distrust, Trust};
+use crate::trust::{Trust, UntrustedReason};
 
 /// Checks that the quorum has this member, before any member is asked.
 ///
@@ -88,7 +88,7 @@ pub fn readmission(
 /// Returns the members that answered and cannot be in this quorum.
 fn contradictions(answers: &[MemberAnswer], trust: &Trust) -> Vec<MemberFailure> {
     let contradiction = |(member, answer): (usize, &MemberAnswer)| match trust.may_ask(member) {
-        Ok(()) | Err(Distrust::NotFormed { .. }) => None,
+        Ok(()) | Err(UntrustedReason::NotFormed { .. }) => None,
         Err(distrust) => {
             let error = answer.named(distrust.error());
             Some(MemberFailure::new(answer.id.clone(), error))

@@ -1,11 +1,11 @@
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
-use crate::trust::distrust::Distrust;
+use crate::trust::distrust::UntrustedReason;
 
 impl Trust {
     /// Returns a distrust if the record of another member places this one in another quorum. Then one of
     /// the two came back from an old copy of its data or lost a configuration.
-    pub(super) fn claimed(&self, member: usize, known: &Known) -> Option<Distrust> {
+    pub(super) fn claimed(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
         let own = known.presence.member_record.as_ref();
         let generation = own.map_or(0, |member_record| member_record.generation);
         let mut others = self.known.iter().enumerate();
@@ -13,7 +13,7 @@ impl Trust {
             let member_record = known.as_ref()?.presence.member_record.as_ref()?;
             let claims =
                 other != member && member_record.claims(&self.ids[member], &self.set, generation);
-            claims.then(|| Distrust::Claimed {
+            claims.then(|| UntrustedReason::Claimed {
                 by: self.ids[other].clone(),
                 theirs: Box::new(member_record.set.clone()),
                 generation: member_record.generation,

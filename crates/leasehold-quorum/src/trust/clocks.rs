@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::ballot::majority;
-use crate::trust::distrust::{ClockFault, Distrust, Skew};
+use crate::trust::distrust::{ClockFault, Skew, UntrustedReason};
 use leasehold::clock::{BootInstant, WallTime};
 
 /// A member's clock, read at some moment between two instants of this client.
@@ -69,10 +69,10 @@ impl Clocks {
     }
 
     /// Returns whether an answer to a request that was sent at `sent` counts.
-    pub(crate) fn verdict(&self, member: usize, sent: BootInstant) -> Result<(), Distrust> {
+    pub(crate) fn verdict(&self, member: usize, sent: BootInstant) -> Result<(), UntrustedReason> {
         match self.tracks[member].out {
             Some(Out { what, until, .. }) if sent < until => {
-                Err(Distrust::WrongClock { what, until })
+                Err(UntrustedReason::WrongClock { what, until })
             }
             _ => Ok(()),
         }

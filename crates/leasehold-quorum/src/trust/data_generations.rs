@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::trust::distrust::{Distrust, Forgetting};
+use crate::trust::distrust::{Forgetting, UntrustedReason};
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{DataGeneration, MemberRecord};
 use leasehold::{MemberId, MemberStatus};
@@ -93,14 +93,14 @@ impl Lives {
         began: Beginning,
         sent: BootInstant,
         retention: Duration,
-    ) -> Result<(), Distrust> {
+    ) -> Result<(), UntrustedReason> {
         // A new member of a changed quorum got a data generation that is old enough for leases.
         let until = began.at + whole(retention + 2 * self.wait);
         if began.has_no_past || nanos(sent) >= until {
             return Ok(());
         }
         let until = instant(until);
-        Err(Distrust::Young {
+        Err(UntrustedReason::Young {
             age: sent.since(instant(began.at)),
             left: until.since(sent),
             until,
@@ -115,10 +115,10 @@ impl Lives {
         id: &MemberId,
         known: Option<&Known>,
         witnesses: impl Iterator<Item = &'a Known>,
-    ) -> Result<Beginning, Distrust> {
-        let forgot = |what| Err(Distrust::Forgot { what, until: None });
+    ) -> Result<Beginning, UntrustedReason> {
+        let forgot = |what| Err(UntrustedReason::Forgot { what, until: None });
         let Some(known) = known else {
-            return Err(Distrust::Unknown);
+            return Err(UntrustedReason::Unknown);
         };
         let Some(member_record) = &known.presence.member_record else {
             return forgot(Forgetting::LostCard);
@@ -132,7 +132,7 @@ impl Lives {
         let Some(seen) =
             self.seen[member].filter(|seen| seen.data_generation == member_record.data_generation)
         else {
-            return Err(Distrust::Unknown);
+            return Err(UntrustedReason::Unknown);
         };
         let testimony = Testimony::of(id, member_record.data_generation, witnesses);
         let mut began = testimony.began(known, member_record, seen);

@@ -8,7 +8,7 @@ use leasehold::{MemberFailure, MemberId};
 
 /// Why a member's answers do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Distrust {
+pub(crate) enum UntrustedReason {
     /// It has not reported its status yet.
     Unknown,
     /// No member has a record yet, and these have not answered.
@@ -126,7 +126,7 @@ pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
     )
 }
 
-impl Distrust {
+impl UntrustedReason {
     /// Returns when the member counts again, if that is known.
     pub(crate) fn until(&self) -> Option<BootInstant> {
         match self {
@@ -154,7 +154,7 @@ impl Distrust {
     }
 }
 
-impl fmt::Display for Distrust {
+impl fmt::Display for UntrustedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("has not reported its state yet"),

@@ -21,7 +21,7 @@ use leasehold::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
-pub(crate) use distrust::{Distrust, difference};
+pub(crate) use distrust::{UntrustedReason, difference};
 pub(crate) use member_records::CardStep;
 pub use rules::TrustRules;
 
@@ -52,8 +52,8 @@ pub(crate) struct Trust {
 /// What follows for one member from the reports of all members.
 #[derive(Clone, Debug)]
 struct Standing {
-    may_be_asked: Result<(), Distrust>,
-    counts_from: Result<BootInstant, Distrust>,
+    may_be_asked: Result<(), UntrustedReason>,
+    counts_from: Result<BootInstant, UntrustedReason>,
 }
 
 /// Two instants of this client between which a member answered.
@@ -204,11 +204,11 @@ impl Trust {
     }
 
     /// Whether the member may be asked for anything at all.
-    pub(crate) fn may_ask(&self, member: usize) -> Result<(), &Distrust> {
+    pub(crate) fn may_ask(&self, member: usize) -> Result<(), &UntrustedReason> {
         self.standings[member].may_be_asked.as_ref().copied()
     }
 
-    fn admit(&self, member: usize) -> Result<(), Distrust> {
+    fn admit(&self, member: usize) -> Result<(), UntrustedReason> {
         let Some(known) = &self.known[member] else {
             return Ok(());
         };
@@ -228,7 +228,7 @@ impl Trust {
                 known.is_none().then(|| self.ids[member].clone())
             };
             let missing = self.known.iter().enumerate().filter_map(silent).collect();
-            return Err(Distrust::NotFormed { missing });
+            return Err(UntrustedReason::NotFormed { missing });
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Trust {
         member: usize,
         sent: BootInstant,
         incarnation: Option<&Incarnation>,
-    ) -> Result<(), Distrust> {
+    ) -> Result<(), UntrustedReason> {
         self.may_ask(member).map_err(Clone::clone)?;
         if !self.enforced {
             return Ok(());
@@ -253,14 +253,14 @@ impl Trust {
         };
         let from = from?;
         if sent < from {
-            return Err(Distrust::Forgot {
+            return Err(UntrustedReason::Forgot {
                 what: Forgetting::NewLife,
                 until: Some(from),
             });
         }
         self.clocks.verdict(member, sent)?;
         if incarnation.is_some() && incarnation != self.incarnations[member].as_ref() {
-            return Err(Distrust::Changed);
+            return Err(UntrustedReason::Changed);
         }
         Ok(())
     }
@@ -272,7 +272,7 @@ impl Trust {
         member: usize,
         sent: BootInstant,
         retention: Duration,
-    ) -> Result<(), Distrust> {
+    ) -> Result<(), UntrustedReason> {
         if !self.enforced {
             return Ok(());
         }
@@ -286,7 +286,7 @@ impl Trust {
         &self,
         member: usize,
         believed: impl Fn(usize) -> bool,
-    ) -> Result<BootInstant, Distrust> {
+    ) -> Result<BootInstant, UntrustedReason> {
         let began = self.began(member, believed)?;
         Ok(self.data_generations.counts_from(began))
     }
@@ -295,7 +295,7 @@ impl Trust {
         &self,
         member: usize,
         believed: impl Fn(usize) -> bool,
-    ) -> Result<Beginning, Distrust> {
+    ) -> Result<Beginning, UntrustedReason> {
         let others = self.known.iter().enumerate();
         let witnesses = others.filter_map(|(other, known)| {
             known
@@ -308,36 +308,36 @@ impl Trust {
             && let Some(missing) = self.missing_evidence()
         {
             let id = id.clone();
-            return Err(Distrust::LostCard { id, missing });
+            return Err(UntrustedReason::LostCard { id, missing });
         }
         let member_record = known.and_then(|known| known.presence.member_record.as_ref());
         if member_record.is_some_and(|member_record| self.is_rolled_back(member, member_record)) {
             let what = Forgetting::Restarted;
-            return Err(Distrust::Forgot { what, until: None });
+            return Err(UntrustedReason::Forgot { what, until: None });
         }
         self.data_generations.began(member, id, known, witnesses)
     }
 
     /// Returns why the member cannot belong to this quorum, if so.
-    fn misfit(&self, member: usize, known: &Known) -> Option<Distrust> {
+    fn misfit(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
         let presence = &known.presence;
         if let Some(why) = &presence.unfit {
-            return Some(Distrust::Unfit(why.clone()));
+            return Some(UntrustedReason::Unfit(why.clone()));
         }
         let twin = self.known.iter().enumerate().find(|(other, theirs)| {
             let same = |theirs: &Known| theirs.presence.run == presence.run;
             *other != member && theirs.as_ref().is_some_and(same)
         });
         if let Some((other, _)) = twin {
-            return Some(Distrust::SameServer(self.ids[other].clone()));
+            return Some(UntrustedReason::SameServer(self.ids[other].clone()));
         }
         self.other_set(known)
             .or_else(|| self.claimed(member, known))
     }
 
-    fn other_set(&self, known: &Known) -> Option<Distrust> {
+    fn other_set(&self, known: &Known) -> Option<UntrustedReason> {
         let member_record = known.presence.member_record.as_ref()?;
-        (member_record.set != self.set).then(|| Distrust::OtherSet {
+        (member_record.set != self.set).then(|| UntrustedReason::OtherSet {
             theirs: member_record.set.clone(),
             generation: member_record.generation,
             ours: self.set.clone(),

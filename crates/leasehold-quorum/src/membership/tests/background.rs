@@ -180,7 +180,7 @@ fn record_write_that_was_lost_is_repeated() {
     assert!(world.servers[1].member_record.is_some());
     assert!(matches!(
         world.vote(&mut client, 1),
-        Err(Distrust::Forgot { .. })
+        Err(UntrustedReason::Forgot { .. })
     ));
 }
 

@@ -19,7 +19,7 @@ use leasehold::{
 use super::{Access, MemberEvent, Membership};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::trust::Distrust;
+use crate::trust::UntrustedReason;
 
 const MAX_TTL: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(61);
@@ -253,7 +253,7 @@ impl World {
     }
 
     /// An operation asks the member. Returns whether the answer counts.
-    fn vote(&mut self, client: &mut Membership, member: usize) -> Result<(), Distrust> {
+    fn vote(&mut self, client: &mut Membership, member: usize) -> Result<(), UntrustedReason> {
         let sent = self.ours();
         self.now += Duration::from_micros(100);
         let sample = self.sample(self.server(client, member));

@@ -59,7 +59,11 @@ fn restarted_member_has_no_vote_until_the_wait_is_over() {
         assert!(events(&mut client).is_empty());
         world.restart(1, keeps_data);
         let grant = world.vote(&mut client, 1);
-        assert_eq!(grant, Err(Distrust::Changed), "noticed by the answer");
+        assert_eq!(
+            grant,
+            Err(UntrustedReason::Changed),
+            "noticed by the answer"
+        );
         assert_eq!(world.votes(&mut client), [true, false, true]);
         let reason = "it restarted, lost data, or is new";
         let distrust = world.vote(&mut client, 1).unwrap_err();
@@ -165,7 +169,11 @@ fn running_client_hears_the_witnesses_of_a_restart() {
     let reply = world.reply(1, status);
     client.handle_reply(world.ours(), 1, reply);
     let verdict = client.counts(1, world.ours(), None);
-    assert_eq!(verdict, Err(Distrust::Changed), "no witness was heard yet");
+    assert_eq!(
+        verdict,
+        Err(UntrustedReason::Changed),
+        "no witness was heard yet"
+    );
     assert_eq!(client.counts(0, world.ours(), None), Ok(()));
     world.settle(&mut client);
     assert_eq!(world.votes(&mut client), [true, false, true]);
@@ -194,7 +202,7 @@ fn silent_witness_does_not_hold_up_a_restarted_member() {
 fn vote_of_an_unknown_member_is_no_news() {
     let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
     let now = World::bare(3).ours();
-    assert_eq!(client.counts(0, now, None), Err(Distrust::Unknown));
+    assert_eq!(client.counts(0, now, None), Err(UntrustedReason::Unknown));
     assert!(events(&mut client).is_empty());
 }
 
@@ -225,7 +233,7 @@ fn empty_member_waits_until_a_silent_one_answers() {
         world.reconnect(client, 2);
         assert!(matches!(
             world.vote(client, 1),
-            Err(Distrust::Forgot { .. })
+            Err(UntrustedReason::Forgot { .. })
         ));
     }
     world.pass(&mut cold, WAIT);
@@ -312,7 +320,7 @@ fn member_that_joined_lately_cannot_deny_a_record() {
     let sent = world.ours();
     assert!(matches!(
         client.remembers(1, sent, retention),
-        Err(Distrust::Young { .. })
+        Err(UntrustedReason::Young { .. })
     ));
     world.pass(&mut client, retention + 2 * WAIT);
     assert!(client.remembers(1, world.ours(), retention).is_ok());

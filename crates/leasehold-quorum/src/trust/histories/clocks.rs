@@ -10,7 +10,7 @@ fn a_clock_stepped_between_two_answers_is_out_for_one_max_ttl() {
         world.pass(5);
         world.step(member, by);
         world.meet(member);
-        let Err(Distrust::WrongClock {
+        let Err(UntrustedReason::WrongClock {
             what: ClockFault::Stepped(skew),
             until,
         }) = world.counts(member)

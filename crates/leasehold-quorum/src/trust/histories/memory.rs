@@ -12,7 +12,7 @@ fn a_set_that_is_formed_by_its_first_client_may_be_one_that_forgot_everything() 
     world.meet(2);
     world.keep_member_records();
     let missing = vec![MemberId::new("m1")];
-    assert_eq!(world.counts(0), Err(Distrust::NotFormed { missing }));
+    assert_eq!(world.counts(0), Err(UntrustedReason::NotFormed { missing }));
     world.meet(1);
     world.keep_member_records();
     for member in 0..3 {
@@ -30,7 +30,10 @@ fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
     world.pass(1);
     world.meet(1);
     let what = Forgetting::LostCard;
-    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    assert_eq!(
+        world.counts(1),
+        Err(UntrustedReason::Forgot { what, until: None })
+    );
     world.keep_member_records();
     assert_eq!(world.forgot(1).as_secs(), 60);
     world.pass(60);
@@ -120,7 +123,10 @@ fn a_card_that_survived_a_restart_of_a_server_that_is_not_durable_proves_nothing
     world.restart(2, true);
     world.meet(2);
     let what = Forgetting::Restarted;
-    assert_eq!(world.counts(2), Err(Distrust::Forgot { what, until: None }));
+    assert_eq!(
+        world.counts(2),
+        Err(UntrustedReason::Forgot { what, until: None })
+    );
     world.keep_member_records();
     assert!(world.forgot(2).as_secs() >= 60);
 }
@@ -268,7 +274,10 @@ fn who_vouches_for_a_set_is_asked_again_first() {
     world.meet(2);
     world.keep_member_records();
     assert!(world.servers[2].member_record.is_none());
-    assert!(matches!(world.counts(0), Err(Distrust::OtherSet { .. })));
+    assert!(matches!(
+        world.counts(0),
+        Err(UntrustedReason::OtherSet { .. })
+    ));
 }
 
 #[test]

@@ -199,7 +199,7 @@ impl World {
     }
 
     /// Whether an answer to a request sent now counts.
-    fn counts(&self, member: usize) -> Result<(), Distrust> {
+    fn counts(&self, member: usize) -> Result<(), UntrustedReason> {
         self.trust.counts(member, self.ours(), None)
     }
 
@@ -211,7 +211,7 @@ impl World {
 
     fn forgot(&self, member: usize) -> Duration {
         match self.counts(member) {
-            Err(Distrust::Forgot {
+            Err(UntrustedReason::Forgot {
                 until: Some(until), ..
             }) => until.since(self.ours()),
             other => panic!("m{member}: {other:?}"),

@@ -7,7 +7,10 @@ fn remembers(world: &World, member: usize, seconds: u64) -> bool {
     let retention = Duration::from_secs(seconds);
     let verdict = world.trust.remembers(member, world.ours(), retention);
     if let Err(distrust) = &verdict {
-        assert!(matches!(distrust, Distrust::Young { .. }), "{distrust:?}");
+        assert!(
+            matches!(distrust, UntrustedReason::Young { .. }),
+            "{distrust:?}"
+        );
     }
     verdict.is_ok()
 }

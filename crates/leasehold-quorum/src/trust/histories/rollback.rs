@@ -30,7 +30,10 @@ fn member_that_is_not_durable_now_remembers_nothing() {
     world.restart(1, true);
     world.meet(1);
     let what = Forgetting::Restarted;
-    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    assert_eq!(
+        world.counts(1),
+        Err(UntrustedReason::Forgot { what, until: None })
+    );
     world.keep_member_records();
     assert!(world.forgot(1).as_secs() >= 60);
 }
@@ -46,7 +49,10 @@ fn member_that_was_a_replica_remembers_nothing() {
     let presence = became_replica(&world);
     world.trust.present(1, presence, world.at());
     let what = Forgetting::WasReplica;
-    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    assert_eq!(
+        world.counts(1),
+        Err(UntrustedReason::Forgot { what, until: None })
+    );
     let steps = world
         .trust
         .member_record_steps(&mut || DataGeneration::parse("00000000000000f0").unwrap());
@@ -119,7 +125,10 @@ fn rolled_back_member_is_refused_by_each_client() {
     world.forget_the_client();
     world.meet_all();
     let what = Forgetting::Restarted;
-    assert_eq!(world.counts(1), Err(Distrust::Forgot { what, until: None }));
+    assert_eq!(
+        world.counts(1),
+        Err(UntrustedReason::Forgot { what, until: None })
+    );
     world.keep_member_records();
     assert!(world.forgot(1).as_secs() >= 60);
     world.forget_the_client();

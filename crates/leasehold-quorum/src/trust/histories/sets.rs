@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_set_that_stands_counts_at_once_for_a_new_client() {
     let mut world = World::new(5);
-    assert_eq!(world.counts(0), Err(Distrust::Unknown));
+    assert_eq!(world.counts(0), Err(UntrustedReason::Unknown));
     world.meet_all();
     world.all_count();
 }
@@ -20,7 +20,7 @@ fn an_old_set_is_neither_served_nor_brought_back() {
     world.meet_all();
     assert!(matches!(
         world.counts(0),
-        Err(Distrust::OtherSet { generation: 1, .. })
+        Err(UntrustedReason::OtherSet { generation: 1, .. })
     ));
     let text = world.counts(0).unwrap_err().to_string();
     assert!(
@@ -40,7 +40,10 @@ fn other_limits_are_another_set_too() {
     let limits = MemberSet::new(ids(3), MAX_TTL, TOLERANCE * 2);
     world.trust = Trust::new(ids(3), limits, true);
     world.meet_all();
-    assert!(matches!(world.counts(1), Err(Distrust::OtherSet { .. })));
+    assert!(matches!(
+        world.counts(1),
+        Err(UntrustedReason::OtherSet { .. })
+    ));
 }
 
 #[test]
@@ -82,11 +85,11 @@ fn one_server_under_two_names_counts_under_neither() {
     world.meet_all();
     assert_eq!(
         world.counts(0),
-        Err(Distrust::SameServer(MemberId::new("m1")))
+        Err(UntrustedReason::SameServer(MemberId::new("m1")))
     );
     assert_eq!(
         world.counts(1),
-        Err(Distrust::SameServer(MemberId::new("m0")))
+        Err(UntrustedReason::SameServer(MemberId::new("m0")))
     );
 }
 
@@ -106,7 +109,7 @@ fn an_answer_of_other_data_than_the_known_ones_does_not_count() {
     let verdict = world
         .trust
         .counts(1, world.ours(), Some(&flushed.incarnation));
-    assert_eq!(verdict, Err(Distrust::Changed));
+    assert_eq!(verdict, Err(UntrustedReason::Changed));
 }
 
 #[test]
@@ -205,7 +208,7 @@ fn of_two_sets_that_claim_a_member_neither_has_it() {
     let before = client_of(&world, &[0, 1, 2]);
     let verdict = before.counts(1, world.ours(), None);
     assert!(
-        matches!(&verdict, Err(Distrust::Claimed { by, .. }) if by.as_str() == "m0"),
+        matches!(&verdict, Err(UntrustedReason::Claimed { by, .. }) if by.as_str() == "m0"),
         "{verdict:?}"
     );
     let text = verdict.unwrap_err().to_string();
@@ -220,7 +223,7 @@ fn of_two_sets_that_claim_a_member_neither_has_it() {
     let theirs = client_of(&world, &[0, 1, 3]);
     let verdict = theirs.counts(0, world.ours(), None);
     assert!(
-        matches!(&verdict, Err(Distrust::Claimed { by, .. }) if by.as_str() == "m1"),
+        matches!(&verdict, Err(UntrustedReason::Claimed { by, .. }) if by.as_str() == "m1"),
         "{verdict:?}"
     );
 }
