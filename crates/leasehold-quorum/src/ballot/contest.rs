@@ -6,7 +6,7 @@ use leasehold::Fence;
 /// A claim that did so at a majority has the fence for itself. Members that saw two claims in different
 /// orders may have given the number of one to the other. The claim then tries a greater number.
 #[derive(Debug)]
-pub(super) struct Contest {
+pub(super) struct FenceRace {
     luck: u64,
     round: u32,
     /// The greatest number that any member's counter is known to have reached.
@@ -16,7 +16,7 @@ pub(super) struct Contest {
 /// How many more fences it tries.
 pub(super) const ROUNDS: u32 = 5;
 
-impl Contest {
+impl FenceRace {
     pub(super) fn new(luck: u64) -> Self {
         Self {
             luck,

@@ -4,13 +4,13 @@
 //! fences. If a majority answers with the same number, one round gives the fence. Otherwise a second round,
 //! `seal`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
 //! the older fence, and the newer one is greater. Claims that are held together may be granted at one
-//! moment; they use a [`Contest`] for the fence.
+//! moment; they use a [`FenceRace`] for the fence.
 
 mod contest;
 
 use std::cmp::Ordering;
 
-use contest::Contest;
+use contest::FenceRace;
 use leasehold::Fence;
 use leasehold::Seal;
 
@@ -48,7 +48,7 @@ pub(crate) struct Ballot {
     /// another claim already had that fence.
     fence: Option<Fence>,
     /// `None` for a claim that holds alone.
-    contest: Option<Contest>,
+    contest: Option<FenceRace>,
 }
 
 /// The state of one member.
@@ -95,7 +95,7 @@ impl Ballot {
     /// Returns the ballot of a claim that is granted together with others. Each draws its own `luck`.
     pub(crate) fn held_together(members: usize, luck: u64) -> Self {
         Self {
-            contest: Some(Contest::new(luck)),
+            contest: Some(FenceRace::new(luck)),
             ..Self::new(members)
         }
     }
@@ -161,7 +161,7 @@ impl Ballot {
         }
         // Enough members answered, so there is no need to wait for the others.
         if standing + taken >= needed
-            && let Some(next) = self.contest.as_mut().and_then(Contest::next)
+            && let Some(next) = self.contest.as_mut().and_then(FenceRace::next)
         {
             self.fence = Some(next);
             let answered = |member: &&mut Standing| member.seal != SealState::Failed;
@@ -170,7 +170,7 @@ impl Ballot {
             return self.second_round(next, needed);
         }
         // If another round is possible, the members without an answer decide whether there is one.
-        let goes_on = self.contest.as_ref().is_some_and(Contest::goes_on);
+        let goes_on = self.contest.as_ref().is_some_and(FenceRace::goes_on);
         let to_be_had = if goes_on { taken } else { 0 };
         if standing + asked + self.pending() + to_be_had < needed {
             self.refusal(needed)

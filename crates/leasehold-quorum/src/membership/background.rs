@@ -8,7 +8,7 @@ use leasehold::{DataGeneration, Error, ErrorKind, MemberStatus};
 use super::{Connection, MemberEvent, Membership};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::trust::{Between, CardStep};
+use crate::trust::{CardStep, Interval};
 
 /// A background request in flight.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ impl Membership {
         }
         self.answered(member);
         self.tickets.read(member, presence.clock, sent, now);
-        let at = Between {
+        let at = Interval {
             sent,
             received: now,
         };

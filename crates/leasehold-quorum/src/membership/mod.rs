@@ -22,7 +22,7 @@ use leasehold::{
 
 use crate::request::Request;
 use crate::tickets::Tickets;
-use crate::trust::{Between, Learned, Trust, UntrustedReason};
+use crate::trust::{Interval, Learned, Trust, UntrustedReason};
 use background::Asked;
 
 pub use event::MemberEvent;
@@ -204,7 +204,7 @@ impl Membership {
         sent: BootInstant,
         sample: &Sample,
     ) {
-        let at = Between {
+        let at = Interval {
             sent,
             received: now,
         };

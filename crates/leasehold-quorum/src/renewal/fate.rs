@@ -6,7 +6,7 @@ use crate::tally::{Tally, Verdict, Word};
 
 /// What the members say about one lease.
 #[derive(Debug)]
-pub(super) struct Fate {
+pub(super) struct LeaseOutcome {
     members: usize,
     tally: Tally,
     failures: Vec<MemberFailure>,
@@ -16,7 +16,7 @@ pub(super) struct Fate {
     lost_at: Vec<usize>,
 }
 
-impl Fate {
+impl LeaseOutcome {
     pub(super) fn new(claim: &Claim, members: usize) -> Self {
         Self {
             members,

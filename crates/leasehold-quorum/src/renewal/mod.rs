@@ -20,7 +20,7 @@ use crate::membership::Membership;
 use crate::operation::{OperationId, ReleaseMode};
 use crate::reply::{LeaseState, Reply};
 use crate::request::{Lease, Request};
-use fate::Fate;
+use fate::LeaseOutcome;
 
 /// The renewals of one client that are under way.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) enum Task {
 #[derive(Debug)]
 struct Round {
     leases: Vec<Lease>,
-    fates: Vec<Fate>,
+    fates: Vec<LeaseOutcome>,
     /// How many members have not answered.
     open: usize,
     /// Whether the outcome was returned.
@@ -205,9 +205,9 @@ impl Renewals {
         let Some(round) = self.rounds.get_mut(&id) else {
             return;
         };
-        if !round.is_decided && !round.fates.iter().any(Fate::is_open) {
+        if !round.is_decided && !round.fates.iter().any(LeaseOutcome::is_open) {
             round.is_decided = true;
-            let renewals = round.fates.iter().map(Fate::renewal).collect();
+            let renewals = round.fates.iter().map(LeaseOutcome::renewal).collect();
             self.outcomes.push_back((id, renewals));
         }
         if round.open > 0 {
@@ -264,7 +264,7 @@ impl Round {
         Self {
             fates: leases
                 .iter()
-                .map(|it| Fate::new(&it.claim, members))
+                .map(|it| LeaseOutcome::new(&it.claim, members))
                 .collect(),
             leases,
             open: 0,

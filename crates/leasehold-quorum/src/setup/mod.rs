@@ -13,7 +13,7 @@ use leasehold::ambient::Entropy;
 use leasehold::clock::BootInstant;
 use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, MemberStatus};
 
-use crate::trust::{Between, Trust};
+use crate::trust::{Interval, Trust};
 
 pub use change::Change;
 pub use forming::{completion, first_records};
@@ -46,7 +46,7 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
     let mut trust = Trust::new(ids, set.clone(), true);
     for (member, answer) in answers.iter().enumerate() {
         if let Ok(presence) = &answer.status {
-            let at = Between {
+            let at = Interval {
                 sent: answer.sent,
                 received: answer.received,
             };

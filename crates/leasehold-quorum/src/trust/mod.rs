@@ -58,7 +58,7 @@ struct Standing {
 
 /// Two instants of this client between which a member answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Between {
+pub(crate) struct Interval {
     pub(crate) sent: BootInstant,
     pub(crate) received: BootInstant,
 }
@@ -133,7 +133,7 @@ impl Trust {
         &mut self,
         member: usize,
         presence: MemberStatus,
-        at: Between,
+        at: Interval,
     ) -> Learned {
         let received = at.received;
         // A newer answer overtook this one.
@@ -177,7 +177,7 @@ impl Trust {
     }
 
     /// Takes in the sample that came with an answer.
-    pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Between) -> Learned {
+    pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Interval) -> Learned {
         let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
         let is_due = self.enforced && !self.heard_since(member, at.received - LOOK_AGAIN);
         let must_look = is_other_data || is_due || self.missed[member];
@@ -191,8 +191,8 @@ impl Trust {
     }
 
     /// Without enforced rules, a single wrong server could make this client believe that it was stopped.
-    fn read_clock(&mut self, member: usize, clock: WallTime, at: Between) -> Option<Duration> {
-        let Between { sent, received } = at;
+    fn read_clock(&mut self, member: usize, clock: WallTime, at: Interval) -> Option<Duration> {
+        let Interval { sent, received } = at;
         let reading = Reading {
             clock,
             sent,

@@ -84,9 +84,9 @@ impl World {
         BootInstant::from_nanos(((self.now - self.behind) * 1_000) as u64)
     }
 
-    fn at(&self) -> Between {
+    fn at(&self) -> Interval {
         let now = self.ours();
-        Between {
+        Interval {
             sent: now,
             received: now,
         }
