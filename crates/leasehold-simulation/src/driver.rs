@@ -27,7 +27,7 @@ pub(crate) struct Session {
     pending: Vec<(RequestId, Rc<Request>)>,
     /// The scripts that were loaded on this connection.
     loaded: Vec<&'static Script>,
-    awaited: VecDeque<Awaited>,
+    awaited: VecDeque<PendingReply>,
     parser: Parser,
     /// The replies so far to the first entry of `awaited`.
     values: Vec<Value>,
@@ -40,7 +40,7 @@ pub(crate) struct Session {
 
 /// Replies that the client expects.
 #[derive(Debug)]
-enum Awaited {
+enum PendingReply {
     /// `HELLO`, `INFO`, `SUBSCRIBE`.
     Opening,
     Request {
@@ -109,7 +109,7 @@ impl Session {
             rest = &rest[count..];
             while let Some(value) = self.parser.next_value().expect("RESP of the server") {
                 if let Value::Push(parts) = &value
-                    && !matches!(self.awaited.front(), Some(Awaited::Opening))
+                    && !matches!(self.awaited.front(), Some(PendingReply::Opening))
                 {
                     let read = read_notification(&self.codec.prefix, parts);
                     self.notifications.extend(read);
@@ -128,10 +128,10 @@ impl Session {
 
     fn take_in(&mut self, inputs: &mut Vec<Input>) {
         let answers = match self.awaited.front() {
-            Some(Awaited::Opening) => OPENING_COMMANDS,
-            Some(Awaited::Request { answers, .. }) => *answers,
-            Some(Awaited::Script) => 1,
-            Some(Awaited::Sample) => SAMPLE_COMMANDS,
+            Some(PendingReply::Opening) => OPENING_COMMANDS,
+            Some(PendingReply::Request { answers, .. }) => *answers,
+            Some(PendingReply::Script) => 1,
+            Some(PendingReply::Sample) => SAMPLE_COMMANDS,
             None => panic!("a reply to no command: {:?}", self.values),
         };
         if self.values.len() < answers {
@@ -139,19 +139,19 @@ impl Session {
         }
         let values = mem::take(&mut self.values);
         match self.awaited.pop_front() {
-            Some(Awaited::Opening) => {
+            Some(PendingReply::Opening) => {
                 let run = run_id(&values[1]);
                 self.sampler = Some(Sampler::new(run, "default"));
                 self.failures = 0;
                 inputs.push(Input::Connected);
             }
-            Some(Awaited::Request { id, request, .. }) => {
+            Some(PendingReply::Request { id, request, .. }) => {
                 match self.codec.decode(&request, &values) {
                     Decoded::Reply(reply) => self.replies.push((id, reply)),
                     Decoded::NoScript(_) => panic!("each script is loaded before its first use"),
                 }
             }
-            Some(Awaited::Sample) => {
+            Some(PendingReply::Sample) => {
                 let sampler = self.sampler.as_mut().expect("a connection that is up");
                 let sample = sampler.read(&values[0], &values[1]).expect("a sample");
                 let replies = mem::take(&mut self.replies);
@@ -159,7 +159,7 @@ impl Session {
                     inputs.push(Input::Batch(BatchReply { sample, replies }));
                 }
             }
-            Some(Awaited::Script) | None => {}
+            Some(PendingReply::Script) | None => {}
         }
     }
 }
@@ -176,7 +176,7 @@ impl Simulation {
         let channel = inbox(self.clients[client].info.id);
         let session = &mut self.clients[client].sessions[member];
         session.connection = Some(number);
-        session.awaited.push_back(Awaited::Opening);
+        session.awaited.push_back(PendingReply::Opening);
         let mut bytes = Vec::new();
         let mut writer = CommandWriter::new(&mut bytes);
         writer.command("HELLO").arg("3");
@@ -292,7 +292,7 @@ impl Simulation {
             for (id, request) in mem::take(&mut session.pending) {
                 let script = script_of(&request).filter(|_| self.plan.lazy_scripts);
                 if let Some(script) = script.filter(|it| session.is_new(it)) {
-                    session.awaited.push_back(Awaited::Script);
+                    session.awaited.push_back(PendingReply::Script);
                     upload.push((None, load(self.mutation.text(script).as_bytes())));
                 }
                 let mut bytes = Vec::new();
@@ -300,7 +300,7 @@ impl Simulation {
                 let answers = encoded.expect("a request that can be encoded");
                 self.mutation.apply(&mut bytes);
                 let request_of = Rc::clone(&request);
-                session.awaited.push_back(Awaited::Request {
+                session.awaited.push_back(PendingReply::Request {
                     id,
                     request,
                     answers,
@@ -309,7 +309,7 @@ impl Simulation {
             }
             let mut bytes = Vec::new();
             encode_sample(&mut bytes);
-            session.awaited.push_back(Awaited::Sample);
+            session.awaited.push_back(PendingReply::Sample);
             upload.push((None, bytes));
             self.upload(number, upload);
         }

@@ -22,7 +22,7 @@ pub(super) struct Open {
     /// `None` if only the I/O thread can write.
     pub(super) half: Option<Arc<WriteHalf>>,
     pub(super) output: Vec<u8>,
-    awaited: VecDeque<Awaited>,
+    awaited: VecDeque<PendingReply>,
     /// The replies so far to the first command of `awaited`.
     values: Vec<Value>,
     batch: Vec<(RequestId, Reply)>,
@@ -34,7 +34,7 @@ pub(super) struct Open {
 
 /// Replies that have yet to arrive, in the order of the commands.
 #[derive(Debug)]
-enum Awaited {
+enum PendingReply {
     Request {
         id: RequestId,
         request: Request,
@@ -85,7 +85,7 @@ impl Open {
     /// Returns the questions that the server has yet to answer.
     pub(super) fn questions(&self) -> impl Iterator<Item = QuestionId> {
         self.awaited.iter().filter_map(|awaited| match awaited {
-            Awaited::Question { id, .. } => Some(*id),
+            PendingReply::Question { id, .. } => Some(*id),
             _ => None,
         })
     }
@@ -100,14 +100,14 @@ impl Open {
         let mut writer = CommandWriter::new(&mut self.output);
         write(&mut writer);
         let commands = writer.finish();
-        self.awaited.push_back(Awaited::Ignored(commands));
+        self.awaited.push_back(PendingReply::Ignored(commands));
     }
 
     /// Ends the batch with a sample. Returns its bytes. `spare` becomes the next buffer.
     pub(super) fn take_batch(&mut self, spare: Vec<u8>) -> Vec<u8> {
         if self.sampler.is_some() {
             encode_sample(&mut self.output);
-            self.awaited.push_back(Awaited::Sample);
+            self.awaited.push_back(PendingReply::Sample);
         }
         std::mem::replace(&mut self.output, spare)
     }
@@ -144,7 +144,7 @@ impl Open {
         let loads = script_of(&request).is_some_and(|script| self.load(script));
         self.awaited
             .push_back(match codec.encode(&request, &mut self.output) {
-                Ok(commands) => Awaited::Request {
+                Ok(commands) => PendingReply::Request {
                     id,
                     request,
                     commands: commands + usize::from(loads),
@@ -155,7 +155,7 @@ impl Open {
                     let mut writer = CommandWriter::new(&mut self.output);
                     writer.command("TIME");
                     let commands = writer.finish() + usize::from(loads);
-                    Awaited::Unwritten(id, error, commands)
+                    PendingReply::Unwritten(id, error, commands)
                 }
             });
     }
@@ -164,7 +164,7 @@ impl Open {
     pub(super) fn push_question(&mut self, question: &Question) {
         let loads = question.script.is_some_and(|script| self.load(script));
         self.output.extend_from_slice(&question.bytes);
-        self.awaited.push_back(Awaited::Question {
+        self.awaited.push_back(PendingReply::Question {
             id: question.id,
             script: question.script,
             commands: question.commands + usize::from(loads),
@@ -200,36 +200,38 @@ impl Open {
         self.values.push(value);
         let expected = match self.awaited.front() {
             Some(
-                Awaited::Request { commands, .. }
-                | Awaited::Unwritten(_, _, commands)
-                | Awaited::Question { commands, .. }
-                | Awaited::Ignored(commands),
+                PendingReply::Request { commands, .. }
+                | PendingReply::Unwritten(_, _, commands)
+                | PendingReply::Question { commands, .. }
+                | PendingReply::Ignored(commands),
             ) => *commands,
-            Some(Awaited::Sample) => SAMPLE_COMMANDS,
+            Some(PendingReply::Sample) => SAMPLE_COMMANDS,
             None => return Err(unexpected()),
         };
         if self.values.len() < expected {
             return Ok(());
         }
         match self.awaited.pop_front() {
-            Some(Awaited::Request {
+            Some(PendingReply::Request {
                 id, request, loads, ..
             }) => self.answer(codec, id, &request, loads)?,
-            Some(Awaited::Unwritten(id, error, _)) => self.batch.push((id, Reply::Failed(error))),
-            Some(Awaited::Question {
+            Some(PendingReply::Unwritten(id, error, _)) => {
+                self.batch.push((id, Reply::Failed(error)))
+            }
+            Some(PendingReply::Question {
                 id, script, loads, ..
             }) => {
                 let values = std::mem::take(&mut self.values);
                 handle(Event::Answer(id, self.replies_of(script, loads, values)));
             }
-            Some(Awaited::Sample) => {
+            Some(PendingReply::Sample) => {
                 if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())
                 {
                     let sample = sampler.read(time, epoch)?;
                     self.end_batch(sample, handle);
                 }
             }
-            Some(Awaited::Ignored(_)) | None => {}
+            Some(PendingReply::Ignored(_)) | None => {}
         }
         self.values.clear();
         Ok(())
