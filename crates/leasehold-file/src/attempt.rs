@@ -10,7 +10,6 @@ use std::sync::Arc;
 use leasehold::clock::BootInstant;
 use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Wait};
 
-use crate::courtesy::Courtesy;
 use crate::directory::Directory;
 use crate::failure::failed;
 use crate::header::{self, Counter, Damage};
@@ -19,9 +18,10 @@ use crate::holder_record;
 use crate::listener::Watch;
 use crate::lock_file::{self, LockFile, Locking};
 use crate::range_lock;
-use crate::room::{self, Room};
+use crate::room::{self, Occupancy};
 use crate::survey;
 use crate::waits::KeptOpen;
+use crate::writer_yield::WriterYield;
 
 /// How far an attempt got.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ fn take(
     if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
         return Ok(Some(busy(open)));
     }
-    if let Room::Taken = room {
+    if let Occupancy::Taken = room {
         return Ok(Some(busy(open)));
     }
     let failed = |error| failed("lock", path, error);
@@ -130,10 +130,10 @@ fn take(
         }
         Locking::Busy(file) => {
             // Only a writer refuses a claim that shares the lock, so a writer has had its turn.
-            let courtesy = Courtesy::paid();
+            let writer_yield = WriterYield::paid();
             let mut open = KeptOpen {
                 file,
-                courtesy,
+                writer_yield,
                 ..open
             };
             announce(&mut open, claim).map_err(failed)?;
@@ -149,7 +149,9 @@ fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Resu
         return Ok(false);
     }
     Ok(room::is_writer_waiting(&open.file)?
-        && open.courtesy.stands_back(room::present(&open.file)?, now))
+        && open
+            .writer_yield
+            .stands_back(room::present(&open.file)?, now))
 }
 
 /// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
@@ -178,14 +180,14 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
         return Ok(Step::Later(Stage::Draw(won)));
     }
     let seats = match room::look(lock.file(), lock.path(), claim)? {
-        Room::In(seats) => seats,
+        Occupancy::In(seats) => seats,
         // The `flock` may have kept out a writer, which now waits for a notification by another
         // holder. So this attempt may not end before it has seen, without the `flock`, that there is
         // such a holder. It tries again, and yields to no writer.
-        Room::Taken => {
+        Occupancy::Taken => {
             let open = KeptOpen {
                 watch: won.told,
-                courtesy: Courtesy::paid(),
+                writer_yield: WriterYield::paid(),
                 ..KeptOpen::new(lock.back_off().map_err(failed)?)
             };
             return Ok(Step::Later(Stage::Try(Some(open))));

@@ -91,7 +91,6 @@
 
 mod as_records;
 mod attempt;
-mod courtesy;
 mod directory;
 mod examine;
 mod failure;
@@ -112,12 +111,13 @@ mod range_lock;
 mod record_file;
 mod record_format;
 mod renewal;
-mod rhythm;
+mod retry_timer;
 mod room;
 mod store;
 mod survey;
 mod table;
 mod waits;
+mod writer_yield;
 
 pub use examine::DirectoryFacts;
 pub use options::FileStoreOptions;

@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use crate::rhythm::Rhythm;
+use crate::retry_timer::RetryTimer;
 
 /// One inotify instance, for all waiters of a store.
 ///
@@ -35,7 +35,7 @@ struct Watched {
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// When the waiter tries, by what it hears.
-    pub(crate) rhythm: Rhythm,
+    pub(crate) retry_timer: RetryTimer,
     listener: Arc<Listener>,
     file: WatchDescriptor,
     told: watch::Receiver<()>,
@@ -69,7 +69,7 @@ impl Listener {
         let entry = watched.entry(file).or_default();
         entry.waiters += 1;
         Ok(Watch {
-            rhythm: Rhythm::new(),
+            retry_timer: RetryTimer::new(),
             listener: self.clone(),
             file,
             told: entry.told.subscribe(),

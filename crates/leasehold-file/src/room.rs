@@ -26,7 +26,7 @@ use crate::range_lock;
 
 /// Whether a claim has room next to the holders that share the lock.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum Occupancy {
     /// There is, in one of these seats.
     In(Range<u64>),
     /// There is none.
@@ -72,18 +72,18 @@ pub(crate) fn is_writer_waiting(file: &File) -> io::Result<bool> {
 }
 
 /// Checks whether there is room for `claim`, without taking any lock.
-pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Room, Error> {
+pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Occupancy, Error> {
     let failed = |error| failed("look at the locks on", path, error);
     match claim.mode {
         // The `flock` excludes all that this claim excludes.
-        Mode::Exclusive => Ok(Room::In(0..SEATS)),
+        Mode::Exclusive => Ok(Occupancy::In(0..SEATS)),
         Mode::Shared => {
             let permits = range_lock::first_locked(file, KINDS_OF_PERMITS).map_err(failed)?;
-            Ok(permits.map_or(Room::In(0..SEATS), |_| Room::Taken))
+            Ok(permits.map_or(Occupancy::In(0..SEATS), |_| Occupancy::Taken))
         }
         Mode::Permit(permits) => {
             if range_lock::is_locked(file, READERS).map_err(failed)? {
-                return Ok(Room::Taken);
+                return Ok(Occupancy::Taken);
             }
             if let Some(other) = another_number(file, permits).map_err(failed)? {
                 return Err(Error::new(
@@ -95,7 +95,7 @@ pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Room, Erro
             Ok(free
                 .iter()
                 .next()
-                .map_or(Room::Taken, |slot| Room::In(seat(slot))))
+                .map_or(Occupancy::Taken, |slot| Occupancy::In(seat(slot))))
         }
     }
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::within;
 
-use crate::courtesy::Courtesy;
 use crate::listener::{Listener, Watch};
 use crate::lock_file;
 use crate::table::ClaimId;
+use crate::writer_yield::WriterYield;
 
 /// A lock file that a waiter keeps open from one attempt to the next. If it closed the file after
 /// each attempt, the close would wake all other waiters, and theirs would wake it.
@@ -23,7 +23,7 @@ pub(crate) struct KeptOpen {
     /// `None` without a waiter, or if the kernel does not notify.
     pub(crate) watch: Option<Watch>,
     /// How long the waiter yields to writers, unless it is a writer.
-    pub(crate) courtesy: Courtesy,
+    pub(crate) writer_yield: WriterYield,
     /// Whether the file announces this waiting writer to claims that come to share the lock.
     pub(crate) is_announced: bool,
 }
@@ -43,7 +43,7 @@ impl KeptOpen {
         Self {
             file,
             watch: None,
-            courtesy: Courtesy::default(),
+            writer_yield: WriterYield::default(),
             is_announced: false,
         }
     }
@@ -111,7 +111,10 @@ impl Waits {
         let clock = &*ambient.clock;
         let floor = ambient.random_span(FLOOR[0], FLOOR[1]);
         let listening = self.watch_of(waiter, |watch| {
-            (watch.listening(), watch.rhythm.unheard(clock.now(), floor))
+            (
+                watch.listening(),
+                watch.retry_timer.unheard(clock.now(), floor),
+            )
         });
         let Some((mut listening, until)) = listening else {
             return ambient.poll_pause().await;
@@ -119,7 +122,7 @@ impl Waits {
         match within(clock, until, listening.heard()).await {
             None => {}
             Some(Ok(())) => {
-                let heard = |watch: &mut Watch| watch.rhythm.heard(clock.now());
+                let heard = |watch: &mut Watch| watch.retry_timer.heard(clock.now());
                 if let Some(at) = self.watch_of(waiter, heard) {
                     clock.sleep_until(at).await;
                 }

@@ -10,7 +10,7 @@ use leasehold::clock::BootInstant;
 /// come too early. A few more tries follow, with growing pauses. Without notifications, the waiter tries
 /// only at the floor interval, to find locks that a holder released without closing the file.
 #[derive(Debug)]
-pub(crate) struct Rhythm {
+pub(crate) struct RetryTimer {
     /// How many of [`FOLLOWING`] were made since the last notification.
     followed: usize,
     /// Until when the tries for past notifications would last at the rate that is kept in the long
@@ -18,7 +18,7 @@ pub(crate) struct Rhythm {
     spread_until: BootInstant,
 }
 
-impl Rhythm {
+impl RetryTimer {
     /// Creates the rhythm of a waiter that begins to listen. It starts as if the waiter had just
     /// heard something, because the kernel may have just reported a close without having freed the
     /// lock yet.
@@ -71,24 +71,24 @@ mod tests {
 
     #[test]
     fn a_few_tries_follow_a_word_and_then_the_floor() {
-        let mut rhythm = Rhythm::new();
+        let mut retry_timer = RetryTimer::new();
         for _ in 0..2 {
             let pauses: Vec<_> = (0..5)
-                .map(|_| rhythm.unheard(at(0), FLOOR).since(at(0)).as_millis())
+                .map(|_| retry_timer.unheard(at(0), FLOOR).since(at(0)).as_millis())
                 .collect();
             assert_eq!(pauses, [1, 4, 16, 1000, 1000]);
-            assert_eq!(rhythm.heard(at(0)), at(0));
+            assert_eq!(retry_timer.heard(at(0)), at(0));
         }
     }
 
     #[test]
     fn endless_words_are_answered_at_a_bounded_rate() {
-        let mut rhythm = Rhythm::new();
+        let mut retry_timer = RetryTimer::new();
         let mut now = at(0);
         let mut tries = 0;
         while now < at(10_000) {
             // The next notification is there as soon as the previous try has failed.
-            now = rhythm.heard(now).max(now + Duration::from_micros(50));
+            now = retry_timer.heard(now).max(now + Duration::from_micros(50));
             tries += 1;
         }
         assert!((1000..=1060).contains(&tries), "{tries} in ten seconds");
@@ -96,15 +96,15 @@ mod tests {
 
     #[test]
     fn words_that_come_now_and_then_are_answered_at_once() {
-        let mut rhythm = Rhythm::new();
+        let mut retry_timer = RetryTimer::new();
         for word in 0..1000 {
             let now = at(20 * word);
-            assert_eq!(rhythm.heard(now), now);
+            assert_eq!(retry_timer.heard(now), now);
         }
         let quickly = at(20_000);
         for _ in 0..50 {
-            assert_eq!(rhythm.heard(quickly), quickly);
+            assert_eq!(retry_timer.heard(quickly), quickly);
         }
-        assert!(rhythm.heard(quickly) > quickly);
+        assert!(retry_timer.heard(quickly) > quickly);
     }
 }

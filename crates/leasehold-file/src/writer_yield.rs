@@ -10,14 +10,14 @@ use crate::room::Present;
 /// would keep it waiting indefinitely, and a single writer that does not take the free lock, for
 /// example because its process is stopped, would keep out all others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Courtesy {
+pub(crate) struct WriterYield {
     /// A writer had its turn meanwhile, or could have had it.
     is_paid: bool,
     /// When the lock was first seen without a holder.
     unused_since: Option<BootInstant>,
 }
 
-impl Courtesy {
+impl WriterYield {
     /// Returns the state of a waiter that has already met a writer, or that came before every writer
     /// it will meet.
     pub(crate) fn paid() -> Self {
@@ -50,11 +50,11 @@ mod tests {
 
     /// Returns whether the waiter still yields after it found these states, at these milliseconds.
     fn stands_back(found: &[(u64, Present)]) -> bool {
-        let mut courtesy = Courtesy::default();
+        let mut writer_yield = WriterYield::default();
         let mut stands_back = true;
         for (millis, present) in found {
             let now = BootInstant::from_nanos(0) + Duration::from_millis(*millis);
-            stands_back = courtesy.stands_back(*present, now);
+            stands_back = writer_yield.stands_back(*present, now);
         }
         stands_back
     }
