@@ -2,16 +2,14 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use clap::{
-    Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
-};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::help;
 use crate::message::Message;
 use crate::output::Output;
-use crate::verb::Verb;
+use crate::subcommand::Subcommand;
 
 /// Run a command under a lock that spans machines.
 ///
@@ -26,7 +24,7 @@ use crate::verb::Verb;
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) subcommand: Subcommand,
 
     /// Use colours: auto, always or never.
     ///
@@ -97,7 +95,7 @@ pub(crate) struct MembersArgs {
 }
 
 /// Changes the members of a quorum, one server at a time.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 pub(crate) enum MembersChange {
     /// Add one server to the quorum.
     ///

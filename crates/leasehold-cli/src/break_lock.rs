@@ -15,7 +15,7 @@ use crate::store_url::OpenStore;
 pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.speak_up(output);
+    store.print_notice(output);
     let client = store.client();
     let (broken, record) = runtime()?.block_on(perform(args, &client))?;
     let of = store.member_count();

@@ -6,8 +6,8 @@ use leasehold::Election;
 
 use crate::args::{StoreArgs, span};
 use crate::failure::Failure;
-use crate::wish::Wish;
-use crate::work::Work;
+use crate::lock_options::LockOptions;
+use crate::work::CommandSpec;
 
 /// The arguments of `elect`.
 #[derive(Debug, Args)]
@@ -106,17 +106,17 @@ impl ElectArgs {
     }
 
     /// The lock of the leader.
-    pub(crate) fn wish(&self) -> Wish {
-        Wish {
+    pub(crate) fn lock_options(&self) -> LockOptions {
+        LockOptions {
             lock_delay: self.lock_delay,
             json: self.json,
-            ..Wish::alone(&self.name, self.ttl)
+            ..LockOptions::alone(&self.name, self.ttl)
         }
     }
 
     /// The command to run while leading.
-    pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
-        Work::new(&self.command, wish, self.grace)
+    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+        CommandSpec::new(&self.command, lock_options, self.grace)
     }
 }
 

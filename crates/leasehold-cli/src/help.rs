@@ -51,8 +51,8 @@ fn text<'a>(sections: impl Iterator<Item = &'a Section>) -> String {
 
 /// The sections for the subcommand `words`.
 pub(crate) fn sections(words: &[&str]) -> Vec<Section> {
-    let verb = words.join(" ");
-    let examples = EXAMPLES.iter().find(|(of, _)| *of == verb);
+    let subcommand = words.join(" ");
+    let examples = EXAMPLES.iter().find(|(of, _)| *of == subcommand);
     let examples = examples.map(|(_, code)| Section {
         title: "Examples",
         code: Some(code),
@@ -61,7 +61,7 @@ pub(crate) fn sections(words: &[&str]) -> Vec<Section> {
     let listed = |title, table: &[Row]| Section {
         title,
         code: None,
-        rows: rows(&verb, table),
+        rows: rows(&subcommand, table),
     };
     examples
         .into_iter()
@@ -74,11 +74,13 @@ pub(crate) fn sections(words: &[&str]) -> Vec<Section> {
         .collect()
 }
 
-fn rows(verb: &str, table: &[Row]) -> Rows {
+fn rows(subcommand: &str, table: &[Row]) -> Rows {
     table
         .iter()
-        .filter(|row| verb.is_empty() || row.verbs.is_empty() || row.verbs.contains(&verb))
-        .map(|row| (row.term, row.description(verb.is_empty())))
+        .filter(|row| {
+            subcommand.is_empty() || row.verbs.is_empty() || row.verbs.contains(&subcommand)
+        })
+        .map(|row| (row.term, row.description(subcommand.is_empty())))
         .collect()
 }
 

@@ -4,7 +4,7 @@ use leasehold::clock::WallTime;
 use leasehold::{Holder, Mode};
 use serde_json::{Value, json};
 
-use crate::shortage::whole_seconds;
+use crate::quorum_shortfall::whole_seconds;
 
 /// A holder in one phrase, for people.
 pub(crate) fn phrase(holder: &Holder) -> String {

@@ -15,7 +15,7 @@ use crate::table;
 pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.speak_up(output);
+    store.print_notice(output);
     let client = store.client();
     let survey = runtime()?.block_on(client.survey(&args.pattern, args.limit))?;
     let printed = if args.json {

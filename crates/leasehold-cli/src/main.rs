@@ -26,6 +26,7 @@ mod hold;
 mod hold_args;
 mod holder_text;
 mod leader_text;
+mod lock_options;
 mod ls;
 mod ls_args;
 mod message;
@@ -34,19 +35,18 @@ mod once_answer;
 mod once_args;
 mod output;
 mod own_client;
+mod quorum_shortfall;
 mod run;
 mod run_args;
 mod set;
-mod shortage;
 mod status;
 mod store_url;
+mod subcommand;
 mod table;
 mod take_args;
-mod verb;
 mod waiter_text;
 mod waiters;
 mod waiters_args;
-mod wish;
 mod work;
 
 use std::process;
@@ -57,7 +57,7 @@ use message::Message;
 use output::Output;
 use run::guardian::guard;
 use run::guardian_args::GuardianArgs;
-use verb::Verb;
+use subcommand::Subcommand;
 
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::config(bytes));
@@ -73,37 +73,37 @@ fn main() -> process::ExitCode {
         Err(error) => return args::explain(&error).into(),
     };
     output::set_colour(cli.color);
-    let output = Output::new(cli.verb.speaks_json());
-    if !cli.verb.tells_all_by_itself() {
+    let output = Output::new(cli.subcommand.speaks_json());
+    if !cli.subcommand.tells_all_by_itself() {
         events::Events::show_on(&output);
     }
-    let code = perform(&cli.verb, &output).unwrap_or_else(|failure| {
+    let code = perform(&cli.subcommand, &output).unwrap_or_else(|failure| {
         output.say(&Message::Error(&failure));
         failure.code
     });
     code.into()
 }
 
-fn perform(verb: &Verb, output: &Output) -> Result<ExitCode, Failure> {
-    match verb {
-        Verb::Run(args) => run::run(args, output),
-        Verb::Hold(args) => hold::hold(args, output),
-        Verb::Acquire(args) => hold::acquire(args, output),
-        Verb::Renew(args) => hold::renew(args, output),
-        Verb::Release(args) => hold::release(args, output),
-        Verb::Once(args) => run::once::once(args, output),
-        Verb::Status(args) => status::status(args, output),
-        Verb::Ls(args) => ls::ls(args, output),
-        Verb::Waiters(args) => waiters::waiters(args, output),
-        Verb::Break(args) => break_lock::break_lock(args, output),
-        Verb::Init(args) => set::init(args),
-        Verb::Members(args) => set::members(args, output),
-        Verb::Bench(args) => bench::bench(args, output),
-        Verb::Doctor(args) => doctor::doctor(args),
-        Verb::Fence(args) => fence::fence(args),
-        Verb::Elect(args) if args.observe => observe::observe(args, output),
-        Verb::Elect(args) => run::elect(args, output),
-        Verb::Completions { shell } => documents::completions(*shell),
-        Verb::Man { verb } => documents::manual(verb),
+fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure> {
+    match subcommand {
+        Subcommand::Run(args) => run::run(args, output),
+        Subcommand::Hold(args) => hold::hold(args, output),
+        Subcommand::Acquire(args) => hold::acquire(args, output),
+        Subcommand::Renew(args) => hold::renew(args, output),
+        Subcommand::Release(args) => hold::release(args, output),
+        Subcommand::Once(args) => run::once::once(args, output),
+        Subcommand::Status(args) => status::status(args, output),
+        Subcommand::Ls(args) => ls::ls(args, output),
+        Subcommand::Waiters(args) => waiters::waiters(args, output),
+        Subcommand::Break(args) => break_lock::break_lock(args, output),
+        Subcommand::Init(args) => set::init(args),
+        Subcommand::Members(args) => set::members(args, output),
+        Subcommand::Bench(args) => bench::bench(args, output),
+        Subcommand::Doctor(args) => doctor::doctor(args),
+        Subcommand::Fence(args) => fence::fence(args),
+        Subcommand::Elect(args) if args.observe => observe::observe(args, output),
+        Subcommand::Elect(args) => run::elect(args, output),
+        Subcommand::Completions { shell } => documents::completions(*shell),
+        Subcommand::Man { subcommand } => documents::manual(subcommand),
     }
 }

@@ -9,7 +9,7 @@ use crate::holder_text;
 use crate::leader_text;
 use crate::once_answer::OnceAnswer;
 use crate::output::Style;
-use crate::shortage::Shortage;
+use crate::quorum_shortfall::QuorumShortfall;
 use crate::waiter_text;
 
 /// A message of the program: a text for people, or a JSON object for programs.
@@ -26,7 +26,7 @@ pub(crate) enum Message<'a> {
         /// In the queue, from 1; `None` if there is no queue or it is not known.
         place: Option<u64>,
         /// Why it cannot be granted to any client, if so.
-        shortage: Option<&'a Shortage>,
+        quorum_shortfall: Option<&'a QuorumShortfall>,
         so_far: Duration,
     },
     /// All requested locks are held from now on.
@@ -80,9 +80,9 @@ impl Message<'_> {
                 lock,
                 holders,
                 place,
-                shortage,
+                quorum_shortfall,
                 so_far,
-            } => Some(waiting(lock, holders, *place, *shortage, *so_far)),
+            } => Some(waiting(lock, holders, *place, *quorum_shortfall, *so_far)),
             Self::Acquired { .. } | Self::Nested { .. } | Self::Leads { .. } | Self::Once(_) => {
                 None
             }
@@ -117,16 +117,16 @@ impl Message<'_> {
                 lock,
                 holders,
                 place,
-                shortage,
+                quorum_shortfall,
                 so_far,
             } => json!({
                 "event": "waiting",
                 "lock": lock,
                 "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
                 "place": place,
-                "reason": shortage.map(ToString::to_string),
-                "counts_again_ms": shortage
-                    .and_then(Shortage::counts_again)
+                "reason": quorum_shortfall.map(ToString::to_string),
+                "counts_again_ms": quorum_shortfall
+                    .and_then(QuorumShortfall::counts_again)
                     .map(holder_text::millis),
                 "waited_ms": holder_text::millis(*so_far),
             }),
@@ -193,12 +193,12 @@ fn waiting(
     lock: &str,
     holders: &[Holder],
     place: Option<u64>,
-    shortage: Option<&Shortage>,
+    quorum_shortfall: Option<&QuorumShortfall>,
     so_far: Duration,
 ) -> String {
-    let why = match shortage {
+    let why = match quorum_shortfall {
         // A warning has named each server and its reason.
-        Some(shortage) => format!(": {}", shortage.summary()),
+        Some(quorum_shortfall) => format!(": {}", quorum_shortfall.summary()),
         None if holders.is_empty() => String::new(),
         None => format!(", held by {}", holder_text::phrases(holders)),
     };
@@ -229,7 +229,7 @@ mod tests {
             lock: "deploy",
             holders: &holders,
             place: Some(2),
-            shortage: None,
+            quorum_shortfall: None,
             so_far: Duration::from_millis(61_900),
         };
         assert_eq!(

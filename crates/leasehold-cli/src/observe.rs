@@ -19,7 +19,7 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
     let blocked = (!args.once).then(Signals::block).transpose()?;
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.speak_up(output);
+    store.print_notice(output);
     let client = store.client();
     let Some(blocked) = blocked else {
         return runtime()?.block_on(look_once(args, &client));

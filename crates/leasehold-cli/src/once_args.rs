@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use crate::args::{StoreArgs, span};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::wish::Wish;
-use crate::work::Work;
+use crate::lock_options::LockOptions;
+use crate::work::CommandSpec;
 
 /// The arguments of `once`.
 #[derive(Debug, Args)]
@@ -89,19 +89,19 @@ pub(crate) enum Failed {
 
 impl OnceArgs {
     /// The lock of the request.
-    pub(crate) fn wish(&self) -> Wish {
-        Wish {
+    pub(crate) fn lock_options(&self) -> LockOptions {
+        LockOptions {
             no_wait: self.no_wait,
             wait: self.wait,
             busy_code: self.busy_code,
             json: self.json,
-            ..Wish::alone(&self.name, self.ttl)
+            ..LockOptions::alone(&self.name, self.ttl)
         }
     }
 
     /// The command to run unless its result exists.
-    pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
-        Work::new(&self.command, wish, self.grace)
+    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+        CommandSpec::new(&self.command, lock_options, self.grace)
     }
 
     /// The bytes that identify the request. A text and a command never have the same bytes.
@@ -124,14 +124,14 @@ impl OnceArgs {
 mod tests {
     use super::*;
     use crate::args::Cli;
-    use crate::verb::Verb;
+    use crate::subcommand::Subcommand;
     use clap::Parser as _;
 
     fn once(args: &[&str]) -> Result<OnceArgs, clap::Error> {
         let args = ["leasehold", "once"].iter().chain(args);
-        match Cli::try_parse_from(args)?.verb {
-            Verb::Once(once) => Ok(once),
-            verb => panic!("{verb:?}"),
+        match Cli::try_parse_from(args)?.subcommand {
+            Subcommand::Once(once) => Ok(once),
+            subcommand => panic!("{subcommand:?}"),
         }
     }
 

@@ -5,9 +5,9 @@ use clap::Args;
 
 use crate::args::span;
 use crate::failure::Failure;
+use crate::lock_options::LockOptions;
 use crate::take_args::TakeArgs;
-use crate::wish::Wish;
-use crate::work::Work;
+use crate::work::CommandSpec;
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
@@ -69,20 +69,20 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// The locks to hold.
-    pub(crate) fn wish(&self) -> Wish {
-        Wish {
+    pub(crate) fn lock_options(&self) -> LockOptions {
+        LockOptions {
             also: self.also.clone(),
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
-            ..self.take.wish(self.json)
+            ..self.take.lock_options(self.json)
         }
     }
 
     /// The command to run while holding them.
-    pub(crate) fn work(&self, wish: &Wish) -> Result<Work, Failure> {
-        let work = Work::new(&self.command, wish, self.grace)?;
+    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+        let work = CommandSpec::new(&self.command, lock_options, self.grace)?;
         match self.min_hold {
-            Some(span) => work.keeping(span, wish),
+            Some(span) => work.keeping(span, lock_options),
             None => Ok(work),
         }
     }
@@ -92,15 +92,15 @@ impl RunArgs {
 mod tests {
     use super::*;
     use crate::args::Cli;
-    use crate::verb::Verb;
+    use crate::subcommand::Subcommand;
     use clap::Parser as _;
     use clap::error::ErrorKind;
 
     fn run(args: &[&str]) -> Result<RunArgs, clap::Error> {
         let args = ["leasehold", "run"].iter().chain(args);
-        match Cli::try_parse_from(args)?.verb {
-            Verb::Run(run) => Ok(run),
-            verb => panic!("{verb:?}"),
+        match Cli::try_parse_from(args)?.subcommand {
+            Subcommand::Run(run) => Ok(run),
+            subcommand => panic!("{subcommand:?}"),
         }
     }
 

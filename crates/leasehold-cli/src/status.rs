@@ -17,7 +17,7 @@ use crate::waiter_text;
 pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.speak_up(output);
+    store.print_notice(output);
     let client = store.client();
     let (waiters, holders, broken) = runtime()?.block_on(async {
         // In this order, a client that acquires the lock meanwhile appears twice; in the other order,

@@ -5,7 +5,7 @@ use leasehold::Permits;
 
 use crate::args::{StoreArgs, span};
 use crate::exit_code::ExitCode;
-use crate::wish::Wish;
+use crate::lock_options::LockOptions;
 
 /// Which lock to acquire, how, and how long to wait: common to `run`, `hold` and `acquire`.
 #[derive(Debug, Args)]
@@ -56,15 +56,15 @@ pub(crate) struct TakeArgs {
 
 impl TakeArgs {
     /// The request for this one lock.
-    pub(crate) fn wish(&self, json: bool) -> Wish {
-        Wish {
+    pub(crate) fn lock_options(&self, json: bool) -> LockOptions {
+        LockOptions {
             shared: self.shared,
             permits: self.permits,
             no_wait: self.no_wait,
             wait: self.wait,
             busy_code: self.busy_code,
             json,
-            ..Wish::alone(&self.name, self.ttl)
+            ..LockOptions::alone(&self.name, self.ttl)
         }
     }
 }

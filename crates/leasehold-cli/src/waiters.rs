@@ -15,7 +15,7 @@ use crate::waiters_args::WaitersArgs;
 pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.speak_up(output);
+    store.print_notice(output);
     let client = store.client();
     let waiters = runtime()?.block_on(client.waiters(&args.name))?;
     let has_queue = client.guarantees().order != Order::Unordered;

@@ -2,11 +2,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::failure::Failure;
-use crate::wish::Wish;
+use crate::lock_options::LockOptions;
 
 /// The command to run while the locks are held.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct CommandSpec {
     pub(crate) command: Vec<OsString>,
     /// The time between SIGTERM and SIGKILL.
     pub(crate) grace: Duration,
@@ -16,19 +16,19 @@ pub(crate) struct Work {
     pub(crate) min_hold: Option<Duration>,
 }
 
-impl Work {
+impl CommandSpec {
     /// The work, if `grace` leaves time for renewals.
     pub(crate) fn new(
         command: &[OsString],
-        wish: &Wish,
+        lock_options: &LockOptions,
         grace: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let span = wish.shortest_hold();
+        let span = lock_options.shortest_hold();
         let grace = match grace {
             None => (span / 6).min(Duration::from_secs(5)),
             // Renewals begin at ttl/3 at the latest. A longer grace would leave no time for a second try.
             Some(grace) if grace >= span / 3 => {
-                let of = match span < wish.ttl {
+                let of = match span < lock_options.ttl {
                     true => "--max-hold",
                     false => "TTL",
                 };
@@ -47,8 +47,12 @@ impl Work {
     }
 
     /// Keeps the locks for at least `span`, which must not exceed the maximum hold time.
-    pub(crate) fn keeping(mut self, span: Duration, wish: &Wish) -> Result<Self, Failure> {
-        if let Some(most) = wish.max_hold.filter(|most| span > *most) {
+    pub(crate) fn keeping(
+        mut self,
+        span: Duration,
+        lock_options: &LockOptions,
+    ) -> Result<Self, Failure> {
+        if let Some(most) = lock_options.max_hold.filter(|most| span > *most) {
             return Err(Failure::usage(format!(
                 "--min-hold {span:?} exceeds --max-hold {most:?}"
             )));

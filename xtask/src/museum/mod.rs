@@ -58,7 +58,7 @@ fn visit(workspace: &Workspace, chosen: &[&Exhibit]) -> Result<(), Failure> {
     if unnoticed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Work(format!(
+        Err(Failure::CommandSpec(format!(
             "not noticed: {}",
             unnoticed.join(", ")
         )))

@@ -4,7 +4,7 @@ use futures_util::future::try_join_all;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use leasehold::{Client, Ended, Guard, Lock};
 
-use super::effort::Books;
+use super::cpu_usage::ProcStats;
 use super::estimate::Bound;
 use super::plan::{Part, Plan};
 use super::statistics::{Spread, per_second};
@@ -61,14 +61,14 @@ pub(super) async fn in_flight(
     let end = plan.end(Part::InFlight);
     let all = try_join_all(locks.iter().map(|lock| cycles(lock, end))).await?;
     let took = SystemClock.now().since(began);
-    let effort = books.until(&self::books()?);
+    let cpu_usage = books.until(&self::books()?);
     let spans: Vec<Duration> = all.iter().flatten().map(Cycle::span).collect();
     let per_second = per_second(spans.len(), took);
     let cycle = spread(spans)?;
     Ok(InFlight {
         cycle,
         per_second,
-        bound: Bound::of(effort, alone, cycle),
+        bound: Bound::of(cpu_usage, alone, cycle),
     })
 }
 
@@ -129,6 +129,6 @@ pub(super) fn spread(samples: Vec<Duration>) -> Result<Spread, Failure> {
     Spread::of(samples).ok_or_else(nothing)
 }
 
-pub(super) fn books() -> Result<Books, Failure> {
-    Books::read().map_err(|error| Failure::of("cannot see who uses the CPU", &error))
+pub(super) fn books() -> Result<ProcStats, Failure> {
+    ProcStats::read().map_err(|error| Failure::of("cannot see who uses the CPU", &error))
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::effort::Effort;
+use super::cpu_usage::CpuUsage;
 use super::statistics::Spread;
 
 /// The limit of a rate, as this client can tell.
@@ -18,12 +18,12 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    /// Of a rate that was measured with `effort`, where one request at a time took as long as `alone`
+    /// Of a rate that was measured with `cpu_usage`, where one request at a time took as long as `alone`
     /// and many at once as long as `together`.
-    pub(super) fn of(effort: Effort, alone: Spread, together: Spread) -> Self {
-        if effort.busiest_thread >= BUSY {
+    pub(super) fn of(cpu_usage: CpuUsage, alone: Spread, together: Spread) -> Self {
+        if cpu_usage.busiest_thread >= BUSY {
             Self::Client
-        } else if effort.machine_idle <= 1.0 - BUSY {
+        } else if cpu_usage.machine_idle <= 1.0 - BUSY {
             Self::Machine
         } else if together.p50 * 2 < alone.p50 * 3 {
             Self::InFlight
@@ -93,20 +93,20 @@ mod tests {
 
     #[test]
     fn whoever_had_no_time_left_was_the_limit() {
-        let effort = |busiest_thread, machine_idle| Effort {
+        let cpu_usage = |busiest_thread, machine_idle| CpuUsage {
             busiest_thread,
             machine_idle,
         };
-        let bound = |effort| Bound::of(effort, took(100), took(1_000));
-        assert_eq!(bound(effort(0.97, 0.5)), Bound::Client);
-        assert_eq!(bound(effort(0.97, 0.0)), Bound::Client);
-        assert_eq!(bound(effort(0.6, 0.05)), Bound::Machine);
-        assert_eq!(bound(effort(0.6, 0.5)), Bound::Store);
+        let bound = |cpu_usage| Bound::of(cpu_usage, took(100), took(1_000));
+        assert_eq!(bound(cpu_usage(0.97, 0.5)), Bound::Client);
+        assert_eq!(bound(cpu_usage(0.97, 0.0)), Bound::Client);
+        assert_eq!(bound(cpu_usage(0.6, 0.05)), Bound::Machine);
+        assert_eq!(bound(cpu_usage(0.6, 0.5)), Bound::Store);
     }
 
     #[test]
     fn nobody_was_where_many_took_no_longer_than_one() {
-        let idle = Effort {
+        let idle = CpuUsage {
             busiest_thread: 0.1,
             machine_idle: 0.9,
         };

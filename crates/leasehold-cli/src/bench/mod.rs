@@ -1,7 +1,7 @@
 //! `leasehold bench`: measures a store through the library, as any program uses it.
 
+mod cpu_usage;
 mod cycles;
-mod effort;
 mod estimate;
 mod hand_over;
 mod members;
@@ -19,12 +19,12 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::{self, Output};
+use crate::quorum_shortfall::QuorumShortfall;
 use crate::run::signals::Signals;
-use crate::shortage::Shortage;
 use crate::status::runtime;
 use plan::{Part, Plan};
 use report::Figures;
-use site::Site;
+use site::BenchTarget;
 
 /// How a measurement ended, unless it failed.
 enum End {
@@ -39,7 +39,7 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     // Before a client starts its thread, which inherits what is blocked.
     let blocked = Signals::block()?;
     let choice = config::choose(&args.store, &Environment::read())?;
-    let (site, longest) = Site::open(&choice, output)?;
+    let (site, longest) = BenchTarget::open(&choice, output)?;
     let plan = Plan {
         duration: args.duration,
         in_flight: args.in_flight,
@@ -71,7 +71,7 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     }
 }
 
-async fn measure(site: &Site, plan: &Plan, output: &Output) -> Result<Figures, Failure> {
+async fn measure(site: &BenchTarget, plan: &Plan, output: &Output) -> Result<Figures, Failure> {
     show(output, Part::RoundTrips);
     let reached = site.reach().await?;
     for client in &site.clients {
@@ -109,7 +109,9 @@ async fn warm_up(client: &Client, plan: &Plan) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::NoQuorum => {
             let code = ExitCode::of_error(&error);
             let health = client.health().await.unwrap_or_default();
-            match Shortage::of(&health).and_then(|shortage| shortage.advice()) {
+            match QuorumShortfall::of(&health)
+                .and_then(|quorum_shortfall| quorum_shortfall.advice())
+            {
                 Some(advice) => Err(Failure::new(code, format!("{error}; {advice}"))),
                 None => Err(error.into()),
             }

@@ -73,14 +73,14 @@ impl Leases {
         });
         let all = try_join_all(renewing).await?;
         let took = SystemClock.now().since(began);
-        let effort = books.until(&self::books()?);
+        let cpu_usage = books.until(&self::books()?);
         let renewed = all.iter().map(|(renewed, _)| renewed).sum();
         let message = spread(all.into_iter().flat_map(|(_, spans)| spans).collect())?;
         Ok(Renewals {
             locks: held.len(),
             message,
             per_second: per_second(renewed, took),
-            bound: Bound::of(effort, alone, message),
+            bound: Bound::of(cpu_usage, alone, message),
         })
     }
 

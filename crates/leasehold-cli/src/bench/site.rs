@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::message::Message;
 use crate::output::Output;
 use crate::own_client::OwnClient;
+use crate::quorum_shortfall::NOT_FORMED;
 use crate::set::{have_no_record, limited};
-use crate::shortage::NOT_FORMED;
 use crate::store_url::{OpenStore, Place};
 
 /// The store to measure, as two clients use it, and its parts.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct BenchTarget {
     pub(super) clients: [OwnClient; 2],
     pub(super) leases: Leases,
     pub(super) members: Vec<RedisMember>,
@@ -31,11 +31,11 @@ pub(super) struct Site {
     files: Option<FileStore>,
 }
 
-impl Site {
+impl BenchTarget {
     /// Nothing is sent yet.
     pub(super) fn open(choice: &Choice, output: &Output) -> Result<(Self, Duration), Failure> {
         let stores = [OpenStore::open(choice)?, OpenStore::open(choice)?];
-        stores[0].speak_up(output);
+        stores[0].print_notice(output);
         let longest = stores[0].ttl_max();
         let third = OpenStore::open(choice)?;
         let site = Self {

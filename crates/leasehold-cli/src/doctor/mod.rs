@@ -20,7 +20,7 @@ use crate::output;
 use crate::status::runtime;
 use crate::store_url::{self, OpenStore, Place};
 use finding::Verdict;
-use report::{Patient, Report};
+use report::{Report, Subject};
 use scene::Scene;
 
 /// Checks a store. The exit code says whether locks can be acquired and are safe.
@@ -60,7 +60,7 @@ fn of_servers(addresses: &Addresses) -> Result<Report, Failure> {
     let store = OpenStore::at(addresses)?.store().describe();
     let scene = runtime()?.block_on(Scene::find(addresses))?;
     let servers = scene.servers.iter().enumerate();
-    let members = servers.map(|(place, server)| Patient {
+    let members = servers.map(|(place, server)| Subject {
         id: server.id.to_string(),
         checks: set::of_server(&scene, place),
         facts: report::facts(server),

@@ -15,12 +15,12 @@ pub(super) struct Report {
     /// How many servers have a vote, and how many are needed; `None` for files.
     pub(super) majority: Option<(usize, usize)>,
     pub(super) checks: Vec<Finding>,
-    pub(super) members: Vec<Patient>,
+    pub(super) members: Vec<Subject>,
 }
 
 /// One server, with its findings.
 #[derive(Debug)]
-pub(super) struct Patient {
+pub(super) struct Subject {
     pub(super) id: String,
     pub(super) checks: Vec<Finding>,
     pub(super) facts: Value,

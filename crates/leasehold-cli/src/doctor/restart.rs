@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::finding::Finding;
 use super::scene::{Out, Scene};
-use crate::shortage::whole_seconds;
+use crate::quorum_shortfall::whole_seconds;
 
 /// Whether the server in this place may be restarted now.
 pub(super) fn restart(scene: &Scene, place: usize) -> Option<Finding> {

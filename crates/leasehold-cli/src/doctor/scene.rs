@@ -9,8 +9,8 @@ use leasehold_redis::{Examination, Need, RedisMember};
 
 use crate::config::Addresses;
 use crate::failure::Failure;
+use crate::quorum_shortfall::needed;
 use crate::set::have_no_record;
-use crate::shortage::needed;
 use crate::store_url;
 
 /// The servers of a store, as they were found. Nothing was written to any of them.

@@ -6,7 +6,7 @@ use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Transport};
 
 use super::finding::Finding;
-use crate::shortage::whole_seconds;
+use crate::quorum_shortfall::whole_seconds;
 use crate::table::short;
 
 /// The place of a server in the store.

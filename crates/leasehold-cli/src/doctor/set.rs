@@ -6,7 +6,7 @@ use super::finding::{Finding, Verdict};
 use super::restart;
 use super::scene::{Out, Scene, Server};
 use super::server::{self, Place};
-use crate::shortage::{NOT_FORMED, whole_seconds};
+use crate::quorum_shortfall::{NOT_FORMED, whole_seconds};
 
 /// A day. A client whose clock is off by more proposes fences that are refused.
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;

@@ -16,8 +16,8 @@ use crate::status::runtime;
 
 /// Acquires a lock, and leaves it held with a handle.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let wish = args.take.wish(args.json);
-    let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
+    let lock_options = args.take.lock_options(args.json);
+    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
     handles::refuse_without_leases(&stage.store, "acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();

@@ -22,18 +22,18 @@ pub(super) enum HandleSource {
 }
 
 impl HandleSource {
-    pub(super) fn of(args: &HandleArgs, verb: &str) -> Result<Self, Failure> {
+    pub(super) fn of(args: &HandleArgs, subcommand: &str) -> Result<Self, Failure> {
         if !args.bare.is_empty() || args.named.is_some() {
             // The argument may be a handle, so the error does not repeat it.
             return Err(Failure::usage(format!(
-                "`{verb}` takes no arguments, because other users can read arguments (ps, /proc); pass the \
+                "`{subcommand}` takes no arguments, because other users can read arguments (ps, /proc); pass the \
                  handle on stdin, in {VARIABLE} or with --handle-file"
             )));
         }
         if let Some(file) = &args.handle_file {
             if file.as_os_str().as_encoded_bytes().starts_with(PREFIX) {
                 return Err(Failure::usage(format!(
-                    "--handle-file of `{verb}` takes the path of a file, not a handle, because other \
+                    "--handle-file of `{subcommand}` takes the path of a file, not a handle, because other \
                      users can read arguments (for a file of that name, use ./lh1_...)"
                 )));
             }

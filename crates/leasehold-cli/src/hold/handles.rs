@@ -20,7 +20,7 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     refuse_without_leases(&store, "renew")?;
-    store.speak_up(output);
+    store.print_notice(output);
     let handle = source.read(output)?;
     let handle = match args.ttl {
         Some(ttl) => handle.with_ttl(ttl),
@@ -52,7 +52,7 @@ pub(crate) fn release(args: &ReleaseArgs, output: &Output) -> Result<ExitCode, F
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     refuse_without_leases(&store, "release")?;
-    store.speak_up(output);
+    store.print_notice(output);
     let handle = source.read(output)?;
     let client = store.client();
     let released = runtime()?.block_on(free(&client, &handle))?;
@@ -78,12 +78,12 @@ async fn free(client: &Client, handle: &Handle) -> Result<bool, Failure> {
 }
 
 /// A handle needs a lease, which lasts without a process.
-pub(super) fn refuse_without_leases(store: &OpenStore, verb: &str) -> Result<(), Failure> {
+pub(super) fn refuse_without_leases(store: &OpenStore, subcommand: &str) -> Result<(), Failure> {
     if store.leases().is_some() {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "`{verb}` needs a store with leases: in {} a lock ends with the process that holds it; use \
+        "`{subcommand}` needs a store with leases: in {} a lock ends with the process that holds it; use \
          `leasehold hold` or `leasehold run`",
         store.members()
     )))

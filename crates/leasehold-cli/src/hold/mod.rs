@@ -32,8 +32,8 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         true => None,
         false => Some(Stdin::to_be_watched()?),
     };
-    let wish = args.take.wish(args.json);
-    let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
+    let lock_options = args.take.lock_options(args.json);
+    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
     let code = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let stdin = stdin.map(Stdin::watch).transpose();
@@ -43,8 +43,8 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         let wait = tokio::select! {
             biased;
             () = stdin::closed(stdin.as_ref()) => {
-                let text = format!("lock {:?} was not acquired before stdin was closed", wish.name);
-                return Err(Failure::new(ExitCode::of(wish.busy_code), text));
+                let text = format!("lock {:?} was not acquired before stdin was closed", lock_options.name);
+                return Err(Failure::new(ExitCode::of(lock_options.busy_code), text));
             }
             wait = request.acquire(&signals) => wait?,
         };
@@ -53,7 +53,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
             Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
         let waited = SystemClock.now().since(began);
-        let held = report::held(&wish, &guards, &stage.client.describe(), waited);
+        let held = report::held(&lock_options, &guards, &stage.client.describe(), waited);
         if let Err(error) = output::print_json(&held) {
             // The script does not know that the lock is held, so release it.
             free(guards, output).await;

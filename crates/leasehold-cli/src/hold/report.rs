@@ -7,24 +7,29 @@ use leasehold::{Fence, GuardSet, Handle};
 use serde_json::{Value, json};
 
 use crate::holder_text::{millis, mode_name, permits};
+use crate::lock_options::LockOptions;
 use crate::run::hold::Loss;
-use crate::wish::Wish;
 
 /// Stays the same until a field changes its meaning or is removed.
 const VERSION: u32 = 1;
 
 /// The line of `hold` when the lock is held.
-pub(super) fn held(wish: &Wish, guards: &GuardSet, store: &str, waited: Duration) -> Value {
+pub(super) fn held(
+    lock_options: &LockOptions,
+    guards: &GuardSet,
+    store: &str,
+    waited: Duration,
+) -> Value {
     let expires = guards.deadline().map(|_| millis(guards.remaining()));
     json!({
         "version": VERSION,
         "event": "held",
-        "lock": wish.name,
+        "lock": lock_options.name,
         "store": store,
-        "mode": mode_name(wish.mode()),
-        "permits": permits(wish.mode()),
-        "fence": guards.fence(&wish.name).map(Fence::get),
-        "ttl_ms": expires.is_some().then(|| millis(wish.ttl)),
+        "mode": mode_name(lock_options.mode()),
+        "permits": permits(lock_options.mode()),
+        "fence": guards.fence(&lock_options.name).map(Fence::get),
+        "ttl_ms": expires.is_some().then(|| millis(lock_options.ttl)),
         "expires_in_ms": expires,
         "waited_ms": millis(waited),
     })

@@ -17,12 +17,12 @@ use crate::run::pauses::Pauses;
 use crate::run::signals::Signals;
 use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
-use crate::work::Work;
+use crate::work::CommandSpec;
 
 /// A candidate, which runs a command while it leads.
 pub(super) struct Candidate<'a> {
     pub(super) args: &'a ElectArgs,
-    pub(super) work: &'a Work,
+    pub(super) work: &'a CommandSpec,
     pub(super) stage: &'a Stage<'a>,
     pub(super) signals: &'a Signals,
 }

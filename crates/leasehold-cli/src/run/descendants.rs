@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// A process that leaves the group is still a descendant: the guardian is a subreaper, so it adopts
 /// orphans below it.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct ProcessTree {
     root: Pid,
     /// CMD's own group; `None` in a nested run, where the group belongs to the outer one.
     group: Option<Pid>,
@@ -24,7 +24,7 @@ pub(super) struct Family {
     strangers: Vec<Pid>,
 }
 
-impl Family {
+impl ProcessTree {
     /// A family that has no member yet.
     pub(super) fn below_this_process() -> io::Result<Self> {
         let root = Pid::this();
@@ -293,13 +293,13 @@ mod tests {
             .unwrap();
         let pid = Pid::from_raw(child.id().cast_signed());
         assert!(has_children().unwrap(), "it runs");
-        let strangers = Family::below_this_process().unwrap().strangers;
+        let strangers = ProcessTree::below_this_process().unwrap().strangers;
         assert!(strangers.contains(&pid));
         drop(child.stdin.take());
         waitid(Id::Pid(pid), ENDED | WaitPidFlag::WNOWAIT).unwrap();
         assert!(has_children().unwrap(), "it is not reaped yet");
         child.wait().unwrap();
-        let strangers = Family::below_this_process().unwrap().strangers;
+        let strangers = ProcessTree::below_this_process().unwrap().strangers;
         assert!(!strangers.contains(&pid));
     }
 

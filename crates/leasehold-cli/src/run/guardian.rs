@@ -28,7 +28,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getppid};
 
 use crate::exit_code::ExitCode;
-use crate::run::descendants::Family;
+use crate::run::descendants::ProcessTree;
 use crate::run::ending::{Ending, Step};
 use crate::run::guardian_args::GuardianArgs;
 use crate::run::nesting::{self, Nesting};
@@ -68,7 +68,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         return Ok(None);
     }
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
-    let mut family = Family::below_this_process()?;
+    let mut family = ProcessTree::below_this_process()?;
     let child = match command(args).spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -109,7 +109,7 @@ fn command(args: &GuardianArgs) -> Command {
     let group_guardian = args.nested_in.map_or(Pid::this(), Pid::from_raw);
     command.args(arguments).env(
         nesting::VARIABLE,
-        Nesting::variable(group_guardian, &args.around),
+        Nesting::variable(group_guardian, &args.outer_lock),
     );
     if args.nested_in.is_none() {
         command.process_group(0);
@@ -128,7 +128,7 @@ struct Guardian {
     child: Child,
     pid: Pid,
     group: Option<Pid>,
-    family: Family,
+    family: ProcessTree,
     ending: Ending,
     /// The lock is lost, or the wrapper is gone.
     lost: bool,

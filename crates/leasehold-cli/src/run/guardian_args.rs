@@ -40,7 +40,7 @@ pub(crate) struct GuardianArgs {
 
     /// The locks that are held around CMD.
     #[arg(long)]
-    pub(crate) around: String,
+    pub(crate) outer_lock: String,
 
     /// Give the terminal to CMD.
     #[arg(long)]
@@ -55,7 +55,7 @@ impl GuardianArgs {
     /// The arguments, if the program was started as a guardian.
     pub(crate) fn of_this_process() -> Option<Result<Self, clap::Error>> {
         let mut args = std::env::args_os().skip(1).peekable();
-        let is_guardian = args.peek().is_some_and(|verb| verb == GUARDIAN);
+        let is_guardian = args.peek().is_some_and(|subcommand| subcommand == GUARDIAN);
         is_guardian.then(|| Self::try_parse_from(args))
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Duty<'a> {
     /// The descriptors that hold the locks.
     pub(super) locks: Vec<OwnedFd>,
     pub(super) nested_in: Option<Pid>,
-    pub(super) around: String,
+    pub(super) outer_lock: String,
     pub(super) foreground: bool,
     /// The pipes for the output of the command, unless it has the streams of this process.
     pub(super) output: Option<Pipes>,
@@ -53,7 +53,7 @@ impl GuardianProcess {
             .arg(format!("--report={}", pass_on(&report_writer)?))
             .arg(format!("--grace={}", nanos(duty.grace)))
             .arg(format!("--margin={}", nanos(duty.margin)))
-            .arg(format!("--around={}", duty.around));
+            .arg(format!("--around={}", duty.outer_lock));
         for lock in &duty.locks {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }

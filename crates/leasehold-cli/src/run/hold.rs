@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 
 use crate::message::{self, Message};
 use crate::output::Output;
-use crate::run::around::Around;
 use crate::run::nesting::LockAround;
+use crate::run::outer_lock::OuterLock;
 
 /// The locks under which the command runs.
 pub(super) enum Hold {
     /// Locks that this run took.
     Own(GuardSet),
     /// A lock of an outer run.
-    Around(Around),
+    OuterLock(OuterLock),
 }
 
 /// A lock that is lost, and why.
@@ -31,8 +31,8 @@ impl Hold {
     pub(super) fn fences(&self) -> Map<String, Value> {
         match self {
             Self::Own(guards) => message::fences(guards),
-            Self::Around(around) => {
-                let lock = around.lock();
+            Self::OuterLock(outer_lock) => {
+                let lock = outer_lock.lock();
                 [(lock.name().to_owned(), lock.fence().into())]
                     .into_iter()
                     .collect()
@@ -47,7 +47,7 @@ impl Hold {
                 .guards()
                 .map(|guard| LockAround::of(guard, store))
                 .collect(),
-            Self::Around(_) => Vec::new(),
+            Self::OuterLock(_) => Vec::new(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Hold {
     pub(super) fn owners(&self) -> impl Iterator<Item = Owner> {
         let guards = match self {
             Self::Own(guards) => Some(guards.guards().map(Guard::owner)),
-            Self::Around(_) => None,
+            Self::OuterLock(_) => None,
         };
         guards.into_iter().flatten()
     }
@@ -65,7 +65,7 @@ impl Hold {
     pub(super) fn deadline(&self) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline(),
-            Self::Around(_) => None,
+            Self::OuterLock(_) => None,
         }
     }
 
@@ -73,7 +73,7 @@ impl Hold {
     pub(super) async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline_moved(from).await,
-            Self::Around(_) => pending().await,
+            Self::OuterLock(_) => pending().await,
         }
     }
 
@@ -81,7 +81,7 @@ impl Hold {
     pub(super) async fn lost(&self) -> Loss {
         match self {
             Self::Own(guards) => Loss::of(guards.lost().await),
-            Self::Around(around) => Loss::around(around, around.lost().await),
+            Self::OuterLock(outer_lock) => Loss::outer_lock(outer_lock, outer_lock.lost().await),
         }
     }
 
@@ -89,14 +89,14 @@ impl Hold {
     pub(super) fn seems_valid(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_valid(),
-            Self::Around(_) => true,
+            Self::OuterLock(_) => true,
         }
     }
 
     pub(super) fn is_in_doubt(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_in_doubt(),
-            Self::Around(_) => false,
+            Self::OuterLock(_) => false,
         }
     }
 
@@ -110,7 +110,7 @@ impl Hold {
                     .map(|guard| guard.key().to_string())
                     .unwrap_or_default()
             }
-            Self::Around(around) => around.lock().name().to_owned(),
+            Self::OuterLock(outer_lock) => outer_lock.lock().name().to_owned(),
         }
     }
 
@@ -132,9 +132,9 @@ impl Hold {
                 let gone = free(guards, output).await;
                 lost.or(gone)
             }
-            Self::Around(around) => {
-                let reason = around.last_look().await?;
-                Some(Loss::around(&around, reason))
+            Self::OuterLock(outer_lock) => {
+                let reason = outer_lock.last_look().await?;
+                Some(Loss::outer_lock(&outer_lock, reason))
             }
         }
     }
@@ -149,9 +149,9 @@ impl Loss {
         }
     }
 
-    fn around(around: &Around, reason: &str) -> Self {
+    fn outer_lock(outer_lock: &OuterLock, reason: &str) -> Self {
         Self {
-            lock: around.lock().name().to_owned(),
+            lock: outer_lock.lock().name().to_owned(),
             reason: reason.to_owned(),
             broken: false,
         }

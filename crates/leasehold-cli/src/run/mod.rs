@@ -10,7 +10,6 @@ pub(crate) mod signals;
 pub(crate) mod stage;
 pub(crate) mod waiting;
 
-mod around;
 mod candidate;
 mod descendants;
 mod ending;
@@ -19,6 +18,7 @@ mod job_control;
 mod min_hold;
 mod nesting;
 mod orders;
+mod outer_lock;
 mod pauses;
 mod protocol;
 mod raw;
@@ -41,17 +41,19 @@ use crate::status::runtime;
 
 /// Runs a command while holding a lock.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let wish = args.wish();
-    let work = args.work(&wish)?;
+    let lock_options = args.lock_options();
+    let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (stage, blocked) = Stage::set(&wish, &args.take.store, output)?;
+    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let request = Request {
             lends: true,
             ..stage.request()
         };
-        let lent = stage.nesting.innermost(stage.store.place(), &wish.name);
+        let lent = stage
+            .nesting
+            .innermost(stage.store.place(), &lock_options.name);
         let hold = match lent.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
@@ -67,10 +69,10 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
 /// Runs a command while this program leads, again after each loss.
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
-    let wish = args.wish();
-    let work = args.work(&wish)?;
+    let lock_options = args.lock_options();
+    let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
+    let (stage, blocked) = Stage::set(&lock_options, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let candidate = Candidate {

@@ -141,8 +141,8 @@ mod tests {
 
     /// A run inside a command of guardian 7 under these locks.
     fn inside(locks: &[LockAround]) -> Nesting {
-        let around = Nesting::default().with(locks.to_vec());
-        Nesting::parse(&Nesting::variable(Pid::from_raw(7), &around)).unwrap()
+        let outer_lock = Nesting::default().with(locks.to_vec());
+        Nesting::parse(&Nesting::variable(Pid::from_raw(7), &outer_lock)).unwrap()
     }
 
     fn holder(owner: Owner, mode: Mode) -> [Holder; 1] {
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn the_variable_survives_its_text_form() {
         let (outer, inner) = (lock("a,b", "x \"'{:", owner()), lock("a,b", "y", owner()));
-        let around = inside(std::slice::from_ref(&outer));
-        assert_eq!(around.locks, std::slice::from_ref(&outer));
-        assert!(around.is_nested());
-        let within = format!("9:{}", around.with([inner.clone()]));
+        let outer_lock = inside(std::slice::from_ref(&outer));
+        assert_eq!(outer_lock.locks, std::slice::from_ref(&outer));
+        assert!(outer_lock.is_nested());
+        let within = format!("9:{}", outer_lock.with([inner.clone()]));
         assert_eq!(Nesting::parse(&within).unwrap().locks, [outer, inner]);
     }
 
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn the_innermost_lock_of_the_name_and_the_store_counts() {
         let (outer, inner) = (lock("a", "x", owner()), lock("a", "x", owner()));
-        let around = inside(&[outer, inner.clone(), lock("b", "x", owner())]);
-        assert_eq!(around.innermost("a", "x"), Some(&inner));
-        assert_eq!(around.innermost("a", "y"), None);
-        assert_eq!(around.innermost("c", "x"), None);
+        let outer_lock = inside(&[outer, inner.clone(), lock("b", "x", owner())]);
+        assert_eq!(outer_lock.innermost("a", "x"), Some(&inner));
+        assert_eq!(outer_lock.innermost("a", "y"), None);
+        assert_eq!(outer_lock.innermost("c", "x"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::args::StoreArgs;
 use crate::config::{self, Environment};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::lock_options::LockOptions;
 use crate::message::Message;
 use crate::output::Output;
 use crate::own_client::OwnClient;
@@ -22,12 +23,11 @@ use crate::run::signals::Signals;
 use crate::run::waiting::Request;
 use crate::run::wrapper::{Job, Wrapper};
 use crate::store_url::OpenStore;
-use crate::wish::Wish;
-use crate::work::Work;
+use crate::work::CommandSpec;
 
 /// Everything that is needed before acquiring a lock.
 pub(crate) struct Stage<'a> {
-    pub(crate) wish: &'a Wish,
+    pub(crate) lock_options: &'a LockOptions,
     pub(crate) output: &'a Output,
     pub(crate) store: OpenStore,
     pub(crate) client: OwnClient,
@@ -38,7 +38,7 @@ impl<'a> Stage<'a> {
     /// Opens the store, and blocks the signals that the program reads. Call it before starting a
     /// thread.
     pub(crate) fn set(
-        wish: &'a Wish,
+        lock_options: &'a LockOptions,
         store: &StoreArgs,
         output: &'a Output,
     ) -> Result<(Self, SignalFd), Failure> {
@@ -46,10 +46,10 @@ impl<'a> Stage<'a> {
         let blocked = Signals::block()?;
         let choice = config::choose(store, &Environment::read())?;
         let store = OpenStore::open(&choice)?;
-        wish.refuse_ttl_over(store.ttl_max())?;
-        store.speak_up(output);
+        lock_options.refuse_ttl_over(store.ttl_max())?;
+        store.print_notice(output);
         let stage = Self {
-            wish,
+            lock_options,
             output,
             nesting: Nesting::of_this_process(),
             client: store.client(),
@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn request(&self) -> Request<'_> {
         Request {
             client: &self.client,
-            wish: self.wish,
+            lock_options: self.lock_options,
             nesting: &self.nesting,
             output: self.output,
             lends: false,
@@ -73,7 +73,7 @@ impl<'a> Stage<'a> {
     /// streams of this process.
     pub(super) async fn perform(
         &self,
-        work: &Work,
+        work: &CommandSpec,
         hold: Hold,
         signals: &Signals,
         pipes: Option<Pipes>,
@@ -81,7 +81,7 @@ impl<'a> Stage<'a> {
         // If the guardian is killed, this process adopts the processes below it.
         prctl::set_child_subreaper(true).map_err(|errno| Failure::of_start(&errno))?;
         let job = Job {
-            wish: self.wish,
+            lock_options: self.lock_options,
             work,
             keep_until: work.min_hold.map(|span| SystemClock.now() + span),
             leases: self.store.leases(),
@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))
                 .collect(),
-            around: self.nesting.with(hold.taken(self.store.place())),
+            outer_lock: self.nesting.with(hold.taken(self.store.place())),
             members: self.store.members(),
             outer: self.nesting.guardian_of_this_group(),
             output: pipes,

@@ -9,20 +9,20 @@ use leasehold::{
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text;
+use crate::lock_options::LockOptions;
 use crate::message::Message;
 use crate::output::Output;
-use crate::run::around::{self, Around};
+use crate::quorum_shortfall::QuorumShortfall;
 use crate::run::hold::Hold;
 use crate::run::nesting::{LockAround, Nesting};
+use crate::run::outer_lock::{self, OuterLock};
 use crate::run::signals::Signals;
-use crate::shortage::Shortage;
 use crate::waiter_text;
-use crate::wish::Wish;
 
 /// The request for locks, and the messages while it waits.
 pub(crate) struct Request<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) wish: &'a Wish,
+    pub(crate) lock_options: &'a LockOptions,
     pub(crate) nesting: &'a Nesting,
     pub(crate) output: &'a Output,
     /// Whether --nested can run the command under a lock of an outer run.
@@ -40,10 +40,17 @@ enum Why {
 }
 
 impl Why {
-    fn of(holders: &[Holder], place: Option<u64>, shortage: Option<&Shortage>) -> Option<Self> {
-        match shortage {
-            Some(shortage) => {
-                let out = shortage.failures.iter().map(|failure| failure.id.clone());
+    fn of(
+        holders: &[Holder],
+        place: Option<u64>,
+        quorum_shortfall: Option<&QuorumShortfall>,
+    ) -> Option<Self> {
+        match quorum_shortfall {
+            Some(quorum_shortfall) => {
+                let out = quorum_shortfall
+                    .failures
+                    .iter()
+                    .map(|failure| failure.id.clone());
                 Some(Self::TooFew(out.collect()))
             }
             None if holders.is_empty() => None,
@@ -73,7 +80,7 @@ impl Request<'_> {
         self.output.clear_status();
         if let Ok(Wait::Held(guards)) = &outcome {
             self.output.say(&Message::Acquired {
-                lock: &self.wish.name,
+                lock: &self.lock_options.name,
                 guards,
                 store: &self.client.describe(),
                 after: SystemClock.now().since(began),
@@ -84,19 +91,19 @@ impl Request<'_> {
 
     /// Uses the lock that an outer run holds.
     pub(super) async fn enter(&self, lock: LockAround) -> Result<Hold, Failure> {
-        let (client, wanted) = (self.client.clone(), self.wish.mode());
-        let around = Around::enter(client, lock, wanted, self.wish.ttl / 3).await?;
+        let (client, wanted) = (self.client.clone(), self.lock_options.mode());
+        let outer_lock = OuterLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
         self.output.say(&Message::Nested {
-            lock: &self.wish.name,
-            fence: around.lock().fence(),
+            lock: &self.lock_options.name,
+            fence: outer_lock.lock().fence(),
             store: &self.client.describe(),
         });
-        Ok(Hold::Around(around))
+        Ok(Hold::OuterLock(outer_lock))
     }
 
     async fn hold(&self) -> Result<GuardSet, Failure> {
         let locks = self.locks_beside_those_around().await?;
-        let granted = if self.wish.no_wait {
+        let granted = if self.lock_options.no_wait {
             match locks.try_acquire().await {
                 Ok(guards) => guards,
                 Err(error) => return Err(self.failed(error).await),
@@ -124,27 +131,27 @@ impl Request<'_> {
     async fn locks_beside_those_around(&self) -> Result<LockSet, Failure> {
         let mut is_shared = false;
         if self.nesting.is_nested() {
-            for name in self.wish.names() {
+            for name in self.lock_options.names() {
                 // The next attempt reports a store that does not answer.
                 let holders = self.client.holders(name).await.unwrap_or_default();
-                if let Some(holder) = self.nesting.deadlock(&holders, self.wish.mode()) {
+                if let Some(holder) = self.nesting.deadlock(&holders, self.lock_options.mode()) {
                     return Err(Failure::usage(format!(
                         "lock {name:?} is held by an outer run, {}; waiting for it {}{}",
                         holder_text::phrase(holder),
-                        without_end(holder.mode, self.wish.mode()),
+                        without_end(holder.mode, self.lock_options.mode()),
                         self.way_out(holder.mode),
                     )));
                 }
                 is_shared |= self.nesting.shares(&holders);
             }
         }
-        Ok(self.wish.locks(self.client).barging(is_shared))
+        Ok(self.lock_options.locks(self.client).barging(is_shared))
     }
 
     /// The option that would run the command under the lock of the outer run, if it would.
     fn way_out(&self, held: Mode) -> &'static str {
-        match around::refusal(held, self.wish.mode()) {
-            None if self.wish.also.is_empty() && self.lends => {
+        match outer_lock::refusal(held, self.lock_options.mode()) {
+            None if self.lock_options.also.is_empty() && self.lends => {
                 " (--nested runs the command under that lease)"
             }
             _ => "",
@@ -154,7 +161,7 @@ impl Request<'_> {
     /// The lock that this run waits for, and its holders: the first lock that it does not hold itself.
     /// `None` if it holds all.
     async fn missing(&self) -> Option<(&str, Vec<Holder>)> {
-        for name in self.wish.names() {
+        for name in self.lock_options.names() {
             let holders = self.client.holders(name).await.unwrap_or_default();
             let is_ours = |owner: Owner| owner.client() == self.client.id();
             if !holders
@@ -185,23 +192,23 @@ impl Request<'_> {
             };
             let waiters = self.waiters(name).await;
             let place = waiter_text::place_of(self.client.id(), &waiters);
-            let shortage = match holders.is_empty() && place.is_none() {
-                true => self.shortage().await,
+            let quorum_shortfall = match holders.is_empty() && place.is_none() {
+                true => self.quorum_shortfall().await,
                 false => None,
             };
             let message = Message::Waiting {
                 lock: name,
                 holders: &holders,
                 place,
-                shortage: shortage.as_ref(),
+                quorum_shortfall: quorum_shortfall.as_ref(),
                 so_far: SystemClock.now().since(began),
             };
-            let why = Why::of(&holders, place, shortage.as_ref());
+            let why = Why::of(&holders, place, quorum_shortfall.as_ref());
             if terminal {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {
                 self.output.say(&message);
-                if !self.wish.json && shortage.is_none() {
+                if !self.lock_options.json && quorum_shortfall.is_none() {
                     return pending().await;
                 }
                 said = why;
@@ -225,53 +232,55 @@ impl Request<'_> {
                 )
             }
             None => {
-                let names = self.wish.names();
+                let names = self.lock_options.names();
                 let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
                 let names = names.join(" or ");
                 format!("lock {names} was held by another client a moment ago")
             }
         };
-        let waited = match self.wish.wait {
-            Some(wait) if !self.wish.no_wait => {
+        let waited = match self.lock_options.wait {
+            Some(wait) if !self.lock_options.no_wait => {
                 format!("gave up after {}: ", humantime::format_duration(wait))
             }
             _ => String::new(),
         };
-        let code = ExitCode::of(self.wish.busy_code);
+        let code = ExitCode::of(self.lock_options.busy_code);
         Failure::new(code, format!("{waited}{held}"))
     }
 
     /// Why the request failed, and what to do about it.
     async fn failed(&self, error: Error) -> Failure {
         let code = ExitCode::of_error(&error);
-        let shortage = match error.kind() {
+        let quorum_shortfall = match error.kind() {
             ErrorKind::NoQuorum => {
                 let limit = SystemClock.now() + LAST_HEALTH;
-                within(&SystemClock, limit, self.shortage()).await.flatten()
+                within(&SystemClock, limit, self.quorum_shortfall())
+                    .await
+                    .flatten()
             }
             _ => None,
         };
-        match shortage.and_then(|shortage| shortage.advice()) {
+        match quorum_shortfall.and_then(|quorum_shortfall| quorum_shortfall.advice()) {
             Some(advice) => Failure::new(code, format!("{error}; {advice}")),
             None => error.into(),
         }
     }
 
-    async fn shortage(&self) -> Option<Shortage> {
+    async fn quorum_shortfall(&self) -> Option<QuorumShortfall> {
         let health = self.client.health().await;
-        Shortage::of(&health.unwrap_or_default())
+        QuorumShortfall::of(&health.unwrap_or_default())
     }
 
     /// The first lock that other clients seem to hold in a way that excludes this run.
     async fn held_by_others(&self) -> Option<(&str, Vec<Holder>)> {
         let mut held = Vec::new();
-        for name in self.wish.names() {
+        for name in self.lock_options.names() {
             let holders = self.client.holders(name).await.unwrap_or_default();
             if !holders.is_empty() {
                 held.push((name, holders));
             }
         }
-        let wanted = self.wish.mode();
+        let wanted = self.lock_options.mode();
         // A lock that could be shared may be refused too, in favour of an exclusive waiter.
         let in_the_way = held.iter().position(|(_, holders)| {
             let together = |holder: &Holder| (holder.mode, wanted) == (Mode::Shared, Mode::Shared);

@@ -12,9 +12,10 @@ use nix::unistd::Pid;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::lock_options::LockOptions;
 use crate::message::Message;
 use crate::output::Output;
-use crate::run::descendants::Family;
+use crate::run::descendants::ProcessTree;
 use crate::run::end::End;
 use crate::run::guardian_process::{Duty, GuardianProcess};
 use crate::run::hold::{Hold, Loss};
@@ -23,14 +24,13 @@ use crate::run::min_hold::MinHold;
 use crate::run::once::Pipes;
 use crate::run::protocol::{Order, Report};
 use crate::run::signals::{Arrived, Signals};
-use crate::wish::Wish;
-use crate::work::Work;
+use crate::work::CommandSpec;
 
 /// The command to run under the lock, and how.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
-    pub(super) wish: &'a Wish,
-    pub(super) work: &'a Work,
+    pub(super) lock_options: &'a LockOptions,
+    pub(super) work: &'a CommandSpec,
     /// Until when the locks are kept, even if the command ends earlier.
     pub(super) keep_until: Option<BootInstant>,
     /// The terms of leases that outlive this process; `None` if locks end with it.
@@ -40,7 +40,7 @@ pub(super) struct Job<'a> {
     /// The descriptors that hold the locks, for lock files.
     pub(super) descriptors: Vec<OwnedFd>,
     /// The locks that are held around the command, including those of this run.
-    pub(super) around: String,
+    pub(super) outer_lock: String,
     /// The guardian of the process group, if the run is nested.
     pub(super) outer: Option<Pid>,
     /// The pipes for the output of the command; `None` for the streams of this process.
@@ -54,13 +54,13 @@ pub(super) struct Wrapper<'a> {
     guardian: GuardianProcess,
     signals: &'a Signals,
     output: &'a Output,
-    wish: &'a Wish,
-    work: &'a Work,
+    lock_options: &'a LockOptions,
+    work: &'a CommandSpec,
     keep_until: Option<BootInstant>,
     leases: Option<LeaseTerms>,
     /// A signal that asks for the end was passed on.
     hurried: bool,
-    family: Family,
+    family: ProcessTree,
     job_control: JobControl,
     outer: Option<Pid>,
     command: Option<Pid>,
@@ -82,7 +82,12 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn into_end(self, work: &Work, had_terminal: bool, told_to_end: bool) -> Result<End, Failure> {
+    fn into_end(
+        self,
+        work: &CommandSpec,
+        had_terminal: bool,
+        told_to_end: bool,
+    ) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
             Self::Ended(status) => Ok(End::Ended {
@@ -116,15 +121,15 @@ impl<'a> Wrapper<'a> {
         signals: &'a Signals,
         output: &'a Output,
     ) -> io::Result<Self> {
-        let family = Family::below_this_process()?;
+        let family = ProcessTree::below_this_process()?;
         let job_control = JobControl::new(job.outer.is_some());
         let deadline = hold.deadline();
         let fences = hold.fences();
-        let fence = fences.get(&job.wish.name).map(ToString::to_string);
+        let fence = fences.get(&job.lock_options.name).map(ToString::to_string);
         let guardian = GuardianProcess::start(Duty {
             command: &job.work.command,
             environment: vec![
-                ("LEASEHOLD_NAME", job.wish.name.clone()),
+                ("LEASEHOLD_NAME", job.lock_options.name.clone()),
                 ("LEASEHOLD_FENCE", fence.unwrap_or_default()),
                 (
                     "LEASEHOLD_FENCES",
@@ -137,7 +142,7 @@ impl<'a> Wrapper<'a> {
             margin: job.work.margin,
             locks: job.descriptors,
             nested_in: job.outer,
-            around: job.around,
+            outer_lock: job.outer_lock,
             output: job.output,
             foreground: job_control.begins_in_the_foreground(),
         })?;
@@ -146,7 +151,7 @@ impl<'a> Wrapper<'a> {
             guardian,
             signals,
             output,
-            wish: job.wish,
+            lock_options: job.lock_options,
             work: job.work,
             keep_until: job.keep_until,
             leases: job.leases,
@@ -173,7 +178,7 @@ impl<'a> Wrapper<'a> {
             self.end_the_orphans().await?;
         }
         let is_unclean = self.lost || is_guardian_gone;
-        let stays_shut = is_unclean && self.wish.lock_delay.is_some();
+        let stays_shut = is_unclean && self.lock_options.lock_delay.is_some();
         if stays_shut {
             // Even if renewals have recovered meanwhile, late writes of the command may still arrive.
             self.hold.give_up();
@@ -210,7 +215,7 @@ impl<'a> Wrapper<'a> {
         Some(MinHold {
             until,
             leases: self.leases,
-            lasting: self.wish.ttl + self.wish.lock_delay.unwrap_or_default(),
+            lasting: self.lock_options.ttl + self.lock_options.lock_delay.unwrap_or_default(),
             hurried: self.hurried || had_terminal && is_interrupt(*status),
             signals: self.signals,
             output: self.output,
@@ -290,7 +295,7 @@ impl<'a> Wrapper<'a> {
 
     /// Why the guardian began to end the command although the wrapper reported no loss.
     fn loss_that_is_near(&self) -> Loss {
-        let reason = if self.wish.max_hold.is_some() && !self.hold.is_in_doubt() {
+        let reason = if self.lock_options.max_hold.is_some() && !self.hold.is_in_doubt() {
             HELD_TOO_LONG
         } else {
             NO_RENEWAL

@@ -10,20 +10,20 @@ use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::message::Message;
 use crate::output::{self, Output};
+use crate::quorum_shortfall::whole_seconds;
 use crate::set::readmit::readmit;
 use crate::set::{Servers, wait_after_change};
-use crate::shortage::whole_seconds;
 use crate::status::runtime;
 
 /// Changes a quorum by one server, and prints what to do next.
 pub(super) fn change(
     args: &MembersArgs,
-    wish: &MembersChange,
+    lock_options: &MembersChange,
     output: &Output,
 ) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_set(&args.store)?;
     let old = servers.quorum()?;
-    let urls = match wish {
+    let urls = match lock_options {
         MembersChange::Add { url } => with(&servers, url)?,
         MembersChange::Remove { member } => {
             let mut urls = servers.urls().to_vec();

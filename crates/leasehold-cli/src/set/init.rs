@@ -8,9 +8,9 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::output;
+use crate::quorum_shortfall::whole_seconds;
 use crate::set::survey::{Seen, survey};
 use crate::set::{Servers, wait_after_change};
-use crate::shortage::whole_seconds;
 use crate::status::runtime;
 
 /// Initializes a quorum. Does nothing if it is already initialized with the same configuration.

@@ -27,7 +27,7 @@ pub(crate) use survey::{have_no_record, limited};
 pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
     match &args.change {
         None => show::show(args),
-        Some(wish) => change::change(args, wish, output),
+        Some(lock_options) => change::change(args, lock_options, output),
     }
 }
 

@@ -9,10 +9,10 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::output;
+use crate::quorum_shortfall::whole_seconds;
 use crate::set::change::place_of;
 use crate::set::survey::survey;
 use crate::set::{Servers, wait_after_change};
-use crate::shortage::whole_seconds;
 use crate::status::runtime;
 
 /// Gives a server that lost its data a new record, and says what that risks.

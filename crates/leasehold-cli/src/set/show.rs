@@ -9,10 +9,10 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::output;
+use crate::quorum_shortfall::{NOT_FORMED, needed, whole_seconds};
 use crate::set::Servers;
 use crate::set::standing::{Standing, judge};
 use crate::set::survey::{have_no_record, survey};
-use crate::shortage::{NOT_FORMED, needed, whole_seconds};
 use crate::status::runtime;
 use crate::table;
 

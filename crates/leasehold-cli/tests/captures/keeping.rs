@@ -13,7 +13,8 @@ use crate::svg;
 pub(crate) fn keep(name: &str, picture: &Picture) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let drawn = svg::draw(picture);
-    let may_write = std::env::var("LEASEHOLD_CAPTURES").is_ok_and(|wish| wish == "draw");
+    let may_write =
+        std::env::var("LEASEHOLD_CAPTURES").is_ok_and(|lock_options| lock_options == "draw");
     if let Err(text) = hold_against(&docs.join(name), &drawn, may_write) {
         panic!("{text}");
     }

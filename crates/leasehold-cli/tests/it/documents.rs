@@ -67,9 +67,9 @@ fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
     );
 }
 
-/// The verbs that the help of `verb` lists; those of the program if `verb` is empty.
-fn verbs_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
-    let help = sandbox.run(&[verb, &["--help"]].concat()).stdout;
+/// The verbs that the help of `subcommand` lists; those of the program if `subcommand` is empty.
+fn verbs_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
+    let help = sandbox.run(&[subcommand, &["--help"]].concat()).stdout;
     let Some((_, listed)) = help.split_once("\nCommands:\n") else {
         return Vec::new();
     };
@@ -80,9 +80,9 @@ fn verbs_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// The long options that the help of `verb` lists.
-fn options_of(sandbox: &Sandbox, verb: &[&str]) -> Vec<String> {
-    let help = sandbox.run(&[verb, &["--help"]].concat()).stdout;
+/// The long options that the help of `subcommand` lists.
+fn options_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
+    let help = sandbox.run(&[subcommand, &["--help"]].concat()).stdout;
     let (_, listed) = help.split_once("\nOptions:\n").unwrap();
     let listed = listed.split("\n\nEnvironment:").next().unwrap();
     // The descriptions of options are indented further.
@@ -99,8 +99,8 @@ fn all_verbs(sandbox: &Sandbox) -> Vec<Vec<String>> {
         let Some(words) = all.get(number).cloned() else {
             break;
         };
-        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
-        let inner = verbs_of(sandbox, &verb).into_iter();
+        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
+        let inner = verbs_of(sandbox, &subcommand).into_iter();
         all.extend(inner.map(|word| [words.clone(), vec![word]].concat()));
     }
     all.split_off(1)
@@ -113,29 +113,32 @@ fn every_verb_has_a_page_and_completions_with_all_its_options() {
     let scripts = shells.map(|shell| sandbox.run(&["completions", shell]).stdout);
     let all = all_verbs(&sandbox);
     for known in [vec!["run"], vec!["members", "add"], vec!["fence", "check"]] {
-        assert!(all.iter().any(|verb| *verb == known), "{known:?}: {all:?}");
+        assert!(
+            all.iter().any(|subcommand| *subcommand == known),
+            "{known:?}: {all:?}"
+        );
     }
     for words in &all {
-        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
-        let page = sandbox.run(&[&["man"], &*verb].concat()).stdout;
-        let title = format!(".TH leasehold-{} 1", verb.join("-"));
-        assert!(page.contains(&title), "{verb:?}: {page}");
+        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
+        let page = sandbox.run(&[&["man"], &*subcommand].concat()).stdout;
+        let title = format!(".TH leasehold-{} 1", subcommand.join("-"));
+        assert!(page.contains(&title), "{subcommand:?}: {page}");
         let page = page.replace('\\', "");
-        let options = options_of(&sandbox, &verb);
-        assert!(options.iter().any(|it| it == "--help"), "{verb:?}");
+        let options = options_of(&sandbox, &subcommand);
+        assert!(options.iter().any(|it| it == "--help"), "{subcommand:?}");
         for option in options {
-            assert!(page.contains(&option), "{verb:?} {option}: {page}");
+            assert!(page.contains(&option), "{subcommand:?} {option}: {page}");
             let word = option.trim_start_matches('-');
             for (shell, script) in shells.iter().zip(&scripts) {
-                assert!(script.contains(word), "{shell}: {verb:?} {option}");
+                assert!(script.contains(word), "{shell}: {subcommand:?} {option}");
             }
             // For these, each line of fish names its verb.
-            let of_verb = format!("_using_subcommand {}", verb[0]);
+            let of_verb = format!("_using_subcommand {}", subcommand[0]);
             let mut lines = scripts[2].lines().filter(|line| line.contains(&of_verb));
             let is_long = format!(" -l {word}");
             assert!(
                 lines.any(|line| line.contains(&is_long)),
-                "{verb:?} {option}"
+                "{subcommand:?} {option}"
             );
         }
     }
@@ -147,14 +150,14 @@ fn every_help_fits_one_hundred_columns() {
     let mut all = all_verbs(&sandbox);
     all.push(Vec::new());
     for words in all {
-        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
+        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
         for option in ["-h", "--help"] {
-            let help = sandbox.run(&[&*verb, &[option]].concat()).stdout;
+            let help = sandbox.run(&[&*subcommand, &[option]].concat()).stdout;
             for line in help.lines() {
-                assert!(line.chars().count() <= 100, "{verb:?}: {line}");
+                assert!(line.chars().count() <= 100, "{subcommand:?}: {line}");
             }
             let about = help.lines().next().unwrap();
-            assert!(about.chars().count() <= 60, "{verb:?}: {about}");
+            assert!(about.chars().count() <= 60, "{subcommand:?}: {about}");
         }
     }
 }
@@ -175,23 +178,23 @@ fn help_is_wrapped_to_a_narrow_terminal() {
 fn exit_status_and_environment_have_sections() {
     let sandbox = Sandbox::new();
     for words in all_verbs(&sandbox) {
-        let verb: Vec<&str> = words.iter().map(String::as_str).collect();
-        let help = sandbox.run(&[&*verb, &["--help"]].concat()).stdout;
-        let page = sandbox.run(&[&["man"], &*verb].concat()).stdout;
+        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
+        let help = sandbox.run(&[&*subcommand, &["--help"]].concat()).stdout;
+        let page = sandbox.run(&[&["man"], &*subcommand].concat()).stdout;
         for section in ["Examples", "Environment", "Exit status"] {
-            if section == "Examples" && verb == ["fence"] {
+            if section == "Examples" && subcommand == ["fence"] {
                 continue;
             }
             assert!(
                 help.contains(&format!("\n{section}:\n")),
-                "{verb:?}: {help}"
+                "{subcommand:?}: {help}"
             );
             let title = section.to_uppercase();
             let ways = [format!(".SH {title}\n"), format!(".SH \"{title}\"\n")];
             let found = ways.iter().any(|way| page.contains(way));
-            assert!(found, "{verb:?} {title}: {page}");
+            assert!(found, "{subcommand:?} {title}: {page}");
         }
-        assert!(!page.contains("EXTRA"), "{verb:?}: {page}");
+        assert!(!page.contains("EXTRA"), "{subcommand:?}: {page}");
     }
 }
 

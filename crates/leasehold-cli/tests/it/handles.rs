@@ -16,14 +16,14 @@ fn with_handle(sandbox: &Sandbox, handle: &str, args: &[&str]) -> Ended {
 #[test]
 fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
     let sandbox = Sandbox::new();
-    for verb in ["renew", "release"] {
+    for subcommand in ["renew", "release"] {
         for args in [
-            &[verb, "lh1_secret"][..],
-            &[verb, "--json", "lh1_secret", "more"],
-            &[verb, "--handle", "lh1_secret"],
-            &[verb, "--handle=lh1_secret"],
-            &[verb, "--handle-file", "lh1_secret"],
-            &[verb, "--handle-file=lh1_secret"],
+            &[subcommand, "lh1_secret"][..],
+            &[subcommand, "--json", "lh1_secret", "more"],
+            &[subcommand, "--handle", "lh1_secret"],
+            &[subcommand, "--handle=lh1_secret"],
+            &[subcommand, "--handle-file", "lh1_secret"],
+            &[subcommand, "--handle-file=lh1_secret"],
         ] {
             let ended = with_handle(&sandbox, "lh1_other", args);
             ended.fails(64, &["users can read arguments", "--handle-file"]);
@@ -35,7 +35,7 @@ fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
 #[test]
 fn a_handle_that_is_none_is_refused_and_not_repeated() {
     let sandbox = Sandbox::new();
-    for verb in ["renew", "release"] {
+    for subcommand in ["renew", "release"] {
         for (handle, rule) in [
             ("", "no handle in LEASEHOLD_HANDLE"),
             (" \n", "no handle in LEASEHOLD_HANDLE"),
@@ -43,21 +43,21 @@ fn a_handle_that_is_none_is_refused_and_not_repeated() {
             ("lh1_00secret", "damaged"),
             ("lh9_secret", "another version"),
         ] {
-            let ended = with_handle(&sandbox, handle, &[verb]);
+            let ended = with_handle(&sandbox, handle, &[subcommand]);
             ended.fails(64, &[rule, "LEASEHOLD_HANDLE"]);
             assert!(!ended.stderr.contains("secret"), "{ended:?}");
         }
         // Its stdin is at its end.
         let mut command = sandbox.without_store();
-        command.env("LEASEHOLD_STORE", NOBODY).arg(verb);
+        command.env("LEASEHOLD_STORE", NOBODY).arg(subcommand);
         let ended = sandbox.spawn(command).wait();
         ended.fails(64, &["no handle in stdin"]);
-        let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "nowhere"]);
+        let ended = with_handle(&sandbox, "", &[subcommand, "--handle-file", "nowhere"]);
         ended.fails(74, &["cannot read nowhere"]);
         fs::write(sandbox.path("long"), "x".repeat(1 << 20)).unwrap();
-        let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "long"]);
+        let ended = with_handle(&sandbox, "", &[subcommand, "--handle-file", "long"]);
         ended.fails(64, &["long: the handle is none that leasehold made"]);
-        let ended = with_handle(&sandbox, "", &[verb, "--handle-file", "/dev/zero"]);
+        let ended = with_handle(&sandbox, "", &[subcommand, "--handle-file", "/dev/zero"]);
         ended.fails(64, &["/dev/zero: the handle is none that leasehold made"]);
     }
 }

@@ -172,9 +172,9 @@ fn a_lock_that_is_held_around_is_not_waited_for() {
     assert_eq!(sandbox.line_in("code"), "64");
 }
 
-/// The example in the help of `verb`.
-pub(crate) fn example(sandbox: &Sandbox, verb: &str) -> String {
-    let help = sandbox.run(&[verb, "--help"]);
+/// The example in the help of `subcommand`.
+pub(crate) fn example(sandbox: &Sandbox, subcommand: &str) -> String {
+    let help = sandbox.run(&[subcommand, "--help"]);
     let lines = help.stdout.lines();
     let lines = lines.skip_while(|line| *line != "Examples:").skip(1);
     let lines = lines.map_while(|line| line.strip_prefix("  "));

@@ -26,15 +26,15 @@ const FOREIGN_PROC: [&str; 3] = ["--pid", "--fork", "--kill-child"];
 #[test]
 fn command_is_refused_where_proc_is_foreign() {
     let sandbox = Sandbox::new();
-    for verb in ["run", "elect", "once"] {
-        let args = [PROGRAM, verb, "x", "--", "touch", "ran"];
+    for subcommand in ["run", "elect", "once"] {
+        let args = [PROGRAM, subcommand, "x", "--", "touch", "ran"];
         let ended = run_apart(&sandbox, &FOREIGN_PROC, &args);
         ended.fails(
             125,
             &["/proc", "another PID namespace", "this process is 1"],
         );
-        assert!(!sandbox.path("ran").exists(), "{verb}");
-        assert!(sandbox.is_free("x"), "{verb}");
+        assert!(!sandbox.path("ran").exists(), "{subcommand}");
+        assert!(sandbox.is_free("x"), "{subcommand}");
     }
 }
 

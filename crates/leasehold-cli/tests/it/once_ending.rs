@@ -68,8 +68,8 @@ fn what_is_no_text_is_kept_and_replayed_as_it_is() {
     let call = ["once", "x", "--", "sh", "-c", script];
     let shell = |file: &str| {
         let line = format!("\"$@\" > {file}.out 2> {file}.err");
-        let around = ["run", "around", "--", "sh", "-c", &line, "sh", PROGRAM];
-        assert_eq!(sandbox.run(&[&around[..], &call].concat()).code(), 0);
+        let outer_lock = ["run", "around", "--", "sh", "-c", &line, "sh", PROGRAM];
+        assert_eq!(sandbox.run(&[&outer_lock[..], &call].concat()).code(), 0);
         let read = |end: &str| std::fs::read(sandbox.path(&format!("{file}.{end}"))).unwrap();
         (read("out"), read("err"))
     };

@@ -101,8 +101,8 @@ fn handle_on_another_store_is_refused_and_kept() {
     let file = file.to_str().unwrap();
     let acquired = run(&sandbox, &right, &["acquire", "--handle-file", file, "x"]);
     assert_eq!(acquired.code(), 0, "{acquired:?}");
-    for verb in ["release", "renew"] {
-        let refused = run(&sandbox, &wrong, &[verb, "--handle-file", file]);
+    for subcommand in ["release", "renew"] {
+        let refused = run(&sandbox, &wrong, &[subcommand, "--handle-file", file]);
         let [right, wrong] = [&right, &wrong].map(|urls| urls[0].strip_prefix("redis://").unwrap());
         refused.fails(
             64,
@@ -175,8 +175,8 @@ fn a_handle_file_is_its_owners_and_follows_each_renewal() {
     let server = RedisServer::start();
     let urls = [server.url()];
     let file = sandbox.path("deploy.handle");
-    let with_file = |verb: &[&str]| {
-        let args = [verb, &["--handle-file", "deploy.handle"]].concat();
+    let with_file = |subcommand: &[&str]| {
+        let args = [subcommand, &["--handle-file", "deploy.handle"]].concat();
         run(&sandbox, &urls, &args)
     };
     let acquired = with_file(&["acquire", "x"]);
@@ -216,8 +216,8 @@ fn a_handle_file_stays_as_it_is_where_nothing_was_done_and_goes_with_the_lock() 
     let sandbox = Sandbox::new();
     let mut server = RedisServer::start();
     let urls = [server.url()];
-    let with_file = |file: &str, verb: &[&str]| {
-        let args = [verb, &["--handle-file", file]].concat();
+    let with_file = |file: &str, subcommand: &[&str]| {
+        let args = [subcommand, &["--handle-file", file]].concat();
         run(&sandbox, &urls, &args)
     };
     let acquired = with_file("first", &["acquire", "--ttl", "10s", "x"]);
@@ -297,8 +297,9 @@ fn a_store_that_is_another_or_dead_is_told_apart() {
     let (urls, others) = ([server.url()], [other.url()]);
     let acquired = run(&sandbox, &urls, &["acquire", "--ttl", "60s", "x"]);
     let handle = line(&acquired);
-    for verb in ["renew", "release"] {
-        with_handle(&sandbox, &others, handle, &[verb]).fails(64, &["the handle is of a lock on"]);
+    for subcommand in ["renew", "release"] {
+        with_handle(&sandbox, &others, handle, &[subcommand])
+            .fails(64, &["the handle is of a lock on"]);
     }
     assert!(is_busy(&sandbox, &urls));
     for ttl in ["61s", "99ms"] {

@@ -263,8 +263,8 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(4);
     let mut newcomer = RedisServer::builder().password("secret").start();
-    let call = |urls: &[String], verb: &str, args: &[&str]| {
-        let limits = [verb, "--max-ttl", "12s"];
+    let call = |urls: &[String], subcommand: &str, args: &[&str]| {
+        let limits = [subcommand, "--max-ttl", "12s"];
         run(&sandbox, urls, &[&limits[..], args].concat())
     };
     let lock = |urls: &[String]| call(urls, "run", &["-n", "--ttl", "12s", "x", "true"]);
@@ -403,8 +403,8 @@ fn lost_server_beside_a_dead_one_is_readmitted() {
     let sandbox = Sandbox::new();
     let mut servers = RedisSet::start(3);
     let urls = servers.urls();
-    let call = |verb: &[&str], args: &[&str]| {
-        let args = [verb, &["--max-ttl", "5s"], args].concat();
+    let call = |subcommand: &[&str], args: &[&str]| {
+        let args = [subcommand, &["--max-ttl", "5s"], args].concat();
         run(&sandbox, &urls, &args)
     };
     let try_lock = || call(&["run"], &["-n", "--ttl", "5s", "x", "true"]);

@@ -73,9 +73,13 @@ fn server_with_a_new_disk_denies_no_result() {
     let sandbox = Sandbox::new();
     let mut servers = RedisSet::start_each(3, &RedisServer::builder().durable());
     let urls = servers.urls();
-    let call = |verb: &str, args: &[&str]| {
+    let call = |subcommand: &str, args: &[&str]| {
         let limits = ["--max-ttl", "3s"];
-        run(&sandbox, &urls, &[&[verb], &limits[..], args].concat())
+        run(
+            &sandbox,
+            &urls,
+            &[&[subcommand], &limits[..], args].concat(),
+        )
     };
     call("init", &[]).fails(0, &[]);
     let mut nth = servers.iter_mut();

@@ -184,10 +184,14 @@ fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
             );
             let ended = ask(sandbox, servers, &["run", "x", "--", "sh", "-c", &script]);
             let lines: Vec<&str> = ended.stdout.lines().collect();
-            let [around, "0"] = lines[..] else {
+            let [outer_lock, "0"] = lines[..] else {
                 panic!("{ended:?}")
             };
-            assert_eq!(around.matches(r#""name":"x""#).count(), 2, "{around}");
+            assert_eq!(
+                outer_lock.matches(r#""name":"x""#).count(),
+                2,
+                "{outer_lock}"
+            );
         }
     });
 }

@@ -112,9 +112,9 @@ fn mistyped_folder_is_not_created() {
     let sandbox = Sandbox::new();
     let typo = sandbox.path("typo");
     let store = format!("file://{}/locks", typo.display());
-    for verb in ["status", "doctor"] {
-        let args: &[&str] = if verb == "doctor" { &[] } else { &["x"] };
-        let ended = sandbox.run(&[&[verb, "--store", &store], args].concat());
+    for subcommand in ["status", "doctor"] {
+        let args: &[&str] = if subcommand == "doctor" { &[] } else { &["x"] };
+        let ended = sandbox.run(&[&[subcommand, "--store", &store], args].concat());
         ended.fails(64, &["there is no folder", "create it"]);
     }
     let ended = sandbox.run(&["run", "--store", &store, "x", "true"]);

@@ -25,7 +25,7 @@ use crate::run::signals::Signals;
 use crate::run::stage::Stage;
 use crate::run::waiting::Wait;
 use crate::status::runtime;
-use crate::work::Work;
+use crate::work::CommandSpec;
 use capture::Capture;
 use stored::{Kept, NoResult, Stored};
 
@@ -33,10 +33,10 @@ pub(super) use capture::Pipes;
 
 /// Runs a command once, or replays its result.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let wish = args.wish();
-    let work = args.work(&wish)?;
+    let lock_options = args.lock_options();
+    let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (stage, blocked) = Stage::set(&wish, &args.store, output)?;
+    let (stage, blocked) = Stage::set(&lock_options, &args.store, output)?;
     let runtime = runtime()?;
     let end = runtime.block_on(async {
         let signals = Signals::new(blocked)?;
@@ -62,7 +62,7 @@ pub(crate) fn read_stored(bytes: &[u8]) {
 /// One call of the request.
 struct Call<'a> {
     args: &'a OnceArgs,
-    work: &'a Work,
+    work: &'a CommandSpec,
     stage: &'a Stage<'a>,
 }
 

@@ -7,7 +7,7 @@ use crate::set::have_no_record;
 
 /// Why a quorum grants no lock at present: too few of its servers have a vote.
 #[derive(Clone, Debug)]
-pub(crate) struct Shortage {
+pub(crate) struct QuorumShortfall {
     total: usize,
     /// The servers without a vote.
     pub(crate) failures: Vec<MemberFailure>,
@@ -22,7 +22,7 @@ pub(crate) fn needed(members: usize) -> usize {
     members / 2 + 1
 }
 
-impl Shortage {
+impl QuorumShortfall {
     /// The shortage according to the health of the servers, if there is one. Files have none.
     pub(crate) fn of(health: &[MemberHealth]) -> Option<Self> {
         let failure = |member: &MemberHealth| match &member.presence {
@@ -104,7 +104,7 @@ const NEW: &str = "a client has just initialized this quorum; with `leasehold in
 pub(crate) const NOT_FORMED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \
                                      (otherwise clients initialize it once all servers answer)";
 
-impl fmt::Display for Shortage {
+impl fmt::Display for QuorumShortfall {
     /// Ends with the reason of each server that has no vote.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary())?;
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_majority_is_enough_and_no_members_lack_nothing() {
-        assert!(Shortage::of(&[]).is_none());
+        assert!(QuorumShortfall::of(&[]).is_none());
         let two = [member("a", None), silent("b"), member("c", None)];
-        assert!(Shortage::of(&two).is_none());
+        assert!(QuorumShortfall::of(&two).is_none());
     }
 
     #[test]
@@ -170,12 +170,15 @@ mod tests {
             member("b", Some(5_200)),
             member("c", Some(9_000)),
         ];
-        let shortage = Shortage::of(&out).unwrap();
-        assert_eq!(shortage.counts_again(), Some(Duration::from_secs(9)));
+        let quorum_shortfall = QuorumShortfall::of(&out).unwrap();
+        assert_eq!(
+            quorum_shortfall.counts_again(),
+            Some(Duration::from_secs(9))
+        );
         let dead = [member("a", Some(30_000)), silent("b"), silent("c")];
-        let shortage = Shortage::of(&dead).unwrap();
-        assert_eq!(shortage.counts_again(), None);
-        let text = Shortage::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
+        let quorum_shortfall = QuorumShortfall::of(&dead).unwrap();
+        assert_eq!(quorum_shortfall.counts_again(), None);
+        let text = QuorumShortfall::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
         assert!(text.unwrap().to_string().starts_with(
             "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (no vote for 5s); b: "
         ));
@@ -184,32 +187,32 @@ mod tests {
     #[test]
     fn new_quorum_without_votes_names_init() {
         let new = ["a", "b", "c"].map(|id| member(id, Some(1_000)));
-        let shortage = Shortage::of(&new).unwrap();
-        assert_eq!(shortage.advice(), Some(NEW));
-        assert!(shortage.to_string().contains("leasehold init"));
+        let quorum_shortfall = QuorumShortfall::of(&new).unwrap();
+        assert_eq!(quorum_shortfall.advice(), Some(NEW));
+        assert!(quorum_shortfall.to_string().contains("leasehold init"));
         let mut old = new;
         for member in &mut old {
             member.presence.as_mut().unwrap().clock = WallTime::from_micros(9_000_000);
         }
-        assert_eq!(Shortage::of(&old).unwrap().advice(), None);
+        assert_eq!(QuorumShortfall::of(&old).unwrap().advice(), None);
     }
 
     #[test]
     fn what_to_do_is_said_where_no_member_has_a_card() {
         let mut first = member("a", Some(1));
         let of = |first: &MemberHealth| {
-            Shortage::of(&[first.clone(), silent("b"), silent("c")]).unwrap()
+            QuorumShortfall::of(&[first.clone(), silent("b"), silent("c")]).unwrap()
         };
         assert_eq!(of(&first).advice(), None);
         first.presence.as_mut().unwrap().member_record = None;
         assert!(of(&first).to_string().starts_with(NOT_FORMED));
-        let dead = Shortage::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
+        let dead = QuorumShortfall::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
         assert_eq!(
             dead.advice(),
             None,
             "it is unknown whether they have records"
         );
-        let two = Shortage::of(&[silent("a"), silent("b")]).unwrap();
+        let two = QuorumShortfall::of(&[silent("a"), silent("b")]).unwrap();
         assert_eq!(two.advice(), None, "no set");
     }
 }

@@ -1,4 +1,3 @@
-use clap::Subcommand;
 use clap_complete::Shell;
 
 use crate::args::{InitArgs, MembersArgs, StatusArgs};
@@ -14,8 +13,8 @@ use crate::run_args::RunArgs;
 use crate::waiters_args::WaitersArgs;
 
 /// The subcommands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Subcommand {
     /// Run a command while holding a lock.
     ///
     /// Waits for the lock NAME, runs CMD, and releases the lock when CMD ends. If the lock is lost before
@@ -233,11 +232,11 @@ pub(crate) enum Verb {
         /// The subcommand, for example `run` or `fence check`.
         ///
         /// Without it, prints the page of leasehold itself.
-        verb: Vec<String>,
+        subcommand: Vec<String>,
     },
 }
 
-impl Verb {
+impl Subcommand {
     /// Whether the result repeats all that the library reports on the way.
     pub(crate) fn tells_all_by_itself(&self) -> bool {
         matches!(

@@ -4,7 +4,7 @@ use std::io;
 
 /// How busy this program and its machine were, as shares of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Effort {
+pub(super) struct CpuUsage {
     /// The share of one CPU that the busiest thread of this program used.
     pub(super) busiest_thread: f64,
     /// The idle share of all CPUs together.
@@ -13,7 +13,7 @@ pub(super) struct Effort {
 
 /// The counters of the kernel at one instant, in its unit of time. The difference of two is an effort.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct ProcStats {
     machine: Machine,
     /// What each thread of this program has used.
     threads: HashMap<String, u64>,
@@ -27,7 +27,7 @@ struct Machine {
     idle: u64,
 }
 
-impl Books {
+impl ProcStats {
     pub(super) fn read() -> io::Result<Self> {
         let machine = Machine::of(&fs::read_to_string("/proc/stat")?).ok_or_else(strange)?;
         let mut threads = HashMap::new();
@@ -43,7 +43,7 @@ impl Books {
     }
 
     /// The effort from `self` on to `later`.
-    pub(super) fn until(&self, later: &Self) -> Effort {
+    pub(super) fn until(&self, later: &Self) -> CpuUsage {
         let total = later.machine.total.saturating_sub(self.machine.total);
         let idle = later.machine.idle.saturating_sub(self.machine.idle);
         let used = later.threads.iter().map(|(thread, used)| {
@@ -51,7 +51,7 @@ impl Books {
             used.saturating_sub(before)
         });
         let busiest = used.max().unwrap_or(0);
-        Effort {
+        CpuUsage {
             busiest_thread: share(busiest * self.machine.cpus.max(1), total),
             machine_idle: share(idle, total),
         }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_effort_lies_between_two_readings() {
-        let books = |total, idle, mine| Books {
+        let books = |total, idle, mine| ProcStats {
             machine: Machine {
                 cpus: 2,
                 total,
@@ -135,16 +135,16 @@ mod tests {
             },
             threads: HashMap::from([("1".to_owned(), mine), ("2".to_owned(), 0)]),
         };
-        let effort = books(1_000, 500, 10).until(&books(1_200, 550, 100));
-        assert_eq!(effort.busiest_thread, 0.9);
-        assert_eq!(effort.machine_idle, 0.25);
+        let cpu_usage = books(1_000, 500, 10).until(&books(1_200, 550, 100));
+        assert_eq!(cpu_usage.busiest_thread, 0.9);
+        assert_eq!(cpu_usage.machine_idle, 0.25);
         let nothing = books(1, 1, 1).until(&books(1, 1, 1));
         assert_eq!((nothing.busiest_thread, nothing.machine_idle), (0.0, 0.0));
     }
 
     #[test]
     fn the_books_of_this_machine_make_sense() {
-        let books = Books::read().unwrap();
+        let books = ProcStats::read().unwrap();
         assert!(books.machine.cpus > 0 && !books.threads.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use crate::run::nesting::LockAround;
 /// The outer run renews it, and ends all its child processes on loss, including this command. This run
 /// only checks, at its start and repeatedly, that the outer run still holds it, because that may have
 /// ended and left this run behind.
-pub(super) struct Around {
+pub(super) struct OuterLock {
     client: Client,
     lock: LockAround,
     /// How long the result of a check is valid.
@@ -24,7 +24,7 @@ pub(super) struct Around {
     missed: Cell<bool>,
 }
 
-impl Around {
+impl OuterLock {
     /// Checks that the holder still holds the lock, in a mode that includes `wanted`.
     pub(super) async fn enter(
         client: Client,
@@ -32,20 +32,23 @@ impl Around {
         wanted: Mode,
         every: Duration,
     ) -> Result<Self, Failure> {
-        let around = Self {
+        let outer_lock = Self {
             client,
             lock,
             every,
             next_look: Cell::new(SystemClock.now() + every),
             missed: Cell::new(false),
         };
-        let name = around.lock.name();
-        let Some(holder) = around.holder().await? else {
-            let text = format!("lock {name:?}: {GONE}, with fence {}", around.lock.fence());
+        let name = outer_lock.lock.name();
+        let Some(holder) = outer_lock.holder().await? else {
+            let text = format!(
+                "lock {name:?}: {GONE}, with fence {}",
+                outer_lock.lock.fence()
+            );
             return Err(Failure::new(ExitCode::LOST, text));
         };
         match refusal(holder.mode, wanted) {
-            None => Ok(around),
+            None => Ok(outer_lock),
             Some(rule) => Err(Failure::usage(format!(
                 "lock {name:?} is held by an outer run, {}: {rule}",
                 holder_text::phrase(&holder)

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 /// Which locks to acquire, how, and how long to wait.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct LockOptions {
     pub(crate) name: String,
     /// Further locks.
     pub(crate) also: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Wish {
     pub(crate) json: bool,
 }
 
-impl Wish {
+impl LockOptions {
     /// One exclusive lock, without a limit for the wait.
     pub(crate) fn alone(name: &str, ttl: Duration) -> Self {
         Self {
