@@ -128,7 +128,7 @@ async fn damaged_record_is_named() {
         assert!(text.contains(named), "{text}");
         assert!(text.contains("DEL leasehold:card"), "{text}");
         assert!(!text.contains('\u{1}'), "{text}");
-        // A record without a epoch is still a record.
+        // A record without an epoch is still a record.
         server.command(&["HDEL", MEMBER_RECORD, "mark"]);
         let elsewhere = RedisMember::new(format!("{}/7", server.url())).unwrap();
         let edit = member_record_edit(&elsewhere.presence().await.unwrap(), "a");
