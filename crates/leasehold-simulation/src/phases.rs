@@ -103,7 +103,7 @@ impl Simulation {
         let up = self.servers.iter_mut();
         for server in up.filter(|server| server.state == ServerState::Up) {
             let clock = server.clock.wall_micros(self.now);
-            let found = server.command(clock, &["EXISTS", "leasehold:card"]);
+            let found = server.command(clock, &["EXISTS", "leasehold:member_record"]);
             records += usize::from(found == Reply::Integer(1));
         }
         records >= self.plan.majority()

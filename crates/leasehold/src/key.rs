@@ -100,7 +100,7 @@ mod tests {
         assert!(refusal("").contains("lock name is empty"));
         assert!(refusal("a\0b").contains(r#""a\0b" contains the control character '\0'"#));
         assert!(refusal("a\nb").contains("control character"));
-        assert!(refusal("leasehold:card").contains("reserved"));
+        assert!(refusal("leasehold:member_record").contains("reserved"));
         let long = refusal(&"x".repeat(513));
         assert!(long.contains("513 bytes; the maximum is 512"), "{long}");
     }

@@ -238,21 +238,21 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
             let why =
                 "a client that uses it alone does not see the locks of the quorum, and is refused";
             Some(Finding::red(
-                "card",
+                "record",
                 text,
                 why,
-                "list all servers of the quorum; if that no longer exists: DEL leasehold:card",
+                "list all servers of the quorum; if that no longer exists: DEL leasehold:member_record",
             ))
         }
         (Some(_), false) => None,
         (None, true) if scene.is_unformed => Some(Finding::yellow(
-            "card",
+            "record",
             "none",
             "the quorum is not initialized",
             "leasehold init",
         )),
         (None, true) => Some(Finding::yellow(
-            "card",
+            "record",
             "none, although others have one",
             "it lost its data, or was never a member of the quorum",
             if scene.can_restore() {
@@ -273,10 +273,10 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
                 "generation {} of {}",
                 member_record.generation, member_record.set
             );
-            Some(Finding::green("card", text))
+            Some(Finding::green("record", text))
         }
         (Some(member_record), true) => Some(Finding::red(
-            "card",
+            "record",
             format!(
                 "the server says (generation {}): {}",
                 member_record.generation, member_record.set
@@ -301,7 +301,7 @@ fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
         claims.then_some((&other.id, theirs))
     })?;
     Some(Finding::red(
-        "card",
+        "record",
         format!(
             "belongs to two quorums: its own record (generation {generation}) names this one, the \
              record of {by} (generation {}) names {}",
@@ -309,7 +309,7 @@ fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
         ),
         "both could grant the same lock, so it has a vote in neither",
         format!(
-            "stop the clients of the wrong quorum; if that is the one of {by}, run DEL leasehold:card there"
+            "stop the clients of the wrong quorum; if that is the one of {by}, run DEL leasehold:member_record there"
         ),
     ))
 }

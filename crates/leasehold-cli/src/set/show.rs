@@ -129,7 +129,7 @@ impl Roll {
             "uptime_ms": presence.map(|presence| millis(presence.uptime)),
             "durable": presence.map(MemberStatus::will_remember),
             "clock_offset_us": standing.clock_offset,
-            "card": member_record.map(|member_record| self.member_record(member_record)),
+            "member_record": member_record.map(|member_record| self.member_record(member_record)),
         })
     }
 

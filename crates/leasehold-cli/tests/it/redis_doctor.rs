@@ -114,7 +114,7 @@ fn five_that_are_well_are_green_and_stay_as_they_are() {
     let (code, report) = doctor(&sandbox, &urls);
     assert_eq!(code, 69, "{report}");
     assert!(found(&report, "quorum").contains("leasehold init"));
-    assert_eq!(verdict(&report["members"][0], "card"), "yellow");
+    assert_eq!(verdict(&report["members"][0], "record"), "yellow");
     assert_eq!(state_of_all(), empty, "looking forms nothing");
 
     assert_eq!(run(&sandbox, &urls, &["init"]).code(), 0);
@@ -166,10 +166,10 @@ fn dead_frozen_and_restarted_servers_are_told_in_time() {
         );
     }
     assert_eq!(members[2]["facts"]["counts"], false);
-    assert_eq!(verdict(&members[2], "card"), "yellow");
+    assert_eq!(verdict(&members[2], "record"), "yellow");
     assert_eq!(verdict(&members[2], "counts"), "yellow", "{report}");
     assert_eq!(verdict(&members[3], "restart"), "yellow");
-    assert_eq!(state(&servers[2]), before, "no card is written");
+    assert_eq!(state(&servers[2]), before, "no member record is written");
     servers[1].thaw();
 }
 
@@ -192,8 +192,8 @@ fn a_minority_that_is_ill_is_78() {
 fn a_server_whose_card_is_damaged_does_not_count() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
-    servers[0].command(&["DEL", "leasehold:card"]);
-    servers[0].command(&["SET", "leasehold:card", "x"]);
+    servers[0].command(&["DEL", "leasehold:member_record"]);
+    servers[0].command(&["SET", "leasehold:member_record", "x"]);
     let (code, report) = doctor(&sandbox, &servers.urls());
     assert_eq!((code, &report["counting"]), (78, &2.into()), "{report}");
     let damaged = &report["members"][0];
@@ -243,13 +243,13 @@ fn one_server_twice_and_a_set_that_differs_are_red() {
     let ended = run(&sandbox, &urls, &["doctor", "--json", "--max-ttl", "20s"]);
     let report = crate::doctor::report(&ended);
     assert_eq!(ended.code(), 69);
-    let member_record = found(&report["members"][0], "card");
+    let member_record = found(&report["members"][0], "record");
     assert!(
         member_record.contains("max_ttl 60s") && member_record.contains("max_ttl 20s"),
         "{member_record}"
     );
     let (code, report) = doctor(&sandbox, &urls[..1]);
-    assert_eq!(verdict(&report["members"][0], "card"), "red", "{report}");
+    assert_eq!(verdict(&report["members"][0], "record"), "red", "{report}");
     assert!([69, 78].contains(&code));
 }
 

@@ -25,7 +25,7 @@ fn members(sandbox: &Sandbox, urls: &[String]) -> (i32, Value) {
 }
 
 fn has_member_record(server: &RedisServer) -> bool {
-    let reply = server.command(&["EXISTS", "leasehold:card"]);
+    let reply = server.command(&["EXISTS", "leasehold:member_record"]);
     format!("{reply:?}").contains('1')
 }
 
@@ -62,8 +62,8 @@ fn a_set_is_formed_once_and_counts_at_once() {
     for (member, is_durable) in shown.as_array().unwrap().iter().zip([false, false, true]) {
         assert_eq!(member["counts"], true, "{member}");
         assert_eq!(member["durable"], is_durable);
-        assert_eq!(member["card"]["generation"], 1);
-        assert_eq!(member["card"]["differs"], false);
+        assert_eq!(member["member_record"]["generation"], 1);
+        assert_eq!(member["member_record"]["differs"], false);
         assert!(member["clock_offset_us"].as_i64().unwrap().abs() < 2_000_000);
     }
     for server in urls.iter_mut() {
@@ -255,7 +255,10 @@ fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
     servers[2].kill();
     run(&sandbox, &fewer, &["run", "-n", "x", "true"]).fails(64, &["another quorum"]);
     let (code, shown) = members(&sandbox, &fewer);
-    assert_eq!((code, &shown[0]["card"]["differs"]), (69, &true.into()));
+    assert_eq!(
+        (code, &shown[0]["member_record"]["differs"]),
+        (69, &true.into())
+    );
 }
 
 #[test]

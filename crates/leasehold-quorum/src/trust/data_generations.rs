@@ -121,7 +121,7 @@ impl Lives {
             return Err(UntrustedReason::Unknown);
         };
         let Some(member_record) = &known.presence.member_record else {
-            return forgot(Forgetting::LostCard);
+            return forgot(Forgetting::LostRecord);
         };
         if !known.presence.remembers() {
             return forgot(match known.presence.was_replica {

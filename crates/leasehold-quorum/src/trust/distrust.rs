@@ -43,7 +43,7 @@ pub(crate) enum UntrustedReason {
         until: BootInstant,
     },
     /// It lost its record, and gets a new one only after these members answered.
-    LostCard {
+    LostRecord {
         id: MemberId,
         missing: Vec<MemberId>,
     },
@@ -64,7 +64,7 @@ pub(crate) enum Forgetting {
     /// It was a replica, and took over the data of another server.
     WasReplica,
     /// Its record is gone, though the server may not have restarted.
-    LostCard,
+    LostRecord,
     /// It began a new data generation recently, as it or a witness reports.
     NewLife,
 }
@@ -192,7 +192,7 @@ impl fmt::Display for UntrustedReason {
             Self::Forgot { what, .. } => f.write_str(match what {
                 Forgetting::Restarted => "restarted, and may have lost locks",
                 Forgetting::WasReplica => "was a replica, and may have lost locks",
-                Forgetting::LostCard => "lost its data",
+                Forgetting::LostRecord => "lost its data",
                 Forgetting::NewLife => "it restarted, lost data, or is new",
             }),
             Self::Young { age, left, .. } => write!(
@@ -200,7 +200,7 @@ impl fmt::Display for UntrustedReason {
                 "lost its data, joined or became durable {age:.0?} ago; for {left:.0?} more it cannot \
                  say that a result does not exist"
             ),
-            Self::LostCard { id, missing } => write!(
+            Self::LostRecord { id, missing } => write!(
                 f,
                 "lost its data, and with it the record of this quorum: it gets a new one when {} \
                  answers, or by `leasehold members readmit {id}`",
@@ -212,7 +212,9 @@ impl fmt::Display for UntrustedReason {
                     write!(f, "its clock is {by} of the other servers")
                 }
             },
-            Self::Changed => f.write_str("restarted or changed its card while it was asked"),
+            Self::Changed => {
+                f.write_str("restarted or changed its member record while it was asked")
+            }
         }
     }
 }

@@ -308,7 +308,7 @@ impl Trust {
             && let Some(missing) = self.missing_evidence()
         {
             let id = id.clone();
-            return Err(UntrustedReason::LostCard { id, missing });
+            return Err(UntrustedReason::LostRecord { id, missing });
         }
         let member_record = known.and_then(|known| known.presence.member_record.as_ref());
         if member_record.is_some_and(|member_record| self.is_rolled_back(member, member_record)) {

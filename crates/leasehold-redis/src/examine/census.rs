@@ -173,7 +173,7 @@ impl KeyCensus {
 fn written(rest: &str) -> Option<&'static str> {
     match rest.split(':').next()? {
         "fence" | "readers" | "queue" | "present" => Some("zset"),
-        "slots" | "client" | "card" | "record" | "broken" => Some("hash"),
+        "slots" | "client" | "member_record" | "record" | "broken" => Some("hash"),
         "stamp" => Some("string"),
         _ => None,
     }
@@ -195,7 +195,7 @@ mod tests {
             ("leasehold:fence:0:{a}:a", "zset"),
             ("leasehold:fence:0:{b}:b", "string"),
             ("leasehold:slots:{b}:b", "zset"),
-            ("leasehold:card", "hash"),
+            ("leasehold:member_record", "hash"),
             ("leasehold:record:{a}:a", "hash"),
             ("leasehold:record:{b}:b", "list"),
             ("leasehold:stamp:{a}:a", "string"),

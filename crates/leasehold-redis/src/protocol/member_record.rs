@@ -17,7 +17,7 @@ use super::script::{MEMBER_RECORD_OBSERVE, MEMBER_RECORD_WRITE};
 use crate::resp::{CommandWriter, Value};
 
 /// The field of the epoch.
-pub(super) const EPOCH: &str = "mark";
+pub(super) const EPOCH: &str = "epoch";
 
 /// The prefix of the field of an observation. The id of the member follows.
 const SEEN: &str = "seen:";
@@ -149,7 +149,7 @@ impl Fields<'_> {
             set: self.set()?,
             generation: self.number("generation")?,
             changed: WallTime::from_micros(self.number("changed")?),
-            data_generation: self.parsed("life", DataGeneration::parse)?,
+            data_generation: self.parsed("data_generation", DataGeneration::parse)?,
             since: WallTime::from_micros(self.number("since")?),
             run: self.parsed("run", |text| (!text.is_empty()).then(|| RunId::new(text)))?,
             durable: self.parsed("durable", flag)?,
@@ -228,7 +228,7 @@ mod tests {
         ("clock_tolerance_ms", "250"),
         ("generation", "3"),
         ("changed", "1763637400000007"),
-        ("life", "0123456789abcdef"),
+        ("data_generation", "0123456789abcdef"),
         ("since", "1763637400000008"),
         ("run", "abc"),
         ("durable", "1"),
@@ -272,7 +272,7 @@ mod tests {
             ("clock_tolerance_ms", "1.5"),
             ("generation", "4"),
             ("changed", "99999999999999999999"),
-            ("life", "0123"),
+            ("data_generation", "0123"),
             ("since", ""),
             ("run", ""),
             ("durable", "yes"),
@@ -291,7 +291,7 @@ mod tests {
                 name
             };
             assert!(text.contains(&format!("{named:?}")), "{text}");
-            assert!(text.contains("DEL leasehold:card"), "{text}");
+            assert!(text.contains("DEL leasehold:member_record"), "{text}");
         }
     }
 

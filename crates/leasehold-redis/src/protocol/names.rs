@@ -6,7 +6,7 @@ use leasehold::{ClientId, ClientInfo, Key};
 use crate::resp::CommandWriter;
 
 /// The key of the member record. Each database has one, for all prefixes of locks.
-pub(super) const MEMBER_RECORD: &str = "leasehold:card";
+pub(super) const MEMBER_RECORD: &str = "leasehold:member_record";
 
 /// The key that has the presence of all clients.
 pub const PRESENT: &str = "leasehold:present";

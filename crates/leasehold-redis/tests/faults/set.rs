@@ -61,7 +61,7 @@ pub(crate) fn form(servers: &RedisSet, urls: &[String], max_ttl: Duration) {
             // If the machine stalls, its servers seem silent. A quorum that is initialized only in part
             // would obstruct the next try.
             for server in servers.iter() {
-                server.command(&["DEL", "leasehold:card"]);
+                server.command(&["DEL", "leasehold:member_record"]);
             }
         }
         formed.is_ok()

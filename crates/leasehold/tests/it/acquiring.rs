@@ -178,7 +178,7 @@ async fn bad_input_names_value_and_rule_and_sends_nothing() {
             single.client.lock("x".repeat(600)),
             "600 bytes; the maximum is 512",
         ),
-        (single.client.lock("leasehold:card"), "reserved"),
+        (single.client.lock("leasehold:member_record"), "reserved"),
         (lock(&single).ttl(ms(99)), "TTL 99ms is out of bounds; "),
         (
             lock(&single).ttl(ms(60_001)),

@@ -154,7 +154,10 @@ fn right_settings_are_not_enough_to_be_durable() {
 #[test]
 fn a_card_that_is_damaged_makes_no_settings_wrong() {
     let damaged = |it: &mut Examination| {
-        it.presence = Err(Error::new(ErrorKind::Corrupt, "its card is damaged"));
+        it.presence = Err(Error::new(
+            ErrorKind::Corrupt,
+            "its member record is damaged",
+        ));
     };
     finding(&judged(damaged), "persistence", Green);
     let findings = judged(|it| {
@@ -261,9 +264,13 @@ fn keys_of_another_kind_are_yellow_and_damaged_records_red() {
     assert!(remedy(&findings, "keys", Yellow).contains("another ?prefix="));
     let damaged = judged(|it| {
         let keys = it.keys.as_mut().unwrap();
-        keys.damaged.push(("leasehold:card".into(), "list".into()));
+        keys.damaged
+            .push(("leasehold:member_record".into(), "list".into()));
     });
-    assert_eq!(remedy(&damaged, "keys", Red), r#"DEL "leasehold:card""#);
+    assert_eq!(
+        remedy(&damaged, "keys", Red),
+        r#"DEL "leasehold:member_record""#
+    );
 }
 
 #[test]

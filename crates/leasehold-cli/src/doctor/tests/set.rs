@@ -119,7 +119,7 @@ fn a_set_without_cards_is_to_be_formed() {
     }
     assert_eq!(remedy(&of_store(&three), "quorum", Red), "leasehold init");
     let first = of_first(&three);
-    assert_eq!(remedy(&first, "card", Yellow), "leasehold init");
+    assert_eq!(remedy(&first, "record", Yellow), "leasehold init");
     assert!(
         first
             .iter()
@@ -133,16 +133,16 @@ fn a_card_that_differs_is_red_with_both() {
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 20), 1));
     let findings = of_first(&three);
-    let card_of_set = finding(&findings, "card", Red);
-    let why = &card_of_set.advice.as_ref().unwrap().why;
-    assert!(card_of_set.found.contains("max_ttl 20s") && why.contains("max_ttl 60s"));
+    let record_of_set = finding(&findings, "record", Red);
+    let why = &record_of_set.advice.as_ref().unwrap().why;
+    assert!(record_of_set.found.contains("max_ttl 20s") && why.contains("max_ttl 60s"));
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = None;
-    finding(&of_first(&three), "card", Yellow);
+    finding(&of_first(&three), "record", Yellow);
     let mut alone = scene(1);
     let found = alone.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
-    assert!(remedy(&of_first(&alone), "card", Red).contains("all servers of the quorum"));
+    assert!(remedy(&of_first(&alone), "record", Red).contains("all servers of the quorum"));
 }
 
 #[test]
@@ -156,19 +156,23 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
         three
     };
     let findings = of_first(&of_others(["a", "c", "x"], 1));
-    let text = &finding(&findings, "card", Red).found;
+    let text = &finding(&findings, "record", Red).found;
     assert!(
         text.contains("two quorums") && text.contains("record of c (generation 1) names a,c,x"),
         "{text}"
     );
     assert!(
-        remedy(&findings, "card", Red)
-            .ends_with("that is the one of c, run DEL leasehold:card there")
+        remedy(&findings, "record", Red)
+            .ends_with("that is the one of c, run DEL leasehold:member_record there")
     );
     // A server that the member record does not name, or whose own member record is newer, gets no such finding.
-    finding(&of_server(&of_others(["a", "c", "x"], 1), 1), "card", Green);
-    finding(&of_first(&of_others(["c", "x", "y"], 1)), "card", Green);
-    finding(&of_first(&of_others(["a", "c", "x"], 0)), "card", Green);
+    finding(
+        &of_server(&of_others(["a", "c", "x"], 1), 1),
+        "record",
+        Green,
+    );
+    finding(&of_first(&of_others(["c", "x", "y"], 1)), "record", Green);
+    finding(&of_first(&of_others(["a", "c", "x"], 0)), "record", Green);
 }
 
 #[test]
@@ -278,7 +282,7 @@ fn who_does_not_count_says_why_and_for_how_long() {
 #[test]
 fn a_card_that_is_damaged_is_red_also_in_a_minority() {
     let mut three = scene(3);
-    let text = "its card is damaged: DEL leasehold:card";
+    let text = "its member record is damaged: DEL leasehold:member_record";
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence = Err(Error::new(ErrorKind::Corrupt, text));
     three.servers[0].out = Some(Out {
@@ -287,7 +291,7 @@ fn a_card_that_is_damaged_is_red_also_in_a_minority() {
     });
     let findings = of_first(&three);
     let text = &finding(&findings, "counts", Red).found;
-    assert!(text.contains("its card is damaged"), "{text}");
+    assert!(text.contains("its member record is damaged"), "{text}");
 }
 
 #[test]
@@ -310,8 +314,11 @@ fn a_card_that_may_not_be_read_is_not_taken_for_none() {
     assert!(!is_unformed(&examined(&three)));
     let findings = of_first(&three);
     finding(&findings, "rights", Red);
-    assert!(findings.iter().all(|it| it.check != "card"), "{findings:?}");
-    finding(&of_server(&three, 1), "card", Yellow);
+    assert!(
+        findings.iter().all(|it| it.check != "record"),
+        "{findings:?}"
+    );
+    finding(&of_server(&three, 1), "record", Yellow);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
     world.restart(1, false);
     world.pass(1);
     world.meet(1);
-    let what = Forgetting::LostCard;
+    let what = Forgetting::LostRecord;
     assert_eq!(
         world.counts(1),
         Err(UntrustedReason::Forgot { what, until: None })

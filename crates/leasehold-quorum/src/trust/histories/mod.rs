@@ -143,7 +143,7 @@ impl World {
                 self.meet(member);
             }
         }
-        panic!("the cards are never done");
+        panic!("the member records are never done");
     }
 
     fn write(&mut self, member: usize, edit: MemberRecordEdit) {

@@ -1,7 +1,7 @@
 -- Notes in the member record which data generations of its peers a client observed.
 --
 -- KEYS  1 member record
--- ARGV  two for each observed member: id, life
+-- ARGV  two for each observed member: id, data generation
 -- Answer  how many were new; 0 without a record
 -- Source  docs/wire.md, "The member record"
 

@@ -133,7 +133,7 @@ async fn durability_switched_off_then_killed_has_no_vote() {
 /// Returns a durable server with the present data of `primary`, cut off from it: a replica that lags behind.
 async fn lagging_replica_of(primary: &RedisServer) -> RedisServer {
     let replica = RedisServer::builder().durable().replica_of(primary).start();
-    let epoch = ["HGET", "leasehold:card", "mark"];
+    let epoch = ["HGET", "leasehold:member_record", "epoch"];
     eventually("the replica has the data", async || {
         (replica.command(&epoch) == primary.command(&epoch)).then_some(())
     })

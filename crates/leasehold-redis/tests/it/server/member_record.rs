@@ -10,7 +10,7 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 
 use crate::support::{eventually, hold, member, member_record_edit, quorum};
 
-const MEMBER_RECORD: &str = "leasehold:card";
+const MEMBER_RECORD: &str = "leasehold:member_record";
 
 async fn write(store: &RedisMember) -> MemberRecord {
     let edit = member_record_edit(&store.presence().await.unwrap(), "a");
@@ -113,11 +113,14 @@ async fn damaged_record_is_named() {
         (&["HDEL", MEMBER_RECORD, "ids"], r#""ids""#),
         (&["HSET", MEMBER_RECORD, "seen:x", "1"], r#""seen:x""#),
         (
-            &["HSET", MEMBER_RECORD, "mark", "0123456789abcdef.1"],
-            r#""mark""#,
+            &["HSET", MEMBER_RECORD, "epoch", "0123456789abcdef.1"],
+            r#""epoch""#,
         ),
-        (&["HDEL", MEMBER_RECORD, "mark"], r#""mark""#),
-        (&["HSET", MEMBER_RECORD, "life", "\u{1}\""], r#""life""#),
+        (&["HDEL", MEMBER_RECORD, "epoch"], r#""epoch""#),
+        (
+            &["HSET", MEMBER_RECORD, "data_generation", "\u{1}\""],
+            r#""data_generation""#,
+        ),
     ] {
         server.command(&["DEL", MEMBER_RECORD]);
         write(&store).await;
@@ -126,10 +129,10 @@ async fn damaged_record_is_named() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         let text = error.to_string();
         assert!(text.contains(named), "{text}");
-        assert!(text.contains("DEL leasehold:card"), "{text}");
+        assert!(text.contains("DEL leasehold:member_record"), "{text}");
         assert!(!text.contains('\u{1}'), "{text}");
         // A record without an epoch is still a record.
-        server.command(&["HDEL", MEMBER_RECORD, "mark"]);
+        server.command(&["HDEL", MEMBER_RECORD, "epoch"]);
         let elsewhere = RedisMember::new(format!("{}/7", server.url())).unwrap();
         let edit = member_record_edit(&elsewhere.presence().await.unwrap(), "a");
         assert!(!store.write_member_record(&edit).await.unwrap());

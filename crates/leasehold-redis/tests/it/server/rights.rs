@@ -49,7 +49,7 @@ async fn documented_rights_suffice() {
         let rights = documented_rights().join(" ").replace("~*", keys);
         let rights: Vec<&str> = rights.split(' ').collect();
         set_user(&server, "locks", &rights);
-        server.command(&["DEL", "leasehold:card"]);
+        server.command(&["DEL", "leasehold:member_record"]);
         let url = url(&server, "locks", "?prefix=app:");
         everything(&url).await.unwrap();
         let locks = crate::support::client_at(&url);

@@ -22,13 +22,13 @@ end
 -- last digit of a generation counts its names: a later name replaces the name only.
 local function observe(fields, record, seen, first, now)
   for at = first, #seen, 2 do
-    local field, life = 'seen:' .. seen[at], seen[at + 1]
+    local field, generation = 'seen:' .. seen[at], seen[at + 1]
     local known = redis.call('HGET', record, field)
     local noted
-    if not known or string.sub(known, 1, 15) ~= string.sub(life, 1, 15) then
-      noted = life .. ' ' .. digits(now) .. ' ' .. (known and 1 or 0)
-    elseif string.sub(known, 1, 16) < life then
-      noted = life .. string.sub(known, 17)
+    if not known or string.sub(known, 1, 15) ~= string.sub(generation, 1, 15) then
+      noted = generation .. ' ' .. digits(now) .. ' ' .. (known and 1 or 0)
+    elseif string.sub(known, 1, 16) < generation then
+      noted = generation .. string.sub(known, 17)
     end
     if noted then
       add(fields, field, noted)
