@@ -1,4 +1,4 @@
-use leasehold::{LockListing, Pattern, SurveyedLock, Visibility};
+use leasehold::{ListedLock, LockListing, Pattern, Visibility};
 use serde_json::{Value, json};
 
 use crate::config::{self, Environment};
@@ -17,41 +17,41 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.client();
-    let survey = runtime()?.block_on(client.survey(&args.pattern, args.limit))?;
+    let listing = runtime()?.block_on(client.list_locks(&args.pattern, args.limit))?;
     let printed = if args.json {
-        output::print_json(&object(&survey, &args.pattern, &client.describe()))
+        output::print_json(&object(&listing, &args.pattern, &client.describe()))
     } else {
-        output::print(&lines(&survey, &args.pattern, args.limit))
+        output::print(&lines(&listing, &args.pattern, args.limit))
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(survey: &LockListing, pattern: &Pattern, limit: usize) -> String {
+fn lines(listing: &LockListing, pattern: &Pattern, limit: usize) -> String {
     let mut lines = String::new();
-    if survey.locks.is_empty() {
+    if listing.locks.is_empty() {
         lines += &format!(
             "no lock is held whose name matches {pattern:?}\n",
             pattern = pattern.to_string()
         );
     } else {
         let mut table = vec![["LOCK", "SINCE", "FENCE", "EXPIRES IN", "HELD BY"].map(String::from)];
-        table.extend(survey.locks.iter().flat_map(|lock| rows(lock, survey)));
+        table.extend(listing.locks.iter().flat_map(|lock| rows(lock, listing)));
         lines += &table::columns(&table);
     }
-    if survey.more {
+    if listing.more {
         lines += &format!("more locks match; --limit {limit} leaves them out\n");
     }
-    for failure in &survey.failures {
+    for failure in &listing.failures {
         lines += &format!("no answer: {failure}\n");
     }
     lines
 }
 
 /// One row for each holder of a lock. If the servers disagree, the rows say how many name the holder.
-fn rows(lock: &SurveyedLock, survey: &LockListing) -> Vec<[String; 5]> {
-    let agreed = is_agreed(lock, survey);
-    let held: Vec<&Visibility> = holding(lock, survey).collect();
+fn rows(lock: &ListedLock, listing: &LockListing) -> Vec<[String; 5]> {
+    let agreed = is_agreed(lock, listing);
+    let held: Vec<&Visibility> = holding(lock, listing).collect();
     let shown = if held.is_empty() {
         &lock.holders.iter().collect()
     } else {
@@ -68,7 +68,7 @@ fn rows(lock: &SurveyedLock, survey: &LockListing) -> Vec<[String; 5]> {
             by += ", broken";
         }
         if !agreed {
-            by += &format!(", on {} of {} servers", sight.members, survey.members);
+            by += &format!(", on {} of {} servers", sight.members, listing.members);
         }
         if held.is_empty() {
             by += " (no majority)";
@@ -105,24 +105,24 @@ const NAMED_MAX: usize = 3;
 
 /// The holders that a majority of the servers names.
 fn holding<'a>(
-    lock: &'a SurveyedLock,
-    survey: &LockListing,
+    lock: &'a ListedLock,
+    listing: &LockListing,
 ) -> impl Iterator<Item = &'a Visibility> {
-    let members = survey.members;
+    let members = listing.members;
     lock.holders
         .iter()
         .filter(move |sight| sight.members > members / 2)
 }
 
 /// Whether all servers that answered name the same holders.
-fn is_agreed(lock: &SurveyedLock, survey: &LockListing) -> bool {
-    let answered = survey.members - survey.failures.len();
+fn is_agreed(lock: &ListedLock, listing: &LockListing) -> bool {
+    let answered = listing.members - listing.failures.len();
     let mut holders = lock.holders.iter();
     holders.all(|sight| sight.members == answered)
 }
 
-fn object(survey: &LockListing, pattern: &Pattern, store: &str) -> Value {
-    let lock = |lock: &SurveyedLock| {
+fn object(listing: &LockListing, pattern: &Pattern, store: &str) -> Value {
+    let lock = |lock: &ListedLock| {
         let holders = lock.holders.iter().map(|sight| {
             let mut holder = holder_text::json(&sight.holder);
             holder["members"] = sight.members.into();
@@ -130,12 +130,12 @@ fn object(survey: &LockListing, pattern: &Pattern, store: &str) -> Value {
         });
         json!({
             "lock": lock.key.as_str(),
-            "held": holding(lock, survey).next().is_some(),
-            "agreed": is_agreed(lock, survey),
+            "held": holding(lock, listing).next().is_some(),
+            "agreed": is_agreed(lock, listing),
             "holders": holders.collect::<Vec<_>>(),
         })
     };
-    let unanswered = survey
+    let unanswered = listing
         .failures
         .iter()
         .map(|failure| json!({"id": failure.id.as_str(), "reason": failure.error.reason()}));
@@ -143,10 +143,10 @@ fn object(survey: &LockListing, pattern: &Pattern, store: &str) -> Value {
         "version": 1,
         "store": store,
         "pattern": pattern.to_string(),
-        "members": survey.members,
+        "members": listing.members,
         "unanswered": unanswered.collect::<Vec<_>>(),
-        "more": survey.more,
-        "locks": survey.locks.iter().map(lock).collect::<Vec<_>>(),
+        "more": listing.more,
+        "locks": listing.locks.iter().map(lock).collect::<Vec<_>>(),
     })
 }
 
@@ -156,20 +156,20 @@ mod tests {
     use leasehold::{Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Mode};
 
     /// A lock on five servers, with the number of servers that name each holder.
-    fn survey(members: &[usize]) -> LockListing {
+    fn list_locks(members: &[usize]) -> LockListing {
         let holders = vec![Holder::unknown(Mode::Exclusive); members.len()];
-        let mut lock = SurveyedLock::new(Key::new("deploy").unwrap(), holders);
+        let mut lock = ListedLock::new(Key::new("deploy").unwrap(), holders);
         for (sight, members) in lock.holders.iter_mut().zip(members) {
             sight.members = *members;
         }
-        let mut survey = LockListing::new(vec![lock], false);
-        survey.members = 5;
-        survey
+        let mut listing = LockListing::new(vec![lock], false);
+        listing.members = 5;
+        listing
     }
 
     fn holders(members: &[usize]) -> Vec<String> {
-        let survey = survey(members);
-        let rows = rows(&survey.locks[0], &survey).into_iter();
+        let listing = list_locks(members);
+        let rows = rows(&listing.locks[0], &listing).into_iter();
         rows.map(|[.., by]| by).collect()
     }
 
@@ -190,7 +190,7 @@ mod tests {
             [format!("{foreign}, on 2 of 5 servers (no majority)")]
         );
         let told = |members: &[usize]| {
-            let value = object(&survey(members), &Pattern::all(), "quorum");
+            let value = object(&list_locks(members), &Pattern::all(), "quorum");
             let lock = &value["locks"][0];
             (
                 lock["held"].as_bool().unwrap(),
@@ -204,28 +204,28 @@ mod tests {
 
     #[test]
     fn a_limit_that_left_something_out_is_said() {
-        let mut survey = survey(&[5]);
-        assert!(!lines(&survey, &Pattern::all(), 1).contains("--limit"));
-        survey.more = true;
-        let text = lines(&survey, &Pattern::all(), 1);
+        let mut listing = list_locks(&[5]);
+        assert!(!lines(&listing, &Pattern::all(), 1).contains("--limit"));
+        listing.more = true;
+        let text = lines(&listing, &Pattern::all(), 1);
         assert!(
             text.ends_with("\nmore locks match; --limit 1 leaves them out\n"),
             "{text}"
         );
-        survey.locks.clear();
-        survey.more = false;
-        let text = lines(&survey, &Pattern::all(), 1);
+        listing.locks.clear();
+        listing.more = false;
+        let text = lines(&listing, &Pattern::all(), 1);
         assert_eq!(text, "no lock is held whose name matches \"*\"\n");
     }
     #[test]
     fn who_did_not_answer_is_named_and_disagrees_with_nobody() {
-        let mut survey = survey(&[3]);
+        let mut listing = list_locks(&[3]);
         for name in ["m3", "m4"] {
             let error = Error::new(ErrorKind::Unreachable, "connection refused");
             let failure = MemberFailure::new(MemberId::new(name), error);
-            survey.failures.push(failure);
+            listing.failures.push(failure);
         }
-        let text = lines(&survey, &Pattern::all(), 9);
+        let text = lines(&listing, &Pattern::all(), 9);
         let told: Vec<&str> = text.lines().collect();
         assert_eq!(told[0], "LOCK    SINCE  FENCE  EXPIRES IN  HELD BY");
         assert_eq!(
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(told.len(), 4, "{text}");
         assert!(told[2].starts_with("no answer: m3"), "{text}");
         assert!(told[3].starts_with("no answer: m4"), "{text}");
-        let value = object(&survey, &Pattern::all(), "quorum");
+        let value = object(&listing, &Pattern::all(), "quorum");
         assert_eq!(value["locks"][0]["agreed"], true);
         assert_eq!(value["unanswered"][1]["id"], "m4");
     }

@@ -17,9 +17,9 @@ use crate::held_lock::HeldLock;
 use crate::holder_record;
 use crate::listener::Watch;
 use crate::lock_file::{self, LockFile, Locking};
+use crate::lock_listing;
 use crate::range_lock;
 use crate::room::{self, Occupancy};
-use crate::survey;
 use crate::waits::KeptOpen;
 use crate::writer_yield::WriterYield;
 
@@ -165,7 +165,7 @@ fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
 }
 
 fn busy(open: KeptOpen) -> Step {
-    Step::Busy(Busy::by(survey::first_owner(&open.file)), open)
+    Step::Busy(Busy::by(lock_listing::first_owner(&open.file)), open)
 }
 
 /// Continues with a file whose `flock` is won: checks whether there is room, draws the fence, and

@@ -15,7 +15,7 @@ use crate::directory::{Directory, Rules};
 use crate::failure::failed;
 use crate::file_name::{self, Named};
 use crate::file_system::FileSystem;
-use crate::survey;
+use crate::lock_listing;
 
 /// What an examination of a lock directory found. It made and changed nothing there.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ fn count(directory: &Directory) -> Result<(usize, usize), Error> {
         let is_lock = |name: &str| !matches!(file_name::parse(name), Named::Foreign);
         files += usize::from(name.to_str().is_some_and(is_lock));
     }
-    let held = survey::list(directory, "", usize::MAX)?.len();
+    let held = lock_listing::list(directory, "", usize::MAX)?.len();
     Ok((files, held))
 }
 

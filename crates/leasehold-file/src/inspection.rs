@@ -2,18 +2,18 @@ use std::sync::Arc;
 
 use leasehold::background::blocking;
 use leasehold::{
-    BoxFuture, Error, Holder, Inspection, Key, LockListing, Pattern, Store, SurveyedLock,
+    BoxFuture, Error, Holder, Inspection, Key, ListedLock, LockListing, Pattern, Store,
 };
 
 use crate::directory::Directory;
+use crate::lock_listing;
 use crate::store::FileStore;
-use crate::survey;
 
 impl Inspection for FileStore {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         Box::pin(async move {
             let (directory, wanted) = (Arc::clone(self.directory()), key.clone());
-            let looked = blocking(move || survey::holders(&directory, &wanted)).await;
+            let looked = blocking(move || lock_listing::holders(&directory, &wanted)).await;
             looked.flatten().map_err(self.at(key))
         })
     }
@@ -21,40 +21,44 @@ impl Inspection for FileStore {
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         Box::pin(async move {
             let (directory, prefix) = (Arc::clone(self.directory()), prefix.to_owned());
-            let looked = blocking(move || survey::list(&directory, &prefix, limit)).await;
+            let looked = blocking(move || lock_listing::list(&directory, &prefix, limit)).await;
             looked
                 .flatten()
                 .map_err(|error| error.with_store(self.describe()))
         })
     }
 
-    fn survey<'a>(
+    fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
     ) -> BoxFuture<'a, Result<LockListing, Error>> {
         Box::pin(async move {
             let (directory, pattern) = (Arc::clone(self.directory()), pattern.clone());
-            let surveyed = blocking(move || survey(&directory, &pattern, limit)).await;
-            surveyed
+            let listed = blocking(move || list_locks(&directory, &pattern, limit)).await;
+            listed
                 .flatten()
                 .map_err(|error| error.with_store(self.describe()))
         })
     }
 }
 
-fn survey(directory: &Directory, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
-    let mut keys = survey::list(directory, pattern.prefix(), usize::MAX)?;
+fn list_locks(
+    directory: &Directory,
+    pattern: &Pattern,
+    limit: usize,
+) -> Result<LockListing, Error> {
+    let mut keys = lock_listing::list(directory, pattern.prefix(), usize::MAX)?;
     keys.retain(|key| pattern.matches(key.as_str()));
     keys.sort_unstable();
     let more = keys.len() > limit;
     keys.truncate(limit);
     let mut locks = Vec::with_capacity(keys.len());
     for key in keys {
-        let holders = survey::holders(directory, &key)?;
+        let holders = lock_listing::holders(directory, &key)?;
         // Free by now, if there are none.
         if !holders.is_empty() {
-            locks.push(SurveyedLock::new(key, holders));
+            locks.push(ListedLock::new(key, holders));
         }
     }
     Ok(LockListing::new(locks, more))

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use leasehold::{
-    BreakRecord, Broken, Error, ErrorKind, Holder, Key, LockListing, MemberFailure, MemberId,
-    SurveyedLock, Visibility, Waiter,
+    BreakRecord, Broken, Error, ErrorKind, Holder, Key, ListedLock, LockListing, MemberFailure,
+    MemberId, Visibility, Waiter,
 };
 
 use crate::ballot::majority;
@@ -99,22 +99,22 @@ pub fn list(answers: Answers<Vec<Key>>, limit: usize) -> Result<Vec<Key>, Error>
 /// # Errors
 ///
 /// If no majority answered.
-pub fn survey(answers: Answers<LockListing>, limit: usize) -> Result<LockListing, Error> {
+pub fn list_locks(answers: Answers<LockListing>, limit: usize) -> Result<LockListing, Error> {
     let members = answers.members();
     let (given, failures, needed) = answers.of_a_majority()?;
-    let mut more = given.iter().any(|survey| survey.more);
+    let mut more = given.iter().any(|listing| listing.more);
     let mut named = BTreeMap::<Key, Vec<Holder>>::new();
-    for lock in given.into_iter().flat_map(|survey| survey.locks) {
+    for lock in given.into_iter().flat_map(|listing| listing.locks) {
         let holders = lock.holders.into_iter().map(|sight| sight.holder);
         named.entry(lock.key).or_default().extend(holders);
     }
     more |= named.len() > limit;
     let locks = named.into_iter().take(limit);
-    let locks = locks.map(|(key, views)| surveyed(key, views, needed));
-    let mut survey = LockListing::new(locks.collect(), more);
-    survey.members = members;
-    survey.failures = failures;
-    Ok(survey)
+    let locks = locks.map(|(key, views)| listed(key, views, needed));
+    let mut listing = LockListing::new(locks.collect(), more);
+    listing.members = members;
+    listing.failures = failures;
+    Ok(listing)
 }
 
 /// Returns the result of breaking a lease. A majority that remembers the break cannot hold the lease again,
@@ -155,14 +155,14 @@ pub fn last_break(answers: Answers<Option<BreakRecord>>) -> Result<Option<BreakR
     Ok(given.into_iter().flatten().max_by_key(|record| record.at))
 }
 
-fn surveyed(key: Key, views: Vec<Holder>, needed: usize) -> SurveyedLock {
+fn listed(key: Key, views: Vec<Holder>, needed: usize) -> ListedLock {
     let mut counts = Vec::new();
     let holders = by_holder(views).filter_map(|views| {
         counts.push(views.len());
         merged_holder(views, needed)
     });
     let holders = holders.collect();
-    let mut lock = SurveyedLock::new(key, holders);
+    let mut lock = ListedLock::new(key, holders);
     let sights = lock.holders.iter_mut().zip(counts);
     sights.for_each(|(sight, members)| sight.members = members);
     lock.holders

@@ -51,17 +51,17 @@ fn broken_lease_is_whole_on_no_majority() {
 }
 
 #[test]
-fn surveys_count_the_members_of_holders() {
+fn listings_count_the_members_of_holders() {
     let (first, second) = (owner(), owner());
     // The holder that most members name is not the first in order.
     let (one, two) = (first.max(second), first.min(second));
-    let lock = |name: &str, owner| SurveyedLock::new(Key::new(name).unwrap(), vec![held(owner, 9)]);
+    let lock = |name: &str, owner| ListedLock::new(Key::new(name).unwrap(), vec![held(owner, 9)]);
     let given = vec![
         LockListing::new(vec![lock("a", one), lock("b", two)], false),
         LockListing::new(vec![lock("a", two), lock("c", one)], true),
         LockListing::new(vec![lock("a", one)], false),
     ];
-    let all = survey(answers(given.clone()), 9).unwrap();
+    let all = list_locks(answers(given.clone()), 9).unwrap();
     let names: Vec<_> = all.locks.iter().map(|lock| lock.key.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert!(all.more, "a member left some out");
@@ -70,7 +70,7 @@ fn surveys_count_the_members_of_holders() {
         .map(|sight| (sight.holder.owner, sight.members))
         .collect();
     assert_eq!(sights, [(Some(one), 2), (Some(two), 1)]);
-    let limited = survey(answers(given[..1].to_vec()), 1).unwrap();
+    let limited = list_locks(answers(given[..1].to_vec()), 1).unwrap();
     assert_eq!((limited.locks.len(), limited.more), (1, true));
 }
 

@@ -164,8 +164,8 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
-        self.server.survey(pattern, limit).await
+    pub async fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
+        self.server.list_locks(pattern, limit).await
     }
 
     /// Breaks the lease of `record.owner` on this server.

@@ -55,10 +55,10 @@ use crate::guard::Ended;
 use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::lock_listing::LockListing;
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
 use crate::store::Store;
-use crate::survey::LockListing;
 
 /// A blocking [`crate::Client`].
 #[derive(Clone, Debug)]
@@ -127,9 +127,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Client::survey`].
-    pub fn survey(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
-        pollster::block_on(self.0.survey(pattern, limit))
+    /// Those of [`crate::Client::list_locks`].
+    pub fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
+        pollster::block_on(self.0.list_locks(pattern, limit))
     }
 
     /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.

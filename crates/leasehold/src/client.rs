@@ -1,6 +1,6 @@
 mod admin;
 mod closing;
-mod survey;
+mod lock_listing;
 
 use std::fmt;
 use std::sync::Arc;

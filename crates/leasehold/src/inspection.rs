@@ -2,9 +2,9 @@ use crate::BoxFuture;
 use crate::error::Error;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::lock_listing::LockListing;
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
-use crate::survey::LockListing;
 
 /// Shows holders, waiters and held locks: an optional part of a [`Store`](crate::Store).
 ///
@@ -77,7 +77,7 @@ pub trait Inspection: Send + Sync {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn survey<'a>(
+    fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
         limit: usize,

@@ -58,7 +58,7 @@
 //! one. An [`Election`] makes one of many candidates the leader, visible to all. A resource that checks
 //! fences implements [`Fenced`]; [`FenceGate`] is one.
 //!
-//! Operators see all locks with [`Client::survey`], and take one from a holder that hangs with
+//! Operators see all locks with [`Client::list_locks`], and take one from a holder that hangs with
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
 //! cost it, and which locks it lost. Implementors read [`Store`] and its optional parts [`Inspection`],
 //! [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a named test. [`Error`] has a kind,
@@ -108,6 +108,7 @@ mod key;
 mod leader;
 mod lease;
 mod lock;
+mod lock_listing;
 mod lock_set;
 mod member;
 mod member_record;
@@ -129,7 +130,6 @@ mod renewer;
 mod running;
 mod semaphore;
 mod store;
-mod survey;
 mod taking_back;
 mod timers;
 mod wait_policy;
@@ -156,6 +156,7 @@ pub use inspection::Inspection;
 pub use key::Key;
 pub use leader::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use lock::Lock;
+pub use lock_listing::{ListedLock, LockListing, Visibility};
 pub use lock_set::LockSet;
 pub use member::{Incarnation, MemberFailure, MemberId, MemberStatus, Sample, Seal};
 pub use member_record::{
@@ -175,7 +176,6 @@ pub use records::{
 };
 pub use semaphore::Semaphore;
 pub use store::Store;
-pub use survey::{LockListing, SurveyedLock, Visibility};
 
 /// A boxed future, which the methods of [`Store`] return so that a store can be `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -55,7 +55,7 @@ pub(crate) struct Renewer {
 
 #[derive(Debug)]
 struct Renewed {
-    held_lease: Arc<HeldLease>,
+    lease: Arc<HeldLease>,
     timer: Option<BootInstant>,
     /// The mode of the renewal in progress. A renewal in the earlier mode may be in progress too. Its
     /// answer is ignored, because to that renewal a lease that is now shared is lost.
@@ -129,10 +129,10 @@ impl Renewer {
         }
     }
 
-    fn keep(&mut self, held_lease: Arc<HeldLease>) {
-        let id = held_lease.id;
+    fn keep(&mut self, lease: Arc<HeldLease>) {
+        let id = lease.id;
         let mut kept = Renewed {
-            held_lease,
+            lease,
             timer: None,
             renewing: None,
             downgrading: Vec::new(),
@@ -144,13 +144,13 @@ impl Renewer {
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
         let now = self.ambient.clock.now();
-        if let Some(held_lease) = self.new_leases.remove(id) {
-            self.keep(held_lease);
+        if let Some(lease) = self.new_leases.remove(id) {
+            self.keep(lease);
         }
         let Some(kept) = self.kept.get_mut(&id) else {
             return;
         };
-        if let Err(reason) = kept.held_lease.check(now) {
+        if let Err(reason) = kept.lease.check(now) {
             return self.drop_lost(id, reason);
         }
         if kept.downgraded {
@@ -174,13 +174,10 @@ impl Renewer {
 
     fn on_time(&mut self) {
         let now = self.ambient.clock.now();
-        if self
-            .new_leases
-            .due()
-            .is_some_and(|due| due <= now + EARLY_MAX)
-        {
-            for held_lease in self.new_leases.take_all() {
-                self.keep(held_lease);
+        let is_soon = |due| due <= now + EARLY_MAX;
+        if self.new_leases.due().is_some_and(is_soon) {
+            for lease in self.new_leases.take_all() {
+                self.keep(lease);
             }
         }
         for id in self.timers.end_watches(now) {
@@ -194,15 +191,15 @@ impl Renewer {
             let Some(kept) = self.kept.get_mut(&id) else {
                 continue;
             };
-            if kept.held_lease.is_over() {
+            if kept.lease.is_over() {
                 self.forget(id);
                 continue;
             }
-            if let Err(reason) = kept.held_lease.check(now) {
+            if let Err(reason) = kept.lease.check(now) {
                 self.drop_lost(id, reason);
                 continue;
             }
-            if kept.renewing.is_none() && kept.held_lease.is_due(now) {
+            if kept.renewing.is_none() && kept.lease.is_due(now) {
                 renewable.push(kept.begin_renewal(id, &mut self.timers));
             } else {
                 kept.schedule(id, &mut self.timers);
@@ -273,7 +270,7 @@ impl Renewer {
             };
             kept.renewing.take_if(|renewing| *renewing == mode);
             self.doubts.hear(id, &answer);
-            let verdict = if kept.held_lease.is_still_in(mode) {
+            let verdict = if kept.lease.is_still_in(mode) {
                 kept.settle(mode, answer, batch.sent, now)
             } else {
                 Ok(())
@@ -288,7 +285,7 @@ impl Renewer {
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
         if let Some(kept) = self.kept.get(&id) {
-            tracing::warn!(key = %kept.held_lease.claim().key, %reason, "lost");
+            tracing::warn!(key = %kept.lease.claim().key, %reason, "lost");
         }
         self.forget(id);
     }
@@ -299,8 +296,8 @@ impl Renewed {
     /// progress, only the deadline counts.
     fn schedule(&mut self, id: u64, timers: &mut Timers) {
         let at = match self.renewing {
-            Some(_) => self.held_lease.deadline(),
-            None => self.held_lease.next_event(),
+            Some(_) => self.lease.deadline(),
+            None => self.lease.next_event(),
         };
         timers.set(id, &mut self.timer, at);
     }
@@ -308,10 +305,10 @@ impl Renewed {
     /// Begins a renewal and returns it. One watch covers its deadline and those of its batch.
     fn begin_renewal(&mut self, id: u64, timers: &mut Timers) -> Due {
         timers.set(id, &mut self.timer, None);
-        let held = self.held_lease.held();
+        let held = self.lease.held();
         self.renewing = Some(held.claim.mode);
-        self.held_lease.renewing();
-        let deadline = self.held_lease.deadline();
+        self.lease.renewing();
+        let deadline = self.lease.deadline();
         Due { id, held, deadline }
     }
 
@@ -324,15 +321,15 @@ impl Renewed {
         now: BootInstant,
     ) -> Result<(), LostReason> {
         let (verdict, outcome) = match answer {
-            Renewal::Lost(reason) => return Err(self.held_lease.lose(reason, now)),
+            Renewal::Lost(reason) => return Err(self.lease.lose(reason, now)),
             Renewal::Renewed => {
                 self.downgraded = mode == Mode::Shared;
-                (self.held_lease.renewed(sent, now), Ok(()))
+                (self.lease.renewed(sent, now), Ok(()))
             }
             Renewal::Unknown(error) => {
-                let key = &self.held_lease.claim().key;
+                let key = &self.lease.claim().key;
                 tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
-                (self.held_lease.doubtful(now), Err(error.with_key(key)))
+                (self.lease.doubtful(now), Err(error.with_key(key)))
             }
         };
         verdict?;

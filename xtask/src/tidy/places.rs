@@ -119,7 +119,7 @@ mod tests {
     fn threads_start_in_background_alone() {
         let text = "fn f() {\n    std::thread::Builder::new();\n}\n";
         assert!(offences(&[(BACKGROUND, text)]).is_empty());
-        let elsewhere = "crates/leasehold/src/keeper.rs";
+        let elsewhere = "crates/leasehold/src/renewer.rs";
         assert_eq!(offences(&[(elsewhere, text)]), [(elsewhere.to_owned(), 2)]);
         assert_eq!(
             offences(&[(CLOCK, text)]).len(),

@@ -8,7 +8,7 @@ const FILES: [&str; 7] = [
     "crates/leasehold/src/lease.rs",
     "crates/leasehold/src/memory/record_table.rs",
     "crates/leasehold/src/once_state.rs",
-    "crates/leasehold/src/record_slot.rs",
+    "crates/leasehold/src/record_state.rs",
     "crates/leasehold/src/timers.rs",
 ];
 

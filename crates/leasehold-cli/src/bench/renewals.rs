@@ -25,7 +25,7 @@ pub(super) struct Renewals {
     pub(super) bound: Bound,
 }
 
-/// How many leases a message renews, as those of a client's keeper do.
+/// How many leases a message renews, as those of a client's renewer do.
 pub(super) const TOGETHER: usize = 128;
 
 /// Leases that come from the store directly, because a client does not renew before it must.

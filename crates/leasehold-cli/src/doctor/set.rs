@@ -233,8 +233,8 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
         (None, false) => None,
         // `rights` says so.
         (None, true) if server.hides_its_record() => None,
-        (Some(member_record), false) if member_record.is_formed() => {
-            let text = format!("belongs to the quorum {}", member_record.set);
+        (Some(record), false) if record.is_formed() => {
+            let text = format!("belongs to the quorum {}", record.set);
             let why =
                 "a client that uses it alone does not see the locks of the quorum, and is refused";
             Some(Finding::red(
@@ -265,21 +265,18 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
                 )
             },
         )),
-        (Some(member_record), true) if member_record.set == scene.set => {
-            if let Some(claimed) = claimed(scene, place, member_record.generation) {
+        (Some(record), true) if record.set == scene.set => {
+            if let Some(claimed) = claimed(scene, place, record.generation) {
                 return Some(claimed);
             }
-            let text = format!(
-                "generation {} of {}",
-                member_record.generation, member_record.set
-            );
+            let text = format!("generation {} of {}", record.generation, record.set);
             Some(Finding::green("record", text))
         }
-        (Some(member_record), true) => Some(Finding::red(
+        (Some(record), true) => Some(Finding::red(
             "record",
             format!(
                 "the server says (generation {}): {}",
-                member_record.generation, member_record.set
+                record.generation, record.set
             ),
             format!(
                 "this client is configured with {}, and is refused",

@@ -45,14 +45,14 @@ pub(super) fn change(
 async fn warn_holders(servers: &Servers, output: &Output) {
     // Only for the warning: the change itself reports a store that fails.
     let Ok(any) = Pattern::new("*") else { return };
-    let Ok(survey) = servers.client().survey(&any, SHOWN_MAX).await else {
+    let Ok(listing) = servers.client().list_locks(&any, SHOWN_MAX).await else {
         return;
     };
-    let names: Vec<_> = survey.locks.iter().map(|lock| lock.key.as_str()).collect();
+    let names: Vec<_> = listing.locks.iter().map(|lock| lock.key.as_str()).collect();
     if names.is_empty() {
         return;
     }
-    let more = if survey.more { " and more" } else { "" };
+    let more = if listing.more { " and more" } else { "" };
     output.say(&Message::Warning(&format!(
         "holders with the old list lose their locks, and `run` ends their commands: {}{more}",
         names.join(", ")

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::output;
 use crate::quorum_shortfall::whole_seconds;
-use crate::set::survey::{Seen, survey};
+use crate::set::ask_members::{Seen, ask_members};
 use crate::set::{Servers, wait_after_change};
 use crate::status::runtime;
 
@@ -18,12 +18,12 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_set(&args.store)?;
     let quorum = servers.quorum()?;
     let (is_new, seen) = runtime()?.block_on(async {
-        let seen = survey(quorum.members()).await;
+        let seen = ask_members(quorum.members()).await;
         if seen.iter().all(|one| is_initialized(one, quorum.set())) {
             return Ok((false, seen));
         }
         quorum.init().await?;
-        Ok::<_, Failure>((true, survey(quorum.members()).await))
+        Ok::<_, Failure>((true, ask_members(quorum.members()).await))
     })?;
     let printed = if args.json {
         output::print_json(&json(quorum.set(), &seen))

@@ -1,11 +1,11 @@
 //! `leasehold init` and `leasehold members`: initialize, show and change a quorum.
 
+mod ask_members;
 mod change;
 mod init;
 mod readmit;
 mod show;
 mod standing;
-mod survey;
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::output::Output;
 use crate::own_client::OwnClient;
 use crate::store_url::{self, OpenStore, Place};
 
+pub(crate) use ask_members::{have_no_record, limited};
 pub(crate) use init::init;
-pub(crate) use survey::{have_no_record, limited};
 
 /// Shows the servers of a store, or changes a quorum.
 pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {

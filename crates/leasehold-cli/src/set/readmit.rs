@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::holder_text::millis;
 use crate::output;
 use crate::quorum_shortfall::whole_seconds;
+use crate::set::ask_members::ask_members;
 use crate::set::change::place_of;
-use crate::set::survey::survey;
 use crate::set::{Servers, wait_after_change};
 use crate::status::runtime;
 
@@ -26,7 +26,7 @@ pub(super) fn readmit(
     let id = quorum.members()[place].id();
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = quorum.readmit(id).await?;
-        Ok::<_, Failure>((is_new, survey(quorum.members()).await))
+        Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
     })?;
     let silent = seen.iter().filter(|seen| seen.presence.is_err());
     let outcome = Outcome {

@@ -11,8 +11,8 @@ use crate::holder_text::millis;
 use crate::output;
 use crate::quorum_shortfall::{NOT_FORMED, needed, whole_seconds};
 use crate::set::Servers;
+use crate::set::ask_members::{ask_members, have_no_record};
 use crate::set::standing::{Standing, judge};
-use crate::set::survey::{have_no_record, survey};
 use crate::status::runtime;
 use crate::table;
 
@@ -22,7 +22,7 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
     let quorum = servers.quorum()?;
     let client = servers.client();
     let standings = runtime()?.block_on(async {
-        let seen = survey(quorum.members()).await;
+        let seen = ask_members(quorum.members()).await;
         judge(&client, seen).await
     })?;
     let set = quorum.set().clone();

@@ -4,7 +4,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
 
 use crate::failure::Failure;
-use crate::set::survey::{Seen, is_unformed};
+use crate::set::ask_members::{Seen, is_unformed};
 
 /// One server, and whether it has a vote.
 #[derive(Debug)]

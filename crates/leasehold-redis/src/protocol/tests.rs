@@ -287,7 +287,7 @@ fn proposal_that_is_no_fence_is_not_sent() {
 }
 
 #[test]
-fn permit_beyond_the_number_is_garbled() {
+fn permit_beyond_the_number_is_invalid() {
     let two = Mode::Permit(Permits::new(2).unwrap());
     let answer = |slot| {
         let parts = [

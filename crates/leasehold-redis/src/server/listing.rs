@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use leasehold::{Error, Holder, Key, LockListing, Mode, Pattern, SurveyedLock};
+use leasehold::{Error, Holder, Key, ListedLock, LockListing, Mode, Pattern};
 
 use super::Server;
 use super::foreign::Form;
@@ -61,7 +61,7 @@ impl Server {
     /// listed if a prefix narrows the names down. Otherwise it is listed only if the lock has a fence
     /// counter, because a client of this library recently asked for it. So other data does not fill the
     /// list.
-    pub(crate) async fn survey(
+    pub(crate) async fn list_locks(
         &self,
         pattern: &Pattern,
         limit: usize,
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Adds the holders of each lock, and leaves out locks that have become free.
-    async fn details(&self, found: &[(Key, Found)]) -> Result<Vec<SurveyedLock>, Error> {
+    async fn details(&self, found: &[(Key, Found)]) -> Result<Vec<ListedLock>, Error> {
         let answers = self
             .look(true, |out| {
                 out.command("TIME");
@@ -153,7 +153,7 @@ impl Server {
             .await?;
         let locks = all.into_iter();
         Ok(locks
-            .map(|(key, holders)| SurveyedLock::new(key, holders))
+            .map(|(key, holders)| ListedLock::new(key, holders))
             .collect())
     }
 

@@ -83,13 +83,13 @@ impl Inspection for RedisStore {
         Box::pin(async move { views::list(asked.await, limit) })
     }
 
-    fn survey<'a>(
+    fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
     ) -> BoxFuture<'a, Result<LockListing, Error>> {
-        let asked = self.ask_each(move |server| server.survey(pattern, limit));
-        Box::pin(async move { views::survey(asked.await, limit) })
+        let asked = self.ask_each(move |server| server.list_locks(pattern, limit));
+        Box::pin(async move { views::list_locks(asked.await, limit) })
     }
 }
 

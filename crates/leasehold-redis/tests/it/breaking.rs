@@ -169,7 +169,7 @@ fn longest(server: &RedisServer) -> i64 {
 }
 
 #[tokio::test]
-async fn survey_of_many_locks_is_short_commands() {
+async fn listing_of_many_locks_is_short_commands() {
     const LOCKS: usize = 100_000;
     let server = RedisServer::start();
     for part in (0..LOCKS).collect::<Vec<_>>().chunks(1000) {
@@ -186,12 +186,12 @@ async fn survey_of_many_locks_is_short_commands() {
     server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     server.command(&["CONFIG", "SET", "slowlog-max-len", "100000"]);
     let pattern = Pattern::new("lock/0*7").unwrap();
-    let survey = client(&server).survey(&pattern, 1000).await.unwrap();
+    let listing = client(&server).list_locks(&pattern, 1000).await.unwrap();
     server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "-1"]);
-    assert_eq!(survey.locks.len(), 1000);
-    assert!(survey.more);
-    assert_eq!(survey.locks[0].key.as_str(), "lock/000007");
-    assert_eq!(survey.locks[999].key.as_str(), "lock/009997");
+    assert_eq!(listing.locks.len(), 1000);
+    assert!(listing.more);
+    assert_eq!(listing.locks[0].key.as_str(), "lock/000007");
+    assert_eq!(listing.locks[999].key.as_str(), "lock/009997");
 
     assert_eq!(calls(&server, "keys"), 0, "KEYS looks at all keys at once");
     let (scans, looks) = (calls(&server, "scan"), calls(&server, "mget"));
@@ -208,7 +208,7 @@ async fn survey_of_many_locks_is_short_commands() {
 }
 
 #[tokio::test]
-async fn survey_finds_locks_behind_a_prefix() {
+async fn listing_finds_locks_behind_a_prefix() {
     let server = RedisServer::start();
     let (own, other) = (
         client_at(&format!("{}?prefix=app:", server.url())),
@@ -218,9 +218,9 @@ async fn survey_finds_locks_behind_a_prefix() {
     let _other = hold(&other, "other").await;
     // A shared lock without a holder.
     server.command(&["SET", "app:doc", "leasehold:shared", "PX", "60000"]);
-    let survey = own.survey(&Pattern::all(), 9).await.unwrap();
-    let [lock] = survey.locks.as_slice() else {
-        panic!("one lock: {survey:?}")
+    let listing = own.list_locks(&Pattern::all(), 9).await.unwrap();
+    let [lock] = listing.locks.as_slice() else {
+        panic!("one lock: {listing:?}")
     };
     assert_eq!(lock.key.as_str(), "deploy");
     let shown = &lock.holders[0].holder;
@@ -244,8 +244,8 @@ async fn reader_is_shown_behind_many_that_crashed() {
     assert_eq!(server.command(&command), Reply::Integer(1100));
     let holders = reader.holders("doc").await.unwrap();
     assert_eq!(holders.len(), 1);
-    let survey = reader.survey(&Pattern::all(), 9).await.unwrap();
-    let shown = &survey.locks[0].holders[0].holder;
+    let listing = reader.list_locks(&Pattern::all(), 9).await.unwrap();
+    let shown = &listing.locks[0].holders[0].holder;
     assert_eq!(
         (shown.owner, shown.mode),
         (Some(guard.owner()), Mode::Shared)
@@ -253,7 +253,7 @@ async fn reader_is_shown_behind_many_that_crashed() {
 }
 
 #[tokio::test]
-async fn survey_shows_the_holder_of_each_permit() {
+async fn listing_shows_the_holder_of_each_permit() {
     let server = RedisServer::start();
     let (holder, other) = (client(&server), client(&server));
     let guards = [
@@ -262,8 +262,8 @@ async fn survey_shows_the_holder_of_each_permit() {
     ];
     let waits = background::spawn(other.semaphore("workers", 2).acquire());
     queued(&server, "workers", 1).await;
-    let survey = other.survey(&Pattern::all(), 9).await.unwrap();
-    let mut owners: Vec<_> = survey.locks[0]
+    let listing = other.list_locks(&Pattern::all(), 9).await.unwrap();
+    let mut owners: Vec<_> = listing.locks[0]
         .holders
         .iter()
         .map(|it| it.holder.owner)

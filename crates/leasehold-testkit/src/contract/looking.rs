@@ -94,7 +94,7 @@ pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
     );
 }
 
-pub(crate) async fn h4_a_survey_names_the_held_locks_that_match(scene: &Scene) {
+pub(crate) async fn h4_listing_names_the_held_locks_that_match(scene: &Scene) {
     let (store, base) = (scene.open(), scene.key());
     let names: Vec<String> = ["/c", "/a1", "/a[2]", "/b1", "/a3"]
         .iter()
@@ -107,20 +107,20 @@ pub(crate) async fn h4_a_survey_names_the_held_locks_that_match(scene: &Scene) {
     for claim in &claims {
         granted(&store, claim).await;
     }
-    let survey = async |end: &str, limit: usize| {
+    let list_locks = async |end: &str, limit: usize| {
         let pattern = Pattern::new(format!("{base}{end}")).expect("a pattern");
         inspection(&store)
-            .survey(&pattern, limit)
+            .list_locks(&pattern, limit)
             .await
             .expect("an answer")
     };
-    let found = |survey: &LockListing| -> Vec<String> {
-        let names = survey.locks.iter().map(|lock| lock.key.to_string());
+    let found = |listing: &LockListing| -> Vec<String> {
+        let names = listing.locks.iter().map(|lock| lock.key.to_string());
         names
             .map(|name| name[base.as_str().len()..].to_owned())
             .collect()
     };
-    let all = survey("/*", 9).await;
+    let all = list_locks("/*", 9).await;
     assert_eq!(found(&all), ["/a1", "/a3", "/a[2]", "/b1", "/c"]);
     assert!(!all.more && all.failures.is_empty(), "{all:?}");
     let places = scene.harness.places().len();
@@ -139,15 +139,15 @@ pub(crate) async fn h4_a_survey_names_the_held_locks_that_match(scene: &Scene) {
         );
         assert!(sight.members > places / 2, "{sight:?}");
     }
-    let some = survey("/?1", 9).await;
+    let some = list_locks("/?1", 9).await;
     assert_eq!(found(&some), ["/a1", "/b1"], "all that match, and no other");
-    let first = survey("/*", 2).await;
+    let first = list_locks("/*", 2).await;
     assert_eq!(found(&first), ["/a1", "/a3"]);
     assert!(first.more);
-    assert!(!survey("/*", 5).await.more, "nothing is left out");
-    assert_eq!(found(&survey("/a[2]", 9).await), ["/a[2]"]);
+    assert!(!list_locks("/*", 5).await.more, "nothing is left out");
+    assert_eq!(found(&list_locks("/a[2]", 9).await), ["/a[2]"]);
     for claim in &claims {
         released(&store, claim).await;
     }
-    assert!(survey("*", 9).await.locks.is_empty());
+    assert!(list_locks("*", 9).await.locks.is_empty());
 }

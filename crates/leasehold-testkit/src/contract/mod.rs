@@ -174,7 +174,7 @@ const CHECKS: &[Check] = checks! {
     looking, Nothing [Inspection]::{
         h1_holders_are_named_while_they_hold,
         h2_exactly_the_held_keys_are_listed,
-        h4_a_survey_names_the_held_locks_that_match,
+        h4_listing_names_the_held_locks_that_match,
     }
     breaking, Nothing [Admin, Inspection]::{
         b1_the_owner_learns_of_it_with_its_next_renewal,

@@ -25,14 +25,14 @@ impl Inspection for FaultyStore {
         })
     }
 
-    fn survey<'a>(
+    fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
     ) -> BoxFuture<'a, Result<LockListing, Error>> {
         let pattern = pattern.clone();
         self.ask(move |inner| {
-            Box::pin(async move { of(inner.inspection())?.survey(&pattern, limit).await })
+            Box::pin(async move { of(inner.inspection())?.list_locks(&pattern, limit).await })
         })
     }
 }

@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::holder::Holder;
 use crate::inspection::Inspection;
 use crate::key::Key;
+use crate::lock_listing::{ListedLock, LockListing};
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
-use crate::survey::{LockListing, SurveyedLock};
 
 impl Inspection for MemoryStore {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
@@ -25,7 +25,7 @@ impl Inspection for MemoryStore {
         })
     }
 
-    fn survey<'a>(
+    fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
         limit: usize,
@@ -34,7 +34,7 @@ impl Inspection for MemoryStore {
             let held = table
                 .held(now)
                 .filter(|(key, _)| pattern.matches(key.as_str()));
-            let locks = held.map(|(key, holders)| SurveyedLock::new(key.clone(), holders));
+            let locks = held.map(|(key, holders)| ListedLock::new(key.clone(), holders));
             let mut locks: Vec<_> = locks.take(limit.saturating_add(1)).collect();
             let more = locks.len() > limit;
             locks.truncate(limit);

@@ -8,7 +8,7 @@ use crate::member::MemberFailure;
 #[non_exhaustive]
 pub struct LockListing {
     /// The locks, by name.
-    pub locks: Vec<SurveyedLock>,
+    pub locks: Vec<ListedLock>,
     /// Whether the limit left out further locks after the last one, by name.
     pub more: bool,
     /// The number of members of the store; 1 if it has none.
@@ -19,7 +19,7 @@ pub struct LockListing {
 
 impl LockListing {
     /// Returns the locks of a single place.
-    pub fn new(locks: Vec<SurveyedLock>, more: bool) -> Self {
+    pub fn new(locks: Vec<ListedLock>, more: bool) -> Self {
         Self {
             locks,
             more,
@@ -32,7 +32,7 @@ impl LockListing {
 /// One lock of a [`LockListing`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct SurveyedLock {
+pub struct ListedLock {
     /// The name of the lock.
     pub key: Key,
     /// The holders of the lock or of a part of it. The holder that most members name is first. If very
@@ -40,7 +40,7 @@ pub struct SurveyedLock {
     pub holders: Vec<Visibility>,
 }
 
-impl SurveyedLock {
+impl ListedLock {
     /// Returns a lock with its holders in one place.
     pub fn new(key: Key, holders: Vec<Holder>) -> Self {
         let holders = holders.into_iter().map(Visibility::new).collect();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Client;
 use crate::error::Error;
+use crate::lock_listing::LockListing;
 use crate::optional;
 use crate::pattern::Pattern;
-use crate::survey::LockListing;
 
 impl Client {
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a
@@ -30,22 +30,22 @@ impl Client {
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("invoices/2026-11").acquire().await?;
-    /// let survey = locks.survey(&Pattern::new("invoices/*")?, 100).await?;
-    /// assert_eq!(survey.locks[0].key.as_str(), "invoices/2026-11");
-    /// assert_eq!(survey.locks[0].holders[0].holder.fence, Some(guard.fence()));
+    /// let listing = locks.list_locks(&Pattern::new("invoices/*")?, 100).await?;
+    /// assert_eq!(listing.locks[0].key.as_str(), "invoices/2026-11");
+    /// assert_eq!(listing.locks[0].holders[0].holder.fence, Some(guard.fence()));
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn survey(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
+    pub async fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
         let (pattern, store) = (pattern.clone(), Arc::clone(&self.core.context.store));
         self.core
             .run(async move {
                 let inspection = optional::inspection(&*store)?;
-                let mut survey = inspection.survey(&pattern, limit).await?;
-                let locks = survey.locks.iter_mut();
+                let mut listing = inspection.list_locks(&pattern, limit).await?;
+                let locks = listing.locks.iter_mut();
                 for sight in locks.flat_map(|lock| &mut lock.holders) {
                     sight.holder.count_from_grant();
                 }
-                Ok(survey)
+                Ok(listing)
             })?
             .await
     }

@@ -19,7 +19,7 @@ pub(super) struct Seen {
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Asks all members at once.
-pub(super) async fn survey(members: &[RedisMember]) -> Vec<Seen> {
+pub(super) async fn ask_members(members: &[RedisMember]) -> Vec<Seen> {
     let asking = members.iter().map(|member| async {
         // The first answer includes the time to connect; only the second one can measure the clock.
         let first = limited(member.presence()).await;
