@@ -87,7 +87,7 @@ impl Parts {
                 prefix: url.prefix.clone(),
                 user: Login::shown(url.login.as_ref()).to_owned(),
                 client: id,
-                foreign_gap,
+                foreign_gap: url.foreign_gap.unwrap_or(foreign_gap),
             };
             Link::new(codec, client.cloned())
         };

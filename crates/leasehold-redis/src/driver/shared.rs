@@ -115,7 +115,7 @@ impl Shared {
         let duty = match since {
             // The thread takes over with the last reply, should that caller not be polled.
             Some(since) if is_busy && now.since(since) <= DUTY_MAX => Duty::None,
-            // Nobody else would add an order.
+            // No other call would add an order.
             None if is_alone => Duty::Now,
             _ if background::has_several_threads() => Duty::AfterYield,
             None if !is_busy => Duty::Now,

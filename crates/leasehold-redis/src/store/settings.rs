@@ -66,7 +66,7 @@ impl RedisStore {
     ///
     /// There is such a gap every 5 s, and every second for an hour after a client saw a holder of another
     /// library. The first of these clients may therefore wait for 5 s, and longer if it asks less often
-    /// than once per gap.
+    /// than once per gap. A URL with the parameter `foreign_gap` sets the gap of its server.
     #[must_use]
     pub fn foreign_gap(mut self, gap: Duration) -> Self {
         self.foreign_gap = gap;

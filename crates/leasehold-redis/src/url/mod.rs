@@ -3,6 +3,7 @@ mod query;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, MemberId};
 use percent_encoding::percent_decode_str;
@@ -20,6 +21,8 @@ pub(crate) struct RedisUrl {
     pub(crate) id: MemberId,
     pub(crate) prefix: String,
     pub(crate) ca: Option<PathBuf>,
+    /// Replaces that of the store.
+    pub(crate) foreign_gap: Option<Duration>,
 }
 
 /// A user and a password.
@@ -103,6 +106,7 @@ impl RedisUrl {
             database,
             prefix: query.prefix.unwrap_or_default(),
             ca: query.ca,
+            foreign_gap: query.foreign_gap,
         })
     }
 }
@@ -215,6 +219,8 @@ mod tests {
         assert_eq!(parsed("redis://h/15").database, 15);
         assert_eq!(parsed("unix:///s?db=3").database, 3);
         assert_eq!(parsed("redis://h?prefix=app%3A").prefix, "app:");
+        let gap = parsed("redis://h?foreign_gap=40").foreign_gap;
+        assert_eq!(gap, Some(Duration::from_millis(40)));
         assert_eq!(
             parsed("rediss://h?ca=/etc/ca.pem").ca,
             Some("/etc/ca.pem".into())
@@ -267,6 +273,9 @@ mod tests {
             ("redis://h?id=", "1 to 128 bytes"),
             ("redis://h?prefix=leasehold:x", "reserved"),
             ("redis://h?prefix=lease", "reserved"),
+            ("redis://h?foreign_gap=-1", "from 0 to 1000, not \"-1\""),
+            ("redis://h?foreign_gap=1001", "from 0 to 1000"),
+            ("redis://h?foreign_gap=1&foreign_gap=2", "stands twice"),
             ("redis://h?ca=/x", "rediss:// alone"),
             ("rediss://h?ca=", "names no file"),
             ("unix://run/redis.sock", "three slashes"),
