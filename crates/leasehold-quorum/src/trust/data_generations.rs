@@ -67,7 +67,7 @@ impl Lives {
         let seen = &mut self.seen[member];
         match seen {
             Some(seen) if data_generation.continues(seen.data_generation) => {
-                (seen.data_generation, seen.last) = (data_generation, now)
+                (seen.data_generation, seen.last) = (data_generation, now);
             }
             _ => {
                 *seen = Some(Seen {

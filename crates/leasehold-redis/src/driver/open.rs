@@ -216,7 +216,7 @@ impl Open {
                 id, request, loads, ..
             }) => self.answer(codec, id, &request, loads)?,
             Some(PendingReply::Unwritten(id, error, _)) => {
-                self.batch.push((id, Reply::Failed(error)))
+                self.batch.push((id, Reply::Failed(error)));
             }
             Some(PendingReply::Question {
                 id, script, loads, ..
