@@ -19,7 +19,7 @@ pub(crate) struct DoctorArgs {
     /// A check has `id`, `verdict`, `found`, `why` (why it matters) and `remedy`; the last two are null
     /// if nothing is wrong. Ids for a store of servers: `members`, `quorum`, `generation`, `own_clock`;
     /// for each server: `reachable`, `encryption`, `version`, `role`, `eviction`, `writes`,
-    /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `member_record`, `counts`,
+    /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `counts`,
     /// `restart`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
     /// check that does not apply is left out.
     #[arg(long)]

@@ -53,7 +53,7 @@ impl GuardianProcess {
             .arg(format!("--report={}", pass_on(&report_writer)?))
             .arg(format!("--grace={}", nanos(duty.grace)))
             .arg(format!("--margin={}", nanos(duty.margin)))
-            .arg(format!("--around={}", duty.outer_lock));
+            .arg(format!("--outer-lock={}", duty.outer_lock));
         for lock in &duty.locks {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }
