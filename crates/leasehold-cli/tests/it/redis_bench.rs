@@ -7,6 +7,9 @@ use crate::bench::{SHORT, figures, is_bound, is_timed};
 use crate::harness::Sandbox;
 use crate::redis::{formed_set, run, start};
 
+/// What stays at a server without any client.
+const KEPT: [&str; 2] = ["leasehold:member_record", "leasehold:present"];
+
 /// The names at a server without those of its quorum and of clients that were there, which every
 /// client leaves for minutes.
 fn left(server: &RedisServer) -> Vec<String> {
@@ -18,7 +21,7 @@ fn left(server: &RedisServer) -> Vec<String> {
         other => panic!("{other:?}"),
     });
     names
-        .filter(|name| !name.starts_with("leasehold:c") && name != "leasehold:present")
+        .filter(|name| !name.starts_with("leasehold:client:") && !KEPT.contains(&name.as_str()))
         .collect()
 }
 
