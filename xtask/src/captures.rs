@@ -7,11 +7,11 @@ use crate::workspace::Workspace;
 /// Draws the README's pictures from what the program shows on terminals. With `--check` it only compares
 /// the existing pictures, as a test of the gate does.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let lock_options = lock_options(arguments)?;
+    let wish = wish(arguments)?;
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
     let mut tests = cargo(workspace, &ARGUMENTS);
     suite::equip(&mut tests, workspace)?;
-    Ok(succeed(tests.env("LEASEHOLD_CAPTURES", lock_options))?)
+    Ok(succeed(tests.env("LEASEHOLD_CAPTURES", wish))?)
 }
 
 const ARGUMENTS: [&str; 10] = [
@@ -28,7 +28,7 @@ const ARGUMENTS: [&str; 10] = [
 ];
 
 /// The order for the tests: to draw the pictures, or to check them.
-fn lock_options(arguments: &[String]) -> Result<&'static str, Failure> {
+fn wish(arguments: &[String]) -> Result<&'static str, Failure> {
     match arguments {
         [] => Ok("draw"),
         [check] if check == "--check" => Ok("check"),
@@ -45,13 +45,13 @@ mod tests {
 
     #[test]
     fn nothing_is_written_unless_that_is_what_was_asked_for() {
-        let lock_options = |words: &[&str]| {
+        let wish = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-            lock_options(&words).ok()
+            wish(&words).ok()
         };
-        assert_eq!(lock_options(&[]), Some("draw"));
-        assert_eq!(lock_options(&["--check"]), Some("check"));
-        assert_eq!(lock_options(&["--chek"]), None);
-        assert_eq!(lock_options(&["--check", "doctor"]), None);
+        assert_eq!(wish(&[]), Some("draw"));
+        assert_eq!(wish(&["--check"]), Some("check"));
+        assert_eq!(wish(&["--chek"]), None);
+        assert_eq!(wish(&["--check", "doctor"]), None);
     }
 }

@@ -65,12 +65,12 @@ enum Failure {
     /// The command line makes no sense.
     Usage(String),
     /// The work itself failed; the text says what failed and what to do.
-    CommandSpec(String),
+    Work(String),
 }
 
 impl From<String> for Failure {
     fn from(text: String) -> Self {
-        Self::CommandSpec(text)
+        Self::Work(text)
     }
 }
 
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::CommandSpec(text)) => {
+        Err(Failure::Work(text)) => {
             eprintln!("xtask: {text}");
             ExitCode::FAILURE
         }
@@ -91,12 +91,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
-    let Some((subcommand, rest)) = arguments.split_first() else {
+    let Some((verb, rest)) = arguments.split_first() else {
         print!("{HELP}");
         return Ok(());
     };
     let workspace = Workspace::find;
-    match subcommand.as_str() {
+    match verb.as_str() {
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

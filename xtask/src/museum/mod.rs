@@ -58,7 +58,7 @@ fn visit(workspace: &Workspace, chosen: &[&Exhibit]) -> Result<(), Failure> {
     if unnoticed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::CommandSpec(format!(
+        Err(Failure::Work(format!(
             "not noticed: {}",
             unnoticed.join(", ")
         )))
