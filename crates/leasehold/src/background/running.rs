@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -27,8 +28,12 @@ impl<T: Send + 'static> Running<T> {
     /// Begins the task at once, and leaves the rest to the background thread.
     pub(crate) fn begin(mut self) {
         let mut context = Context::from_waker(Waker::noop());
-        // The thread polls it again.
-        let _ = Pin::new(&mut self).poll(&mut context);
+        // The thread polls it again. A panic of the store ends the task, as it would there: a guard is
+        // dropped here, perhaps because its thread panics.
+        let poll = AssertUnwindSafe(|| Pin::new(&mut self).poll(&mut context));
+        if catch_unwind(poll).is_err() {
+            self.task = None;
+        }
     }
 }
 

@@ -212,6 +212,14 @@ async fn a_renewal_that_panics_harms_no_other_lease_and_not_the_keeper() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn drop_hides_a_release_that_panics() {
+    let scene = Scene::new();
+    let guard = scene.client.lock("x").acquire().await.unwrap();
+    scene.store.set(Fault::Panics);
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
 async fn max_hold_ends_a_guard_that_is_renewed_well() {
     let scene = Scene::new();
     let span = Duration::from_secs(100);
