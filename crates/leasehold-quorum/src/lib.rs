@@ -42,6 +42,7 @@ mod errors;
 mod health;
 mod heartbeat;
 mod link;
+mod members;
 mod membership;
 mod operation;
 mod record;

@@ -22,8 +22,8 @@ pub(crate) struct Link {
     pub(crate) scripts_only: bool,
     /// When the last heartbeat was sent on this connection.
     pub(crate) heartbeat: Option<BootInstant>,
-    /// A smoothed round trip; `None` before the first reply.
-    round_trip: Option<Duration>,
+    /// A smoothed round trip, in nanoseconds; `None` before the first reply.
+    round_trip: Option<u64>,
     /// Releases of leases and waits that ended while the member took no requests.
     owed: VecDeque<Owed>,
     /// The locks that this connection knows, each with the time at which the expiry of its counter was last
@@ -114,6 +114,7 @@ impl Link {
         let place = self.flights.iter().position(|flight| flight.id == id)?;
         let flight = self.flights.remove(place)?;
         let took = now.since(flight.sent);
+        let took = took.as_nanos() as u64;
         self.round_trip = Some(match self.round_trip {
             None => took,
             Some(known) => (known * 7 + took) / 8,
@@ -181,7 +182,7 @@ impl Link {
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {
-        self.round_trip
+        self.round_trip.map(Duration::from_nanos)
     }
 
     pub(crate) fn owe(&mut self, lease: Lease, now: BootInstant) {

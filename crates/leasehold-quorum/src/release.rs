@@ -10,6 +10,7 @@ use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::link::Task;
+use crate::members::Members;
 use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::reply::{Notification, Reply};
@@ -28,7 +29,7 @@ pub(crate) struct Release {
     /// How many members have not answered.
     open: usize,
     /// The members that are not connected for the first time yet.
-    pending: Vec<usize>,
+    pending: Members,
     decided: bool,
 }
 
@@ -60,7 +61,7 @@ impl Engine {
             tally: Tally::new(self.links.len()),
             failures: Vec::new(),
             open: 0,
-            pending: (0..self.links.len()).collect(),
+            pending: Members::first(self.links.len()),
             decided: false,
         };
         self.releases.insert(id, release);
@@ -90,7 +91,7 @@ impl Engine {
         release.open += 1;
         let end = began + self.limit_of(Some(claim.term()));
         let is_over = end <= now.instant;
-        for member in pending {
+        for member in pending.iter() {
             let access = self.membership.access(now.instant, member, began);
             let obstacle = || self.membership.obstacle(now.instant, member);
             let obstacle = (access != Access::Open).then(obstacle).flatten();
@@ -99,7 +100,7 @@ impl Engine {
             };
             let operation = match access {
                 Access::Pending if !is_over => {
-                    release.pending.push(member);
+                    release.pending.insert(member);
                     continue;
                 }
                 Access::Open => {

@@ -119,6 +119,27 @@ pub struct Successor {
 }
 
 impl Request {
+    /// Returns whether both requests are equal, so that a driver need not write the second one anew. May return
+    /// `false` for equal requests.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::TryAcquire {
+                    claim,
+                    proposal,
+                    expire,
+                },
+                Self::TryAcquire {
+                    claim: others,
+                    proposal: other_proposal,
+                    expire: other_expire,
+                },
+            ) => Arc::ptr_eq(claim, others) && (proposal, expire) == (other_proposal, other_expire),
+            (Self::Free { claim }, Self::Free { claim: others }) => Arc::ptr_eq(claim, others),
+            _ => false,
+        }
+    }
+
     /// Returns the shortest time after which a reply is of no use; `None` if the request has no lease.
     pub fn term(&self) -> Option<Duration> {
         match self {

@@ -106,24 +106,26 @@ impl Engine {
     }
 
     pub(crate) fn begin_round(&mut self, now: Now, id: OperationId) {
-        let (round_trip, single) = (self.round_trip(), self.links.len() == 1);
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
         if acquisition.phase == Phase::Held || acquisition.round.is_some() {
             return;
         }
+        let term = acquisition.claim.term();
+        let limit = match acquisition.is_queued() && self.links.len() > 1 {
+            true => patience(self.round_trip(), acquisition.failures),
+            false => (term / 3).min(leasehold::Claim::LIMIT_MAX),
+        };
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
         let first = acquisition.claim.owner.since().as_micros() + 1;
         // Counters may have been lost since the wait began.
         let is_new = !acquisition.had_round && now.instant.since(acquisition.began) < HOT_PAUSE;
         let proposal = match is_new {
             true => first,
             false => first.max(now.wall.as_micros()),
-        };
-        let term = acquisition.claim.term();
-        let limit = match (single, acquisition.is_queued()) {
-            (false, true) => patience(round_trip, acquisition.failures),
-            _ => (term / 3).min(leasehold::Claim::LIMIT_MAX),
         };
         acquisition.begin_round(proposal, now.instant + limit);
         let (is_queued, began) = (acquisition.is_queued(), acquisition.began);

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, Fence, MemberFailure, Slot};
 
-use super::state::{Acquisition, Members, Phase, Place, Standing};
+use super::state::{Acquisition, Phase, Place, Standing};
 use crate::ballot::{Step, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::link::Task;
+use crate::members::Members;
 use crate::membership::Access;
 use crate::operation::{Acquired, OperationId, Outcome, Progress};
 use crate::request::{Lease, Request};
@@ -22,6 +23,13 @@ impl Engine {
         };
         if acquisition.phase == Phase::Held {
             return;
+        }
+        if acquisition
+            .round
+            .as_ref()
+            .is_some_and(|round| round.ballot.is_open())
+        {
+            return self.wait_on(id);
         }
         let counted = self.counted(id);
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {

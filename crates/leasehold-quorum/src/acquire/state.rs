@@ -7,6 +7,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{Busy, Claim, Effect, Error, Fence, Incarnation, Mode, Slot, Wait};
 
 use crate::ballot::Ballot;
+use crate::members::Members;
 
 /// One call to take a lock. It lasts until everything that it left behind is released.
 #[derive(Debug)]
@@ -170,13 +171,13 @@ impl Acquisition {
     /// The instant from which the lease counts: a majority of `needed` of these members was asked then or
     /// later.
     pub(crate) fn since(&self, counted: Members, needed: usize) -> Option<BootInstant> {
-        let places = self.places.iter().enumerate();
-        let counted = places.filter(|(member, _)| counted.contains(*member));
-        let mut sent: Vec<BootInstant> = counted
-            .filter_map(|(_, place)| Some(place.granted()?.sent))
-            .collect();
-        sent.sort_unstable_by(|a, b| b.cmp(a));
-        sent.get(needed - 1).copied()
+        let sent = || {
+            let places = counted.iter().map(|member| &self.places[member]);
+            places.filter_map(|place| Some(place.granted()?.sent))
+        };
+        let is_early_enough =
+            |since: &BootInstant| sent().filter(|it| it >= since).count() >= needed;
+        sent().filter(is_early_enough).max()
     }
 
     /// Whether that many members granted a permit, even if the permits differ.
@@ -229,20 +230,6 @@ impl Place {
         self.asked = None;
         self.doubtful |= error.effect() == Effect::Unknown;
         self.standing = Standing::Failed(error);
-    }
-}
-
-/// A set of members, by their places.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Members(u64);
-
-impl Members {
-    pub(crate) fn insert(&mut self, member: usize) {
-        self.0 |= 1 << member;
-    }
-
-    pub(crate) fn contains(self, member: usize) -> bool {
-        self.0 & (1 << member) != 0
     }
 }
 

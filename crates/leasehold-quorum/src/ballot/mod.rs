@@ -130,6 +130,12 @@ impl Ballot {
         }
     }
 
+    /// Returns whether the members that did not vote yet could still be a majority, so that the next
+    /// [`Ballot::step`] is to wait, whichever grants count.
+    pub(crate) fn is_open(&self) -> bool {
+        self.fence.is_none() && self.pending() >= majority(self.members.len())
+    }
+
     /// Returns what follows from the votes. Only grants for which `counts` returns true count. That is
     /// evaluated anew each time, since one answer may cast doubt on another.
     pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {

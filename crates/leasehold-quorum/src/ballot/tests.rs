@@ -38,6 +38,21 @@ impl Booth {
 }
 
 #[test]
+fn open_ballot_waits_whichever_grants_count() {
+    for members in 1..=7 {
+        let mut ballot = Ballot::new(members);
+        for member in 0..members {
+            if ballot.is_open() {
+                assert_eq!(ballot.step(|_| true), Step::Wait, "{member} of {members}");
+                assert_eq!(ballot.step(|_| false), Step::Wait, "{member} of {members}");
+            }
+            ballot.vote(member, Vote::Busy);
+        }
+        assert!(!ballot.is_open(), "{members}");
+    }
+}
+
+#[test]
 fn a_grant_that_does_not_count_neither_wins_nor_seals_nor_makes_the_lock_busy() {
     let mut ballot = Booth::without(3, 1);
     assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
