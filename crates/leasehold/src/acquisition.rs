@@ -1,14 +1,12 @@
 mod granted;
 
-use std::convert::Infallible;
-use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 use crate::attempt::{Attempt, Busy};
+use crate::background::{self, Running};
 use crate::backoff;
 use crate::claim::{Claim, Mode};
 use crate::client_context::ClientContext;
@@ -51,31 +49,21 @@ enum AttemptFailure {
 }
 
 impl Acquisition {
-    pub(crate) fn start(
-        self,
-        client: &ClientCore,
-    ) -> Result<impl Future<Output = Answer> + Send + use<>, Error> {
-        let (caller, gone) = oneshot::channel();
+    pub(crate) fn start(self, client: &ClientCore) -> Result<Running<Answer>, Error> {
         let span = self.span.clone();
-        let running = self.run(gone);
+        let running = self.run();
         // Without a subscriber, the task needs no room for a span.
-        let running = if span.is_disabled() {
-            client.run(running)?
+        if span.is_disabled() {
+            client.run(running)
         } else {
-            client.run(running.instrument(span))?
-        };
-        Ok(async move {
-            let answer = running.await;
-            // The sender marks the caller as present, so it must live until here.
-            drop(caller);
-            answer
-        })
+            client.run(running.instrument(span))
+        }
     }
 
-    async fn run(self, gone: oneshot::Receiver<Infallible>) -> Answer {
-        let mut limits = self.limits(gone);
+    async fn run(self) -> Answer {
+        let mut limits = self.limits();
         let outcome = self.attempts(&mut limits).await;
-        let end = WaitEnd::of(&outcome, !limits.is_caller_gone());
+        let end = WaitEnd::of(&outcome, !background::is_detached());
         let now = limits.granted.unwrap_or_else(|| self.context.now());
         let waited = now.since(limits.began);
         // Record the wait before the caller sees the outcome, so that the caller already finds it
@@ -140,7 +128,7 @@ impl Acquisition {
         }
     }
 
-    fn limits(&self, gone: oneshot::Receiver<Infallible>) -> Limits {
+    fn limits(&self) -> Limits {
         let began = self.context.now();
         let end = match self.wait_policy {
             WaitPolicy::OneAttempt => None,
@@ -148,7 +136,6 @@ impl Acquisition {
         };
         Limits {
             owner: self.new_owner(),
-            gone,
             began,
             end,
             granted: None,

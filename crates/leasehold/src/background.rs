@@ -2,13 +2,14 @@
 
 mod running;
 
-pub(crate) use running::Running;
 pub use running::has_several_threads;
 use running::poll_within;
+pub(crate) use running::{Running, detached, is_detached};
 
 use std::future::{Future, poll_fn};
 use std::os::unix::fs::MetadataExt as _;
 use std::pin::pin;
+use std::sync::Arc;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -153,10 +154,16 @@ impl Drop for Thread {
 /// Where a client's tasks run.
 #[derive(Debug)]
 pub(crate) struct Background {
-    /// What is to be started there. One that comes while others are waiting costs no wake-up of the
-    /// thread.
-    tasks: UnboundedSender<Task>,
+    spawner: Arc<Spawner>,
     place: Place,
+}
+
+/// Starts tasks on the thread. One reference to it costs less than one to each of its parts.
+#[derive(Debug)]
+struct Spawner {
+    /// The tasks to start. A task that comes while others are waiting costs no wake-up of the thread.
+    tasks: UnboundedSender<Task>,
+    runtime: Handle,
     process: Process,
 }
 
@@ -208,17 +215,20 @@ impl Background {
     fn at(place: Place) -> Self {
         let (tasks, inbox) = unbounded_channel();
         drop(place.handle().spawn(start_all(inbox)));
-        Self {
+        let spawner = Spawner {
             tasks,
-            place,
+            runtime: place.handle().clone(),
             process: Process::current(),
+        };
+        Self {
+            spawner: Arc::new(spawner),
+            place,
         }
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // A failed send means that the thread has ended.
-        let _ = self.tasks.send(Box::pin(task));
+        self.spawner.spawn(Box::pin(task));
     }
 
     /// Returns `task` as a future that runs it where it is polled, on any executor. If that future is
@@ -229,16 +239,14 @@ impl Background {
     ) -> Running<T> {
         Running {
             task: Some(Box::pin(task)),
-            tasks: self.tasks.clone(),
-            runtime: self.place.handle().clone(),
-            process: self.process,
+            spawner: Arc::clone(&self.spawner),
         }
     }
 
     /// Runs `task` where the returned future is polled, on any executor. It is dropped with the future.
     pub(crate) async fn with<T>(&self, task: impl Future<Output = T>) -> T {
         let mut task = pin!(task);
-        let runtime = self.place.handle();
+        let runtime = &self.spawner.runtime;
         poll_fn(|context| poll_within(runtime, task.as_mut(), context)).await
     }
 
@@ -252,6 +260,13 @@ impl Background {
             last_words.await;
             drop(stop);
         }));
+    }
+}
+
+impl Spawner {
+    fn spawn(&self, task: Task) {
+        // A failed send means that the thread has ended.
+        let _ = self.tasks.send(task);
     }
 }
 

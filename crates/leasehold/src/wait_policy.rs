@@ -1,12 +1,9 @@
 //! How long an acquisition continues, and what ends it.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
-
+use crate::background;
 use crate::client_context::ClientContext;
 use crate::clock::BootInstant;
 use crate::error::Error;
@@ -29,8 +26,6 @@ pub(crate) type Answer = Result<Option<Guard>, Error>;
 pub(crate) struct Limits {
     /// The owner of the next attempt. It stays the same, except after an attempt whose effect is unknown.
     pub(crate) owner: Owner,
-    /// Resolves when the caller has dropped its future.
-    pub(crate) gone: oneshot::Receiver<Infallible>,
     pub(crate) began: BootInstant,
     /// The end of the caller's wait.
     pub(crate) end: Option<BootInstant>,
@@ -63,15 +58,10 @@ impl OutageDeadline {
 }
 
 impl Limits {
-    /// Returns whether the caller has dropped its future.
-    pub(crate) fn is_caller_gone(&mut self) -> bool {
-        matches!(self.gone.try_recv(), Err(TryRecvError::Closed))
-    }
-
     /// Runs `work` until it ends, the caller's wait ends, or the caller is gone. With a wait of zero, one
     /// attempt takes as long as it needs.
     pub(crate) async fn bound<F: Future>(
-        &mut self,
+        &self,
         context: &ClientContext,
         work: F,
     ) -> Option<F::Output> {
@@ -84,7 +74,7 @@ impl Limits {
         tokio::select! {
             biased;
             output = work => Some(output),
-            _ = &mut self.gone => None,
+            () = background::detached() => None,
             () = end => None,
         }
     }

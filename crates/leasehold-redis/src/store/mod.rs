@@ -39,7 +39,9 @@ pub struct RedisStore {
     /// The metric of the members' states, until the first session takes it. It belongs to the recorder of
     /// the thread that created the store.
     standings: Mutex<Option<MemberStandings>>,
-    clients: Mutex<HashMap<ClientId, Arc<Session>>>,
+    /// The session of the first client. Most stores have no other.
+    first: OnceLock<(ClientId, Arc<Session>)>,
+    others: Mutex<HashMap<ClientId, Arc<Session>>>,
     /// The client for records that are used before any lock.
     own: OnceLock<Arc<ClientInfo>>,
 }
@@ -78,15 +80,21 @@ impl RedisStore {
             members,
             urls,
             ambient,
-            clients: Mutex::default(),
+            first: OnceLock::new(),
+            others: Mutex::default(),
             own: OnceLock::new(),
         })
     }
 
     /// Returns the session of a client, which starts with its first request.
     fn session(&self, client: &Arc<ClientInfo>) -> Result<Arc<Session>, Error> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = clients.get(&client.id) {
+        let known = || self.first.get().filter(|(id, _)| *id == client.id);
+        if let Some((_, session)) = known() {
+            return Ok(Arc::clone(session));
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known().map(|(_, session)| session);
+        if let Some(session) = known.or_else(|| others.get(&client.id)) {
             return Ok(Arc::clone(session));
         }
         let driver = Driver::open(DriverConfig {
@@ -104,7 +112,10 @@ impl RedisStore {
             driver,
             waits: Waits::default(),
         });
-        clients.insert(client.id, Arc::clone(&session));
+        let entry = (client.id, Arc::clone(&session));
+        if let Err((id, session)) = self.first.set(entry) {
+            others.insert(id, session);
+        }
         Ok(session)
     }
 
@@ -122,8 +133,9 @@ impl RedisStore {
     }
 
     fn sessions(&self) -> Vec<Arc<Session>> {
-        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.values().cloned().collect()
+        let first = self.first.get().map(|(_, session)| session);
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        first.into_iter().chain(others.values()).cloned().collect()
     }
 }
 

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
@@ -12,6 +13,8 @@ use crate::driver::Call;
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: Mutex<HashMap<Owner, Arc<Wait>>>,
+    /// How many are open. A free lock needs no wait, and then no thread touches the mutex.
+    count: AtomicUsize,
 }
 
 /// A wait in the queue. It continues between the attempts of its caller.
@@ -36,18 +39,29 @@ impl Waits {
             last: first,
         };
         let wait = Arc::new(Wait(AsyncMutex::new(state)));
-        self.open().insert(owner, wait);
+        let mut open = self.open();
+        open.insert(owner, wait);
+        self.count.store(open.len(), Ordering::Release);
     }
 
     /// Returns the wait of `owner`, if one began.
     pub(super) fn get(&self, owner: Owner) -> Option<Arc<Wait>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
         self.open().get(&owner).cloned()
     }
 
     /// Ends the wait. The engine gives back a grant that no attempt took.
     pub(super) fn end(&self, owner: Owner) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut open = self.open();
+        let ended = open.remove(&owner);
+        self.count.store(open.len(), Ordering::Release);
         // The call is dropped outside of the mutex.
-        let ended = self.open().remove(&owner);
+        drop(open);
         drop(ended);
     }
 

@@ -1,16 +1,17 @@
 //! Runs tasks where their callers poll.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use std::thread::LocalKey;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::coop;
 
-use super::{Process, Task};
+use super::Spawner;
 use crate::BoxFuture;
 
 /// A task that its caller polls, and that the background thread goes on with if the caller drops it.
@@ -19,9 +20,7 @@ use crate::BoxFuture;
 pub(crate) struct Running<T: Send + 'static> {
     /// `None` once it has ended.
     pub(super) task: Option<BoxFuture<'static, T>>,
-    pub(super) tasks: UnboundedSender<Task>,
-    pub(super) runtime: Handle,
-    pub(super) process: Process,
+    pub(super) spawner: Arc<Spawner>,
 }
 
 impl<T: Send + 'static> Running<T> {
@@ -41,14 +40,14 @@ impl<T: Send + 'static> Future for Running<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        let Self { task, runtime, .. } = &mut *self;
+        let Self { task, spawner } = &mut *self;
         let Some(running) = task else {
             return Poll::Pending;
         };
         // A store may always answer at once. A caller that asks in a loop must not keep other tasks from
         // running.
         let budget = ready!(coop::poll_proceed(context));
-        let polled = poll_within(runtime, running.as_mut(), context);
+        let polled = poll_within(&spawner.runtime, running.as_mut(), context);
         if polled.is_ready() {
             budget.made_progress();
             *task = None;
@@ -62,12 +61,16 @@ impl<T: Send + 'static> Drop for Running<T> {
         let Some(task) = self.task.take() else {
             return;
         };
-        if !self.process.is_current() {
+        if !self.spawner.process.is_current() {
             // A forked child has no thread, and may never get a mutex of its copy.
             std::mem::forget(task);
         } else {
-            // A failed send means that the thread has ended.
-            let _ = self.tasks.send(Box::pin(async move { drop(task.await) }));
+            let mut task = task;
+            let rest = poll_fn(move |context| {
+                let _reset = Reset(&IS_DETACHED, IS_DETACHED.replace(true));
+                task.as_mut().poll(context).map(drop)
+            });
+            self.spawner.spawn(Box::pin(rest));
         }
     }
 }
@@ -75,6 +78,34 @@ impl<T: Send + 'static> Drop for Running<T> {
 thread_local! {
     /// Whether the caller that polls a task within another runtime has several threads.
     static CALLER_HAS_THREADS: Cell<Option<bool>> = const { Cell::new(None) };
+
+    /// Whether the caller dropped the task that is being polled.
+    static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets a value of the thread back when it is dropped.
+struct Reset<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+
+impl<T: Copy> Drop for Reset<T> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+/// Returns whether the caller of the task that is being polled dropped it, so that the background thread
+/// finishes it.
+pub(crate) fn is_detached() -> bool {
+    IS_DETACHED.get()
+}
+
+/// Resolves when the caller of the task dropped it.
+pub(crate) async fn detached() {
+    // The background thread polls a task that it takes over.
+    poll_fn(|_| match is_detached() {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
 }
 
 /// Returns whether the tasks of the runtime that polls the caller run on several threads.
@@ -91,14 +122,9 @@ pub(super) fn poll_within<T>(
     task: Pin<&mut (impl Future<Output = T> + ?Sized)>,
     context: &mut Context<'_>,
 ) -> Poll<T> {
-    struct Reset(Option<bool>);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            CALLER_HAS_THREADS.set(self.0);
-        }
-    }
     let several = has_several_threads();
-    let _reset = Reset(CALLER_HAS_THREADS.replace(Some(several)));
+    let before = CALLER_HAS_THREADS.replace(Some(several));
+    let _reset = Reset(&CALLER_HAS_THREADS, before);
     let _entered = runtime.enter();
     task.poll(context)
 }
@@ -139,6 +165,20 @@ mod tests {
         drop(running);
         begin.send(()).unwrap();
         assert_eq!(outcome.await.unwrap().as_deref(), Some("leasehold"));
+    }
+
+    #[tokio::test]
+    async fn task_learns_that_it_was_dropped() {
+        let background = Background::start().unwrap();
+        let (done, outcome) = oneshot::channel();
+        let mut running = Box::pin(background.run(async {
+            detached().await;
+            let _ = done.send(is_detached());
+        }));
+        assert!(futures_util::poll!(&mut running).is_pending());
+        drop(running);
+        assert!(outcome.await.unwrap());
+        assert!(!is_detached());
     }
 
     #[tokio::test(flavor = "multi_thread")]
