@@ -5,6 +5,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{ClientInfo, Error, RunId};
 use leasehold_quorum::{Request, RequestId};
 
+use super::encoder::Encoder;
 use super::open::{Event, Open};
 use super::question::{Question, QuestionId};
 use super::socket::WriteHalf;
@@ -94,11 +95,11 @@ impl Link {
     }
 
     /// Adds a request to the next batch. Returns whether there is a connection for it.
-    pub(super) fn push(&mut self, id: RequestId, request: Request) -> bool {
+    pub(super) fn push(&mut self, encoder: &mut Encoder, id: RequestId, request: Request) -> bool {
         let Some(open) = &mut self.open else {
             return false;
         };
-        open.push(&self.codec, id, request);
+        open.push(&self.codec, encoder, id, request);
         true
     }
 

@@ -4,6 +4,7 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::WallTime;
 use leasehold::{Claim, Effect, ErrorKind, Key, Owner};
 
+use super::super::encoder::Encoder;
 use super::*;
 use crate::protocol::script_of;
 use crate::resp::CommandWriter;
@@ -105,7 +106,7 @@ fn released() -> Value {
 fn script_is_loaded_before_its_first_use() {
     let mut link = connected();
     for (id, loads) in [(1, 1), (2, 0)] {
-        link.push(RequestId(id), release(owner()));
+        link.push(&mut Encoder::default(), RequestId(id), release(owner()));
         let written = batch(&mut link);
         assert_eq!(written.matches("\r\nLOAD\r\n").count(), loads);
         assert_eq!(written.matches("EVALSHA").count(), 1);
@@ -115,14 +116,14 @@ fn script_is_loaded_before_its_first_use() {
         assert!(!link.is_busy());
     }
     link.connect(START, RunId::new("next"), None);
-    link.push(RequestId(3), release(owner()));
+    link.push(&mut Encoder::default(), RequestId(3), release(owner()));
     assert!(batch(&mut link).contains("\r\nLOAD\r\n"));
 }
 
 #[test]
 fn forgotten_script_ends_the_connection() {
     let mut link = connected();
-    link.push(RequestId(1), release(owner()));
+    link.push(&mut Encoder::default(), RequestId(1), release(owner()));
     batch(&mut link);
     let unknown = Value::error("NOSCRIPT", "No matching script");
     let error = receive(&mut link, [bytes("sha"), unknown]).unwrap_err();
@@ -143,8 +144,8 @@ fn user_without_the_right_to_load_is_told() {
 #[test]
 fn notification_follows_the_replies_before_it() {
     let mut link = connected();
-    link.push(RequestId(1), release(owner()));
-    link.push(RequestId(2), release(owner()));
+    link.push(&mut Encoder::default(), RequestId(1), release(owner()));
+    link.push(&mut Encoder::default(), RequestId(2), release(owner()));
     batch(&mut link);
     let early = receive(&mut link, [turn(owner()), bytes("sha")]).unwrap();
     assert_eq!(early, ["notification"]);
@@ -157,7 +158,7 @@ fn notification_follows_the_replies_before_it() {
 #[test]
 fn replies_in_pieces_make_one_batch() {
     let mut link = connected();
-    link.push(RequestId(1), release(owner()));
+    link.push(&mut Encoder::default(), RequestId(1), release(owner()));
     batch(&mut link);
     let [time, epoch] = sample();
     for value in [bytes("sha"), released(), time] {
@@ -186,7 +187,7 @@ fn broken_connection_fails_its_callers() {
     let mut link = connected();
     link.ask(question(1));
     assert_eq!(disconnect(&mut link), [(QuestionId(1), Effect::Unknown)]);
-    assert!(!link.push(RequestId(1), Request::Status));
+    assert!(!link.push(&mut Encoder::default(), RequestId(1), Request::Status));
 }
 
 #[test]
@@ -219,9 +220,9 @@ fn forgotten_script_is_loaded_for_the_next_question() {
 #[test]
 fn second_batch_waits_for_the_first_one() {
     let mut link = connected();
-    link.push(RequestId(1), Request::Status);
+    link.push(&mut Encoder::default(), RequestId(1), Request::Status);
     let mut first = link.take_for_task(0).expect("a batch");
-    link.push(RequestId(2), Request::Status);
+    link.push(&mut Encoder::default(), RequestId(2), Request::Status);
     assert!(link.take_for_task(0).is_none());
     first.written = 1;
     link.finish(first);
@@ -238,9 +239,9 @@ fn second_batch_waits_for_the_first_one() {
 #[test]
 fn task_writes_what_follows_a_rest() {
     let mut link = connected_by(Some(WriteHalf::closed()));
-    link.push(RequestId(1), Request::Status);
+    link.push(&mut Encoder::default(), RequestId(1), Request::Status);
     let first = link.take(0).expect("a batch");
-    link.push(RequestId(2), Request::Status);
+    link.push(&mut Encoder::default(), RequestId(2), Request::Status);
     assert!(link.take(0).is_none(), "two writers");
     link.finish(first);
     let mut rest = link.take_for_task(0).expect("the rest");
@@ -253,7 +254,7 @@ fn task_writes_what_follows_a_rest() {
 #[test]
 fn batch_of_an_earlier_connection_is_dropped() {
     let mut link = connected();
-    link.push(RequestId(1), Request::Status);
+    link.push(&mut Encoder::default(), RequestId(1), Request::Status);
     let batch = link.take_for_task(0).expect("a batch");
     disconnect(&mut link);
     assert!(link.is_writing());
@@ -268,7 +269,7 @@ fn client_says_who_it_is_every_minute() {
     for (seconds, is_said) in [(59, false), (2, true), (30, false), (31, true)] {
         now = now + Duration::from_secs(seconds);
         link.receive(now, &mut Vec::new(), |_| {}).unwrap();
-        link.push(RequestId(1), Request::Status);
+        link.push(&mut Encoder::default(), RequestId(1), Request::Status);
         assert_eq!(batch(&mut link).contains("HSET"), is_said, "{now:?}");
     }
 }

@@ -18,6 +18,7 @@ mod ask;
 mod call;
 mod config;
 mod connection;
+mod encoder;
 mod link;
 mod news;
 mod open;

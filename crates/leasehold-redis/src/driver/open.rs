@@ -5,6 +5,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, RunId, Sample};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 
+use super::encoder::Encoder;
 use super::question::{Question, QuestionId};
 use super::socket::WriteHalf;
 use crate::protocol::{
@@ -140,10 +141,16 @@ impl Open {
     }
 
     /// Adds a request of the engine.
-    pub(super) fn push(&mut self, codec: &Codec, id: RequestId, request: Request) {
+    pub(super) fn push(
+        &mut self,
+        codec: &Codec,
+        encoder: &mut Encoder,
+        id: RequestId,
+        request: Request,
+    ) {
         let loads = script_of(&request).is_some_and(|script| self.load(script));
         self.awaited
-            .push_back(match codec.encode(&request, &mut self.output) {
+            .push_back(match encoder.encode(codec, &request, &mut self.output) {
                 Ok(commands) => PendingReply::Request {
                     id,
                     request,
@@ -285,8 +292,10 @@ impl Open {
     }
 
     fn end_batch(&mut self, sample: Sample, handle: &mut impl FnMut(Event)) {
-        let replies = std::mem::take(&mut self.batch);
-        if !replies.is_empty() {
+        if !self.batch.is_empty() {
+            // The next batch probably has as many.
+            let room = Vec::with_capacity(self.batch.len());
+            let replies = std::mem::replace(&mut self.batch, room);
             handle(Event::Batch(BatchReply { sample, replies }));
         }
     }

@@ -204,7 +204,7 @@ impl Shared {
                 signal.wake();
             }
         }
-        let mut wakers = Vec::new();
+        let mut wakers = Vec::with_capacity(state.events.len());
         let is_busy = state.is_busy();
         let mut orders = self.orders();
         orders.deliver(state.events.drain(..), &mut wakers);

@@ -5,6 +5,7 @@ use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberStandings;
 use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
+use super::encoder::Encoder;
 use super::link::{Batch, Link};
 use super::news;
 use super::open::Event;
@@ -18,6 +19,7 @@ pub(super) struct State {
     /// `None` if callers only ask members themselves.
     engine: Option<Engine>,
     pub(super) links: Vec<Link>,
+    encoder: Encoder,
     pub(super) questions: Questions,
     /// What callers asked for, while it is carried out.
     pub(super) orders: Vec<Order>,
@@ -41,9 +43,11 @@ impl State {
         links: Vec<Link>,
         standings: Option<MemberStandings>,
     ) -> Self {
+        let encoder = Encoder::new(links.iter().map(Link::codec));
         Self {
             engine,
             links,
+            encoder,
             questions: Questions::default(),
             orders: Vec::new(),
             events: Vec::new(),
@@ -196,7 +200,7 @@ impl State {
             return;
         };
         while let Some((member, id, request)) = engine.poll_transmit() {
-            self.links[member].push(id, request);
+            self.links[member].push(&mut self.encoder, id, request);
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(standings) = &mut self.standings {

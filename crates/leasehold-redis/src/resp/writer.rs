@@ -1,5 +1,3 @@
-use std::ops::Range;
-
 /// Appends commands to a buffer, as arrays of bulk strings.
 ///
 /// The number of words of a command is written when the command ends, so the caller need not count them.
@@ -15,9 +13,6 @@ pub struct CommandWriter<'a> {
 
 /// Takes the place of the number of words until it is known.
 const PLACEHOLDER: &[u8] = b"*0\r\n";
-
-/// The number of digits of the greatest number.
-const DIGITS_MAX: usize = 20;
 
 impl<'a> CommandWriter<'a> {
     /// Returns a writer that appends to `out`.
@@ -42,7 +37,7 @@ impl<'a> CommandWriter<'a> {
     }
 
     /// Adds an argument.
-    #[inline]
+    #[inline(always)]
     pub fn arg(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.length(b'$', value.len());
@@ -63,8 +58,7 @@ impl<'a> CommandWriter<'a> {
     /// Adds a number in decimal.
     #[inline]
     pub fn number(&mut self, value: u64) -> &mut Self {
-        let (digits, place) = digits(value);
-        self.arg(&digits[place])
+        self.arg(itoa::Buffer::new().format(value))
     }
 
     /// Ends the last command. Returns how many commands were written.
@@ -73,6 +67,7 @@ impl<'a> CommandWriter<'a> {
         self.commands
     }
 
+    #[inline(always)]
     fn end_word(&mut self) -> &mut Self {
         self.out.extend_from_slice(b"\r\n");
         self.words += 1;
@@ -84,14 +79,15 @@ impl<'a> CommandWriter<'a> {
             0 => {}
             words @ 1..10 => self.out[self.head + 1] = b'0' + words as u8,
             words => {
-                let (digits, place) = digits(words as u64);
-                let head = self.head + 1..self.head + 2;
-                drop(self.out.splice(head, digits[place].iter().copied()));
+                let mut digits = itoa::Buffer::new();
+                let digits = digits.format(words).bytes();
+                drop(self.out.splice(self.head + 1..self.head + 2, digits));
             }
         }
     }
 
-    #[inline]
+    // With a length that is known at compile time, only the right branch is left.
+    #[inline(always)]
     fn length(&mut self, kind: u8, length: usize) {
         // Nearly all lengths are below 100.
         let digit = |value: usize| b'0' + (value % 10) as u8;
@@ -104,25 +100,11 @@ impl<'a> CommandWriter<'a> {
                 self.out.extend_from_slice(&head);
             }
             _ => {
-                let (digits, place) = digits(length as u64);
                 self.out.push(kind);
-                self.out.extend_from_slice(&digits[place]);
+                let mut digits = itoa::Buffer::new();
+                self.out.extend_from_slice(digits.format(length).as_bytes());
                 self.out.extend_from_slice(b"\r\n");
             }
-        }
-    }
-}
-
-/// Returns `value` in decimal, and where in the array it is.
-fn digits(mut value: u64) -> ([u8; DIGITS_MAX], Range<usize>) {
-    let mut digits = [0; DIGITS_MAX];
-    let mut start = DIGITS_MAX;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            return (digits, start..DIGITS_MAX);
         }
     }
 }
