@@ -14,10 +14,11 @@ const FILES: [&str; 7] = [
 
 /// The engine, the codec and the parser: all of their files only decide, so that the simulator runs the
 /// same code as production. The engine draws random numbers from a source that its caller provides.
-const FOLDERS: [&str; 3] = [
+const FOLDERS: [&str; 4] = [
     "crates/leasehold-quorum/src/",
-    "crates/leasehold-redis/src/protocol/",
+    "crates/leasehold-redis/src/codec/",
     "crates/leasehold-redis/src/resp/",
+    "crates/leasehold-redis/src/scripts/",
 ];
 const GIVEN: &str = "Entropy";
 /// What the paths of test modules in these folders contain.

@@ -8,11 +8,11 @@ use leasehold::telemetry::MemberStandings;
 use leasehold::{ClientId, ClientInfo, Error, ErrorKind, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
-use super::connection::Connection;
-use super::link::Link;
-use super::opening::Entrance;
-use super::tls::Tls;
-use crate::protocol::Codec;
+use super::connection_task::Connection;
+use crate::codec::Codec;
+use crate::connection::Tls;
+use crate::connection::connector::Entrance;
+use crate::connection::link::Link;
 use crate::url::{Login, RedisUrl};
 
 /// The greatest number of members.

@@ -17,19 +17,12 @@
 mod ask;
 mod call;
 mod config;
-mod connection;
-mod link;
+mod connection_task;
 mod news;
-mod open;
-mod opening;
 mod orders;
-mod question;
 mod shared;
-mod socket;
 mod state;
 mod thread;
-mod tls;
-mod visit;
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,10 +38,8 @@ use config::Parts;
 pub(crate) use config::{MEMBERS_MAX, parse_all};
 use shared::Shared;
 use state::State;
-pub(crate) use tls::Tls;
-pub(crate) use visit::Visit;
 
-use crate::protocol::Codec;
+use crate::codec::Codec;
 use crate::url::RedisUrl;
 
 /// All connections of one client, and the engine that they serve.

@@ -11,10 +11,10 @@ use leasehold::clock::Clock;
 use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 
-use super::link::Batch;
 use super::news;
 use super::orders::{Event, Orders};
 use super::state::State;
+use crate::connection::link::Batch;
 
 /// What the I/O thread and the futures of callers share.
 ///

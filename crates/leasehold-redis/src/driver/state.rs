@@ -5,11 +5,11 @@ use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberStandings;
 use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
-use super::link::{Batch, Link};
 use super::news;
-use super::open::Event;
 use super::orders::Order;
-use super::question::{Question, Questions};
+use crate::connection::link::{Batch, Link};
+use crate::connection::pipeline::Event;
+use crate::connection::question::{Question, Questions};
 use crate::resp::Value;
 
 /// Everything that the threads of a client share, behind one mutex.

@@ -7,7 +7,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{BoxFuture, Error, ErrorKind, background};
 use tokio::runtime::Builder;
 
-use super::connection::Connection;
+use super::connection_task::Connection;
 use super::shared::{Shared, Side};
 
 /// Starts the thread, which keeps `connections` open until the driver is closed and has nothing left

@@ -18,8 +18,8 @@ use leasehold::telemetry::{HandOvers, MemberStandings};
 use leasehold::{ClientId, ClientInfo, Error, ErrorKind, LeaseTerms, MemberSet};
 
 use crate::RedisMember;
+use crate::admin::Server;
 use crate::driver::{Driver, DriverConfig};
-use crate::server::Server;
 use waits::Waits;
 
 /// One Redis server, or a quorum of several, as a store.
