@@ -9,8 +9,7 @@ use leasehold_quorum::{Reply, Request};
 
 use super::server::{Server, Servers};
 use crate::connection::Tls;
-use crate::driver::parse_all;
-use crate::url::RedisUrl;
+use crate::url::{RedisUrl, parse_all};
 
 /// One Redis or Valkey server, for its status, its locks, and the changes that operators make.
 ///

@@ -5,10 +5,10 @@ use std::time::Duration;
 use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot};
 use leasehold_quorum::{Place, Refusal, Reply, Successor};
 
+use super::command::{Codec, call, milliseconds, slot};
 use super::failure::{invalid_response, is_wrong_type};
 use super::lock_value::{LockValue, entry};
 use super::names::{COUNTER, REST_MS};
-use super::requests::{Codec, call, milliseconds, slot};
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::{ACQUIRE, DRAW_FENCE, FREE, RELEASE};
 

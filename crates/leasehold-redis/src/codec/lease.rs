@@ -6,9 +6,9 @@ use leasehold::{Claim, Error, Fence, LostReason, Mode, Seal};
 use leasehold_quorum::{Lease, LeaseState, Reply};
 
 use super::acquire::{read_fence, read_refusal};
+use super::command::{Codec, call, milliseconds, slot};
 use super::failure::{invalid_response, split_error};
 use super::lock_value::entry;
-use super::requests::{Codec, call, milliseconds, slot};
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::{CONFIRM_FENCE, HEARTBEAT, RENEW, REPAIR, Script};
 

@@ -10,9 +10,9 @@ use leasehold::{
 };
 use leasehold_quorum::Reply;
 
+use super::command::{Codec, RIGHTS, call_record};
 use super::failure::{invalid_response, is_wrong_type, refused};
 use super::names::MEMBER_RECORD;
-use super::requests::{Codec, RIGHTS, call_record};
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::{MEMBER_RECORD_OBSERVE, MEMBER_RECORD_WRITE};
 

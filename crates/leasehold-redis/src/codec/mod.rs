@@ -13,6 +13,7 @@
 //! 5. It hands each pushed message to [`read_notification`]. The answer to `SUBSCRIBE` is such a message.
 
 mod acquire;
+mod command;
 mod failure;
 mod info;
 mod lease;
@@ -25,6 +26,8 @@ mod requests;
 mod sample;
 pub(crate) mod status;
 
+pub use command::Codec;
+pub(crate) use command::{RIGHTS, milliseconds, write_call};
 pub(crate) use failure::{Rights, invalid_response, is_wrong_type, refused};
 pub(crate) use info::Info;
 pub use lock_value::LockValue;
@@ -33,8 +36,7 @@ pub(crate) use names::hash_tag;
 pub(crate) use names::write_client_record;
 pub use names::{Names, PRESENT, inbox};
 pub use notification::read_notification;
-pub use requests::{Codec, Decoded, script_of};
-pub(crate) use requests::{RIGHTS, milliseconds, write_call};
+pub use requests::{Decoded, script_of};
 pub(crate) use sample::read_time;
 pub use sample::{SAMPLE_COMMANDS, Sampler, encode_sample};
 

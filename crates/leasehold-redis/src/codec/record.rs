@@ -5,9 +5,9 @@ use std::time::Duration;
 use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Stamp, WriteOutcome, Written};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
 
+use super::command::{Codec, milliseconds};
 use super::failure::{invalid_response, is_wrong_type};
 use super::names::Names;
-use super::requests::{Codec, milliseconds};
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::{RECORD_OPEN, RECORD_READ, RECORD_WRITE, Script};
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use leasehold::{Error, MemberStatus, RunId};
 
+use super::command::RIGHTS;
 use super::failure::{Rights, invalid_response, refused};
 use super::info::Info;
 use super::member_record::{self, EPOCH};
 use super::names::MEMBER_RECORD;
-use super::requests::RIGHTS;
 use super::sample::read_time;
 use crate::resp::{CommandWriter, Value};
 

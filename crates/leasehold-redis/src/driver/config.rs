@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::Clock;
 use leasehold::telemetry::MemberStandings;
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, MemberId, MemberSet};
+use leasehold::{ClientId, ClientInfo, Error, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
 use super::connection_task::Connection;
@@ -13,10 +13,7 @@ use crate::codec::Codec;
 use crate::connection::Tls;
 use crate::connection::connector::Entrance;
 use crate::connection::link::Link;
-use crate::url::{Login, RedisUrl};
-
-/// The greatest number of members.
-pub(crate) const MEMBERS_MAX: usize = 31;
+use crate::url::{Login, RedisUrl, parse_all};
 
 /// What a [`Driver`](super::Driver) connects to, and for which client.
 pub struct DriverConfig {
@@ -129,36 +126,6 @@ impl Parts {
             connection.entrance.read_only = true;
         }
     }
-}
-
-/// Reads the URLs of the members of one store.
-pub(crate) fn parse_all(urls: &[String]) -> Result<Vec<RedisUrl>, Error> {
-    let urls = urls.iter().map(|url| RedisUrl::parse(url));
-    let urls = urls.collect::<Result<Vec<_>, _>>()?;
-    check(&urls)?;
-    Ok(urls)
-}
-
-fn check(urls: &[RedisUrl]) -> Result<(), Error> {
-    let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
-    if urls.is_empty() {
-        return refuse("no member; give the URL of at least one server".into());
-    }
-    if urls.len() > MEMBERS_MAX {
-        return refuse(format!("more than {MEMBERS_MAX} members"));
-    }
-    for (at, url) in urls.iter().enumerate() {
-        let is_twin =
-            |other: &&RedisUrl| other.id == url.id || other.address.same_server(&url.address);
-        if let Some(twin) = urls[..at].iter().find(is_twin) {
-            return refuse(format!(
-                "{} is given twice (also as {}); list each server and each id once",
-                url.described(),
-                twin.described(),
-            ));
-        }
-    }
-    Ok(())
 }
 
 impl fmt::Debug for DriverConfig {

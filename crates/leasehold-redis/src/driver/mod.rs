@@ -35,7 +35,6 @@ use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 pub use call::Call;
 pub use config::DriverConfig;
 use config::Parts;
-pub(crate) use config::{MEMBERS_MAX, parse_all};
 use shared::Shared;
 use state::State;
 

@@ -1,6 +1,7 @@
 //! Redis servers as a store: the engine handles locks, and the members themselves handle everything else.
 
 mod as_store;
+mod errors;
 mod health;
 mod records;
 mod settings;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold::ambient::Ambient;
 use leasehold::telemetry::{HandOvers, MemberStandings};
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, LeaseTerms, MemberSet};
+use leasehold::{ClientId, ClientInfo, Error, LeaseTerms, MemberSet};
 
 use crate::RedisMember;
 use crate::admin::Server;
@@ -143,11 +144,4 @@ fn describe(members: &[RedisMember]) -> String {
     }
     let ids: Vec<_> = members.iter().map(|member| member.id().as_str()).collect();
     format!("quorum of {} ({})", ids.len(), ids.join(", "))
-}
-
-fn unexpected() -> Error {
-    Error::new(
-        ErrorKind::InvalidResponse,
-        "not the outcome of what was asked",
-    )
 }
