@@ -5,7 +5,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{Error, ErrorKind, Incarnation};
 
 use crate::engine::{BACKGROUND_LIMIT, Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::operation::Outcome;
 use crate::reply::Reply;
 use crate::request::Request;

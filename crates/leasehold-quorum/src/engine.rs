@@ -11,7 +11,7 @@ use crate::acquire::Acquisition;
 use crate::dispatch::Answered;
 use crate::health::HealthChecks;
 use crate::heartbeat::Heartbeat;
-use crate::link::{Link, Task, late};
+use crate::member::{Link, Task, late};
 use crate::membership::{MemberEvent, Membership};
 use crate::operation::{Operation, OperationId, Outcome, Progress};
 use crate::record::Records;

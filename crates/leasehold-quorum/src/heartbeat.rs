@@ -8,7 +8,7 @@ use leasehold::clock::BootInstant;
 
 use crate::acquire::{Phase, Standing};
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::reply::Reply;

@@ -9,7 +9,7 @@ use crate::acquire::{Acquisition, HOT_PAUSE, Phase};
 use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::reply::{Notification, Reply};

@@ -6,7 +6,7 @@ use super::state::{Granted, Phase, Place, Standing};
 use crate::ballot::Vote;
 use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::operation::OperationId;
 use crate::reply::{Refusal, Reply};
 use crate::request::Request;

@@ -8,7 +8,7 @@ use leasehold::{Error, ErrorKind, Fence, Wait};
 use super::state::{Phase, Standing, patience};
 use crate::ballot::Vote;
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::request::{self, Request};

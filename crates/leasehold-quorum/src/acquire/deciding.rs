@@ -9,7 +9,7 @@ use super::state::{Acquisition, Members, Phase, Place, Standing};
 use crate::ballot::{Step, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::{Acquired, OperationId, Outcome, Progress};
 use crate::request::{Lease, Request};

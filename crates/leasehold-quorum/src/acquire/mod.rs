@@ -17,7 +17,7 @@ use leasehold::{Claim, Error, ErrorKind, Held};
 
 use crate::ballot::majority;
 use crate::engine::{Engine, Now};
-use crate::link::Link;
+use crate::member::Link;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::request::Lease;

@@ -6,11 +6,11 @@
 //! the older fence, and the newer one is greater. Claims that are held together may be granted at one
 //! moment; they use a [`FenceRace`] for the fence.
 
-mod contest;
+mod fence_race;
 
 use std::cmp::Ordering;
 
-use contest::FenceRace;
+use fence_race::FenceRace;
 use leasehold::Fence;
 use leasehold::Seal;
 
@@ -48,7 +48,7 @@ pub(crate) struct Ballot {
     /// another claim already had that fence.
     fence: Option<Fence>,
     /// `None` for a claim that holds alone.
-    contest: Option<FenceRace>,
+    fence_race: Option<FenceRace>,
 }
 
 /// The state of one member.
@@ -64,7 +64,7 @@ struct Standing {
 enum SealState {
     NotAsked,
     Asked,
-    /// The member's counter is at least the fence while the claim holds there. In a contest, only this
+    /// The member's counter is at least the fence while the claim holds there. In a race, only this
     /// claim raised it to the fence.
     Stands,
     /// Another claim had already raised the counter that far.
@@ -88,14 +88,14 @@ impl Ballot {
         Self {
             members: vec![unheard; members],
             fence: None,
-            contest: None,
+            fence_race: None,
         }
     }
 
     /// Returns the ballot of a claim that is granted together with others. Each draws its own `luck`.
     pub(crate) fn held_together(members: usize, luck: u64) -> Self {
         Self {
-            contest: Some(FenceRace::new(luck)),
+            fence_race: Some(FenceRace::new(luck)),
             ..Self::new(members)
         }
     }
@@ -107,8 +107,8 @@ impl Ballot {
             return;
         }
         *place = Some(vote);
-        if let (Some(contest), Vote::Granted(fence)) = (&mut self.contest, vote) {
-            contest.hear(fence);
+        if let (Some(race), Vote::Granted(fence)) = (&mut self.fence_race, vote) {
+            race.hear(fence);
         }
     }
 
@@ -118,8 +118,8 @@ impl Ballot {
         let state = match answer {
             Some(Seal::Sealed) => SealState::Stands,
             Some(Seal::Taken(counter)) => {
-                if let Some(contest) = &mut self.contest {
-                    contest.hear(counter);
+                if let Some(race) = &mut self.fence_race {
+                    race.hear(counter);
                 }
                 SealState::Taken
             }
@@ -161,7 +161,7 @@ impl Ballot {
         }
         // Enough members answered, so there is no need to wait for the others.
         if standing + taken >= needed
-            && let Some(next) = self.contest.as_mut().and_then(FenceRace::next)
+            && let Some(next) = self.fence_race.as_mut().and_then(FenceRace::next)
         {
             self.fence = Some(next);
             let answered = |member: &&mut Standing| member.seal != SealState::Failed;
@@ -170,7 +170,7 @@ impl Ballot {
             return self.second_round(next, needed);
         }
         // If another round is possible, the members without an answer decide whether there is one.
-        let goes_on = self.contest.as_ref().is_some_and(FenceRace::goes_on);
+        let goes_on = self.fence_race.as_ref().is_some_and(FenceRace::goes_on);
         let to_be_had = if goes_on { taken } else { 0 };
         if standing + asked + self.pending() + to_be_had < needed {
             self.refusal(needed)
@@ -194,7 +194,7 @@ impl Ballot {
             // A member that answered exactly the fence has sealed it without being asked.
             member.seal = match answer.cmp(&fence) {
                 Ordering::Equal => SealState::Stands,
-                Ordering::Greater if self.contest.is_some() => SealState::Taken,
+                Ordering::Greater if self.fence_race.is_some() => SealState::Taken,
                 _ => SealState::Asked,
             };
             if member.seal == SealState::Asked {
@@ -246,4 +246,4 @@ impl Standing {
 mod tests;
 
 #[cfg(test)]
-mod contest_tests;
+mod fence_race_tests;

@@ -16,7 +16,7 @@ use leasehold::{Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite
 
 use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::{Access, Membership};
 use crate::operation::{OperationId, Outcome};
 use crate::reply::Reply;

@@ -4,7 +4,7 @@
 //! members that lost it. A lease that ended is not repaired. It is released again where an earlier repair
 //! may take effect late.
 
-mod fate;
+mod lease_outcome;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +20,7 @@ use crate::membership::Membership;
 use crate::operation::{OperationId, ReleaseMode};
 use crate::reply::{LeaseState, Reply};
 use crate::request::{Lease, Request};
-use fate::LeaseOutcome;
+use lease_outcome::LeaseOutcome;
 
 /// The renewals of one client that are under way.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! error. The caller asks all members at once, and writes.
 
 mod change;
-mod forming;
+mod initialize;
 mod readmission;
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, Memb
 use crate::trust::{Interval, Trust};
 
 pub use change::Change;
-pub use forming::{completion, first_records};
+pub use initialize::{completion, first_records};
 pub use readmission::{check_member, readmission};
 
 /// What one member answered.

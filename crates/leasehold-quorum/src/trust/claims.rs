@@ -1,6 +1,6 @@
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
-use crate::trust::distrust::UntrustedReason;
+use crate::trust::untrusted::UntrustedReason;
 
 impl Trust {
     /// Returns a distrust if the record of another member places this one in another quorum. Then one of

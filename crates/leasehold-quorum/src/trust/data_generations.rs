@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::trust::distrust::{Forgetting, UntrustedReason};
+use crate::trust::untrusted::{Forgetting, UntrustedReason};
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{DataGeneration, MemberRecord};
 use leasehold::{MemberId, MemberStatus};

@@ -7,11 +7,11 @@
 mod claims;
 mod clocks;
 mod data_generations;
-mod distrust;
-#[cfg(test)]
-mod histories;
 mod member_records;
 mod rules;
+#[cfg(test)]
+mod tests;
+mod untrusted;
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use leasehold::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
-pub(crate) use distrust::{UntrustedReason, difference};
 pub(crate) use member_records::CardStep;
 pub use rules::TrustRules;
+pub(crate) use untrusted::{UntrustedReason, difference};
 
 use clocks::Clocks;
 use data_generations::{Beginning, Known, Lives};
-use distrust::Forgetting;
+use untrusted::Forgetting;
 
 /// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]

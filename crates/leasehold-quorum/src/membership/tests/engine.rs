@@ -2,7 +2,7 @@
 
 use leasehold::{Renewal, Wait};
 
-use super::scene::{Scene, TTL, claim};
+use super::fixture::{Scene, TTL, claim};
 use super::*;
 use crate::{Operation, Outcome};
 

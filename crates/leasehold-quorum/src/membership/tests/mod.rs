@@ -2,8 +2,8 @@
 
 mod background;
 mod engine;
+mod fixture;
 mod records;
-mod scene;
 mod votes;
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use leasehold::{
     Fence, Key, Opened, Reading, RecordKey, RecordWrite, Stamp, WriteOutcome, Written,
 };
 
-use super::scene::Scene;
+use super::fixture::Scene;
 use super::*;
 use crate::{Operation, Outcome, RecordAction, RecordAnswer};
 

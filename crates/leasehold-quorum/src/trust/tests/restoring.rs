@@ -1,6 +1,6 @@
 //! Members that lost their records, and what is needed to give them new ones.
 
-use super::sets::{client_of, set_of, with_another_set};
+use super::quorums::{client_of, set_of, with_another_set};
 use super::*;
 use leasehold::ambient::SystemEntropy;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::contest::ROUNDS;
+use super::fence_race::ROUNDS;
 use super::*;
 
 fn fence(value: u64) -> Fence {

@@ -1,15 +1,15 @@
 //! Invented histories: which members count, and from when on.
 
 mod clocks;
-mod memory;
+mod data_loss;
+mod quorums;
 mod records;
 mod restoring;
 mod rollback;
-mod sets;
 
 use super::*;
-use crate::trust::distrust::{ClockFault, Forgetting};
 use crate::trust::member_records::CardStep;
+use crate::trust::untrusted::{ClockFault, Forgetting};
 use leasehold::clock::WallTime;
 use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
 
