@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,18 +8,15 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
 
 use crate::acquire::Acquisition;
-use crate::dispatch::Answered;
-use crate::health::HealthChecks;
-use crate::heartbeat::Heartbeat;
-use crate::member::{Link, Task, late};
+use crate::member::{Answered, Link, Task, late};
 use crate::membership::{MemberEvent, Membership};
 use crate::operation::{Operation, OperationId, Outcome, Progress};
-use crate::record::Records;
-use crate::release::Release;
+use crate::record::operation::Records;
+use crate::release::state::Release;
 use crate::renewal::Renewals;
 use crate::reply::{BatchReply, Notification, Reply};
 use crate::request::{Lease, Request, RequestId};
-use crate::waiters::Waiters;
+use crate::waiters::{Heartbeat, Waiters};
 
 /// The present instant, by the client's two clocks.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +55,8 @@ pub struct Engine {
     pub(crate) releases: HashMap<OperationId, Release>,
     pub(crate) renewals: Renewals,
     pub(crate) records: Records,
-    pub(crate) health_checks: HealthChecks,
+    /// The health checks that wait for statuses, and when they began.
+    pub(crate) health_checks: BTreeMap<OperationId, BootInstant>,
     pub(crate) heartbeat: Heartbeat,
     /// When to look at operations again.
     timers: BTreeSet<(BootInstant, OperationId)>,
@@ -90,7 +88,7 @@ impl Engine {
             releases: HashMap::default(),
             renewals: Renewals::default(),
             records: Records::default(),
-            health_checks: HealthChecks::default(),
+            health_checks: BTreeMap::new(),
             heartbeat: Heartbeat::default(),
             timers: BTreeSet::new(),
             transmits: VecDeque::new(),

@@ -61,7 +61,7 @@ mod waiters;
 pub use engine::{Config, Engine, Now};
 pub use membership::MemberEvent;
 pub use operation::{Acquired, Operation, OperationId, Outcome, Progress, ReleaseMode};
-pub use record::{RecordAction, RecordAnswer};
+pub use record::action::{RecordAction, RecordAnswer};
 pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
 pub use request::{Lease, Place, Request, RequestId, Successor};
 pub use trust::TrustRules;

@@ -6,7 +6,6 @@ use leasehold::clock::BootInstant;
 use leasehold::{Error, Incarnation, Key};
 
 use crate::operation::OperationId;
-use crate::renewal;
 use crate::request::{Lease, RequestId};
 
 /// The state of the connection to one member.
@@ -69,11 +68,32 @@ pub(crate) enum Task {
     MovePermit,
     /// Reports that the client is alive, for these waits.
     Heartbeat(Vec<OperationId>),
-    Renewal(renewal::Task),
+    Renewal(RenewalTask),
     /// Opens, writes or reads a record.
     Record(OperationId),
     /// Asks the member for its status, or updates its record.
     Background,
+}
+
+/// What a request of a renewal is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RenewalTask {
+    /// Extends the leases of an operation.
+    Renew(OperationId),
+    /// Restores leases of an operation.
+    Repair(OperationId),
+    /// Releases what a late repair may have restored. The reply is not used.
+    Free,
+}
+
+/// The member that answered, to a request sent at `sent`, and from which data.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) member: usize,
+    pub(crate) sent: BootInstant,
+    pub(crate) incarnation: Incarnation,
+    /// The reply came after the limit of its request.
+    pub(crate) late: bool,
 }
 
 /// The greatest number of releases that are owed to one member. Leases end by themselves.

@@ -4,9 +4,8 @@ use leasehold::{Error, ErrorKind, Fence, Seal, Slot};
 
 use super::state::{Granted, Phase, Place, Standing};
 use crate::ballot::Vote;
-use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
-use crate::member::Task;
+use crate::member::{Answered, Task};
 use crate::operation::OperationId;
 use crate::reply::{Refusal, Reply};
 use crate::request::Request;

@@ -5,19 +5,10 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::{DataGeneration, Error, ErrorKind, MemberStatus};
 
-use super::{Connection, MemberEvent, Membership};
+use super::{Asked, Connection, MemberEvent, Membership};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::trust::{CardStep, Interval};
-
-/// A background request in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    sent: BootInstant,
-    is_status: bool,
-    /// It reached its limit, and its member has been silent since.
-    late: bool,
-}
 
 impl Membership {
     /// Returns the next background request. The driver sends it like any other.

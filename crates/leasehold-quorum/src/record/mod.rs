@@ -6,64 +6,24 @@
 //! A record may have to outlive restarts ([`RecordKey::lasting`]). A member that lost its data within the
 //! retention then has no vote: it may have had a value or refused a fence, and no longer knows.
 
+pub(crate) mod action;
+pub(crate) mod operation;
 mod rounds;
 
 use std::time::Duration;
 
-use foldhash::HashMap;
-use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, WriteOutcome};
+use leasehold::{Error, ErrorKind, RecordKey};
 
-use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
-use crate::member::Task;
+use crate::member::{Answered, Task};
 use crate::membership::{Access, Membership};
 use crate::operation::{OperationId, Outcome};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::trust::UntrustedReason;
+use action::RecordAction;
+use operation::RecordOperation;
 use rounds::Round;
-
-/// What a client does with a record.
-#[derive(Clone, Debug)]
-pub enum RecordAction {
-    /// Refuses smaller fences from now on, and reads the value.
-    Open(Fence),
-    /// Writes the value, unless a greater stamp was seen.
-    Write(RecordWrite),
-    /// Reads the value, and changes nothing.
-    Read,
-}
-
-/// The answer to a [`RecordAction`], from one member or from the quorum.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordAnswer {
-    /// The answer to [`RecordAction::Open`].
-    Opened(Opened),
-    /// The answer to [`RecordAction::Write`].
-    Written(WriteOutcome),
-    /// The answer to [`RecordAction::Read`].
-    Read(Reading),
-}
-
-/// The record operations of one client.
-#[derive(Debug, Default)]
-pub(crate) struct Records {
-    running: HashMap<OperationId, RecordOperation>,
-}
-
-#[derive(Debug)]
-struct RecordOperation {
-    record: RecordKey,
-    action: RecordAction,
-    began: BootInstant,
-    round: Round,
-    /// How many requests have no reply.
-    unanswered: usize,
-    /// The members whose status is not known yet.
-    pending: Vec<usize>,
-    timer: Option<BootInstant>,
-}
 
 /// How long one member may take. A record may be long, and a durable member waits for its disk.
 const LIMIT: Duration = Duration::from_secs(2);

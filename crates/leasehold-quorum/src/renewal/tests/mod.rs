@@ -21,7 +21,7 @@ struct Scene {
     world: World,
     membership: Membership,
     renewals: Renewals,
-    sent: Vec<(usize, Task, Request)>,
+    sent: Vec<(usize, RenewalTask, Request)>,
 }
 
 impl Scene {
@@ -49,7 +49,7 @@ impl Scene {
         }
     }
 
-    fn take(&mut self, member: usize) -> (Task, Request) {
+    fn take(&mut self, member: usize) -> (RenewalTask, Request) {
         let place = self.sent.iter().position(|it| it.0 == member);
         let (_, task, request) = self.sent.remove(place.expect("a request"));
         (task, request)
@@ -61,7 +61,7 @@ impl Scene {
         self.world.now += Duration::from_millis(1);
         let (task, _) = self.take(member);
         let reply = match task {
-            Task::Renew(_) => Reply::Renewed(states.to_vec()),
+            RenewalTask::Renew(_) => Reply::Renewed(states.to_vec()),
             _ => Reply::Repaired(vec![true]),
         };
         let sample = self.world.sample(member);
@@ -105,7 +105,7 @@ impl Scene {
 
     /// The members that were asked to repair, with the number of leases.
     fn repairs(&self) -> Vec<(usize, usize)> {
-        let repair = |(member, _, request): &(usize, Task, Request)| match request {
+        let repair = |(member, _, request): &(usize, RenewalTask, Request)| match request {
             Request::Repair(leases) => Some((*member, leases.len())),
             _ => None,
         };

@@ -115,7 +115,7 @@ fn lease_is_released_again_where_a_repair_was_lost() {
     scene.renewals.handle_timeout(due);
     scene.poll();
     let (task, request) = scene.take(1);
-    assert_eq!(task, Task::Free);
+    assert_eq!(task, RenewalTask::Free);
     let Request::Release { claim, .. } = request else {
         panic!("{request:?}");
     };

@@ -1,36 +1,21 @@
 //! Releases leases, ended waits, and what failed attempts left behind.
 
+pub(crate) mod state;
+
 use std::sync::Arc;
 
-use leasehold::clock::BootInstant;
 use leasehold::{Claim, Error, ErrorKind, MemberFailure, Mode};
 
 use crate::acquire::{Acquisition, HOT_PAUSE, Phase};
-use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
-use crate::member::Task;
+use crate::member::{Answered, Task};
 use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::reply::{Notification, Reply};
 use crate::request::{Lease, Request, Successor};
 use crate::tally::{Tally, Verdict, Word};
-
-/// One release. It lasts until each member answered.
-#[derive(Debug)]
-pub(crate) struct Release {
-    claim: Arc<Claim>,
-    began: BootInstant,
-    /// Other claims may wait for the lock.
-    contended: bool,
-    tally: Tally,
-    failures: Vec<MemberFailure>,
-    /// How many members have not answered.
-    open: usize,
-    /// The members that are not connected for the first time yet.
-    pending: Vec<usize>,
-    decided: bool,
-}
+use state::Release;
 
 impl Engine {
     pub(crate) fn start_release(
