@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leasehold::{Claim, Key, Owner};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use crate::held_lock::HeldLock;
+use crate::locking::held_lock::HeldLock;
 
 /// One claim, or one wait. All attempts of a wait use the same owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub(crate) struct Turn {
 }
 
 impl Table {
-    /// Waits for the turn of `id`.
+    /// Waiters for the turn of `id`.
     pub(crate) async fn turn(self: &Arc<Self>, id: &ClaimId) -> Turn {
         let turn = locked(&self.turns).entry(id.clone()).or_default().clone();
         let visitor = Visitor {

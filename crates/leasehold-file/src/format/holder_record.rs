@@ -1,6 +1,6 @@
 //! The holders of a lock: one record for each holder, behind the header of the lock file.
 //!
-//! The record of seat *n* is valid exactly while its first byte is locked ([`crate::range_lock`]). The
+//! The record of seat *n* is valid exactly while its first byte is locked ([`crate::kernel::range_lock`]). The
 //! kernel frees that lock when the holder dies. So a record left behind never names a holder that is
 //! gone, and the store need not wipe any.
 
@@ -10,7 +10,7 @@ use leasehold::clock::WallTime;
 use leasehold::{Claim, ClientInfo, Fence, Holder, Mode, Permits};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use crate::header;
+use crate::format::header;
 
 /// How many shared holders can have a record in one lock file; further ones hold without a record.
 /// record.

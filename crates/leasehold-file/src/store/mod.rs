@@ -1,3 +1,10 @@
+//! The directory of lock files as a store.
+
+mod inspection;
+mod options;
+mod records;
+mod renewal;
+
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +20,12 @@ use leasehold::{
 
 use tokio_util::task::TaskTracker;
 
-use crate::attempt::{self, Stage, Step};
 use crate::directory::Directory;
-use crate::options::FileStoreOptions;
-use crate::renewal;
-use crate::table::{ClaimId, Table};
-use crate::waits::Waits;
+use crate::locking::attempt::{self, Stage, Step};
+use crate::locking::table::{ClaimId, Table};
+use crate::locking::waiters::Waiters;
+
+pub use options::FileStoreOptions;
 
 /// Locks between the processes of one machine: a directory of lock files, each held by `flock(2)`.
 ///
@@ -40,42 +47,13 @@ pub struct FileStore(Arc<Inner>);
 struct Inner {
     directory: Arc<Directory>,
     table: Arc<Table>,
-    waits: Arc<Waits>,
+    waits: Arc<Waiters>,
     /// The waiters that are about to leave.
     leaving: TaskTracker,
     ambient: Ambient,
 }
 
 impl FileStore {
-    /// Opens the store in `directory`, and makes the directory if it does not exist. A new directory
-    /// is for its owner alone, or, if that is root, readable by all. This touches no lock file yet.
-    ///
-    /// # Errors
-    ///
-    /// - [`ErrorKind::Unsupported`] if the directory is not known to lie on a local file system.
-    /// - [`ErrorKind::Refused`] if it may not be read and written.
-    /// - [`ErrorKind::InvalidInput`] if it is not a directory.
-    /// - [`ErrorKind::Io`] for any other failure of the operating system.
-    pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::options().open(directory)
-    }
-
-    /// Opens the store that all programs of this user share. It is `/run/lock/leasehold` for root,
-    /// and `leasehold/locks` in the user's state directory for others.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`FileStore::open`]; and [`ErrorKind::Refused`] if others may write to the directory,
-    /// or it belongs to another user.
-    pub fn open_default() -> Result<Self, Error> {
-        Self::options().open_default()
-    }
-
-    /// Returns options, to open a store with other settings than the defaults.
-    pub fn options() -> FileStoreOptions {
-        FileStoreOptions::default()
-    }
-
     /// Returns the file that locks `key`, for `flock(1)` and the like. The file need not exist.
     pub fn lock_file(&self, key: &Key) -> PathBuf {
         self.0.directory.lock_file(key)
@@ -92,7 +70,7 @@ impl FileStore {
         Some(file.into())
     }
 
-    pub(crate) fn new(directory: Directory, waits: Waits, ambient: Ambient) -> Self {
+    pub(crate) fn new(directory: Directory, waits: Waiters, ambient: Ambient) -> Self {
         let leaving = TaskTracker::new();
         // It only counts; once closed, it can be waited for whenever it is empty.
         leaving.close();
@@ -106,7 +84,7 @@ impl FileStore {
     }
 
     #[cfg(test)]
-    pub(crate) fn waits(&self) -> &Waits {
+    pub(crate) fn waits(&self) -> &Waiters {
         &self.0.waits
     }
 

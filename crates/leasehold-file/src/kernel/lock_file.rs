@@ -8,7 +8,7 @@ use leasehold::Mode;
 use leasehold::background::Process;
 use nix::libc;
 
-use crate::range_lock;
+use crate::kernel::range_lock;
 
 /// A file that this process holds by `flock`. Dropping it frees the lock.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 
-use crate::room::Present;
+use crate::locking::occupancy::Present;
 
 /// The state of one waiter, which limits how long it yields. Otherwise an endless stream of writers
 /// would keep it waiting indefinitely, and a single writer that does not take the free lock, for

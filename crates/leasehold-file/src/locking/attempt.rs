@@ -12,16 +12,16 @@ use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Wait};
 
 use crate::directory::Directory;
 use crate::failure::failed;
-use crate::header::{self, Counter, Damage};
-use crate::held_lock::HeldLock;
-use crate::holder_record;
-use crate::listener::Watch;
-use crate::lock_file::{self, LockFile, Locking};
-use crate::lock_listing;
-use crate::range_lock;
-use crate::room::{self, Occupancy};
-use crate::waits::KeptOpen;
-use crate::writer_yield::WriterYield;
+use crate::format::header::{self, Counter, Damage};
+use crate::format::holder_record;
+use crate::kernel::listener::Watch;
+use crate::kernel::lock_file::{self, LockFile, Locking};
+use crate::kernel::range_lock;
+use crate::locking::contents::{first_owner, read_header};
+use crate::locking::held_lock::HeldLock;
+use crate::locking::occupancy::{self, Occupancy};
+use crate::locking::waiters::KeptOpen;
+use crate::locking::writer_yield::WriterYield;
 
 /// How far an attempt got.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ fn take(
     // Forget earlier notifications before the try: it may miss the cause of any later one.
     open.watch = open.watch.map(Watch::forgetful);
     // Look before taking the `flock`, which others would see for a moment.
-    let room = room::look(&open.file, path, claim)?;
+    let room = occupancy::look(&open.file, path, claim)?;
     let stands_back = stands_back(&mut open, claim, now);
     if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
         return Ok(Some(busy(open)));
@@ -148,24 +148,24 @@ fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Resu
     if claim.mode == Mode::Exclusive || claim.wait == Wait::Barging {
         return Ok(false);
     }
-    Ok(room::is_writer_waiting(&open.file)?
+    Ok(occupancy::is_writer_waiting(&open.file)?
         && open
             .writer_yield
-            .stands_back(room::present(&open.file)?, now))
+            .stands_back(occupancy::present(&open.file)?, now))
 }
 
 /// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
 fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
     let waits = claim.wait == Wait::InTurn;
     if claim.mode == Mode::Exclusive && waits && !open.is_announced {
-        room::announce_writer(&open.file)?;
+        occupancy::announce_writer(&open.file)?;
         open.is_announced = true;
     }
     Ok(())
 }
 
 fn busy(open: KeptOpen) -> Step {
-    Step::Busy(Busy::by(lock_listing::first_owner(&open.file)), open)
+    Step::Busy(Busy::by(first_owner(&open.file)), open)
 }
 
 /// Continues with a file whose `flock` is won: checks whether there is room, draws the fence, and
@@ -179,7 +179,7 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
     if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
         return Ok(Step::Later(Stage::Draw(won)));
     }
-    let seats = match room::look(lock.file(), lock.path(), claim)? {
+    let seats = match occupancy::look(lock.file(), lock.path(), claim)? {
         Occupancy::In(seats) => seats,
         // The `flock` may have kept out a writer, which now waits for a notification by another
         // holder. So this attempt may not end before it has seen, without the `flock`, that there is
@@ -220,7 +220,7 @@ fn next_fence(
         synced.map_err(|error| failed("sync the lock directory", directory.path(), error))?;
     }
     let written = || {
-        room::enter(file, claim.mode)?;
+        occupancy::enter(file, claim.mode)?;
         let seat = take_seat(file, claim, fence, seats)?;
         write_counter(file, claim, &bytes, counter, fence)?;
         file.sync_data()?;
@@ -268,7 +268,7 @@ fn take_seat(
     }
     match claim.mode {
         // The seat is the permit.
-        Mode::Permit(_) => Err(room::locked_by_a_stranger()),
+        Mode::Permit(_) => Err(occupancy::locked_by_a_stranger()),
         Mode::Exclusive | Mode::Shared => Ok(None),
     }
 }
@@ -288,22 +288,6 @@ fn write_counter(
     }
     let slot = header::slot(&claim.key, fence.get());
     file.write_all_at(&slot, counter.next_slot().offset() as u64)
-}
-
-/// Reads the part of the header that the file has.
-pub(crate) fn read_header(file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; header::LENGTH];
-    let mut length = 0;
-    while length < bytes.len() {
-        match file.read_at(&mut bytes[length..], length as u64) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(length);
-    Ok(bytes)
 }
 
 fn damaged(path: &Path, damage: Damage) -> Error {

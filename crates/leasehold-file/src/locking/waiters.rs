@@ -10,10 +10,10 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::within;
 
-use crate::listener::{Listener, Watch};
-use crate::lock_file;
-use crate::table::ClaimId;
-use crate::writer_yield::WriterYield;
+use crate::kernel::listener::{Listener, Watch};
+use crate::kernel::lock_file;
+use crate::locking::table::ClaimId;
+use crate::locking::writer_yield::WriterYield;
 
 /// A lock file that a waiter keeps open from one attempt to the next. If it closed the file after
 /// each attempt, the close would wake all other waiters, and theirs would wake it.
@@ -30,7 +30,7 @@ pub(crate) struct KeptOpen {
 
 /// The waiters of one store.
 #[derive(Debug)]
-pub(crate) struct Waits {
+pub(crate) struct Waiters {
     kept: Mutex<HashMap<ClaimId, KeptOpen>>,
     /// Made by the first wait.
     listener: Mutex<Option<Arc<Listener>>>,
@@ -55,15 +55,15 @@ impl KeptOpen {
     }
 }
 
-impl Waits {
+impl Waiters {
     /// Creates the waiters of a file system where the kernel notifies them.
-    pub(crate) fn told() -> Self {
+    pub(crate) fn notified() -> Self {
         Self::with(Listener::start)
     }
 
     /// Creates the waiters of a file system that other machines may use too: the kernel only reports
     /// closes on this machine.
-    pub(crate) fn untold() -> Self {
+    pub(crate) fn polling() -> Self {
         Self::with(|| {
             let reason = "the file system may not be local";
             Err(io::Error::new(io::ErrorKind::Unsupported, reason))
@@ -188,12 +188,12 @@ mod tests {
         Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::InTurn)
     }
 
-    fn store(dir: &Path, waits: Waits) -> FileStore {
+    fn store(dir: &Path, waits: Waiters) -> FileStore {
         let directory = Directory::prepare(dir, Rules::default()).unwrap();
         FileStore::new(directory, waits, Ambient::default())
     }
 
-    /// Waits in rounds of [`Store::wait`]. After three of them, `holder` releases.
+    /// Waiters in rounds of [`Store::wait`]. After three of them, `holder` releases.
     async fn takes_turns(store: &FileStore, holder: &Claim, waiter: &Claim) {
         for tries in 0.. {
             if tries == 3 {
@@ -213,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn where_the_kernel_has_no_room_waiters_ask_at_random_and_say_so_once() {
         let none_left = || Err(nix::errno::Errno::EMFILE.into());
-        for waits in [Waits::with(none_left), Waits::untold()] {
+        for waits in [Waiters::with(none_left), Waiters::polling()] {
             let dir = tempfile::tempdir().unwrap();
             let store = store(dir.path(), waits);
             for _ in 0..2 {
@@ -228,7 +228,7 @@ mod tests {
                 ));
                 assert!(store.waits().complaint.is_completed());
                 // Its file stays open all the same: a close could notify others.
-                let kept = |waits: &Waits| locked(&waits.kept).len();
+                let kept = |waits: &Waiters| locked(&waits.kept).len();
                 assert_eq!(kept(store.waits()), 1);
                 takes_turns(&store, &holder, &waiter).await;
                 assert_eq!(kept(store.waits()), 0);
@@ -240,7 +240,7 @@ mod tests {
     async fn waiters_are_told_again_once_the_kernel_has_room() {
         static FULL: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
         let dir = tempfile::tempdir().unwrap();
-        let waits = Waits::with(|| {
+        let waits = Waiters::with(|| {
             if FULL.load(std::sync::atomic::Ordering::SeqCst) {
                 return Err(nix::errno::Errno::EMFILE.into());
             }
@@ -260,7 +260,7 @@ mod tests {
     #[tokio::test]
     async fn only_so_many_files_are_kept_open_and_the_others_still_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let store = store(dir.path(), Waits::told());
+        let store = store(dir.path(), Waiters::notified());
         let holder = waiter();
         store.acquire(&holder).await.unwrap();
         let waiters: Vec<_> = (0..=MOST).map(|_| waiter()).collect();

@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use crate::retry_timer::RetryTimer;
+use crate::kernel::retry_timer::RetryTimer;
 
 /// One inotify instance, for all waiters of a store.
 ///
@@ -41,7 +41,7 @@ pub(crate) struct Watch {
     told: watch::Receiver<()>,
 }
 
-/// Waits for the notifications of a [`Watch`].
+/// Waiters for the notifications of a [`Watch`].
 #[derive(Debug)]
 pub(crate) struct Listening {
     listener: Arc<Listener>,

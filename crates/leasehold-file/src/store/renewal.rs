@@ -6,8 +6,8 @@ use std::sync::Arc;
 use leasehold::background::blocking;
 use leasehold::{Claim, Held, LostReason, Renewal};
 
-use crate::held_lock::HeldLock;
-use crate::table::{ClaimId, Table};
+use crate::locking::held_lock::HeldLock;
+use crate::locking::table::{ClaimId, Table};
 
 /// Answers each of `leases`, and makes an exclusive lock shared if its claim now shares it.
 pub(crate) async fn renew(table: &Arc<Table>, leases: &[Held]) -> Vec<Renewal> {

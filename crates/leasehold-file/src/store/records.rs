@@ -10,7 +10,7 @@ use leasehold::{
 };
 
 use crate::directory::Directory;
-use crate::record_file::{self, Tried};
+use crate::directory::record_file::{self, Tried};
 use crate::store::FileStore;
 
 impl Records for FileStore {

@@ -19,8 +19,8 @@ use leasehold::{Error, ErrorKind, Key, Mode, Reading};
 
 use crate::directory::Directory;
 use crate::failure::failed;
-use crate::lock_file::{self, LockFile, Locking};
-use crate::record_format::{self, Content, Damage};
+use crate::format::record::{self, Content, Damage};
+use crate::kernel::lock_file::{self, LockFile, Locking};
 
 /// The outcome of a try.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub(crate) fn change<T>(
     let mut after = before.clone();
     let answer = change(&mut after);
     if after != before {
-        replace(directory, &lock, &record_format::encode(&after, key))?;
+        replace(directory, &lock, &record::encode(&after, key))?;
     }
     Ok(Tried::Done(answer))
 }
@@ -111,7 +111,7 @@ fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
     };
     let mut bytes = Vec::new();
     lock.file().read_to_end(&mut bytes)?;
-    if record_format::decode(&bytes, None).is_ok_and(|content| content.is_over(now)) {
+    if record::decode(&bytes, None).is_ok_and(|content| content.is_over(now)) {
         fs::remove_file(path)?;
     }
     Ok(())
@@ -127,7 +127,7 @@ struct Found {
 fn find(lock: &LockFile, key: &Key) -> Result<Found, Error> {
     let failed = |error| failed("read the record", lock.path(), error);
     let bytes = read_whole(lock.file()).map_err(failed)?;
-    let damage = match record_format::decode(&bytes, Some(key)) {
+    let damage = match record::decode(&bytes, Some(key)) {
         Ok(content) => {
             return Ok(Found {
                 content,
@@ -142,7 +142,7 @@ fn find(lock: &LockFile, key: &Key) -> Result<Found, Error> {
         let bytes = read_whole(&new).map_err(failed)?;
         // An empty one is left behind by a user who could not remove it.
         if !bytes.is_empty()
-            && let Ok(content) = record_format::decode(&bytes, Some(key))
+            && let Ok(content) = record::decode(&bytes, Some(key))
         {
             return Ok(Found {
                 content,

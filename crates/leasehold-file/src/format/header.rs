@@ -6,7 +6,7 @@
 
 use leasehold::Key;
 
-use crate::file_name;
+use crate::format::file_name;
 
 pub(crate) const LENGTH: usize = 2048;
 

@@ -13,9 +13,9 @@ use nix::unistd::{AccessFlags, eaccess};
 
 use crate::directory::{Directory, Rules};
 use crate::failure::failed;
-use crate::file_name::{self, Named};
-use crate::file_system::FileSystem;
-use crate::lock_listing;
+use crate::format::file_name::{self, Named};
+use crate::inspect::listing;
+use crate::kernel::file_system::FileSystem;
 
 /// What an examination of a lock directory found. It made and changed nothing there.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ fn count(directory: &Directory) -> Result<(usize, usize), Error> {
         let is_lock = |name: &str| !matches!(file_name::parse(name), Named::Foreign);
         files += usize::from(name.to_str().is_some_and(is_lock));
     }
-    let held = lock_listing::list(directory, "", usize::MAX)?.len();
+    let held = listing::list(directory, "", usize::MAX)?.len();
     Ok((files, held))
 }
 

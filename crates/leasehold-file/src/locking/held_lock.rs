@@ -5,9 +5,9 @@ use std::sync::Arc;
 use leasehold::{Claim, Error, Fence, LostReason, Mode, Renewal};
 
 use crate::failure::failed;
-use crate::holder_record;
-use crate::lock_file::LockFile;
-use crate::room;
+use crate::format::holder_record;
+use crate::kernel::lock_file::LockFile;
+use crate::locking::occupancy;
 
 /// A lock that an attempt took. Clones are the same lock.
 #[derive(Clone, Debug)]
@@ -57,8 +57,8 @@ impl HeldLock {
                 file.write_all_at(&record, holder_record::offset(seat))
             }
         };
-        let downgraded = room::enter(file, claim.mode)
-            .and_then(|()| room::withdraw_writer(file))
+        let downgraded = occupancy::enter(file, claim.mode)
+            .and_then(|()| occupancy::withdraw_writer(file))
             .and_then(|()| record())
             .and_then(|()| self.lock.downgrade())
             .map_err(|error| failed("share", self.lock.path(), error))?;

@@ -1,3 +1,7 @@
+//! The directory of the lock files, and the record files in it.
+
+pub(crate) mod record_file;
+
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -7,8 +11,8 @@ use leasehold::{Error, ErrorKind, Key};
 use nix::unistd::{AccessFlags, eaccess, geteuid};
 
 use crate::failure::failed;
-use crate::file_name;
-use crate::file_system::FileSystem;
+use crate::format::file_name;
+use crate::kernel::file_system::FileSystem;
 
 /// The directory of the lock files, checked.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use leasehold::clock::WallTime;
 use leasehold::{Fence, KeptValue, Key, RecordState, Stamp};
 
-use crate::file_name;
+use crate::format::file_name;
 
 /// One key's record, by the wall clock, which goes on over a restart.
 pub(crate) type Content = RecordState<WallTime>;

@@ -5,9 +5,9 @@ use leasehold::{Error, ErrorKind, Waiting};
 use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};
-use crate::examine::DirectoryFacts;
+use crate::inspect::DirectoryFacts;
+use crate::locking::waiters::Waiters;
 use crate::store::FileStore;
-use crate::waits::Waits;
 
 /// Options for opening a [`FileStore`], if the defaults are not enough.
 ///
@@ -108,11 +108,42 @@ impl FileStoreOptions {
     fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
         let directory = Directory::prepare(path, self.rules(private))?;
         let waits = if directory.file_system().waiting() == Waiting::Notified {
-            Waits::told()
+            Waiters::notified()
         } else {
-            Waits::untold()
+            Waiters::polling()
         };
         Ok(FileStore::new(directory, waits, self.ambient))
+    }
+}
+
+impl FileStore {
+    /// Opens the store in `directory`, and makes the directory if it does not exist. A new directory
+    /// is for its owner alone, or, if that is root, readable by all. This touches no lock file yet.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Unsupported`] if the directory is not known to lie on a local file system.
+    /// - [`ErrorKind::Refused`] if it may not be read and written.
+    /// - [`ErrorKind::InvalidInput`] if it is not a directory.
+    /// - [`ErrorKind::Io`] for any other failure of the operating system.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().open(directory)
+    }
+
+    /// Opens the store that all programs of this user share. It is `/run/lock/leasehold` for root,
+    /// and `leasehold/locks` in the user's state directory for others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileStore::open`]; and [`ErrorKind::Refused`] if others may write to the directory,
+    /// or it belongs to another user.
+    pub fn open_default() -> Result<Self, Error> {
+        Self::options().open_default()
+    }
+
+    /// Returns options, to open a store with other settings than the defaults.
+    pub fn options() -> FileStoreOptions {
+        FileStoreOptions::default()
     }
 }
 

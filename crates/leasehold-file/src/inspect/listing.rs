@@ -3,20 +3,18 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 
-use leasehold::{Error, Holder, Key, Mode, Owner};
+use leasehold::{Error, Holder, Key, Mode};
 
-use crate::attempt::read_header;
 use crate::directory::Directory;
 use crate::failure::failed;
-use crate::file_name::{self, Named};
-use crate::header;
-use crate::holder_record;
-use crate::kernel_locks::{Holding, KernelLocks};
-use crate::lock_file;
-use crate::range_lock;
-use crate::room::{self, Present};
+use crate::format::file_name::{self, Named};
+use crate::format::header;
+use crate::format::holder_record;
+use crate::kernel::kernel_locks::{Holding, KernelLocks};
+use crate::kernel::lock_file;
+use crate::locking::contents::{read_header, record};
+use crate::locking::occupancy::{self, Present};
 
 /// Returns the holders of `key`.
 pub(crate) fn holders(directory: &Directory, key: &Key) -> Result<Vec<Holder>, Error> {
@@ -45,15 +43,6 @@ pub(crate) fn list(directory: &Directory, prefix: &str, limit: usize) -> Result<
     Ok(keys)
 }
 
-/// Returns the owner in one of the valid records, if there is any.
-pub(crate) fn first_owner(file: &File) -> Option<Owner> {
-    // An attempt names the owner only in passing, and does not fail without it.
-    let length = file.metadata().ok()?.len();
-    (0..holder_record::seats_in(length))
-        .find_map(|seat| record(file, seat).ok().flatten())?
-        .owner
-}
-
 fn of_file(file: &File) -> io::Result<Vec<Holder>> {
     let mut holders = Vec::new();
     for seat in 0..holder_record::seats_in(file.metadata()?.len()) {
@@ -80,21 +69,6 @@ fn processes(holders: &[Holder], alone: bool) -> usize {
     distinct.len()
 }
 
-/// Reads the record of `seat`, if it is valid.
-fn record(file: &File, seat: u64) -> io::Result<Option<Holder>> {
-    let offset = holder_record::offset(seat);
-    if !range_lock::is_locked(file, offset)? {
-        return Ok(None);
-    }
-    let mut bytes = [0; holder_record::LENGTH];
-    match file.read_exact_at(&mut bytes, offset) {
-        Ok(()) => Ok(holder_record::decode(&bytes)),
-        // The file was truncated under its holder.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 fn held_key(
     path: &std::path::Path,
     name: &str,
@@ -117,7 +91,8 @@ fn held_key(
         }
         Err(error) => return Err(error),
     };
-    let held = room::present(&file)? != Present::Nobody || kernel.on(&file)? != Holding::default();
+    let held =
+        occupancy::present(&file)? != Present::Nobody || kernel.on(&file)? != Holding::default();
     if !held {
         return Ok(None);
     }

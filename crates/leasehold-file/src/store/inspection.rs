@@ -6,14 +6,14 @@ use leasehold::{
 };
 
 use crate::directory::Directory;
-use crate::lock_listing;
+use crate::inspect::listing;
 use crate::store::FileStore;
 
 impl Inspection for FileStore {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         Box::pin(async move {
             let (directory, wanted) = (Arc::clone(self.directory()), key.clone());
-            let looked = blocking(move || lock_listing::holders(&directory, &wanted)).await;
+            let looked = blocking(move || listing::holders(&directory, &wanted)).await;
             looked.flatten().map_err(self.at(key))
         })
     }
@@ -21,7 +21,7 @@ impl Inspection for FileStore {
     fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         Box::pin(async move {
             let (directory, prefix) = (Arc::clone(self.directory()), prefix.to_owned());
-            let looked = blocking(move || lock_listing::list(&directory, &prefix, limit)).await;
+            let looked = blocking(move || listing::list(&directory, &prefix, limit)).await;
             looked
                 .flatten()
                 .map_err(|error| error.with_store(self.describe()))
@@ -48,14 +48,14 @@ fn list_locks(
     pattern: &Pattern,
     limit: usize,
 ) -> Result<LockListing, Error> {
-    let mut keys = lock_listing::list(directory, pattern.prefix(), usize::MAX)?;
+    let mut keys = listing::list(directory, pattern.prefix(), usize::MAX)?;
     keys.retain(|key| pattern.matches(key.as_str()));
     keys.sort_unstable();
     let more = keys.len() > limit;
     keys.truncate(limit);
     let mut locks = Vec::with_capacity(keys.len());
     for key in keys {
-        let holders = lock_listing::holders(directory, &key)?;
+        let holders = listing::holders(directory, &key)?;
         // Free by now, if there are none.
         if !holders.is_empty() {
             locks.push(ListedLock::new(key, holders));

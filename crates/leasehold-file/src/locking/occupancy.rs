@@ -21,8 +21,8 @@ use std::path::Path;
 use leasehold::{Claim, Error, ErrorKind, Mode, Permits, Slot, Slots};
 
 use crate::failure::failed;
-use crate::holder_record::{self, SEATS};
-use crate::range_lock;
+use crate::format::holder_record::{self, SEATS};
+use crate::kernel::range_lock;
 
 /// Whether a claim has room next to the holders that share the lock.
 #[derive(Debug, PartialEq, Eq)]
