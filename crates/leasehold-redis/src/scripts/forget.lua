@@ -2,7 +2,7 @@
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- Answer  1 nothing is left, 0 the lock is in use
--- Source  docs/wire.md, "Times"
+-- Source  docs/wire.md, "Forget"
 
 open(1)
 if call('EXISTS', lock, queue, readers, slots) > 0 or in_gap() then
