@@ -14,7 +14,7 @@ use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::reply::{Notification, Reply};
 use crate::request::{Lease, Request, Successor};
-use crate::tally::{Tally, Verdict, Word};
+use crate::tally::{LeaseVote, Tally, Verdict};
 use state::Release;
 
 impl Engine {
@@ -92,7 +92,7 @@ impl Engine {
                     Some(id)
                 }
                 Access::Pending | Access::Closed => {
-                    release.tally.count(Word::Unknown);
+                    release.tally.count(LeaseVote::Unknown);
                     release.failures.extend(obstacle);
                     None
                 }
@@ -242,19 +242,19 @@ impl Engine {
             return;
         };
         release.open -= 1;
-        let word = match reply {
-            Reply::Released { freed: true, .. } => Word::Stood,
-            Reply::Released { freed: false, .. } => Word::Lost(leasehold::LostReason::Gone),
+        let vote = match reply {
+            Reply::Released { freed: true, .. } => LeaseVote::Valid,
+            Reply::Released { freed: false, .. } => LeaseVote::Lost(leasehold::LostReason::Gone),
             Reply::Failed(error) => {
                 let obstacle = self.membership.obstacle(now.instant, member);
                 let id = self.membership.id(member).clone();
                 let failure = obstacle.unwrap_or_else(|| MemberFailure::new(id, error));
                 release.failures.push(failure);
-                Word::Unknown
+                LeaseVote::Unknown
             }
-            _ => Word::Unknown,
+            _ => LeaseVote::Unknown,
         };
-        release.tally.count(word);
+        release.tally.count(vote);
         self.decide_release(id);
     }
 
@@ -264,7 +264,7 @@ impl Engine {
         };
         let outcome = match release.tally.verdict() {
             Verdict::Open => None,
-            Verdict::Stood => Some(Outcome::Released(leasehold::Release::Released)),
+            Verdict::Valid => Some(Outcome::Released(leasehold::Release::Released)),
             Verdict::Lost(_) => Some(Outcome::Released(leasehold::Release::WasLost)),
             Verdict::Unknown => {
                 let failures = std::mem::take(&mut release.failures);

@@ -2,7 +2,7 @@ use leasehold::{Claim, LostReason, MemberFailure, MemberId, Mode, Renewal};
 
 use crate::errors::too_few;
 use crate::reply::LeaseState;
-use crate::tally::{Tally, Verdict, Word};
+use crate::tally::{LeaseVote, Tally, Verdict};
 
 /// What the members say about one lease.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ impl LeaseOutcome {
                 }
                 // Otherwise the repair would undo an operator's break.
                 self.repairs &= reason != LostReason::Broken;
-                self.tally.count(Word::Lost(reason));
+                self.tally.count(LeaseVote::Lost(reason));
             }
-            (LeaseState::Renewed, None) => self.tally.count(Word::Stood),
+            (LeaseState::Renewed, None) => self.tally.count(LeaseVote::Valid),
             (LeaseState::Renewed, Some(failure)) => self.fail(failure.clone()),
             (LeaseState::Failed(error), _) => {
                 let error = error.with_store(id.as_str());
@@ -57,7 +57,7 @@ impl LeaseOutcome {
     /// A member did not answer, or has no vote.
     pub(super) fn fail(&mut self, failure: MemberFailure) {
         self.failures.push(failure);
-        self.tally.count(Word::Unknown);
+        self.tally.count(LeaseVote::Unknown);
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -66,7 +66,7 @@ impl LeaseOutcome {
 
     pub(super) fn renewal(&self) -> Renewal {
         match self.tally.verdict() {
-            Verdict::Stood => Renewal::Renewed,
+            Verdict::Valid => Renewal::Renewed,
             Verdict::Lost(reason) => Renewal::Lost(reason),
             Verdict::Open | Verdict::Unknown => {
                 let error = too_few(self.members, 0, self.failures.clone());
@@ -77,6 +77,6 @@ impl LeaseOutcome {
 
     /// Whether a majority extended the lease, and the member lost it.
     pub(super) fn is_to_be_repaired(&self, member: usize) -> bool {
-        self.repairs && self.tally.verdict() == Verdict::Stood && self.lost_at.contains(&member)
+        self.repairs && self.tally.verdict() == Verdict::Valid && self.lost_at.contains(&member)
     }
 }
