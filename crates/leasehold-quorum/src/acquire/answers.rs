@@ -192,7 +192,7 @@ impl Engine {
             .membership
             .counts(from.member, from.sent, Some(&from.incarnation));
         let answer = match reply {
-            Reply::Confirmed(seal) if counts.is_ok() && !from.late => Some(seal),
+            Reply::Confirmed(answer) if counts.is_ok() && !from.late => Some(answer),
             _ => None,
         };
         self.confirmed(now, from.member, id, fence, answer);
@@ -221,7 +221,7 @@ impl Engine {
             return;
         };
         if let Some(round) = &mut acquisition.round {
-            round.ballot.seal(member, fence, answer);
+            round.ballot.confirm(member, fence, answer);
         }
         self.decide(now, id);
         self.set_wake(id);

@@ -36,7 +36,7 @@ impl Engine {
             Step::Wait => self.wait_on(id),
             Step::Won(_) | Step::NoQuorum if self.awaits_members(now, id) => self.set_wake(id),
             Step::Won(fence) => self.hold(now, id, fence, counted),
-            Step::Seal(fence, members) => {
+            Step::Confirm(fence, members) => {
                 for member in members {
                     self.confirm(now, id, member, fence);
                 }

@@ -2,7 +2,7 @@ use leasehold::Fence;
 
 /// How a claim that is granted together with others gets a fence of its own.
 ///
-/// Only one claim raises a member's counter to a given number: either it draws that number, or it seals it.
+/// Only one claim raises a member's counter to a given number: either it draws that number, or it confirms it.
 /// A claim that did so at a majority has the fence for itself. Members that saw two claims in different
 /// orders may have given the number of one to the other. The claim then tries a greater number.
 #[derive(Debug)]

@@ -33,15 +33,15 @@ impl Chance {
 enum Letter {
     Ask(usize, usize),
     Vote(usize, usize, Vote),
-    Seal(usize, usize, Fence),
-    Sealed(usize, usize, Fence, Option<Seal>),
+    Confirm(usize, usize, Fence),
+    Confirmed(usize, usize, Fence, Option<Seal>),
 }
 
 /// Claims that are granted together, and the members' counters.
 struct World {
     chance: Chance,
     counters: Vec<u64>,
-    /// Whether members seal only what raises their counters.
+    /// Whether members confirm only what raises their counters.
     strict: bool,
     /// Whether members may fail to answer.
     fails: bool,
@@ -108,23 +108,23 @@ impl World {
                 let vote = if refuses { Vote::Busy } else { drawn };
                 Letter::Vote(claim, member, if fails { Vote::Failed } else { vote })
             }
-            Letter::Seal(claim, member, fence) => {
-                let sealed = Some(self.seal(member, fence)).filter(|_| !fails);
-                Letter::Sealed(claim, member, fence, sealed)
+            Letter::Confirm(claim, member, fence) => {
+                let confirmed = Some(self.confirm(member, fence)).filter(|_| !fails);
+                Letter::Confirmed(claim, member, fence, confirmed)
             }
             Letter::Vote(claim, member, vote) => {
                 self.ballots[claim].vote(member, vote);
                 return self.step(claim);
             }
-            Letter::Sealed(claim, member, fence, sealed) => {
-                self.ballots[claim].seal(member, fence, sealed);
+            Letter::Confirmed(claim, member, fence, confirmed) => {
+                self.ballots[claim].confirm(member, fence, confirmed);
                 return self.step(claim);
             }
         };
         self.letters.push(answer);
     }
 
-    fn seal(&mut self, member: usize, floor: Fence) -> Seal {
+    fn confirm(&mut self, member: usize, floor: Fence) -> Seal {
         let counter = &mut self.counters[member];
         if self.strict && *counter >= floor.get() {
             return Seal::Taken(fence(*counter));
@@ -139,9 +139,9 @@ impl World {
         }
         match self.ballots[claim].step(everybody) {
             Step::Wait => {}
-            Step::Seal(fence, members) => {
+            Step::Confirm(fence, members) => {
                 let asked = members.into_iter();
-                let asked = asked.map(|member| Letter::Seal(claim, member, fence));
+                let asked = asked.map(|member| Letter::Confirm(claim, member, fence));
                 self.letters.extend(asked);
             }
             end => self.ends[claim] = Some(end),
@@ -235,13 +235,13 @@ fn seals_that_others_may_have_made_give_two_one_fence() {
 fn who_lost_a_number_at_one_of_a_bare_majority_tries_another() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Busy);
-    assert_eq!(ballot.step(everybody), Step::Seal(fence(9), vec![0]));
-    ballot.seal(0, fence(9), Some(Seal::Taken(fence(11))));
-    assert_eq!(ballot.step(everybody), Step::Seal(fence(12), vec![0, 1]));
-    ballot.seal(0, fence(12), Some(Seal::Taken(fence(12))));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0]));
+    ballot.confirm(0, fence(9), Some(Seal::Taken(fence(11))));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
+    ballot.confirm(0, fence(12), Some(Seal::Taken(fence(12))));
     assert_eq!(ballot.step(everybody), Step::Wait, "the other may say more");
-    ballot.seal(1, fence(12), Some(Seal::Sealed));
-    assert_eq!(ballot.step(everybody), Step::Seal(fence(13), vec![0, 1]));
+    ballot.confirm(1, fence(12), Some(Seal::Sealed));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(13), vec![0, 1]));
 }
 
 /// Returns a ballot of three members. The first two gave it these numbers.
@@ -257,17 +257,17 @@ fn torn(one: u64, two: u64) -> Ballot {
 fn a_number_that_another_has_at_a_member_is_left_to_it() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
-    assert_eq!(b.step(everybody), Step::Seal(fence(9), vec![1]));
+    assert_eq!(b.step(everybody), Step::Confirm(fence(9), vec![1]));
     b.vote(2, Vote::Granted(fence(9)));
     assert_eq!(b.step(everybody), Step::Won(fence(9)));
 
     let mut a = torn(8, 9);
-    assert_eq!(a.step(everybody), Step::Seal(fence(9), vec![0]));
-    a.seal(0, fence(9), Some(Seal::Taken(fence(11))));
-    assert_eq!(a.step(everybody), Step::Seal(fence(12), vec![0, 1]));
-    a.seal(1, fence(12), Some(Seal::Sealed));
+    assert_eq!(a.step(everybody), Step::Confirm(fence(9), vec![0]));
+    a.confirm(0, fence(9), Some(Seal::Taken(fence(11))));
+    assert_eq!(a.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
+    a.confirm(1, fence(12), Some(Seal::Sealed));
     assert_eq!(a.step(everybody), Step::Wait);
-    a.seal(0, fence(12), Some(Seal::Sealed));
+    a.confirm(0, fence(12), Some(Seal::Sealed));
     assert_eq!(a.step(everybody), Step::Won(fence(12)));
 }
 
@@ -275,15 +275,18 @@ fn a_number_that_another_has_at_a_member_is_left_to_it() {
 fn an_answer_to_an_earlier_seal_seals_nothing_but_a_failure_is_one() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Granted(fence(8)));
-    assert_eq!(ballot.step(everybody), Step::Seal(fence(9), vec![0, 2]));
-    ballot.seal(0, fence(9), Some(Seal::Taken(fence(9))));
-    assert_eq!(ballot.step(everybody), Step::Seal(fence(10), vec![0, 1, 2]));
-    ballot.seal(2, fence(9), Some(Seal::Sealed));
-    ballot.seal(0, fence(10), Some(Seal::Sealed));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0, 2]));
+    ballot.confirm(0, fence(9), Some(Seal::Taken(fence(9))));
+    assert_eq!(
+        ballot.step(everybody),
+        Step::Confirm(fence(10), vec![0, 1, 2])
+    );
+    ballot.confirm(2, fence(9), Some(Seal::Sealed));
+    ballot.confirm(0, fence(10), Some(Seal::Sealed));
     assert_eq!(ballot.step(everybody), Step::Wait);
-    ballot.seal(1, fence(9), None);
+    ballot.confirm(1, fence(9), None);
     assert_eq!(ballot.step(everybody), Step::Wait);
-    ballot.seal(2, fence(10), Some(Seal::NotHeld));
+    ballot.confirm(2, fence(10), Some(Seal::NotHeld));
     assert_eq!(ballot.step(everybody), Step::NoQuorum);
 }
 
@@ -294,11 +297,11 @@ fn a_fence_that_is_taken_ever_again_is_given_up_in_the_end() {
     let mut rounds = 0;
     let end = loop {
         match ballot.step(everybody) {
-            Step::Seal(asked, members) => {
+            Step::Confirm(asked, members) => {
                 rounds += 1;
                 let taken = Some(Seal::Taken(fence(asked.get() + 7)));
                 let each = members.into_iter();
-                each.for_each(|member| ballot.seal(member, asked, taken));
+                each.for_each(|member| ballot.confirm(member, asked, taken));
             }
             end => break end,
         }

@@ -2,7 +2,7 @@
 //!
 //! This is Redlock (Redis documentation, "Distributed Locks with Redis", the Redlock algorithm) with
 //! fences. If a majority answers with the same number, one round gives the fence. Otherwise a second round,
-//! `seal`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
+//! `confirm`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
 //! the older fence, and the newer one is greater. Claims that are held together may be granted at one
 //! moment; they use a [`FenceRace`] for the fence.
 
@@ -30,8 +30,8 @@ pub(crate) enum Vote {
 pub(crate) enum Step {
     /// More votes are needed.
     Wait,
-    /// These members must be asked to seal the fence.
-    Seal(Fence, Vec<usize>),
+    /// These members must be asked to confirm the fence.
+    Confirm(Fence, Vec<usize>),
     /// The claim is granted.
     Won(Fence),
     /// A majority of members answered, but too few granted the claim.
@@ -55,20 +55,20 @@ pub(crate) struct Ballot {
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     vote: Option<Vote>,
-    seal: SealState,
+    confirmation: Confirmation,
     /// Whether its grant counted at the last step.
     counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SealState {
+enum Confirmation {
     NotAsked,
     Asked,
     /// The member's counter is at least the fence while the claim holds there. In a race, only this
     /// claim raised it to the fence.
-    Stands,
+    Confirmed,
     /// Another claim had already raised the counter that far.
-    Taken,
+    Conflict,
     Failed,
 }
 
@@ -82,7 +82,7 @@ impl Ballot {
     pub(crate) fn new(members: usize) -> Self {
         let unheard = Standing {
             vote: None,
-            seal: SealState::NotAsked,
+            confirmation: Confirmation::NotAsked,
             counts: false,
         };
         Self {
@@ -112,21 +112,21 @@ impl Ballot {
         }
     }
 
-    /// Takes in a member's answer to the request to seal this fence. `None` means that no answer counts. A
+    /// Takes in a member's answer to the request to confirm this fence. `None` means that no answer counts. A
     /// member that failed once is not asked again.
-    pub(crate) fn seal(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
+    pub(crate) fn confirm(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
         let state = match answer {
-            Some(Seal::Sealed) => SealState::Stands,
+            Some(Seal::Sealed) => Confirmation::Confirmed,
             Some(Seal::Taken(counter)) => {
                 if let Some(race) = &mut self.fence_race {
                     race.hear(counter);
                 }
-                SealState::Taken
+                Confirmation::Conflict
             }
-            Some(Seal::NotHeld) | None => SealState::Failed,
+            Some(Seal::NotHeld) | None => Confirmation::Failed,
         };
-        if state == SealState::Failed || self.fence == Some(fence) {
-            self.members[member].seal = state;
+        if state == Confirmation::Failed || self.fence == Some(fence) {
+            self.members[member].confirmation = state;
         }
     }
 
@@ -149,13 +149,15 @@ impl Ballot {
     }
 
     fn second_round(&mut self, fence: Fence, needed: usize) -> Step {
-        let to_ask = self.not_sealed_yet(fence);
+        let to_ask = self.not_confirmed_yet(fence);
         let count = |state| {
             let counted = self.counted();
-            counted.filter(|member| member.seal == state).count()
+            counted
+                .filter(|member| member.confirmation == state)
+                .count()
         };
-        let (standing, asked) = (count(SealState::Stands), count(SealState::Asked));
-        let taken = count(SealState::Taken);
+        let (standing, asked) = (count(Confirmation::Confirmed), count(Confirmation::Asked));
+        let taken = count(Confirmation::Conflict);
         if standing >= needed {
             return Step::Won(fence);
         }
@@ -164,9 +166,9 @@ impl Ballot {
             && let Some(next) = self.fence_race.as_mut().and_then(FenceRace::next)
         {
             self.fence = Some(next);
-            let answered = |member: &&mut Standing| member.seal != SealState::Failed;
+            let answered = |member: &&mut Standing| member.confirmation != Confirmation::Failed;
             let again = self.members.iter_mut().filter(answered);
-            again.for_each(|member| member.seal = SealState::NotAsked);
+            again.for_each(|member| member.confirmation = Confirmation::NotAsked);
             return self.second_round(next, needed);
         }
         // If another round is possible, the members without an answer decide whether there is one.
@@ -177,27 +179,27 @@ impl Ballot {
         } else if to_ask.is_empty() {
             Step::Wait
         } else {
-            Step::Seal(fence, to_ask)
+            Step::Confirm(fence, to_ask)
         }
     }
 
-    /// Returns the members that still have to be asked to seal the fence.
-    fn not_sealed_yet(&mut self, fence: Fence) -> Vec<usize> {
+    /// Returns the members that still have to be asked to confirm the fence.
+    fn not_confirmed_yet(&mut self, fence: Fence) -> Vec<usize> {
         let mut to_ask = Vec::new();
         for (place, member) in self.members.iter_mut().enumerate() {
             let Some(answer) = member.granted() else {
                 continue;
             };
-            if !member.counts || member.seal != SealState::NotAsked {
+            if !member.counts || member.confirmation != Confirmation::NotAsked {
                 continue;
             }
-            // A member that answered exactly the fence has sealed it without being asked.
-            member.seal = match answer.cmp(&fence) {
-                Ordering::Equal => SealState::Stands,
-                Ordering::Greater if self.fence_race.is_some() => SealState::Taken,
-                _ => SealState::Asked,
+            // A member that answered exactly the fence has confirmed it without being asked.
+            member.confirmation = match answer.cmp(&fence) {
+                Ordering::Equal => Confirmation::Confirmed,
+                Ordering::Greater if self.fence_race.is_some() => Confirmation::Conflict,
+                _ => Confirmation::Asked,
             };
-            if member.seal == SealState::Asked {
+            if member.confirmation == Confirmation::Asked {
                 to_ask.push(place);
             }
         }
@@ -219,7 +221,7 @@ impl Ballot {
         let members = self.members.len();
         let failed = |member: &&Standing| match member.vote {
             Some(Vote::Failed) => true,
-            Some(Vote::Granted(_)) => !member.counts || member.seal == SealState::Failed,
+            Some(Vote::Granted(_)) => !member.counts || member.confirmation == Confirmation::Failed,
             Some(Vote::Busy) | None => false,
         };
         let failed = self.members.iter().filter(failed).count();

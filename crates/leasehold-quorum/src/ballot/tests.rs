@@ -25,9 +25,10 @@ impl Booth {
         self.step()
     }
 
-    fn seal(&mut self, member: usize, sealed: bool) -> Step {
-        let asked = self.0.fence.expect("a fence that is being sealed");
-        self.0.seal(member, asked, sealed.then_some(Seal::Sealed));
+    fn confirm(&mut self, member: usize, confirmed: bool) -> Step {
+        let asked = self.0.fence.expect("a fence to confirm");
+        self.0
+            .confirm(member, asked, confirmed.then_some(Seal::Sealed));
         self.step()
     }
 
@@ -47,17 +48,17 @@ fn a_grant_that_does_not_count_neither_wins_nor_seals_nor_makes_the_lock_busy() 
     let mut ballot = Booth::without(3, 1);
     ballot.vote(1, granted(12));
     ballot.vote(0, granted(7));
-    assert_eq!(ballot.vote(2, granted(9)), Step::Seal(fence(9), vec![0]));
-    assert_eq!(ballot.seal(0, true), Step::Won(fence(9)));
+    assert_eq!(ballot.vote(2, granted(9)), Step::Confirm(fence(9), vec![0]));
+    assert_eq!(ballot.confirm(0, true), Step::Won(fence(9)));
 }
 
 #[test]
 fn a_member_that_falls_into_doubt_takes_its_grant_back() {
     let mut ballot = Booth::new(3);
     ballot.vote(0, granted(7));
-    assert_eq!(ballot.vote(1, granted(9)), Step::Seal(fence(9), vec![0]));
+    assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
     ballot.1 = Some(1);
-    assert_eq!(ballot.seal(0, true), Step::Wait);
+    assert_eq!(ballot.confirm(0, true), Step::Wait);
     assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
 }
 
@@ -81,15 +82,15 @@ fn half_of_an_even_set_is_no_majority() {
 fn different_fences_are_sealed_where_they_are_lower() {
     let mut ballot = Booth::new(3);
     assert_eq!(ballot.vote(0, granted(7)), Step::Wait);
-    assert_eq!(ballot.vote(1, granted(9)), Step::Seal(fence(9), vec![0]));
-    assert_eq!(ballot.seal(0, true), Step::Won(fence(9)));
+    assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
+    assert_eq!(ballot.confirm(0, true), Step::Won(fence(9)));
 }
 
 #[test]
 fn a_straggler_that_answers_exactly_the_fence_seals_it_too() {
     let mut ballot = Booth::new(3);
     ballot.vote(0, granted(7));
-    assert_eq!(ballot.vote(1, granted(9)), Step::Seal(fence(9), vec![0]));
+    assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
     assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
 }
 
@@ -98,9 +99,12 @@ fn a_greater_straggler_does_not_move_a_fence_that_stands_but_can_seal_it() {
     let mut ballot = Booth::new(3);
     ballot.vote(0, granted(7));
     ballot.vote(1, granted(9));
-    assert_eq!(ballot.vote(2, granted(12)), Step::Seal(fence(9), vec![2]));
-    assert_eq!(ballot.seal(0, false), Step::Wait);
-    assert_eq!(ballot.seal(2, true), Step::Won(fence(9)));
+    assert_eq!(
+        ballot.vote(2, granted(12)),
+        Step::Confirm(fence(9), vec![2])
+    );
+    assert_eq!(ballot.confirm(0, false), Step::Wait);
+    assert_eq!(ballot.confirm(2, true), Step::Won(fence(9)));
 }
 
 #[test]
@@ -109,7 +113,7 @@ fn without_a_majority_that_sealed_nothing_is_granted() {
     ballot.vote(0, granted(7));
     ballot.vote(1, granted(9));
     assert_eq!(
-        ballot.seal(0, false),
+        ballot.confirm(0, false),
         Step::Wait,
         "the third may still come in"
     );

@@ -2,7 +2,7 @@
 //!
 //! [`Trust`] does no I/O. It takes in what members reported, with the instants between which they did so.
 //! It says whether an answer to a request sent at some instant counts. Callers ask at all four places that
-//! count answers: grant, seal, renewal and repair.
+//! count answers: grant, confirm, renewal and repair.
 
 mod claims;
 mod clocks;
