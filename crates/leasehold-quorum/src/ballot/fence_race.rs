@@ -7,7 +7,7 @@ use leasehold::Fence;
 /// orders may have given the number of one to the other. The claim then tries a greater number.
 #[derive(Debug)]
 pub(super) struct FenceRace {
-    luck: u64,
+    tie_breaker: u64,
     round: u32,
     /// The greatest number that any member's counter is known to have reached.
     greatest: Option<Fence>,
@@ -17,9 +17,9 @@ pub(super) struct FenceRace {
 pub(super) const ROUNDS: u32 = 5;
 
 impl FenceRace {
-    pub(super) fn new(luck: u64) -> Self {
+    pub(super) fn new(tie_breaker: u64) -> Self {
         Self {
-            luck,
+            tie_breaker,
             round: 0,
             greatest: None,
         }
@@ -44,7 +44,7 @@ impl FenceRace {
         }
         self.round += 1;
         let width = 256 << (2 * self.round);
-        let next = self.greatest?.get() + 1 + self.luck % width;
+        let next = self.greatest?.get() + 1 + self.tie_breaker % width;
         Fence::new(next).filter(|fence| *fence <= Fence::MAX)
     }
 }

@@ -92,10 +92,10 @@ impl Ballot {
         }
     }
 
-    /// Returns the ballot of a claim that is granted together with others. Each draws its own `luck`.
-    pub(crate) fn held_together(members: usize, luck: u64) -> Self {
+    /// Returns the ballot of a claim that is granted together with others. Each draws its own tie breaker.
+    pub(crate) fn held_together(members: usize, tie_breaker: u64) -> Self {
         Self {
-            fence_race: Some(FenceRace::new(luck)),
+            fence_race: Some(FenceRace::new(tie_breaker)),
             ..Self::new(members)
         }
     }
