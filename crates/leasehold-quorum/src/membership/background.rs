@@ -8,7 +8,7 @@ use leasehold::{DataGeneration, Error, ErrorKind, MemberStatus};
 use super::{Asked, Connection, MemberEvent, Membership};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::trust::{CardStep, Interval};
+use crate::trust::{Interval, RecordStep};
 
 impl Membership {
     /// Returns the next background request. The driver sends it like any other.
@@ -171,17 +171,17 @@ impl Membership {
         let is_idle = self.members.iter().all(|member| member.asked.is_none());
         for step in steps {
             match step {
-                CardStep::Write(member, _) | CardStep::Witness(member, _) if self.read_only => {
+                RecordStep::Write(member, _) | RecordStep::Observe(member, _) if self.read_only => {
                     self.trust.missed(member);
                 }
-                CardStep::Write(member, edit) => {
+                RecordStep::Write(member, edit) => {
                     self.ask(now, member, Request::WriteMemberRecord(Box::new(edit)));
                 }
-                CardStep::Witness(member, seen) => {
+                RecordStep::Observe(member, seen) => {
                     self.ask(now, member, Request::RecordObservation(seen));
                 }
-                CardStep::Look(member) if is_idle => self.ask(now, member, Request::Status),
-                CardStep::Look(_) => {}
+                RecordStep::Refresh(member) if is_idle => self.ask(now, member, Request::Status),
+                RecordStep::Refresh(_) => {}
             }
         }
         self.hear_witnesses(now);

@@ -8,7 +8,7 @@ use leasehold::{
 };
 
 use super::{MemberAnswer, draw, trust_of};
-use crate::trust::{CardStep, UntrustedReason};
+use crate::trust::{RecordStep, UntrustedReason};
 
 /// Returns the first record of each member, in the order of the answers. After all of them are written, ask
 /// the members again for the [`completion`].
@@ -68,10 +68,10 @@ pub fn completion(
     Ok(writes(steps).collect())
 }
 
-fn writes(steps: Vec<CardStep>) -> impl Iterator<Item = (usize, MemberRecordEdit)> {
+fn writes(steps: Vec<RecordStep>) -> impl Iterator<Item = (usize, MemberRecordEdit)> {
     steps.into_iter().filter_map(|step| match step {
-        CardStep::Write(member, edit) => Some((member, edit)),
-        CardStep::Witness(..) | CardStep::Look(_) => None,
+        RecordStep::Write(member, edit) => Some((member, edit)),
+        RecordStep::Observe(..) | RecordStep::Refresh(_) => None,
     })
 }
 

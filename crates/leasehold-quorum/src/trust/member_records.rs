@@ -8,19 +8,19 @@ use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit};
 
 /// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CardStep {
+pub(crate) enum RecordStep {
     /// Write this to the member's record, then ask the member again.
     Write(usize, MemberRecordEdit),
     /// Report these data generations of other members to the member, then ask it again.
-    Witness(usize, Vec<(MemberId, DataGeneration)>),
+    Observe(usize, Vec<(MemberId, DataGeneration)>),
     /// Ask the member again: the client's knowledge of it is older than that of a witness.
-    Look(usize),
+    Refresh(usize),
 }
 
-impl CardStep {
+impl RecordStep {
     pub(crate) fn member(&self) -> usize {
         match self {
-            Self::Write(member, _) | Self::Witness(member, _) | Self::Look(member) => *member,
+            Self::Write(member, _) | Self::Observe(member, _) | Self::Refresh(member) => *member,
         }
     }
 }
@@ -30,7 +30,7 @@ impl Trust {
     pub(crate) fn member_record_steps(
         &self,
         draw: &mut dyn FnMut() -> DataGeneration,
-    ) -> Vec<CardStep> {
+    ) -> Vec<RecordStep> {
         if !self.enforced {
             return Vec::new();
         }
@@ -59,13 +59,13 @@ impl Trust {
             }
         });
         let steps = steps.filter(|step| !self.missed[step.member()]);
-        let (looks, mut steps): (Vec<_>, Vec<_>) =
-            steps.partition(|step| matches!(step, CardStep::Look(_)));
-        // One look at a time, and only if nothing is known for certain. Each look makes the member's own
-        // answer the newest one. Two looks that take turns would make every other answer doubtful again,
+        let (refreshes, mut steps): (Vec<_>, Vec<_>) =
+            steps.partition(|step| matches!(step, RecordStep::Refresh(_)));
+        // One refresh at a time, and only if nothing is known for certain. Each refresh makes the member's own
+        // answer the newest one. Two refreshes that take turns would make every other answer doubtful again,
         // without end.
         if steps.is_empty() {
-            steps.extend(looks.into_iter().next());
+            steps.extend(refreshes.into_iter().next());
         }
         steps
     }
@@ -88,7 +88,7 @@ impl Trust {
         &self,
         draw: &mut dyn FnMut() -> DataGeneration,
         age: impl Fn(&Known) -> Option<Duration>,
-    ) -> Vec<CardStep> {
+    ) -> Vec<RecordStep> {
         let known: Vec<&Known> = self.known.iter().flatten().collect();
         let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
         if known.len() < self.ids.len() || known.iter().enumerate().any(misfit) {
@@ -108,7 +108,7 @@ impl Trust {
                 age: age(known),
                 seen: others(&data_generations, &self.ids[member]),
             };
-            CardStep::Write(member, edit)
+            RecordStep::Write(member, edit)
         };
         known.iter().enumerate().map(first).collect()
     }
@@ -122,7 +122,7 @@ impl Trust {
         known: &Known,
         member_record: &MemberRecord,
         draw: &mut dyn FnMut() -> DataGeneration,
-    ) -> Option<CardStep> {
+    ) -> Option<RecordStep> {
         let presence = &known.presence;
         let remembers = presence.remembers() && !self.is_rolled_back(member, member_record);
         let kept = match remembers {
@@ -144,7 +144,7 @@ impl Trust {
             age: kept.is_none().then_some(Duration::ZERO),
             seen: Vec::new(),
         };
-        Some(CardStep::Write(member, edit))
+        Some(RecordStep::Write(member, edit))
     }
 
     /// Confirms a record that says the quorum is still being formed. This needs the record on all members,
@@ -155,7 +155,7 @@ impl Trust {
         member: usize,
         known: &Known,
         member_record: &MemberRecord,
-    ) -> Option<CardStep> {
+    ) -> Option<RecordStep> {
         if member_record.is_formed() {
             return None;
         }
@@ -174,7 +174,7 @@ impl Trust {
             age: None,
             seen: Vec::new(),
         };
-        Some(CardStep::Write(member, edit))
+        Some(RecordStep::Write(member, edit))
     }
 
     /// Returns a record for a member that lost its own. This needs a majority of the members with the
@@ -189,7 +189,7 @@ impl Trust {
         member: usize,
         known: &Known,
         data_generation: DataGeneration,
-    ) -> Option<CardStep> {
+    ) -> Option<RecordStep> {
         let mut answered = self.answered();
         if answered.any(|(other, known)| self.misfit(other, known).is_some()) {
             return None;
@@ -215,7 +215,7 @@ impl Trust {
             }),
             seen: self.data_generations(),
         };
-        Some(CardStep::Write(member, edit))
+        Some(RecordStep::Write(member, edit))
     }
 
     fn answered(&self) -> impl Iterator<Item = (usize, &Known)> {
@@ -231,11 +231,11 @@ impl Trust {
     }
 
     /// Asks a member again if its answer is too old to be evidence.
-    fn refresh(&self) -> Option<CardStep> {
+    fn refresh(&self) -> Option<RecordStep> {
         let stale = |(it, _): &(usize, _)| !self.is_recent(*it) && !self.missed[*it];
         self.answered()
             .find(stale)
-            .map(|(it, _)| CardStep::Look(it))
+            .map(|(it, _)| RecordStep::Refresh(it))
     }
 
     fn latest(&self) -> Option<u64> {
@@ -264,7 +264,12 @@ impl Trust {
     }
 
     /// Reports to this member the data generations of others that it does not know yet.
-    fn tell(&self, member: usize, known: &Known, member_record: &MemberRecord) -> Option<CardStep> {
+    fn tell(
+        &self,
+        member: usize,
+        known: &Known,
+        member_record: &MemberRecord,
+    ) -> Option<RecordStep> {
         let (mut news, mut doubtful) = (Vec::new(), None);
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
             let id = &self.ids[other];
@@ -278,8 +283,8 @@ impl Trust {
             }
         }
         match news.is_empty() {
-            true => doubtful.map(CardStep::Look),
-            false => Some(CardStep::Witness(member, news)),
+            true => doubtful.map(RecordStep::Refresh),
+            false => Some(RecordStep::Observe(member, news)),
         }
     }
 

@@ -21,7 +21,7 @@ use leasehold::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
-pub(crate) use member_records::CardStep;
+pub(crate) use member_records::RecordStep;
 pub use rules::TrustRules;
 pub(crate) use untrusted::{UntrustedReason, difference};
 

@@ -8,7 +8,7 @@ mod restoring;
 mod rollback;
 
 use super::*;
-use crate::trust::member_records::CardStep;
+use crate::trust::member_records::RecordStep;
 use crate::trust::untrusted::{ClockFault, Forgetting};
 use leasehold::clock::WallTime;
 use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
@@ -134,9 +134,9 @@ impl World {
             for step in steps {
                 let member = step.member();
                 match step {
-                    CardStep::Write(member, edit) => self.write(member, edit),
-                    CardStep::Witness(member, seen) => self.witness(member, &seen),
-                    CardStep::Look(_) => {}
+                    RecordStep::Write(member, edit) => self.write(member, edit),
+                    RecordStep::Observe(member, seen) => self.witness(member, &seen),
+                    RecordStep::Refresh(_) => {}
                 }
                 // Answers arrive one after the other.
                 self.now += 1;

@@ -150,7 +150,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
             DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
         });
         for step in steps {
-            let CardStep::Write(place, edit) = step else {
+            let RecordStep::Write(place, edit) = step else {
                 panic!("{step:?}")
             };
             if writes.contains(&list[place]) {

@@ -5,7 +5,7 @@ use super::*;
 use leasehold::ambient::SystemEntropy;
 
 /// Returns what the client would do about the records. New data generations have their own names.
-fn steps(client: &Trust) -> Vec<CardStep> {
+fn steps(client: &Trust) -> Vec<RecordStep> {
     client.member_record_steps(&mut || DataGeneration::random(&SystemEntropy))
 }
 
@@ -37,11 +37,11 @@ fn remembered_record_does_not_restore_another() {
     world.restart(0, false);
     world.meet(0);
     world.meet(1);
-    assert_eq!(steps(&world.trust), [CardStep::Look(2)]);
+    assert_eq!(steps(&world.trust), [RecordStep::Refresh(2)]);
     world.trust.missed(2);
     assert_eq!(steps(&world.trust), []);
     world.meet(2);
-    assert!(matches!(steps(&world.trust)[..], [CardStep::Write(0, _)]));
+    assert!(matches!(steps(&world.trust)[..], [RecordStep::Write(0, _)]));
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn carry_out(
             continue;
         }
         match step {
-            CardStep::Write(_, edit) => world.write(server, edit),
-            CardStep::Witness(_, seen) => world.witness(server, &seen),
-            CardStep::Look(_) => {}
+            RecordStep::Write(_, edit) => world.write(server, edit),
+            RecordStep::Observe(_, seen) => world.witness(server, &seen),
+            RecordStep::Refresh(_) => {}
         }
     }
 }

@@ -56,7 +56,7 @@ fn member_that_was_a_replica_remembers_nothing() {
     let steps = world
         .trust
         .member_record_steps(&mut || DataGeneration::parse("00000000000000f0").unwrap());
-    let [CardStep::Write(1, edit)] = steps.as_slice() else {
+    let [RecordStep::Write(1, edit)] = steps.as_slice() else {
         panic!("{steps:?}")
     };
     assert_eq!((edit.age, edit.durable), (Some(Duration::ZERO), false));
