@@ -184,12 +184,12 @@ impl Membership {
                 RecordStep::Refresh(_) => {}
             }
         }
-        self.hear_witnesses(now);
+        self.ask_peers(now);
     }
 
     /// Asks the other members about one that restarted. They may have observed a change that this client
     /// missed: that the member is no longer durable.
-    fn hear_witnesses(&mut self, now: BootInstant) {
+    fn ask_peers(&mut self, now: BootInstant) {
         let restarted = self.members.iter().map(|it| it.restarted).max().flatten();
         let Some(restarted) = restarted else {
             return;

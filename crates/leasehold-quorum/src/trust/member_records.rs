@@ -13,7 +13,7 @@ pub(crate) enum RecordStep {
     Write(usize, MemberRecordEdit),
     /// Report these data generations of other members to the member, then ask it again.
     Observe(usize, Vec<(MemberId, DataGeneration)>),
-    /// Ask the member again: the client's knowledge of it is older than that of a witness.
+    /// Ask the member again: the client's knowledge of it is older than that of a peer.
     Refresh(usize),
 }
 

@@ -113,12 +113,10 @@ impl Trust {
 
     /// Whether the record of another member shows that this one came back with older data.
     fn is_rolled_back(&self, member: usize, member_record: &MemberRecord) -> bool {
-        let mut witnesses = self.known.iter().flatten();
-        witnesses.any(|known| {
-            let witness = known.presence.member_record.as_ref();
-            witness.is_some_and(|witness| {
-                member_record.is_older_than_known_to(witness, &self.ids[member])
-            })
+        let mut peers = self.known.iter().flatten();
+        peers.any(|known| {
+            let peer = known.presence.member_record.as_ref();
+            peer.is_some_and(|peer| member_record.is_older_than_known_to(peer, &self.ids[member]))
         })
     }
 
@@ -281,7 +279,7 @@ impl Trust {
         self.data_generations.remembers(began, sent, retention)
     }
 
-    /// Returns the instant from which the member's answers count, with the witnesses whose clocks are believed.
+    /// Returns the instant from which the member's answers count, with the peers whose clocks are believed.
     fn counts_from(
         &self,
         member: usize,
@@ -297,7 +295,7 @@ impl Trust {
         believed: impl Fn(usize) -> bool,
     ) -> Result<Beginning, UntrustedReason> {
         let others = self.known.iter().enumerate();
-        let witnesses = others.filter_map(|(other, known)| {
+        let peers = others.filter_map(|(other, known)| {
             known
                 .as_ref()
                 .filter(|_| other != member && believed(other))
@@ -315,7 +313,7 @@ impl Trust {
             let what = Forgetting::Restarted;
             return Err(UntrustedReason::Forgot { what, until: None });
         }
-        self.data_generations.began(member, id, known, witnesses)
+        self.data_generations.began(member, id, known, peers)
     }
 
     /// Returns why the member cannot belong to this quorum, if so.

@@ -65,7 +65,7 @@ pub(crate) enum Forgetting {
     WasReplica,
     /// Its record is gone, though the server may not have restarted.
     LostRecord,
-    /// It began a new data generation recently, as it or a witness reports.
+    /// It began a new data generation recently, as it or a peer reports.
     NewLife,
 }
 

@@ -172,7 +172,7 @@ fn running_client_hears_the_witnesses_of_a_restart() {
     assert_eq!(
         verdict,
         Err(UntrustedReason::Changed),
-        "no witness was heard yet"
+        "no peer was heard yet"
     );
     assert_eq!(client.counts(0, world.ours(), None), Ok(()));
     world.settle(&mut client);

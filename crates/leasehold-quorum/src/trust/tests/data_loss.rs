@@ -76,10 +76,7 @@ fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
     world.forget_the_client();
     world.meet_all();
     let left = world.forgot(1).as_secs();
-    assert!(
-        (58..=60).contains(&left),
-        "the witnesses know better: {left}"
-    );
+    assert!((58..=60).contains(&left), "the peers know better: {left}");
     world.pass(62);
     world.all_count();
 }
@@ -88,7 +85,7 @@ fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
 fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
     let mut world = World::new(3);
     world.meet_all();
-    // As above. Also, one of the two witnesses now seems to have seen the change an hour ago.
+    // As above. Also, one of the two peers now seems to have seen the change an hour ago.
     world.step(1, -3_600);
     world.restart(1, true);
     world.meet(1);
@@ -284,7 +281,7 @@ fn who_vouches_for_a_set_is_asked_again_first() {
 fn a_witness_that_hears_late_lets_nobody_wait_anew() {
     let mut world = World::new(3);
     world.meet_all();
-    // One witness is unreachable for most of the wait.
+    // One peer is unreachable for most of the wait.
     let silent = world.servers[2].member_record.clone();
     world.restart(1, false);
     world.meet(1);
@@ -303,7 +300,7 @@ fn a_witness_that_hears_late_lets_nobody_wait_anew() {
 fn a_time_that_a_clock_has_yet_to_reach_is_no_time() {
     let mut world = World::new(3);
     world.meet_all();
-    // The clocks of the member and of one witness are ahead while its new data generation is recorded.
+    // The clocks of the member and of one peer are ahead while its new data generation is recorded.
     world.restart(1, false);
     world.step(1, 3_600);
     world.step(2, 3_600);

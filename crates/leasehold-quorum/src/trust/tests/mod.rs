@@ -135,7 +135,7 @@ impl World {
                 let member = step.member();
                 match step {
                     RecordStep::Write(member, edit) => self.write(member, edit),
-                    RecordStep::Observe(member, seen) => self.witness(member, &seen),
+                    RecordStep::Observe(member, seen) => self.peer(member, &seen),
                     RecordStep::Refresh(_) => {}
                 }
                 // Answers arrive one after the other.
@@ -171,10 +171,10 @@ impl World {
                 .map(|member_record| member_record.observations)
                 .unwrap_or_default(),
         });
-        self.witness(member, &edit.seen);
+        self.peer(member, &edit.seen);
     }
 
-    fn witness(&mut self, member: usize, seen: &[(MemberId, DataGeneration)]) {
+    fn peer(&mut self, member: usize, seen: &[(MemberId, DataGeneration)]) {
         let at = self.wall(member);
         let member_record = self.servers[member].member_record.as_mut().unwrap();
         for (id, data_generation) in seen {

@@ -114,7 +114,7 @@ fn carry_out(
         }
         match step {
             RecordStep::Write(_, edit) => world.write(server, edit),
-            RecordStep::Observe(_, seen) => world.witness(server, &seen),
+            RecordStep::Observe(_, seen) => world.peer(server, &seen),
             RecordStep::Refresh(_) => {}
         }
     }

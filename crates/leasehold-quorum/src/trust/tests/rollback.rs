@@ -84,7 +84,7 @@ fn switching_durability_off_costs_no_vote() {
         (Some(member_record.data_generation), member_record.durable),
         (data_generation.renamed(), false)
     );
-    // Nor for a client that comes later, nor after the next restart of a witness.
+    // Nor for a client that comes later, nor after the next restart of a peer.
     world.forget_the_client();
     world.meet_all();
     world.all_count();
