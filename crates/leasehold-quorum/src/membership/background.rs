@@ -29,7 +29,7 @@ impl Membership {
         self.members[member].silent_since = None;
         self.changed = true;
         match reply {
-            Reply::Status(presence) => self.present(now, member, *presence, sent),
+            Reply::Status(status) => self.present(now, member, *status, sent),
             Reply::Recorded(_) => self.ask(now, member, Request::Status),
             Reply::Failed(error) => {
                 if matches!(error.kind(), ErrorKind::Unreachable) {
@@ -109,13 +109,13 @@ impl Membership {
         &mut self,
         now: BootInstant,
         member: usize,
-        presence: MemberStatus,
+        status: MemberStatus,
         sent: BootInstant,
     ) {
         let state = &mut self.members[member];
         (state.met, state.missed, state.heard) = (true, None, Some(sent));
-        let earlier = state.run.replace(presence.run.clone());
-        if earlier.is_some_and(|run| run != presence.run) {
+        let earlier = state.run.replace(status.run.clone());
+        if earlier.is_some_and(|run| run != status.run) {
             if self.trust.is_enforced() {
                 state.restarted = Some(now);
             } else {
@@ -123,12 +123,12 @@ impl Membership {
             }
         }
         self.answered(member);
-        self.tickets.read(member, presence.clock, sent, now);
+        self.tickets.read(member, status.clock, sent, now);
         let at = Interval {
             sent,
             received: now,
         };
-        let learned = self.trust.present(member, presence, at);
+        let learned = self.trust.present(member, status, at);
         self.note(member, learned);
         self.keep_records(now);
     }

@@ -45,12 +45,12 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
     let ids = answers.iter().map(|answer| answer.id.clone()).collect();
     let mut trust = Trust::new(ids, set.clone(), true);
     for (member, answer) in answers.iter().enumerate() {
-        if let Ok(presence) = &answer.status {
+        if let Ok(status) = &answer.status {
             let at = Interval {
                 sent: answer.sent,
                 received: answer.received,
             };
-            trust.present(member, presence.clone(), at);
+            trust.present(member, status.clone(), at);
         }
     }
     trust

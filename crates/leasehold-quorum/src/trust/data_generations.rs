@@ -8,7 +8,7 @@ use leasehold::{MemberId, MemberStatus};
 /// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    pub(crate) presence: MemberStatus,
+    pub(crate) status: MemberStatus,
     pub(crate) received: BootInstant,
     /// The number of this report among those of all members. A newer one has a greater number.
     pub(crate) order: u64,
@@ -56,7 +56,7 @@ impl Lives {
 
     pub(crate) fn present(&mut self, member: usize, known: &Known) {
         let Some(data_generation) = known
-            .presence
+            .status
             .member_record
             .as_ref()
             .map(|member_record| member_record.data_generation)
@@ -120,11 +120,11 @@ impl Lives {
         let Some(known) = known else {
             return Err(UntrustedReason::Unknown);
         };
-        let Some(member_record) = &known.presence.member_record else {
+        let Some(member_record) = &known.status.member_record else {
             return forgot(Forgetting::LostRecord);
         };
-        if !known.presence.remembers() {
-            return forgot(match known.presence.was_replica {
+        if !known.status.remembers() {
+            return forgot(match known.status.was_replica {
                 true => Forgetting::WasReplica,
                 false => Forgetting::Restarted,
             });
@@ -168,8 +168,8 @@ impl PeerReports {
     ) -> Self {
         let mut reports = Self::default();
         for peer in peers {
-            let presence = &peer.presence;
-            let member_record = presence.member_record.as_ref();
+            let status = &peer.status;
+            let member_record = status.member_record.as_ref();
             let Some(observation) =
                 member_record.and_then(|member_record| member_record.observations.get(id))
             else {
@@ -178,8 +178,8 @@ impl PeerReports {
             let is_this_generation = data_generation.continues(observation.data_generation);
             reports.change |= observation.changed || !is_this_generation;
             // A time ahead of the peer's clock means that the clock was set back, so it proves nothing.
-            if is_this_generation && observation.at <= presence.clock {
-                let at = ago(peer.received, presence.clock, observation.at);
+            if is_this_generation && observation.at <= status.clock {
+                let at = ago(peer.received, status.clock, observation.at);
                 reports.earliest = Some(reports.earliest.map_or(at, |earliest| earliest.min(at)));
             }
         }
@@ -189,7 +189,7 @@ impl PeerReports {
     /// Returns the latest time at which the data generation can have begun. The member's own clock decides, unless
     /// peers saw the data generation change. They may have heard of it late, so the earliest one is right.
     fn began(&self, known: &Known, member_record: &MemberRecord, seen: Seen) -> i128 {
-        let clock = known.presence.clock;
+        let clock = known.status.clock;
         let own =
             (member_record.since <= clock).then(|| ago(known.received, clock, member_record.since));
         let observed = self.earliest.unwrap_or_else(|| nanos(seen.first));

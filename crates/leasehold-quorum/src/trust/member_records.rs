@@ -38,7 +38,7 @@ impl Trust {
             .known
             .iter()
             .flatten()
-            .all(|known| known.presence.member_record.is_none())
+            .all(|known| known.status.member_record.is_none())
         {
             // The quorum may have been initialized before: servers that were all flushed look the same.
             let mut steps = self.form(draw, |known| Some(remembered(known)));
@@ -50,7 +50,7 @@ impl Trust {
             if self.misfit(member, known).is_some() {
                 return None;
             }
-            match &known.presence.member_record {
+            match &known.status.member_record {
                 None => self.restore(member, known, draw()),
                 Some(member_record) => self
                     .confirm(member, known, member_record, draw)
@@ -75,7 +75,7 @@ impl Trust {
         let mut known = self.known.iter().flatten();
         known.all(|known| {
             !known
-                .presence
+                .status
                 .member_record
                 .as_ref()
                 .is_some_and(MemberRecord::is_formed)
@@ -102,8 +102,8 @@ impl Trust {
                 expected: None,
                 set: self.set.clone(),
                 generation: 0,
-                run: known.presence.run.clone(),
-                durable: known.presence.durable,
+                run: known.status.run.clone(),
+                durable: known.status.durable,
                 data_generation,
                 age: age(known),
                 seen: others(&data_generations, &self.ids[member]),
@@ -123,23 +123,23 @@ impl Trust {
         member_record: &MemberRecord,
         draw: &mut dyn FnMut() -> DataGeneration,
     ) -> Option<RecordStep> {
-        let presence = &known.presence;
-        let remembers = presence.remembers() && !self.is_rolled_back(member, member_record);
+        let status = &known.status;
+        let remembers = status.remembers() && !self.is_rolled_back(member, member_record);
         let kept = match remembers {
             false => None,
             // After the last name the others could not notice a return, so the member gets a new data generation.
-            true if member_record.durable && !presence.durable => {
+            true if member_record.durable && !status.durable => {
                 member_record.data_generation.renamed()
             }
-            true if member_record.run == presence.run => return None,
+            true if member_record.run == status.run => return None,
             true => Some(member_record.data_generation),
         };
         let edit = MemberRecordEdit {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
             generation: member_record.generation,
-            run: presence.run.clone(),
-            durable: presence.durable,
+            run: status.run.clone(),
+            durable: status.durable,
             data_generation: kept.unwrap_or_else(draw),
             age: kept.is_none().then_some(Duration::ZERO),
             seen: Vec::new(),
@@ -168,7 +168,7 @@ impl Trust {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
             generation: latest.max(1),
-            run: known.presence.run.clone(),
+            run: known.status.run.clone(),
             durable: member_record.durable,
             data_generation: member_record.data_generation,
             age: None,
@@ -206,8 +206,8 @@ impl Trust {
             expected: None,
             set: self.set.clone(),
             generation,
-            run: known.presence.run.clone(),
-            durable: known.presence.durable,
+            run: known.status.run.clone(),
+            durable: known.status.durable,
             data_generation,
             age: Some(match latest {
                 0 => remembered(known),
@@ -297,8 +297,8 @@ impl Trust {
     fn settled(&self) -> impl Iterator<Item = (usize, &MemberRecord)> {
         self.known.iter().enumerate().filter_map(|(member, known)| {
             let known = known.as_ref()?;
-            let member_record = known.presence.member_record.as_ref()?;
-            let settled = member_record.set == self.set && member_record.run == known.presence.run;
+            let member_record = known.status.member_record.as_ref()?;
+            let settled = member_record.set == self.set && member_record.run == known.status.run;
             settled.then_some((member, member_record))
         })
     }
@@ -317,7 +317,7 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Returns for how long a member without a record has certainly remembered everything.
 fn remembered(known: &Known) -> Duration {
-    match known.presence.uptime {
+    match known.status.uptime {
         Duration::MAX => Duration::MAX,
         _ => Duration::ZERO,
     }

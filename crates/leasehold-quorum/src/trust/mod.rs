@@ -101,21 +101,21 @@ impl Trust {
     }
 
     /// Returns the last report of the member about itself.
-    pub(crate) fn presence(&self, member: usize) -> Option<&MemberStatus> {
-        Some(&self.known[member].as_ref()?.presence)
+    pub(crate) fn status(&self, member: usize) -> Option<&MemberStatus> {
+        Some(&self.known[member].as_ref()?.status)
     }
 
     /// Whether the member keeps what it acknowledges across its next restart.
     pub(crate) fn is_durable(&self, member: usize) -> bool {
         let known = self.known[member].as_ref();
-        known.is_some_and(|known| known.presence.will_remember())
+        known.is_some_and(|known| known.status.will_remember())
     }
 
     /// Whether the record of another member shows that this one came back with older data.
     fn is_rolled_back(&self, member: usize, member_record: &MemberRecord) -> bool {
         let mut peers = self.known.iter().flatten();
         peers.any(|known| {
-            let peer = known.presence.member_record.as_ref();
+            let peer = known.status.member_record.as_ref();
             peer.is_some_and(|peer| member_record.is_older_than_known_to(peer, &self.ids[member]))
         })
     }
@@ -127,12 +127,7 @@ impl Trust {
     }
 
     /// Takes in a member's report about itself.
-    pub(crate) fn present(
-        &mut self,
-        member: usize,
-        presence: MemberStatus,
-        at: Interval,
-    ) -> Learned {
+    pub(crate) fn present(&mut self, member: usize, status: MemberStatus, at: Interval) -> Learned {
         let received = at.received;
         // A newer answer overtook this one.
         if self.known[member]
@@ -143,13 +138,13 @@ impl Trust {
         }
         let learned = Learned {
             must_look: false,
-            stood_still: self.read_clock(member, presence.clock, at),
+            stood_still: self.read_clock(member, status.clock, at),
         };
-        self.incarnations[member] = Some(presence.incarnation());
+        self.incarnations[member] = Some(status.incarnation());
         self.missed[member] = false;
         self.told += 1;
         let known = Known {
-            presence,
+            status,
             received,
             order: self.told,
         };
@@ -218,7 +213,7 @@ impl Trust {
         if let Some(misfit) = self.misfit(member, known) {
             return Err(misfit);
         }
-        let member_record = known.presence.member_record.as_ref();
+        let member_record = known.status.member_record.as_ref();
         if self.is_unformed()
             || member_record.is_some_and(|member_record| !member_record.is_formed())
         {
@@ -301,14 +296,14 @@ impl Trust {
                 .filter(|_| other != member && believed(other))
         });
         let (id, known) = (&self.ids[member], self.known[member].as_ref());
-        let lost = |known: &Known| known.presence.member_record.is_none();
+        let lost = |known: &Known| known.status.member_record.is_none();
         if known.is_some_and(lost)
             && let Some(missing) = self.missing_evidence()
         {
             let id = id.clone();
             return Err(UntrustedReason::LostRecord { id, missing });
         }
-        let member_record = known.and_then(|known| known.presence.member_record.as_ref());
+        let member_record = known.and_then(|known| known.status.member_record.as_ref());
         if member_record.is_some_and(|member_record| self.is_rolled_back(member, member_record)) {
             let what = Forgetting::Restarted;
             return Err(UntrustedReason::Forgot { what, until: None });
@@ -318,12 +313,12 @@ impl Trust {
 
     /// Returns why the member cannot belong to this quorum, if so.
     fn misfit(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
-        let presence = &known.presence;
-        if let Some(why) = &presence.unfit {
+        let status = &known.status;
+        if let Some(why) = &status.unfit {
             return Some(UntrustedReason::Unfit(why.clone()));
         }
         let twin = self.known.iter().enumerate().find(|(other, theirs)| {
-            let same = |theirs: &Known| theirs.presence.run == presence.run;
+            let same = |theirs: &Known| theirs.status.run == status.run;
             *other != member && theirs.as_ref().is_some_and(same)
         });
         if let Some((other, _)) = twin {
@@ -334,7 +329,7 @@ impl Trust {
     }
 
     fn other_set(&self, known: &Known) -> Option<UntrustedReason> {
-        let member_record = known.presence.member_record.as_ref()?;
+        let member_record = known.status.member_record.as_ref()?;
         (member_record.set != self.set).then(|| UntrustedReason::OtherSet {
             theirs: member_record.set.clone(),
             generation: member_record.generation,

@@ -138,7 +138,7 @@ fn member_without_an_answer_is_silent_until_a_prompt_one() {
     assert_eq!(world.obstacle(&client, 1), "m1: has not answered for 3.1s");
     world.servers[1].mute = false;
     // The answer to the old request arrives late.
-    let late = Reply::Status(Box::new(world.presence(1)));
+    let late = Reply::Status(Box::new(world.status(1)));
     client.handle_reply(world.ours(), 1, late);
     assert_eq!(client.access(world.ours(), 1, sent), Access::Closed);
     world.settle(&mut client);

@@ -112,17 +112,17 @@ impl World {
         WallTime::from_micros((self.now + self.servers[server].ahead).as_micros() as u64)
     }
 
-    fn presence(&self, number: usize) -> MemberStatus {
+    fn status(&self, number: usize) -> MemberStatus {
         let server = &self.servers[number];
         let uptime = match server.is_new {
             true => Duration::MAX,
             false => self.now - server.started,
         };
         let run = RunId::new(server.run.to_string());
-        let mut presence = MemberStatus::new(run, self.wall(number), uptime);
-        presence.durable = server.durable;
-        presence.member_record = server.member_record.clone();
-        presence
+        let mut status = MemberStatus::new(run, self.wall(number), uptime);
+        status.durable = server.durable;
+        status.member_record = server.member_record.clone();
+        status
     }
 
     /// Answers the client's background requests until it has no more.
@@ -149,7 +149,7 @@ impl World {
             Request::Status if self.servers[number].refuses => {
                 Reply::Failed(Error::new(ErrorKind::Refused, "no permission to run INFO"))
             }
-            Request::Status => Reply::Status(Box::new(self.presence(number))),
+            Request::Status => Reply::Status(Box::new(self.status(number))),
             Request::WriteMemberRecord(edit) => Reply::Recorded(self.write(number, *edit)),
             Request::RecordObservation(seen) => {
                 self.observe(number, &seen);

@@ -103,7 +103,7 @@ fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
 fn what_a_member_said_before_its_latest_word_changes_nothing() {
     let mut world = World::new(3);
     world.meet_all();
-    let (late, then) = (world.presence(1), world.at());
+    let (late, then) = (world.status(1), world.at());
     world.pass(1);
     world.restart(1, false);
     world.meet(1);

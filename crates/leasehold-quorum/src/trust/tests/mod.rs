@@ -96,21 +96,21 @@ impl World {
         WallTime::from_micros((self.now + self.servers[member].clock) as u64)
     }
 
-    fn presence(&self, member: usize) -> MemberStatus {
+    fn status(&self, member: usize) -> MemberStatus {
         let server = &self.servers[member];
         let uptime = self.now + server.clock - server.started;
-        let mut presence = MemberStatus::new(
+        let mut status = MemberStatus::new(
             RunId::new(server.run.to_string()),
             self.wall(member),
             Duration::from_micros(uptime.max(0) as u64),
         );
-        presence.durable = server.durable;
-        presence.member_record = server.member_record.clone();
-        presence
+        status.durable = server.durable;
+        status.member_record = server.member_record.clone();
+        status
     }
 
     fn meet(&mut self, member: usize) -> Learned {
-        self.trust.present(member, self.presence(member), self.at())
+        self.trust.present(member, self.status(member), self.at())
     }
 
     fn meet_all(&mut self) {

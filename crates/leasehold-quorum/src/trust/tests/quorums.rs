@@ -97,12 +97,12 @@ fn one_server_under_two_names_counts_under_neither() {
 fn an_answer_of_other_data_than_the_known_ones_does_not_count() {
     let mut world = World::new(3);
     world.meet_all();
-    let known = world.presence(1).incarnation();
+    let known = world.status(1).incarnation();
     assert_eq!(world.trust.counts(1, world.ours(), Some(&known)), Ok(()));
     world.servers[1].member_record = None;
     let flushed = Sample {
         clock: world.wall(1),
-        incarnation: world.presence(1).incarnation(),
+        incarnation: world.status(1).incarnation(),
     };
     let learned = world.trust.sample(1, &flushed, world.at());
     assert!(learned.must_look);
@@ -136,7 +136,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
     let meet = |world: &World, clients: &mut [Trust; 2]| {
         for (trust, list) in clients.iter_mut().zip(lists) {
             for (place, server) in list.into_iter().enumerate() {
-                trust.present(place, world.presence(server), world.at());
+                trust.present(place, world.status(server), world.at());
             }
         }
     };
@@ -173,7 +173,7 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
 pub(super) fn client_of(world: &World, list: &[usize]) -> Trust {
     let mut trust = Trust::new(ids_of(list), set_of(list), true);
     for (place, server) in list.iter().enumerate() {
-        trust.present(place, world.presence(*server), world.at());
+        trust.present(place, world.status(*server), world.at());
     }
     trust
 }

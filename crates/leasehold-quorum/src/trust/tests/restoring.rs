@@ -90,7 +90,7 @@ fn of_two_lists_that_restore_at_once_none_wins() {
         let mut client = Trust::new(set_of(&list).ids, set_of(&list), true);
         for _ in 0..2 {
             for place in reached {
-                client.present(place, world.presence(list[place]), world.at());
+                client.present(place, world.status(list[place]), world.at());
             }
             carry_out(&mut world, &client, |place| list[place], None);
             world.pass(3_600);

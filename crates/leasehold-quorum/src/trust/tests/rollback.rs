@@ -42,12 +42,12 @@ fn member_that_is_not_durable_now_remembers_nothing() {
 fn member_that_was_a_replica_remembers_nothing() {
     let mut world = with_durable_member();
     let became_replica = |world: &World| {
-        let mut presence = world.presence(1);
-        (presence.durable, presence.was_replica) = (false, true);
-        presence
+        let mut status = world.status(1);
+        (status.durable, status.was_replica) = (false, true);
+        status
     };
-    let presence = became_replica(&world);
-    world.trust.present(1, presence, world.at());
+    let status = became_replica(&world);
+    world.trust.present(1, status, world.at());
     let what = Forgetting::WasReplica;
     assert_eq!(
         world.counts(1),
@@ -62,8 +62,8 @@ fn member_that_was_a_replica_remembers_nothing() {
     assert_eq!((edit.age, edit.durable), (Some(Duration::ZERO), false));
     // From then on it is like any other member that is not durable.
     world.write(1, edit.clone());
-    let presence = became_replica(&world);
-    world.trust.present(1, presence, world.at());
+    let status = became_replica(&world);
+    world.trust.present(1, status, world.at());
     assert!(world.forgot(1).as_secs() >= 60);
 }
 
@@ -163,7 +163,7 @@ fn member_is_looked_at_anew_each_minute() {
     let mut world = World::new(3);
     world.meet_all();
     let looks = |world: &mut World| {
-        let incarnation = world.presence(1).incarnation();
+        let incarnation = world.status(1).incarnation();
         let clock = world.wall(1);
         let (sample, at) = (Sample { clock, incarnation }, world.at());
         world.trust.sample(1, &sample, at).must_look
