@@ -221,8 +221,8 @@ impl Engine {
             }
             Standing::Granted(granted) => {
                 let from = Some(&granted.incarnation);
-                let distrust = membership.counts(member, granted.sent, from).err()?;
-                Some(membership.failure(now.instant, member, &distrust))
+                let reason = membership.counts(member, granted.sent, from).err()?;
+                Some(membership.failure(now.instant, member, &reason))
             }
             Standing::Out if place.asked.is_none() => membership.obstacle(now.instant, member),
             Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,

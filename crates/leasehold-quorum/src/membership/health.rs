@@ -45,7 +45,7 @@ impl Membership {
         let mut health = MemberHealth::new(id, Ok(status));
         health.distrust = verdict
             .err()
-            .map(|distrust| self.failure(now, member, &distrust));
+            .map(|reason| self.failure(now, member, &reason));
         health
     }
 

@@ -286,8 +286,8 @@ impl Membership {
                 (None, Some(error)) if !state.met => error.clone(),
                 (None, _) if !state.met => UntrustedReason::Unknown.error(),
                 (None, _) => {
-                    let distrust = self.trust.may_ask(member).err()?;
-                    return Some(self.failure(now, member, distrust));
+                    let reason = self.trust.may_ask(member).err()?;
+                    return Some(self.failure(now, member, reason));
                 }
             },
         };

@@ -122,8 +122,8 @@ impl Engine {
         operation.unanswered -= 1;
         let (member, membership) = (from.member, &mut self.membership);
         let counts = membership.counts(member, from.sent, Some(&from.incarnation));
-        let has_no_vote = |membership: &Membership, distrust: UntrustedReason| {
-            let mut failure = membership.failure(now.instant, member, &distrust);
+        let has_no_vote = |membership: &Membership, reason: UntrustedReason| {
+            let mut failure = membership.failure(now.instant, member, &reason);
             failure.error = failure.error.with_unknown_effect();
             failure
         };
@@ -132,8 +132,8 @@ impl Engine {
                 let failure = membership.named_failure(member, error);
                 operation.round.fail(failure);
             }
-            (Reply::Record(_), Err(distrust)) => {
-                operation.round.fail(has_no_vote(membership, distrust));
+            (Reply::Record(_), Err(reason)) => {
+                operation.round.fail(has_no_vote(membership, reason));
             }
             (Reply::Record(answer), Ok(())) => {
                 let retention = operation.record.lasting.unwrap_or_default();

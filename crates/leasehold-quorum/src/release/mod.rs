@@ -232,7 +232,7 @@ impl Engine {
         let (member, data) = (from.member, Some(&from.incarnation));
         let reply = match self.membership.counts(member, from.sent, data) {
             Ok(()) => reply,
-            Err(distrust) => Reply::Failed(distrust.error()),
+            Err(reason) => Reply::Failed(reason.error()),
         };
         self.take_release(now, member, id, reply);
     }

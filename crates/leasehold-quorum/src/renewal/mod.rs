@@ -95,8 +95,8 @@ impl Renewals {
     ) {
         match (task, reply) {
             (RenewalTask::Renew(id), Reply::Renewed(states)) => {
-                let distrust = membership.counts(member, sent, Some(data)).err();
-                let doubt = distrust.map(|it| membership.failure(now, member, &it));
+                let reason = membership.counts(member, sent, Some(data)).err();
+                let doubt = reason.map(|it| membership.failure(now, member, &it));
                 if let Some(round) = self.rounds.get_mut(&id) {
                     round.count(member, membership.id(member), states, doubt.as_ref());
                 }

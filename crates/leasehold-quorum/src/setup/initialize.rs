@@ -96,7 +96,7 @@ fn obstacle(answer: &MemberAnswer, verdict: Result<(), &UntrustedReason>) -> Opt
             )),
             Err(error) => Some(error.clone()),
         },
-        (Ok(_), Err(distrust)) => Some(distrust.error()),
+        (Ok(_), Err(reason)) => Some(reason.error()),
     }
 }
 

@@ -89,8 +89,8 @@ pub fn readmission(
 fn contradictions(answers: &[MemberAnswer], trust: &Trust) -> Vec<MemberFailure> {
     let contradiction = |(member, answer): (usize, &MemberAnswer)| match trust.may_ask(member) {
         Ok(()) | Err(UntrustedReason::NotFormed { .. }) => None,
-        Err(distrust) => {
-            let error = answer.named(distrust.error());
+        Err(reason) => {
+            let error = answer.named(reason.error());
             Some(MemberFailure::new(answer.id.clone(), error))
         }
     };

@@ -3,7 +3,7 @@ use crate::trust::data_generations::Known;
 use crate::trust::untrusted::UntrustedReason;
 
 impl Trust {
-    /// Returns a distrust if the record of another member places this one in another quorum. Then one of
+    /// Returns a reason if the record of another member places this one in another quorum. Then one of
     /// the two came back from an old copy of its data or lost a configuration.
     pub(super) fn claimed(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
         let own = known.status.member_record.as_ref();

@@ -66,8 +66,8 @@ fn restarted_member_has_no_vote_until_the_wait_is_over() {
         );
         assert_eq!(world.votes(&mut client), [true, false, true]);
         let reason = "it restarted, lost data, or is new";
-        let distrust = world.vote(&mut client, 1).unwrap_err();
-        let failure = client.failure(world.ours(), 1, &distrust);
+        let untrusted = world.vote(&mut client, 1).unwrap_err();
+        let failure = client.failure(world.ours(), 1, &untrusted);
         assert_eq!(
             failure.to_string(),
             format!("m1: {reason} (no vote for 61s)")
@@ -221,9 +221,9 @@ fn empty_member_waits_until_a_silent_one_answers() {
     for client in [&mut client, &mut cold] {
         world.settle(client);
         world.pass(client, 11 * SECOND);
-        let distrust = world.vote(client, 1).unwrap_err();
+        let reason = world.vote(client, 1).unwrap_err();
         assert_eq!(
-            distrust.to_string(),
+            reason.to_string(),
             "lost its data, and with it the record of this quorum: it gets a new one when m2 \
              answers, or by `leasehold members readmit m1`"
         );

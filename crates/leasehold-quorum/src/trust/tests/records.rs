@@ -6,10 +6,10 @@ use super::*;
 fn remembers(world: &World, member: usize, seconds: u64) -> bool {
     let retention = Duration::from_secs(seconds);
     let verdict = world.trust.remembers(member, world.ours(), retention);
-    if let Err(distrust) = &verdict {
+    if let Err(reason) = &verdict {
         assert!(
-            matches!(distrust, UntrustedReason::Young { .. }),
-            "{distrust:?}"
+            matches!(reason, UntrustedReason::Young { .. }),
+            "{reason:?}"
         );
     }
     verdict.is_ok()
