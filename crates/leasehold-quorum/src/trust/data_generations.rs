@@ -41,12 +41,12 @@ pub(crate) struct Beginning {
 /// client's own clock shows that if the client saw the member for that long. Otherwise the member's clock
 /// shows it, unless a peer or this client saw the data generation change later than that clock says.
 #[derive(Debug)]
-pub(crate) struct Lives {
+pub(crate) struct DataGenerations {
     wait: Duration,
     seen: Vec<Option<Seen>>,
 }
 
-impl Lives {
+impl DataGenerations {
     pub(crate) fn new(members: usize, max_ttl: Duration) -> Self {
         Self {
             wait: wait_of(max_ttl),

@@ -26,7 +26,7 @@ pub use rules::TrustRules;
 pub(crate) use untrusted::{UntrustedReason, difference};
 
 use clocks::Clocks;
-use data_generations::{Beginning, Known, Lives};
+use data_generations::{Beginning, DataGenerations, Known};
 use untrusted::Forgetting;
 
 /// What one client knows about its members, and which of them it trusts.
@@ -45,7 +45,7 @@ pub(crate) struct Trust {
     incarnations: Vec<Option<Incarnation>>,
     /// The members whose record could not be read or written. Nothing is tried again before their next answer.
     missed: Vec<bool>,
-    data_generations: Lives,
+    data_generations: DataGenerations,
     clocks: Clocks,
 }
 
@@ -86,7 +86,7 @@ impl Trust {
             told: 0,
             incarnations: vec![None; count],
             missed: vec![false; count],
-            data_generations: Lives::new(count, set.max_ttl),
+            data_generations: DataGenerations::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
             set,
             ids,
