@@ -39,7 +39,7 @@ pub(crate) struct Trust {
     enforced: bool,
     known: Vec<Option<Known>>,
     /// The conclusion for each member, valid while all clocks are believed.
-    standings: Vec<Standing>,
+    members: Vec<MemberTrust>,
     /// How many reports this client has received.
     told: u64,
     incarnations: Vec<Option<Incarnation>>,
@@ -51,7 +51,7 @@ pub(crate) struct Trust {
 
 /// What follows for one member from the reports of all members.
 #[derive(Clone, Debug)]
-struct Standing {
+struct MemberTrust {
     may_be_asked: Result<(), UntrustedReason>,
     counts_from: Result<BootInstant, UntrustedReason>,
 }
@@ -82,7 +82,7 @@ impl Trust {
         let count = ids.len();
         let mut trust = Self {
             known: vec![None; count],
-            standings: Vec::new(),
+            members: Vec::new(),
             told: 0,
             incarnations: vec![None; count],
             missed: vec![false; count],
@@ -162,11 +162,11 @@ impl Trust {
 
     /// Draws the conclusions for each member. They are needed far more often than new reports arrive.
     fn judge(&mut self) {
-        let standing = |member| Standing {
+        let standing = |member| MemberTrust {
             may_be_asked: self.admit(member),
             counts_from: self.counts_from(member, |_| true),
         };
-        self.standings = (0..self.ids.len()).map(standing).collect();
+        self.members = (0..self.ids.len()).map(standing).collect();
     }
 
     /// Takes in the sample that came with an answer.
@@ -198,7 +198,7 @@ impl Trust {
 
     /// Whether the member may be asked for anything at all.
     pub(crate) fn may_ask(&self, member: usize) -> Result<(), &UntrustedReason> {
-        self.standings[member].may_be_asked.as_ref().copied()
+        self.members[member].may_be_asked.as_ref().copied()
     }
 
     fn admit(&self, member: usize) -> Result<(), UntrustedReason> {
@@ -239,7 +239,7 @@ impl Trust {
             return Ok(());
         }
         let from = if self.clocks.all_believed(sent) {
-            self.standings[member].counts_from.clone()
+            self.members[member].counts_from.clone()
         } else {
             let believed = |other| self.clocks.verdict(other, sent).is_ok();
             self.counts_from(member, believed)
