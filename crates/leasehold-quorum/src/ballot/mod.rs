@@ -43,7 +43,7 @@ pub(crate) enum Step {
 /// The votes of one attempt.
 #[derive(Debug)]
 pub(crate) struct Ballot {
-    members: Vec<Standing>,
+    members: Vec<MemberAnswer>,
     /// Fixed once a majority has granted the claim: the greatest fence among that majority, or a new one if
     /// another claim already had that fence.
     fence: Option<Fence>,
@@ -53,7 +53,7 @@ pub(crate) struct Ballot {
 
 /// The state of one member.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
+struct MemberAnswer {
     vote: Option<Vote>,
     confirmation: Confirmation,
     /// Whether its grant counted at the last step.
@@ -80,13 +80,13 @@ pub(crate) fn majority(members: usize) -> usize {
 impl Ballot {
     /// Returns the ballot of a claim that holds alone: no other is granted before it ends.
     pub(crate) fn new(members: usize) -> Self {
-        let unheard = Standing {
+        let silent = MemberAnswer {
             vote: None,
             confirmation: Confirmation::NotAsked,
             counts: false,
         };
         Self {
-            members: vec![unheard; members],
+            members: vec![silent; members],
             fence: None,
             fence_race: None,
         }
@@ -134,12 +134,12 @@ impl Ballot {
     /// evaluated anew each time, since one answer may cast doubt on another.
     pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
         let needed = majority(self.members.len());
-        for (member, standing) in self.members.iter_mut().enumerate() {
-            standing.counts = standing.granted().is_some() && counts(member);
+        for (member, answer) in self.members.iter_mut().enumerate() {
+            answer.counts = answer.granted().is_some() && counts(member);
         }
         let grants = self.counted().count();
         if self.fence.is_none() && grants >= needed {
-            self.fence = self.counted().filter_map(Standing::granted).max();
+            self.fence = self.counted().filter_map(MemberAnswer::granted).max();
         }
         match self.fence {
             Some(fence) => self.second_round(fence, needed),
@@ -156,25 +156,25 @@ impl Ballot {
                 .filter(|member| member.confirmation == state)
                 .count()
         };
-        let (standing, asked) = (count(Confirmation::Confirmed), count(Confirmation::Asked));
-        let taken = count(Confirmation::Conflict);
-        if standing >= needed {
+        let (confirmed, asked) = (count(Confirmation::Confirmed), count(Confirmation::Asked));
+        let conflicts = count(Confirmation::Conflict);
+        if confirmed >= needed {
             return Step::Won(fence);
         }
         // Enough members answered, so there is no need to wait for the others.
-        if standing + taken >= needed
+        if confirmed + conflicts >= needed
             && let Some(next) = self.fence_race.as_mut().and_then(FenceRace::next)
         {
             self.fence = Some(next);
-            let answered = |member: &&mut Standing| member.confirmation != Confirmation::Failed;
+            let answered = |member: &&mut MemberAnswer| member.confirmation != Confirmation::Failed;
             let again = self.members.iter_mut().filter(answered);
             again.for_each(|member| member.confirmation = Confirmation::NotAsked);
             return self.second_round(next, needed);
         }
         // If another round is possible, the members without an answer decide whether there is one.
         let goes_on = self.fence_race.as_ref().is_some_and(FenceRace::goes_on);
-        let to_be_had = if goes_on { taken } else { 0 };
-        if standing + asked + self.pending() + to_be_had < needed {
+        let to_be_had = if goes_on { conflicts } else { 0 };
+        if confirmed + asked + self.pending() + to_be_had < needed {
             self.refusal(needed)
         } else if to_ask.is_empty() {
             Step::Wait
@@ -206,20 +206,20 @@ impl Ballot {
         to_ask
     }
 
-    fn counted(&self) -> impl Iterator<Item = &Standing> {
+    fn counted(&self) -> impl Iterator<Item = &MemberAnswer> {
         self.members.iter().filter(|member| member.counts)
     }
 
     fn pending(&self) -> usize {
-        let unheard = |member: &&Standing| member.vote.is_none();
-        self.members.iter().filter(unheard).count()
+        let silent = |member: &&MemberAnswer| member.vote.is_none();
+        self.members.iter().filter(silent).count()
     }
 
     /// The claim can no longer be granted. The reason is known only once enough members answered that it is
     /// busy, or too many failed for the others to be a majority.
     fn refusal(&self, needed: usize) -> Step {
         let members = self.members.len();
-        let failed = |member: &&Standing| match member.vote {
+        let failed = |member: &&MemberAnswer| match member.vote {
             Some(Vote::Failed) => true,
             Some(Vote::Granted(_)) => !member.counts || member.confirmation == Confirmation::Failed,
             Some(Vote::Busy) | None => false,
@@ -235,7 +235,7 @@ impl Ballot {
     }
 }
 
-impl Standing {
+impl MemberAnswer {
     fn granted(&self) -> Option<Fence> {
         match self.vote {
             Some(Vote::Granted(fence)) => Some(fence),
