@@ -32,12 +32,12 @@ impl Engine {
             let is_over = began + LIMIT <= now.instant;
             // Ask all members before the first answer decides.
             let mut is_settled = true;
-            for member in 0..self.links.len() {
+            for member in 0..self.members.len() {
                 is_settled &= self.membership.look(now.instant, member, began);
             }
             if is_settled || is_over {
                 self.cancel_health_check(id);
-                let members = 0..self.links.len();
+                let members = 0..self.members.len();
                 let health = members
                     .map(|member| self.membership.health(now.instant, member, began))
                     .collect();

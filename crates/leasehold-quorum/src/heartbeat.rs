@@ -25,17 +25,17 @@ impl Engine {
         }
         self.heartbeat.keep_up(now.instant);
         self.resume_all(now);
-        for member in 0..self.links.len() {
+        for member in 0..self.members.len() {
             self.send_heartbeat(now, member);
         }
     }
 
     /// Sends the presence of this client ahead of its first waiter.
     pub(crate) fn send_presence(&mut self, now: Now, member: usize) {
-        let last = self.links[member].heartbeat;
-        let is_connected = self.links[member].connected.is_some();
+        let last = self.members[member].heartbeat;
+        let is_connected = self.members[member].connected.is_some();
         if is_connected && last.is_none_or(|last| now.instant.since(last) >= HEARTBEAT_EVERY) {
-            self.links[member].heartbeat = Some(now.instant);
+            self.members[member].heartbeat = Some(now.instant);
             let request = Request::Heartbeat(Vec::new());
             self.send(
                 now,
@@ -49,7 +49,7 @@ impl Engine {
 
     pub(crate) fn send_heartbeat(&mut self, now: Now, member: usize) {
         let access = self.membership.access(now.instant, member, now.instant);
-        if access != Access::Open || self.links[member].is_full() {
+        if access != Access::Open || self.members[member].is_full() {
             return;
         }
         let queued = |id: OperationId| {
@@ -61,7 +61,7 @@ impl Engine {
         let oldest = locks.filter_map(|mut waiters| waiters.find_map(queued));
         let mut waits: Vec<(OperationId, Arc<Claim>)> = oldest.collect();
         waits.sort_unstable_by_key(|(id, _)| *id);
-        self.links[member].heartbeat = Some(now.instant);
+        self.members[member].heartbeat = Some(now.instant);
         let mut parts: Vec<&[(OperationId, Arc<Claim>)]> = waits.chunks(LOCKS_MAX).collect();
         if parts.is_empty() {
             parts.push(&[]);

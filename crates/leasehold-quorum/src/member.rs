@@ -10,7 +10,7 @@ use crate::request::{Lease, RequestId};
 
 /// The state of the connection to one member.
 #[derive(Debug, Default)]
-pub(crate) struct Link {
+pub(crate) struct Member {
     /// The requests without a reply, in the order in which they were sent. Replies keep this order.
     flights: VecDeque<Flight>,
     /// No request reaches its limit before this.
@@ -108,7 +108,7 @@ const EXPIRIES_MAX: usize = 4096;
 /// How many requests one member may have in flight. Beyond that it counts as silent.
 pub(crate) const FLIGHTS_MAX: usize = 1_000;
 
-impl Link {
+impl Member {
     pub(crate) fn push(&mut self, id: RequestId, task: Task, sent: BootInstant, limit: Duration) {
         let at = sent + limit;
         self.next_limit = Some(self.next_limit.map_or(at, |next| next.min(at)));

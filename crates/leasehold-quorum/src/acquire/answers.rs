@@ -91,7 +91,7 @@ impl Engine {
             round.ballot.vote(from.member, Vote::Granted(fence));
         }
         // A script has set the expiry, too.
-        self.links[from.member].expiry_is_due(&acquisition.claim.key, now.instant);
+        self.members[from.member].expiry_is_due(&acquisition.claim.key, now.instant);
     }
 
     fn draw_fence(&mut self, now: Now, id: OperationId, member: usize, number: u32) {

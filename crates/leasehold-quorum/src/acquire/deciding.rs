@@ -55,7 +55,7 @@ impl Engine {
             return false;
         };
         let (began, end) = (acquisition.began, acquisition.began + CONNECT_PATIENCE);
-        let (members, membership) = (self.links.len(), &mut self.membership);
+        let (members, membership) = (self.members.len(), &mut self.membership);
         let is_pending = |member| membership.access(now.instant, member, began) == Access::Pending;
         let awaits = now.instant < end && (0..members).any(is_pending);
         acquisition.awaits_until = awaits.then_some(end);

@@ -36,7 +36,7 @@ impl Engine {
         mut record: RecordKey,
         action: RecordAction,
     ) {
-        let members = self.links.len();
+        let members = self.members.len();
         // A single server is used as it is.
         record.lasting = record.lasting.filter(|_| members > 1);
         let operation = RecordOperation {
@@ -91,7 +91,7 @@ impl Engine {
                 Access::Open if is_lasting && !self.membership.is_durable(member) => {
                     self.membership.named_failure(member, forgetful())
                 }
-                Access::Open if self.links[member].is_full() => {
+                Access::Open if self.members[member].is_full() => {
                     let text = "too many requests are in flight";
                     let error = Error::new(ErrorKind::Unreachable, text);
                     self.membership.named_failure(member, error)

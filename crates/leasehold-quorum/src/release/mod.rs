@@ -42,10 +42,10 @@ impl Engine {
             claim,
             began: now.instant,
             contended,
-            tally: Tally::new(self.links.len()),
+            tally: Tally::new(self.members.len()),
             failures: Vec::new(),
             open: 0,
-            pending: (0..self.links.len()).collect(),
+            pending: (0..self.members.len()).collect(),
             decided: false,
         };
         self.releases.insert(id, release);
@@ -124,7 +124,7 @@ impl Engine {
 
     /// Sends the releases that a member could not receive before.
     pub(crate) fn send_owed(&mut self, now: Now, member: usize) {
-        while let Some(lease) = self.links[member].pop_owed(now.instant) {
+        while let Some(lease) = self.members[member].pop_owed(now.instant) {
             self.send_release(now, member, lease, None, None);
         }
     }
@@ -138,8 +138,8 @@ impl Engine {
         requeue: Option<u64>,
         operation: Option<OperationId>,
     ) {
-        if self.links[member].connected.is_none() || self.links[member].is_full() {
-            self.links[member].owe(lease, now.instant);
+        if self.members[member].connected.is_none() || self.members[member].is_full() {
+            self.members[member].owe(lease, now.instant);
             if let Some(id) = operation {
                 let text = "too many requests are in flight";
                 let error = Error::new(ErrorKind::Unreachable, text);
@@ -268,7 +268,7 @@ impl Engine {
             Verdict::Lost(_) => Some(Outcome::Released(leasehold::Release::WasLost)),
             Verdict::Unknown => {
                 let failures = std::mem::take(&mut release.failures);
-                let error = too_few(self.links.len(), release.open, failures);
+                let error = too_few(self.members.len(), release.open, failures);
                 Some(Outcome::Failed(error.with_unknown_effect()))
             }
         };
