@@ -14,9 +14,9 @@ fn everybody(_: usize) -> bool {
 }
 
 /// Repeats the same numbers for the same seed (Marsaglia, "Xorshift RNGs", 2003).
-struct Chance(u64);
+struct SimRng(u64);
 
-impl Chance {
+impl SimRng {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -30,7 +30,7 @@ impl Chance {
 }
 
 /// A message in transit, from this claim to this member.
-enum Letter {
+enum Message {
     Ask(usize, usize),
     Vote(usize, usize, Vote),
     Confirm(usize, usize, Fence),
@@ -38,8 +38,8 @@ enum Letter {
 }
 
 /// Claims that are granted together, and the members' counters.
-struct World {
-    chance: Chance,
+struct Run {
+    rng: SimRng,
     counters: Vec<u64>,
     /// Whether members confirm only what raises their counters.
     strict: bool,
@@ -51,16 +51,16 @@ struct World {
     /// How each claim ended, and what had been granted when it began.
     ends: Vec<Option<Step>>,
     floors: Vec<Option<Fence>>,
-    letters: Vec<Letter>,
+    messages: Vec<Message>,
 }
 
-impl World {
+impl Run {
     fn new(members: usize, seed: u64) -> Self {
-        let mut chance = Chance(seed * 2 + 1);
-        chance.0 = (0..20).fold(0, |_, _| chance.next());
-        let counters = (0..members).map(|_| chance.next() % 3).collect();
+        let mut rng = SimRng(seed * 2 + 1);
+        rng.0 = (0..20).fold(0, |_, _| rng.next());
+        let counters = (0..members).map(|_| rng.next() % 3).collect();
         Self {
-            chance,
+            rng,
             counters,
             strict: true,
             fails: false,
@@ -68,60 +68,60 @@ impl World {
             ballots: Vec::new(),
             ends: Vec::new(),
             floors: Vec::new(),
-            letters: Vec::new(),
+            messages: Vec::new(),
         }
     }
 
     fn begin(&mut self) {
         let (claim, members) = (self.ballots.len(), self.counters.len());
         let ballot = match self.strict {
-            true => Ballot::held_together(members, self.chance.next()),
+            true => Ballot::held_together(members, self.rng.next()),
             false => Ballot::new(members),
         };
         self.ballots.push(ballot);
         self.ends.push(None);
         self.floors.push(self.fences().into_iter().max());
-        let asked = (0..members).map(|member| Letter::Ask(claim, member));
-        self.letters.extend(asked);
+        let asked = (0..members).map(|member| Message::Ask(claim, member));
+        self.messages.extend(asked);
     }
 
     /// Runs this many claims to their ends.
     fn run(&mut self, claims: usize) {
-        while self.ballots.len() < claims || !self.letters.is_empty() {
-            let begins = self.letters.is_empty() || self.chance.below(6) == 0;
+        while self.ballots.len() < claims || !self.messages.is_empty() {
+            let begins = self.messages.is_empty() || self.rng.below(6) == 0;
             if begins && self.ballots.len() < claims {
                 self.begin();
             }
-            let next = self.chance.below(self.letters.len());
-            let letter = self.letters.swap_remove(next);
-            self.deliver(letter);
+            let next = self.rng.below(self.messages.len());
+            let message = self.messages.swap_remove(next);
+            self.deliver(message);
         }
     }
 
-    fn deliver(&mut self, letter: Letter) {
-        let fails = self.fails && self.chance.below(12) == 0;
-        let answer = match letter {
-            Letter::Ask(claim, member) => {
+    fn deliver(&mut self, message: Message) {
+        let fails = self.fails && self.rng.below(12) == 0;
+        let answer = match message {
+            Message::Ask(claim, member) => {
                 self.counters[member] += 1;
                 let drawn = Vote::Granted(fence(self.counters[member]));
                 let refuses = self.refuses && member + 1 == self.counters.len();
                 let vote = if refuses { Vote::Busy } else { drawn };
-                Letter::Vote(claim, member, if fails { Vote::Failed } else { vote })
+                Message::Vote(claim, member, if fails { Vote::Failed } else { vote })
             }
-            Letter::Confirm(claim, member, fence) => {
+            Message::Confirm(claim, member, fence) => {
                 let confirmed = Some(self.confirm(member, fence)).filter(|_| !fails);
-                Letter::Confirmed(claim, member, fence, confirmed)
+                Message::Confirmed(claim, member, fence, confirmed)
             }
-            Letter::Vote(claim, member, vote) => {
+            Message::Vote(claim, member, vote) => {
                 self.ballots[claim].vote(member, vote);
                 return self.step(claim);
             }
-            Letter::Confirmed(claim, member, fence, confirmed) => {
+            Message::Confirmed(claim, member, fence, confirmed) => {
                 self.ballots[claim].confirm(member, fence, confirmed);
                 return self.step(claim);
             }
         };
-        self.letters.push(answer);
+        self.messages.push(answer);
     }
 
     fn confirm(&mut self, member: usize, floor: Fence) -> Seal {
@@ -141,8 +141,8 @@ impl World {
             Step::Wait => {}
             Step::Confirm(fence, members) => {
                 let asked = members.into_iter();
-                let asked = asked.map(|member| Letter::Confirm(claim, member, fence));
-                self.letters.extend(asked);
+                let asked = asked.map(|member| Message::Confirm(claim, member, fence));
+                self.messages.extend(asked);
             }
             end => self.ends[claim] = Some(end),
         }
@@ -174,23 +174,23 @@ fn worlds() -> impl Iterator<Item = (usize, usize, u64)> {
 fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
     let (mut all, mut granted) = (0, 0);
     for (members, claims, seed) in worlds() {
-        let mut world = World::new(members, seed);
-        world.fails = seed % 2 == 1;
-        world.run(claims);
+        let mut run = Run::new(members, seed);
+        run.fails = seed % 2 == 1;
+        run.run(claims);
         let what = format!(
             "{claims} claims on {members} members, seed {seed}: {:?}",
-            world.ends
+            run.ends
         );
-        assert!(world.ends.iter().all(Option::is_some), "{what}");
-        assert!(!world.has_one_fence_twice(), "{what}");
-        for (end, floor) in world.ends.iter().zip(&world.floors) {
+        assert!(run.ends.iter().all(Option::is_some), "{what}");
+        assert!(!run.has_one_fence_twice(), "{what}");
+        for (end, floor) in run.ends.iter().zip(&run.floors) {
             if let Some(Step::Won(fence)) = end {
                 assert!(Some(*fence) > *floor, "{what}");
             }
         }
-        if !world.fails {
+        if !run.fails {
             all += claims;
-            granted += world.fences().len();
+            granted += run.fences().len();
         }
     }
     assert!(
@@ -203,15 +203,15 @@ fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
 fn a_bare_majority_is_enough_for_all_of_them() {
     let (mut all, mut granted) = (0, 0);
     for (members, claims, seed) in worlds() {
-        let mut world = World::new(members, seed);
-        world.refuses = true;
-        world.fails = seed % 2 == 1;
-        world.run(claims);
-        assert!(world.ends.iter().all(Option::is_some), "{:?}", world.ends);
-        assert!(!world.has_one_fence_twice(), "{:?}", world.ends);
-        if !world.fails {
+        let mut run = Run::new(members, seed);
+        run.refuses = true;
+        run.fails = seed % 2 == 1;
+        run.run(claims);
+        assert!(run.ends.iter().all(Option::is_some), "{:?}", run.ends);
+        assert!(!run.has_one_fence_twice(), "{:?}", run.ends);
+        if !run.fails {
             all += claims;
-            granted += world.fences().len();
+            granted += run.fences().len();
         }
     }
     assert!(
@@ -223,10 +223,10 @@ fn a_bare_majority_is_enough_for_all_of_them() {
 #[test]
 fn seals_that_others_may_have_made_give_two_one_fence() {
     let twice = worlds().filter(|(members, claims, seed)| {
-        let mut world = World::new(*members, *seed);
-        world.strict = false;
-        world.run(*claims);
-        world.has_one_fence_twice()
+        let mut run = Run::new(*members, *seed);
+        run.strict = false;
+        run.run(*claims);
+        run.has_one_fence_twice()
     });
     assert!(twice.count() > 0, "what this is all for does not happen");
 }
