@@ -29,7 +29,7 @@ struct Server {
 }
 
 /// Servers, and one client that knows what it asked of them. Times are in seconds of true time.
-struct World {
+struct Fixture {
     servers: Vec<Server>,
     trust: Trust,
     /// True time, and how far this client's clock is behind it, in microseconds.
@@ -46,7 +46,7 @@ fn set(count: usize) -> MemberSet {
     MemberSet::new(ids(count), MAX_TTL, TOLERANCE)
 }
 
-impl World {
+impl Fixture {
     /// A quorum that was initialized long ago, and that this client has not met yet.
     fn new(count: usize) -> Self {
         let server = |n: usize| Server {
@@ -56,18 +56,18 @@ impl World {
             member_record: None,
             clock: 0,
         };
-        let mut world = Self {
+        let mut fixture = Self {
             servers: (0..count).map(server).collect(),
             trust: Trust::new(ids(count), set(count), true),
             now: 1_000_000 * SECOND as i64,
             behind: 0,
             data_generations: 0,
         };
-        world.meet_all();
-        world.keep_member_records();
-        world.forget_the_client();
-        world.pass(100_000);
-        world
+        fixture.meet_all();
+        fixture.keep_member_records();
+        fixture.forget_the_client();
+        fixture.pass(100_000);
+        fixture
     }
 
     /// Another client, which knows nothing, takes over.

@@ -4,71 +4,71 @@ use super::*;
 
 #[test]
 fn a_set_that_stands_counts_at_once_for_a_new_client() {
-    let mut world = World::new(5);
-    assert_eq!(world.counts(0), Err(UntrustedReason::Unknown));
-    world.meet_all();
-    world.all_count();
+    let mut fixture = Fixture::new(5);
+    assert_eq!(fixture.counts(0), Err(UntrustedReason::Unknown));
+    fixture.meet_all();
+    fixture.all_count();
 }
 
 #[test]
 fn an_old_set_is_neither_served_nor_brought_back() {
-    let mut world = World::new(3);
+    let mut fixture = Fixture::new(3);
     for member in 0..2 {
-        world.servers[member].member_record.as_mut().unwrap().set = set(4);
+        fixture.servers[member].member_record.as_mut().unwrap().set = set(4);
     }
-    world.restart(2, false);
-    world.meet_all();
+    fixture.restart(2, false);
+    fixture.meet_all();
     assert!(matches!(
-        world.counts(0),
+        fixture.counts(0),
         Err(UntrustedReason::OtherSet { generation: 1, .. })
     ));
-    let text = world.counts(0).unwrap_err().to_string();
+    let text = fixture.counts(0).unwrap_err().to_string();
     assert!(
         text.ends_with(": it has m0,m1,m2,m3, this client m0,m1,m2"),
         "{text}"
     );
-    world.keep_member_records();
+    fixture.keep_member_records();
     assert!(
-        world.servers[2].member_record.is_none(),
+        fixture.servers[2].member_record.is_none(),
         "no majority vouches for the old set"
     );
 }
 
 #[test]
 fn other_limits_are_another_set_too() {
-    let mut world = World::new(3);
+    let mut fixture = Fixture::new(3);
     let limits = MemberSet::new(ids(3), MAX_TTL, TOLERANCE * 2);
-    world.trust = Trust::new(ids(3), limits, true);
-    world.meet_all();
+    fixture.trust = Trust::new(ids(3), limits, true);
+    fixture.meet_all();
     assert!(matches!(
-        world.counts(1),
+        fixture.counts(1),
         Err(UntrustedReason::OtherSet { .. })
     ));
 }
 
 #[test]
 fn a_set_that_grew_or_had_a_member_replaced_counts_under_its_new_card() {
-    let mut world = World::new(5);
-    for server in &mut world.servers {
+    let mut fixture = Fixture::new(5);
+    for server in &mut fixture.servers {
         server.member_record.as_mut().unwrap().generation = 3;
     }
     // The new member has a data generation that no other member has heard of.
     let data_generation = DataGeneration::parse("00000000000000ff").unwrap();
-    world.servers[4]
+    fixture.servers[4]
         .member_record
         .as_mut()
         .unwrap()
         .data_generation = data_generation;
     for member in 0..4 {
-        let member_record = world.servers[member].member_record.as_mut().unwrap();
+        let member_record = fixture.servers[member].member_record.as_mut().unwrap();
         member_record.observations.remove(&MemberId::new("m4"));
     }
-    world.meet_all();
-    world.all_count();
-    world.keep_member_records();
-    world.all_count();
+    fixture.meet_all();
+    fixture.all_count();
+    fixture.keep_member_records();
+    fixture.all_count();
     assert!(
-        world.servers[0]
+        fixture.servers[0]
             .member_record
             .as_ref()
             .unwrap()
@@ -80,50 +80,56 @@ fn a_set_that_grew_or_had_a_member_replaced_counts_under_its_new_card() {
 
 #[test]
 fn one_server_under_two_names_counts_under_neither() {
-    let mut world = World::new(3);
-    world.servers[1].run = world.servers[0].run;
-    world.meet_all();
+    let mut fixture = Fixture::new(3);
+    fixture.servers[1].run = fixture.servers[0].run;
+    fixture.meet_all();
     assert_eq!(
-        world.counts(0),
+        fixture.counts(0),
         Err(UntrustedReason::SameServer(MemberId::new("m1")))
     );
     assert_eq!(
-        world.counts(1),
+        fixture.counts(1),
         Err(UntrustedReason::SameServer(MemberId::new("m0")))
     );
 }
 
 #[test]
 fn an_answer_of_other_data_than_the_known_ones_does_not_count() {
-    let mut world = World::new(3);
-    world.meet_all();
-    let known = world.status(1).incarnation();
-    assert_eq!(world.trust.counts(1, world.ours(), Some(&known)), Ok(()));
-    world.servers[1].member_record = None;
+    let mut fixture = Fixture::new(3);
+    fixture.meet_all();
+    let known = fixture.status(1).incarnation();
+    assert_eq!(
+        fixture.trust.counts(1, fixture.ours(), Some(&known)),
+        Ok(())
+    );
+    fixture.servers[1].member_record = None;
     let flushed = Sample {
-        clock: world.wall(1),
-        incarnation: world.status(1).incarnation(),
+        clock: fixture.wall(1),
+        incarnation: fixture.status(1).incarnation(),
     };
-    let learned = world.trust.sample(1, &flushed, world.at());
+    let learned = fixture.trust.sample(1, &flushed, fixture.at());
     assert!(learned.must_look);
-    let verdict = world
+    let verdict = fixture
         .trust
-        .counts(1, world.ours(), Some(&flushed.incarnation));
+        .counts(1, fixture.ours(), Some(&flushed.incarnation));
     assert_eq!(verdict, Err(UntrustedReason::Changed));
 }
 
 #[test]
 fn rules_that_are_not_enforced_count_everybody() {
-    let mut world = World::new(3);
-    world.trust = Trust::new(ids(3), set(3), false);
-    assert_eq!(world.counts(0), Ok(()));
-    assert_eq!(world.trust.member_record_steps(&mut || unreachable!()), []);
+    let mut fixture = Fixture::new(3);
+    fixture.trust = Trust::new(ids(3), set(3), false);
+    assert_eq!(fixture.counts(0), Ok(()));
+    assert_eq!(
+        fixture.trust.member_record_steps(&mut || unreachable!()),
+        []
+    );
 }
 
 #[test]
 fn of_two_lists_that_begin_at_once_none_is_formed() {
-    let mut world = World::new(4);
-    for server in &mut world.servers {
+    let mut fixture = Fixture::new(4);
+    for server in &mut fixture.servers {
         server.member_record = None;
     }
     let lists = [[0, 1, 2], [0, 1, 3]];
@@ -133,14 +139,14 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
         Trust::new(ids.to_vec(), set, true)
     };
     let mut clients = lists.map(client);
-    let meet = |world: &World, clients: &mut [Trust; 2]| {
+    let meet = |fixture: &Fixture, clients: &mut [Trust; 2]| {
         for (trust, list) in clients.iter_mut().zip(lists) {
             for (place, server) in list.into_iter().enumerate() {
-                trust.present(place, world.status(server), world.at());
+                trust.present(place, fixture.status(server), fixture.at());
             }
         }
     };
-    meet(&world, &mut clients);
+    meet(&fixture, &mut clients);
     // Each client is the first at one of the two members that are in both lists.
     let mut data_generations = 0xa0;
     for (trust, writes) in clients.iter().zip([[1, 2], [0, 3]]) {
@@ -154,14 +160,14 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
                 panic!("{step:?}")
             };
             if writes.contains(&list[place]) {
-                world.write(list[place], edit);
+                fixture.write(list[place], edit);
             }
         }
     }
-    world.pass(3_600);
-    meet(&world, &mut clients);
+    fixture.pass(3_600);
+    meet(&fixture, &mut clients);
     for trust in &clients {
-        assert!((0..3).all(|place| trust.counts(place, world.ours(), None).is_err()));
+        assert!((0..3).all(|place| trust.counts(place, fixture.ours(), None).is_err()));
         assert_eq!(
             trust.member_record_steps(&mut || panic!("nothing is to be restored")),
             []
@@ -170,10 +176,10 @@ fn of_two_lists_that_begin_at_once_none_is_formed() {
 }
 
 /// Returns a client that was given `list` and has met its servers.
-pub(super) fn client_of(world: &World, list: &[usize]) -> Trust {
+pub(super) fn client_of(fixture: &Fixture, list: &[usize]) -> Trust {
     let mut trust = Trust::new(ids_of(list), set_of(list), true);
     for (place, server) in list.iter().enumerate() {
-        trust.present(place, world.status(*server), world.at());
+        trust.present(place, fixture.status(*server), fixture.at());
     }
     trust
 }
@@ -188,25 +194,25 @@ pub(super) fn set_of(list: &[usize]) -> MemberSet {
 }
 
 /// Four servers. Those in `list` belong to a quorum of their own, in this generation.
-pub(super) fn with_another_set(list: &[usize], generation: u64) -> World {
-    let mut world = World::new(4);
-    for (member, server) in world.servers.iter_mut().enumerate() {
+pub(super) fn with_another_set(list: &[usize], generation: u64) -> Fixture {
+    let mut fixture = Fixture::new(4);
+    for (member, server) in fixture.servers.iter_mut().enumerate() {
         let member_record = server.member_record.as_mut().unwrap();
         let theirs = list.contains(&member);
         member_record.set = set_of(if theirs { list } else { &[0, 1, 2] });
         member_record.generation = if theirs { generation } else { 1 };
     }
-    world
+    fixture
 }
 
 #[test]
 fn of_two_sets_that_claim_a_member_neither_has_it() {
-    let mut world = with_another_set(&[0, 1, 3], 1);
+    let mut fixture = with_another_set(&[0, 1, 3], 1);
     // It came back from an old copy of its data, in which it belonged to the earlier quorum.
-    world.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
 
-    let before = client_of(&world, &[0, 1, 2]);
-    let verdict = before.counts(1, world.ours(), None);
+    let before = client_of(&fixture, &[0, 1, 2]);
+    let verdict = before.counts(1, fixture.ours(), None);
     assert!(
         matches!(&verdict, Err(UntrustedReason::Claimed { by, .. }) if by.as_str() == "m0"),
         "{verdict:?}"
@@ -218,10 +224,10 @@ fn of_two_sets_that_claim_a_member_neither_has_it() {
         ),
         "{text}"
     );
-    assert_eq!(before.counts(2, world.ours(), None), Ok(()));
+    assert_eq!(before.counts(2, fixture.ours(), None), Ok(()));
 
-    let theirs = client_of(&world, &[0, 1, 3]);
-    let verdict = theirs.counts(0, world.ours(), None);
+    let theirs = client_of(&fixture, &[0, 1, 3]);
+    let verdict = theirs.counts(0, fixture.ours(), None);
     assert!(
         matches!(&verdict, Err(UntrustedReason::Claimed { by, .. }) if by.as_str() == "m1"),
         "{verdict:?}"
@@ -230,55 +236,59 @@ fn of_two_sets_that_claim_a_member_neither_has_it() {
 
 #[test]
 fn a_member_that_two_sets_claim_is_given_no_card() {
-    let mut world = with_another_set(&[0, 1, 3], 1);
-    world.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
-    world.servers[1].run = 99;
-    world.servers[2].member_record.as_mut().unwrap().generation = 0;
-    let client = client_of(&world, &[0, 1, 2]);
+    let mut fixture = with_another_set(&[0, 1, 3], 1);
+    fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    fixture.servers[1].run = 99;
+    fixture.servers[2]
+        .member_record
+        .as_mut()
+        .unwrap()
+        .generation = 0;
+    let client = client_of(&fixture, &[0, 1, 2]);
     assert_eq!(client.member_record_steps(&mut || unreachable!()), []);
 }
 
 #[test]
 fn an_older_card_claims_nobody() {
-    let mut world = with_another_set(&[1, 2, 3], 3);
+    let mut fixture = with_another_set(&[1, 2, 3], 3);
     // It came back from a copy that was made before the quorum was changed twice.
-    let old = world.servers[1].member_record.as_mut().unwrap();
+    let old = fixture.servers[1].member_record.as_mut().unwrap();
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
-    let client = client_of(&world, &[1, 2, 3]);
-    assert!(client.counts(0, world.ours(), None).is_err());
+    let client = client_of(&fixture, &[1, 2, 3]);
+    assert!(client.counts(0, fixture.ours(), None).is_err());
     for place in [1, 2] {
-        assert_eq!(client.counts(place, world.ours(), None), Ok(()));
+        assert_eq!(client.counts(place, fixture.ours(), None), Ok(()));
     }
     // The old quorum does not come back with it, either.
-    let before = client_of(&world, &[0, 1, 2]);
-    assert!(before.counts(1, world.ours(), None).is_err());
+    let before = client_of(&fixture, &[0, 1, 2]);
+    assert!(before.counts(1, fixture.ours(), None).is_err());
 }
 
 #[test]
 fn who_was_not_told_yet_of_a_change_goes_on() {
-    let mut world = with_another_set(&[0, 1, 2, 3], 2);
+    let mut fixture = with_another_set(&[0, 1, 2, 3], 2);
     for member in [1, 2] {
-        let member_record = world.servers[member].member_record.as_mut().unwrap();
+        let member_record = fixture.servers[member].member_record.as_mut().unwrap();
         (member_record.set, member_record.generation) = (set_of(&[0, 1, 2]), 1);
     }
     // A majority of one of these quorums shares a member with each majority of the other.
-    let client = client_of(&world, &[0, 1, 2]);
-    assert!(client.counts(0, world.ours(), None).is_err());
+    let client = client_of(&fixture, &[0, 1, 2]);
+    assert!(client.counts(0, fixture.ours(), None).is_err());
     for place in [1, 2] {
-        assert_eq!(client.counts(place, world.ours(), None), Ok(()));
+        assert_eq!(client.counts(place, fixture.ours(), None), Ok(()));
     }
 }
 
 #[test]
 fn a_set_that_is_being_formed_claims_nobody() {
-    let mut world = with_another_set(&[0, 2, 3], 0);
+    let mut fixture = with_another_set(&[0, 2, 3], 0);
     // This server got the record of its own quorum first, so the other quorum is never initialized.
-    let asked_first = world.servers[2].member_record.as_mut().unwrap();
+    let asked_first = fixture.servers[2].member_record.as_mut().unwrap();
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
-    let client = client_of(&world, &[0, 1, 2]);
-    assert!(client.counts(0, world.ours(), None).is_err());
+    let client = client_of(&fixture, &[0, 1, 2]);
+    assert!(client.counts(0, fixture.ours(), None).is_err());
     for place in [1, 2] {
-        assert_eq!(client.counts(place, world.ours(), None), Ok(()));
+        assert_eq!(client.counts(place, fixture.ours(), None), Ok(()));
     }
 }
 
