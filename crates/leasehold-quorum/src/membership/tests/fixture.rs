@@ -17,8 +17,8 @@ use crate::{
 pub(super) const TTL: Duration = Duration::from_secs(10);
 
 /// An engine, and members that store one lock. A reply takes a millisecond.
-pub(super) struct Scene {
-    pub(super) world: World,
+pub(super) struct Fixture {
+    pub(super) quorum: TestQuorum,
     engine: Engine,
     started: u64,
     /// Which owners hold the lock at each member, with their fence.
@@ -39,29 +39,29 @@ pub(super) struct Scene {
     pub(super) got: Vec<Vec<&'static str>>,
 }
 
-impl Scene {
+impl Fixture {
     /// A client of a quorum that was initialized long ago.
     pub(super) fn new(members: usize) -> Self {
-        let (world, _) = World::new(members);
-        Self::of(world, members, true)
+        let (quorum, _) = TestQuorum::new(members);
+        Self::of(quorum, members, true)
     }
 
-    pub(super) fn of(world: World, members: usize, enforced: bool) -> Self {
-        let mut scene = Self::unconnected(world, members, enforced);
-        (0..members).for_each(|member| scene.connect(member));
-        scene
+    pub(super) fn of(quorum: TestQuorum, members: usize, enforced: bool) -> Self {
+        let mut fixture = Self::unconnected(quorum, members, enforced);
+        (0..members).for_each(|member| fixture.connect(member));
+        fixture
     }
 
-    pub(super) fn unconnected(world: World, members: usize, enforced: bool) -> Self {
+    pub(super) fn unconnected(quorum: TestQuorum, members: usize, enforced: bool) -> Self {
         let config = Config {
             set: set(members),
             enforced,
             read_only: false,
             entropy: Arc::new(SystemEntropy),
         };
-        let servers = world.servers.len();
+        let servers = quorum.servers.len();
         Self {
-            world,
+            quorum,
             engine: Engine::new(config),
             started: 0,
             holders: vec![BTreeMap::new(); servers],
@@ -79,8 +79,8 @@ impl Scene {
 
     pub(super) fn now(&self) -> Now {
         Now {
-            instant: self.world.ours(),
-            wall: WallTime::from_micros(self.world.now.as_micros() as u64),
+            instant: self.quorum.ours(),
+            wall: WallTime::from_micros(self.quorum.now.as_micros() as u64),
         }
     }
 
@@ -106,7 +106,7 @@ impl Scene {
             if batches.is_empty() {
                 return;
             }
-            self.world.now += Duration::from_millis(1);
+            self.quorum.now += Duration::from_millis(1);
             for (member, requests) in batches {
                 let reply = |(id, request)| (id, self.reply(member, request));
                 let replies = requests.into_iter().map(reply).collect();
@@ -114,7 +114,7 @@ impl Scene {
                 if self.deaf.contains(&member) || self.lost.is_some() && self.lost == last {
                     continue;
                 }
-                let sample = self.world.sample(member);
+                let sample = self.quorum.sample(member);
                 let batch = BatchReply { sample, replies };
                 self.engine.handle_replies(self.now(), member, batch);
             }
@@ -136,14 +136,14 @@ impl Scene {
     }
 
     pub(super) fn pass(&mut self, span: Duration) {
-        let end = self.world.now + span;
+        let end = self.quorum.now + span;
         for _ in 0..10_000 {
             let due = self.engine.next_timeout();
-            let Some(due) = due.filter(|due| *due <= self.world.at(end)) else {
-                self.world.now = self.world.now.max(end);
+            let Some(due) = due.filter(|due| *due <= self.quorum.at(end)) else {
+                self.quorum.now = self.quorum.now.max(end);
                 return;
             };
-            self.world.now += due.since(self.world.ours());
+            self.quorum.now += due.since(self.quorum.ours());
             self.engine.handle_timeout(self.now());
             self.pump();
         }
@@ -197,7 +197,7 @@ impl Scene {
             },
             Request::ConfirmFence { fence, .. } => {
                 if self.forgets_grant == Some(member) {
-                    self.world.forget(member);
+                    self.quorum.forget(member);
                 }
                 self.counters[member] = self.counters[member].max(fence.get());
                 Reply::Confirmed(leasehold::Seal::Sealed)
@@ -206,7 +206,7 @@ impl Scene {
             Request::Heartbeat(waits) => {
                 Reply::Waiting(vec![crate::Refusal::default(); waits.len()])
             }
-            other => self.world.reply(member, other),
+            other => self.quorum.reply(member, other),
         }
     }
 
@@ -257,7 +257,7 @@ impl Scene {
     }
 
     pub(super) fn restart_empty(&mut self, member: usize) {
-        self.world.restart(member, false);
+        self.quorum.restart(member, false);
         self.holders[member].clear();
         self.disconnect(member);
         self.connect(member);

@@ -43,7 +43,7 @@ struct Server {
 }
 
 /// Servers, and clients of a quorum of the first ones.
-pub(crate) struct World {
+pub(crate) struct TestQuorum {
     servers: Vec<Server>,
     /// True time.
     pub(crate) now: Duration,
@@ -60,7 +60,7 @@ fn unreachable(text: &str) -> Error {
     Error::new(ErrorKind::Unreachable, text)
 }
 
-impl World {
+impl TestQuorum {
     /// Servers that have run for long, without records.
     fn bare(count: usize) -> Self {
         let server = |n: usize| Server {
@@ -82,11 +82,11 @@ impl World {
 
     /// A quorum that was initialized long ago, and a client that knows it.
     pub(crate) fn new(count: usize) -> (Self, Membership) {
-        let mut world = Self::bare(count);
-        world.client(set(count), true);
-        world.now += 1000 * SECOND;
-        let client = world.client(set(count), true);
-        (world, client)
+        let mut quorum = Self::bare(count);
+        quorum.client(set(count), true);
+        quorum.now += 1000 * SECOND;
+        let client = quorum.client(set(count), true);
+        (quorum, client)
     }
 
     /// A client that connected to all members of `set`.
