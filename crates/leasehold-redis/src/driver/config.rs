@@ -8,7 +8,7 @@ use leasehold::telemetry::MemberStandings;
 use leasehold::{ClientId, ClientInfo, Error, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
-use super::connection_task::Connection;
+use super::connection_task::ConnectionTask;
 use crate::codec::Codec;
 use crate::connection::Tls;
 use crate::connection::connector::Entrance;
@@ -44,7 +44,7 @@ pub(super) struct Parts {
     pub(super) members: Vec<MemberId>,
     pub(super) standings: Option<MemberStandings>,
     pub(super) links: Vec<Link>,
-    pub(super) connections: Vec<Connection>,
+    pub(super) tasks: Vec<ConnectionTask>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -97,7 +97,7 @@ impl Parts {
                 complained: false,
                 read_only: false,
             };
-            Ok(Connection {
+            Ok(ConnectionTask {
                 member,
                 entrance,
                 ambient: ambient.clone(),
@@ -109,7 +109,7 @@ impl Parts {
             members: urls.iter().map(|url| url.id.clone()).collect(),
             links: urls.iter().map(link).collect(),
             clock: Arc::clone(&ambient.clock),
-            connections: urls
+            tasks: urls
                 .into_iter()
                 .enumerate()
                 .map(connection)
@@ -122,8 +122,8 @@ impl Parts {
     /// The client does not say who it is.
     fn write_nothing(&mut self) {
         self.links.iter_mut().for_each(Link::write_nothing);
-        for connection in &mut self.connections {
-            connection.entrance.read_only = true;
+        for task in &mut self.tasks {
+            task.entrance.read_only = true;
         }
     }
 }

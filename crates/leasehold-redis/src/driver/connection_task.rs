@@ -18,7 +18,7 @@ use crate::resp::{Parser, Value};
 
 /// Keeps one connection to a member, and opens it again when it breaks.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ConnectionTask {
     pub(super) member: usize,
     pub(super) entrance: Entrance,
     pub(super) ambient: Ambient,
@@ -35,7 +35,7 @@ const SILENCE: Duration = leasehold::Claim::LIMIT_MAX;
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-impl Connection {
+impl ConnectionTask {
     /// Runs until the thread ends.
     pub(super) async fn keep(mut self, shared: Arc<Shared>) {
         let mut pause = PAUSE_MIN;
@@ -87,7 +87,7 @@ impl Connection {
             });
         });
         tracing::debug!(member = %self.entrance.member(), "connected");
-        let mut open = Open {
+        let mut open = OpenConnection {
             member: self.member,
             shared,
             read,
@@ -122,7 +122,7 @@ impl Connection {
 }
 
 /// An open connection, as its task has it.
-struct Open<'a> {
+struct OpenConnection<'a> {
     member: usize,
     shared: &'a Shared,
     read: ReadHalf,
@@ -135,7 +135,7 @@ struct Open<'a> {
     reads: u64,
 }
 
-impl Open<'_> {
+impl OpenConnection<'_> {
     /// Reads and writes until the connection breaks, or the server owes replies and is silent. A router
     /// that forgot the connection tells neither side, so a new connection is the only way to find out.
     async fn run(&mut self, clock: &dyn Clock) -> Error {

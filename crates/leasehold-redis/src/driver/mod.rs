@@ -72,7 +72,7 @@ impl Driver {
         let codecs = codecs.collect();
         let state = State::new(engine, parts.links, parts.standings);
         let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
-        thread::start(Arc::clone(&shared), parts.connections)?;
+        thread::start(Arc::clone(&shared), parts.tasks)?;
         Ok(Self { shared, codecs })
     }
 
