@@ -15,7 +15,7 @@ use crate::url::{Login, RedisUrl};
 
 /// What it takes to open a connection to one member.
 #[derive(Debug)]
-pub(crate) struct Entrance {
+pub(crate) struct Connector {
     pub(crate) url: RedisUrl,
     pub(crate) tls: Arc<Tls>,
     /// The client of the engine, if there is an engine.
@@ -37,7 +37,7 @@ pub(crate) struct Opened {
     pub(crate) has_plain_commands: bool,
 }
 
-impl Entrance {
+impl Connector {
     pub(crate) fn member(&self) -> &MemberId {
         &self.url.id
     }

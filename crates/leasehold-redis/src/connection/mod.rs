@@ -10,5 +10,5 @@ pub(crate) mod question;
 pub(crate) mod socket;
 mod tls;
 
-pub(crate) use probe::Visit;
+pub(crate) use probe::Probe;
 pub(crate) use tls::Tls;

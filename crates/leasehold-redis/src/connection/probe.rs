@@ -3,18 +3,18 @@ use std::sync::Arc;
 
 use leasehold::Error;
 
-use super::connector::{Dialog, Entrance};
+use super::connector::{Connector, Dialog};
 use super::tls::Tls;
 use crate::resp::{CommandWriter, Value};
 use crate::url::RedisUrl;
 
 /// A connection to look at a server that perhaps cannot be a member. It uses the caller's runtime.
-pub(crate) struct Visit(Dialog);
+pub(crate) struct Probe(Dialog);
 
-impl Visit {
+impl Probe {
     /// Connects, logs in and chooses the database.
     pub(crate) async fn open(url: &RedisUrl) -> Result<Self, Error> {
-        let mut entrance = Entrance {
+        let mut connector = Connector {
             url: url.clone(),
             tls: Arc::new(Tls::new(url.ca.as_deref())?),
             client: None,
@@ -22,7 +22,7 @@ impl Visit {
             read_only: false,
             complained: false,
         };
-        entrance.greet().await.map(Self)
+        connector.greet().await.map(Self)
     }
 
     /// Returns whether the server can send a notification between replies.
@@ -39,8 +39,8 @@ impl Visit {
     }
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visit").finish_non_exhaustive()
+        f.debug_struct("Probe").finish_non_exhaustive()
     }
 }

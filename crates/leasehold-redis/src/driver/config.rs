@@ -11,7 +11,7 @@ use leasehold_quorum::Config;
 use super::connection_task::ConnectionTask;
 use crate::codec::Codec;
 use crate::connection::Tls;
-use crate::connection::connector::Entrance;
+use crate::connection::connector::Connector;
 use crate::connection::link::Link;
 use crate::url::{Login, RedisUrl, parse_all};
 
@@ -89,7 +89,7 @@ impl Parts {
             Link::new(codec, client.cloned())
         };
         let connection = |(member, url): (usize, RedisUrl)| {
-            let entrance = Entrance {
+            let connector = Connector {
                 tls: Arc::new(Tls::new(url.ca.as_deref())?),
                 url,
                 client: client.cloned(),
@@ -99,7 +99,7 @@ impl Parts {
             };
             Ok(ConnectionTask {
                 member,
-                entrance,
+                connector,
                 ambient: ambient.clone(),
             })
         };
@@ -123,7 +123,7 @@ impl Parts {
     fn write_nothing(&mut self) {
         self.links.iter_mut().for_each(Link::write_nothing);
         for task in &mut self.tasks {
-            task.entrance.read_only = true;
+            task.connector.read_only = true;
         }
     }
 }

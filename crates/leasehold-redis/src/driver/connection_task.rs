@@ -11,7 +11,7 @@ use leasehold::{Error, ErrorKind};
 use tokio::io::AsyncWrite as _;
 
 use super::shared::Shared;
-use crate::connection::connector::{Entrance, Opened};
+use crate::connection::connector::{Connector, Opened};
 use crate::connection::link::Batch;
 use crate::connection::socket::{ReadHalf, broken, unreadable};
 use crate::resp::{Parser, Value};
@@ -20,7 +20,7 @@ use crate::resp::{Parser, Value};
 #[derive(Debug)]
 pub(super) struct ConnectionTask {
     pub(super) member: usize,
-    pub(super) entrance: Entrance,
+    pub(super) connector: Connector,
     pub(super) ambient: Ambient,
 }
 
@@ -48,15 +48,15 @@ impl ConnectionTask {
                 }
                 Err(error) => error,
             };
-            tracing::debug!(member = %self.entrance.member(), %error, "not connected");
-            let error = error.with_store(self.entrance.member().as_str());
+            tracing::debug!(member = %self.connector.member(), %error, "not connected");
+            let error = error.with_store(self.connector.member().as_str());
             shared.update(|state, now| {
                 state.disconnected(now, self.member, error);
             });
             // What the old socket has not delivered must be thrown away before a new one can carry a
             // release, and a thread may still write to it.
             poll_fn(|context| self.poll_unwritten(&shared, context)).await;
-            if self.entrance.client.is_none() {
+            if self.connector.client.is_none() {
                 // The next caller that asks decides when to connect again.
                 continue;
             }
@@ -70,7 +70,7 @@ impl ConnectionTask {
     async fn open(&mut self, shared: &Shared) -> Result<Opened, Error> {
         let clock = shared.clock();
         let deadline = clock.now() + CONNECT_MAX;
-        let opened = within(clock, deadline, self.entrance.open(clock.wall())).await;
+        let opened = within(clock, deadline, self.connector.open(clock.wall())).await;
         opened.unwrap_or_else(|| {
             let silent = format!("no connection within {CONNECT_MAX:?}");
             Err(Error::new(ErrorKind::Unreachable, silent))
@@ -86,7 +86,7 @@ impl ConnectionTask {
                 link.connect(now.instant, opened.run, write);
             });
         });
-        tracing::debug!(member = %self.entrance.member(), "connected");
+        tracing::debug!(member = %self.connector.member(), "connected");
         let mut open = OpenConnection {
             member: self.member,
             shared,

@@ -73,13 +73,13 @@ impl RedisUrl {
             "unix" => None,
             other => return Err(format!("unknown scheme {other:?}")),
         };
-        let (entrance, rest) = match body.split_once('/') {
-            Some((entrance, rest)) => (entrance, Some(rest)),
+        let (connector, rest) = match body.split_once('/') {
+            Some((connector, rest)) => (connector, Some(rest)),
             None => (body, None),
         };
-        let (login, place) = match entrance.rsplit_once('@') {
+        let (login, place) = match connector.rsplit_once('@') {
             Some((login, place)) => (Some(Login::read(login)?), place),
-            None => (None, entrance),
+            None => (None, connector),
         };
         let (address, database) = match tls {
             Some(tls) => {

@@ -8,7 +8,7 @@ use leasehold::clock::Clock;
 
 use crate::admin::foreign::Form;
 use crate::codec::{LockValue, Rights, invalid_response, refused};
-use crate::connection::Visit;
+use crate::connection::Probe;
 use crate::resp::{CommandWriter, Value};
 
 /// The keys of a database that could matter to locks. The scan may end before the last key.
@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Looks at a few thousand keys of the database.
 pub(super) async fn take(
-    visit: &mut Visit,
+    probe: &mut Probe,
     user: &str,
     prefix: &str,
     clock: &dyn Clock,
@@ -60,7 +60,7 @@ pub(super) async fn take(
         let scan = |out: &mut CommandWriter<'_>| {
             out.command("SCAN").arg(&cursor).arg("COUNT").number(STEP);
         };
-        let answers = visit.ask(scan).await?;
+        let answers = probe.ask(scan).await?;
         check(&answers, user, Rights("+scan"))?;
         let Some([next, Value::Array(keys)]) = answers.first().and_then(Value::as_array) else {
             return Err(invalid_response("SCAN"));
@@ -79,7 +79,7 @@ pub(super) async fn take(
                 out.command("TYPE").arg(key);
             }
         };
-        let answers = visit.ask(types).await?;
+        let answers = probe.ask(types).await?;
         check(&answers, user, Rights("+type"))?;
         for (key, answer) in keys.iter().zip(&answers) {
             let kind = answer.as_text().unwrap_or("none");
@@ -91,7 +91,7 @@ pub(super) async fn take(
             break;
         }
     }
-    census.endless = suspects.endless(visit).await?;
+    census.endless = suspects.endless(probe).await?;
     Ok(census)
 }
 
@@ -112,7 +112,7 @@ impl Suspects {
         }
     }
 
-    async fn endless(&self, visit: &mut Visit) -> Result<Vec<(String, &'static str)>, Error> {
+    async fn endless(&self, probe: &mut Probe) -> Result<Vec<(String, &'static str)>, Error> {
         let keys: Vec<&String> = self.strings.intersection(&self.used).collect();
         let ask = |out: &mut CommandWriter<'_>| {
             for key in &keys {
@@ -120,7 +120,7 @@ impl Suspects {
                 out.command("GET").arg(key);
             }
         };
-        let answers = visit.ask(ask).await?;
+        let answers = probe.ask(ask).await?;
         let found = keys.iter().zip(answers.chunks_exact(2));
         let endless = found.filter_map(|(key, answers)| match answers {
             [Value::Integer(NO_END), Value::Bytes(value)]

@@ -12,7 +12,7 @@ use leasehold::{Error, Key, MemberStatus};
 use crate::admin::member::RedisMember;
 use crate::codec::status::{self, setting};
 use crate::codec::{Info, Names, Rights, invalid_response, read_time, refused};
-use crate::connection::Visit;
+use crate::connection::Probe;
 use crate::resp::{CommandWriter, Value};
 use crate::url::Address;
 use rights::Unused;
@@ -133,8 +133,8 @@ impl RedisMember {
 
     async fn try_examine(&self) -> Result<Examination, Error> {
         let (url, user, ambient) = (self.server.url(), self.server.user(), self.server.ambient());
-        let mut visit = Visit::open(url).await?;
-        let answers = visit.ask(status::write).await?;
+        let mut probe = Probe::open(url).await?;
+        let answers = probe.ask(status::write).await?;
         let info = status::read_info(&answers, user);
         let server = match &info {
             Ok(info) => ServerFacts::read(info),
@@ -143,16 +143,16 @@ impl RedisMember {
         let Clocked {
             round_trips,
             clock_offset,
-        } = Clocked::take(&mut visit, ambient).await?;
+        } = Clocked::take(&mut probe, ambient).await?;
         let names = unused(&url.prefix, ambient)?;
-        let keys = census::take(&mut visit, user, &url.prefix, &*ambient.clock).await;
+        let keys = census::take(&mut probe, user, &url.prefix, &*ambient.clock).await;
         // Last, since it subscribes.
-        let rights = rights::probe(&mut visit, &names, &url.prefix).await?;
+        let rights = rights::probe(&mut probe, &names, &url.prefix).await?;
         Ok(Examination {
             transport: transport(&url.address),
             user: user.to_owned(),
             prefix: url.prefix.clone(),
-            speaks_resp3: visit.speaks_resp3(),
+            speaks_resp3: probe.speaks_resp3(),
             server,
             presence: status::read(&answers, user),
             persistence: info.and_then(|info| Persistence::read(&info, &answers, user)),
@@ -197,7 +197,7 @@ struct Clocked {
 }
 
 impl Clocked {
-    async fn take(visit: &mut Visit, ambient: &Ambient) -> Result<Self, Error> {
+    async fn take(probe: &mut Probe, ambient: &Ambient) -> Result<Self, Error> {
         let clock = &ambient.clock;
         let mut samples = Vec::new();
         for _ in 0..ROUND_TRIPS {
@@ -205,7 +205,7 @@ impl Clocked {
             let ask = |out: &mut CommandWriter<'_>| {
                 out.command("TIME");
             };
-            let answers = visit.ask(ask).await?;
+            let answers = probe.ask(ask).await?;
             let (took, answered) = (clock.now().since(asked), clock.wall());
             let offset = answers
                 .first()

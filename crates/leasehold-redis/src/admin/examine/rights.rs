@@ -4,7 +4,7 @@
 use leasehold::Error;
 
 use crate::admin::listing::escaped;
-use crate::connection::Visit;
+use crate::connection::Probe;
 use crate::resp::{CommandWriter, Value};
 
 /// A rule that would give a user a right that it lacks, for `ACL SETUSER`.
@@ -127,12 +127,12 @@ pub(super) struct Found {
 }
 
 /// Finds out which rights the user lacks for locks whose names begin with `prefix`.
-pub(super) async fn probe(visit: &mut Visit, names: &Unused, prefix: &str) -> Result<Found, Error> {
+pub(super) async fn probe(probe: &mut Probe, names: &Unused, prefix: &str) -> Result<Found, Error> {
     // On RESP2, a connection can do nothing else after it subscribed.
-    let speaks_resp3 = visit.speaks_resp3();
+    let speaks_resp3 = probe.speaks_resp3();
     let is_asked = |right: &&Right| speaks_resp3 || right.rule != "+subscribe";
     let asked: Vec<&Right> = RIGHTS.iter().filter(is_asked).collect();
-    let mut answers = visit
+    let mut answers = probe
         .ask(|out| {
             for right in &asked {
                 right.write(names, out);
