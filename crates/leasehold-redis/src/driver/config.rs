@@ -12,7 +12,7 @@ use super::connection_task::ConnectionTask;
 use crate::codec::Codec;
 use crate::connection::Tls;
 use crate::connection::connector::Connector;
-use crate::connection::link::Link;
+use crate::connection::state::Connection;
 use crate::url::{Login, RedisUrl, parse_all};
 
 /// What a [`Driver`](super::Driver) connects to, and for which client.
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) engine: Option<Config>,
     pub(super) members: Vec<MemberId>,
     pub(super) standings: Option<MemberStandings>,
-    pub(super) links: Vec<Link>,
+    pub(super) connections: Vec<Connection>,
     pub(super) tasks: Vec<ConnectionTask>,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -79,14 +79,14 @@ impl Parts {
         ambient: &Ambient,
     ) -> Result<Self, Error> {
         let id = client.map_or_else(|| ClientId::random(&*ambient.entropy), |client| client.id);
-        let link = |url: &RedisUrl| {
+        let connection = |url: &RedisUrl| {
             let codec = Codec {
                 prefix: url.prefix.clone(),
                 user: Login::shown(url.login.as_ref()).to_owned(),
                 client: id,
                 foreign_gap: url.foreign_gap.unwrap_or(foreign_gap),
             };
-            Link::new(codec, client.cloned())
+            Connection::new(codec, client.cloned())
         };
         let connection = |(member, url): (usize, RedisUrl)| {
             let connector = Connector {
@@ -107,7 +107,7 @@ impl Parts {
             engine: None,
             standings: None,
             members: urls.iter().map(|url| url.id.clone()).collect(),
-            links: urls.iter().map(link).collect(),
+            connections: urls.iter().map(connection).collect(),
             clock: Arc::clone(&ambient.clock),
             tasks: urls
                 .into_iter()
@@ -121,7 +121,9 @@ impl Parts {
 impl Parts {
     /// The client does not say who it is.
     fn write_nothing(&mut self) {
-        self.links.iter_mut().for_each(Link::write_nothing);
+        self.connections
+            .iter_mut()
+            .for_each(Connection::write_nothing);
         for task in &mut self.tasks {
             task.connector.read_only = true;
         }

@@ -12,8 +12,8 @@ use tokio::io::AsyncWrite as _;
 
 use super::shared::Shared;
 use crate::connection::connector::{Connector, Opened};
-use crate::connection::link::Batch;
 use crate::connection::socket::{ReadHalf, broken, unreadable};
+use crate::connection::state::Batch;
 use crate::resp::{Parser, Value};
 
 /// Keeps one connection to a member, and opens it again when it breaks.
@@ -82,8 +82,8 @@ impl ConnectionTask {
         let (read, write) = opened.stream.split();
         shared.update(|state, now| {
             let has_plain = opened.has_plain_commands;
-            state.connected(now, self.member, has_plain, |link| {
-                link.connect(now.instant, opened.run, write);
+            state.connected(now, self.member, has_plain, |connection| {
+                connection.connect(now.instant, opened.run, write);
             });
         });
         tracing::debug!(member = %self.connector.member(), "connected");
@@ -99,14 +99,14 @@ impl ConnectionTask {
         };
         let error = open.run(shared.clock()).await;
         if let Some(batch) = open.batch.take() {
-            shared.lock().links[self.member].abort(batch);
+            shared.lock().connections[self.member].abort(batch);
         }
         error
     }
 
     fn poll_wanted(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
         shared.task(self.member).waker.register(context.waker());
-        match shared.lock().links[self.member].is_wanted() {
+        match shared.lock().connections[self.member].is_wanted() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
@@ -114,7 +114,7 @@ impl ConnectionTask {
 
     fn poll_unwritten(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
         shared.task(self.member).waker.register(context.waker());
-        if shared.lock().links[self.member].is_writing() {
+        if shared.lock().connections[self.member].is_writing() {
             return Poll::Pending;
         }
         Poll::Ready(())
@@ -146,7 +146,7 @@ impl OpenConnection<'_> {
             if let Some(error) = broken {
                 return error;
             }
-            let owes = self.shared.lock().links[self.member].is_busy();
+            let owes = self.shared.lock().connections[self.member].is_busy();
             if owes && owing_at == Some(self.reads) {
                 let text = format!("the server was silent for {SILENCE:?}; connecting again");
                 return Error::new(ErrorKind::Unreachable, text);
@@ -206,7 +206,7 @@ impl OpenConnection<'_> {
                 }
                 self.unflushed = false;
                 let mut state = self.shared.lock();
-                self.batch = state.links[self.member].take_for_task(self.member);
+                self.batch = state.connections[self.member].take_for_task(self.member);
                 if self.batch.is_none() {
                     return Poll::Ready(Ok(()));
                 }
@@ -216,7 +216,7 @@ impl OpenConnection<'_> {
                 let batch = self.batch.take();
                 let mut state = self.shared.lock();
                 if let Some(batch) = batch {
-                    state.links[self.member].finish(batch);
+                    state.connections[self.member].finish(batch);
                 }
                 continue;
             }

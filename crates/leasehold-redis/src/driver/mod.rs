@@ -68,9 +68,12 @@ impl Driver {
 
     fn start_thread(parts: Parts) -> Result<Self, Error> {
         let engine = parts.engine.map(Engine::new);
-        let codecs = parts.links.iter().map(|link| link.codec().clone());
+        let codecs = parts
+            .connections
+            .iter()
+            .map(|connection| connection.codec().clone());
         let codecs = codecs.collect();
-        let state = State::new(engine, parts.links, parts.standings);
+        let state = State::new(engine, parts.connections, parts.standings);
         let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
         thread::start(Arc::clone(&shared), parts.tasks)?;
         Ok(Self { shared, codecs })

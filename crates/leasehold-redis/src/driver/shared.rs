@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use super::news;
 use super::orders::{Event, Orders};
 use super::state::State;
-use crate::connection::link::Batch;
+use crate::connection::state::Batch;
 
 /// What the I/O thread and the futures of callers share.
 ///
@@ -71,7 +71,11 @@ const CALLER_ROUNDS: usize = 2;
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, members: Vec<MemberId>, state: State) -> Self {
-        let tasks = state.links.iter().map(|_| TaskSignal::default()).collect();
+        let tasks = state
+            .connections
+            .iter()
+            .map(|_| TaskSignal::default())
+            .collect();
         Self {
             clock,
             members,
@@ -170,8 +174,8 @@ impl Shared {
         loop {
             for batch in batches.drain(..) {
                 let member = batch.member;
-                state.links[member].finish(batch);
-                if !state.links[member].is_open() {
+                state.connections[member].finish(batch);
+                if !state.connections[member].is_open() {
                     // Its task waits for the end of this write before it connects again.
                     self.tasks[member].wake();
                 }
@@ -199,8 +203,8 @@ impl Shared {
 
     /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        for (signal, link) in self.tasks.iter().zip(&state.links) {
-            if link.needs_task() {
+        for (signal, connection) in self.tasks.iter().zip(&state.connections) {
+            if connection.needs_task() {
                 signal.wake();
             }
         }

@@ -7,9 +7,9 @@ use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress}
 
 use super::news;
 use super::orders::Order;
-use crate::connection::link::{Batch, Link};
 use crate::connection::pipeline::Event;
 use crate::connection::question::{Question, Questions};
+use crate::connection::state::{Batch, Connection};
 use crate::resp::Value;
 
 /// Everything that the threads of a client share, behind one mutex.
@@ -17,7 +17,7 @@ use crate::resp::Value;
 pub(super) struct State {
     /// `None` if callers only ask members themselves.
     engine: Option<Engine>,
-    pub(super) links: Vec<Link>,
+    pub(super) connections: Vec<Connection>,
     pub(super) questions: Questions,
     /// What callers asked for, while it is carried out.
     pub(super) orders: Vec<Order>,
@@ -38,12 +38,12 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(
         engine: Option<Engine>,
-        links: Vec<Link>,
+        connections: Vec<Connection>,
         standings: Option<MemberStandings>,
     ) -> Self {
         Self {
             engine,
-            links,
+            connections,
             questions: Questions::default(),
             orders: Vec::new(),
             events: Vec::new(),
@@ -75,7 +75,7 @@ impl State {
 
     /// Adds a question to a member.
     pub(super) fn ask(&mut self, member: usize, question: Question) {
-        self.links[member].ask(question);
+        self.connections[member].ask(question);
     }
 
     /// The member is connected. `connect` enters the connection.
@@ -84,11 +84,11 @@ impl State {
         now: Now,
         member: usize,
         has_plain_commands: bool,
-        connect: impl FnOnce(&mut Link),
+        connect: impl FnOnce(&mut Connection),
     ) {
-        let link = &mut self.links[member];
-        connect(link);
-        link.ask_pending(|id| self.questions.is_open(id));
+        let connection = &mut self.connections[member];
+        connect(connection);
+        connection.ask_pending(|id| self.questions.is_open(id));
         if let Some(engine) = &mut self.engine {
             engine.allow_plain_commands(member, has_plain_commands);
             engine.handle_connect(now, member);
@@ -99,7 +99,7 @@ impl State {
     /// The connection is gone, or could not be made.
     pub(super) fn disconnected(&mut self, now: Now, member: usize, error: Error) {
         let questions = &mut self.questions;
-        self.links[member].disconnect(&error, |id, error| questions.answer(id, Err(error)));
+        self.connections[member].disconnect(&error, |id, error| questions.answer(id, Err(error)));
         if let Some(engine) = &mut self.engine {
             engine.handle_disconnect(now, member, error);
         }
@@ -114,15 +114,16 @@ impl State {
         values: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let (mut engine, questions) = (self.engine.as_mut(), &mut self.questions);
-        let link = &mut self.links[member];
-        let received = link.receive(now.instant, values, |event| match (event, &mut engine) {
-            (Event::Answer(id, replies), _) => questions.answer(id, Ok(replies)),
-            (Event::Batch(batch), Some(engine)) => engine.handle_replies(now, member, batch),
-            (Event::Notification(notification), Some(engine)) => {
-                engine.handle_notification(now, member, notification);
-            }
-            (Event::Batch(_) | Event::Notification(_), None) => {}
-        });
+        let connection = &mut self.connections[member];
+        let received =
+            connection.receive(now.instant, values, |event| match (event, &mut engine) {
+                (Event::Answer(id, replies), _) => questions.answer(id, Ok(replies)),
+                (Event::Batch(batch), Some(engine)) => engine.handle_replies(now, member, batch),
+                (Event::Notification(notification), Some(engine)) => {
+                    engine.handle_notification(now, member, notification);
+                }
+                (Event::Batch(_) | Event::Notification(_), None) => {}
+            });
         self.pump();
         received
     }
@@ -140,15 +141,15 @@ impl State {
 
     /// Takes the batches that any thread may write.
     pub(super) fn take_batches(&mut self, batches: &mut Vec<Batch>) {
-        for (member, link) in self.links.iter_mut().enumerate() {
-            batches.extend(link.take(member));
+        for (member, connection) in self.connections.iter_mut().enumerate() {
+            batches.extend(connection.take(member));
         }
     }
 
     /// Returns whether there is a batch that any thread may write.
     pub(super) fn has_output(&self) -> bool {
-        let waits = |link: &Link| link.has_output() && !link.needs_task();
-        self.links.iter().any(waits)
+        let waits = |connection: &Connection| connection.has_output() && !connection.needs_task();
+        self.connections.iter().any(waits)
     }
 
     /// Returns whether nothing is left to do at members that answer, or the thread ended.
@@ -164,7 +165,7 @@ impl State {
 
     /// Returns whether a member has yet to reply.
     pub(super) fn is_busy(&self) -> bool {
-        self.links.iter().any(Link::is_busy)
+        self.connections.iter().any(Connection::is_busy)
     }
 
     pub(super) fn next_timeout(&self) -> Option<BootInstant> {
@@ -196,7 +197,7 @@ impl State {
             return;
         };
         while let Some((member, id, request)) = engine.poll_transmit() {
-            self.links[member].push(id, request);
+            self.connections[member].push(id, request);
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(standings) = &mut self.standings {

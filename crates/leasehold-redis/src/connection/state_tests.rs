@@ -14,11 +14,11 @@ fn client() -> Arc<ClientInfo> {
     Arc::new(ClientInfo::of_this_process(&Ambient::default(), None))
 }
 
-fn connected() -> Link {
+fn connected() -> Connection {
     connected_by(None)
 }
 
-fn connected_by(half: Option<WriteHalf>) -> Link {
+fn connected_by(half: Option<WriteHalf>) -> Connection {
     let client = client();
     let codec = Codec {
         prefix: String::new(),
@@ -26,9 +26,9 @@ fn connected_by(half: Option<WriteHalf>) -> Link {
         client: client.id,
         foreign_gap: Duration::ZERO,
     };
-    let mut link = Link::new(codec, Some(client));
-    link.connect(START, RunId::new("run"), half);
-    link
+    let mut connection = Connection::new(codec, Some(client));
+    connection.connect(START, RunId::new("run"), half);
+    connection
 }
 
 fn owner() -> Owner {
@@ -61,11 +61,11 @@ fn question(id: u64) -> Question {
 }
 
 /// Returns the bytes of the next batch as text.
-fn batch(link: &mut Link) -> String {
-    let mut batch = link.take_for_task(0).expect("a batch");
+fn batch(connection: &mut Connection) -> String {
+    let mut batch = connection.take_for_task(0).expect("a batch");
     let text = String::from_utf8(batch.bytes.clone()).unwrap();
     batch.written = batch.bytes.len();
-    link.finish(batch);
+    connection.finish(batch);
     text
 }
 
@@ -84,10 +84,13 @@ fn turn(owner: Owner) -> Value {
 }
 
 /// The events that follow from values, in short.
-fn receive(link: &mut Link, values: impl IntoIterator<Item = Value>) -> Result<Vec<String>, Error> {
+fn receive(
+    connection: &mut Connection,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<String>, Error> {
     let mut events = Vec::new();
     let mut values = values.into_iter().collect();
-    link.receive(START, &mut values, |event| {
+    connection.receive(START, &mut values, |event| {
         events.push(match event {
             Event::Batch(batch) => format!("{} replies", batch.replies.len()),
             Event::Notification(_) => "notification".into(),
@@ -103,172 +106,176 @@ fn released() -> Value {
 
 #[test]
 fn script_is_loaded_before_its_first_use() {
-    let mut link = connected();
+    let mut connection = connected();
     for (id, loads) in [(1, 1), (2, 0)] {
-        link.push(RequestId(id), release(owner()));
-        let written = batch(&mut link);
+        connection.push(RequestId(id), release(owner()));
+        let written = batch(&mut connection);
         assert_eq!(written.matches("\r\nLOAD\r\n").count(), loads);
         assert_eq!(written.matches("EVALSHA").count(), 1);
         let loaded = (0..loads).map(|_| bytes("sha"));
         let replies = loaded.chain([released()]).chain(sample());
-        assert_eq!(receive(&mut link, replies).unwrap(), ["1 replies"]);
-        assert!(!link.is_busy());
+        assert_eq!(receive(&mut connection, replies).unwrap(), ["1 replies"]);
+        assert!(!connection.is_busy());
     }
-    link.connect(START, RunId::new("next"), None);
-    link.push(RequestId(3), release(owner()));
-    assert!(batch(&mut link).contains("\r\nLOAD\r\n"));
+    connection.connect(START, RunId::new("next"), None);
+    connection.push(RequestId(3), release(owner()));
+    assert!(batch(&mut connection).contains("\r\nLOAD\r\n"));
 }
 
 #[test]
 fn forgotten_script_ends_the_connection() {
-    let mut link = connected();
-    link.push(RequestId(1), release(owner()));
-    batch(&mut link);
+    let mut connection = connected();
+    connection.push(RequestId(1), release(owner()));
+    batch(&mut connection);
     let unknown = Value::error("NOSCRIPT", "No matching script");
-    let error = receive(&mut link, [bytes("sha"), unknown]).unwrap_err();
+    let error = receive(&mut connection, [bytes("sha"), unknown]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable);
 }
 
 #[test]
 fn user_without_the_right_to_load_is_told() {
-    let mut link = connected();
-    link.ask(question(1));
-    batch(&mut link);
+    let mut connection = connected();
+    connection.ask(question(1));
+    batch(&mut connection);
     let refused = Value::error("NOPERM", "no permissions to run the 'script|load' command");
     let unknown = Value::error("NOSCRIPT", "No matching script");
-    let events = receive(&mut link, [refused, unknown]).unwrap();
+    let events = receive(&mut connection, [refused, unknown]).unwrap();
     assert!(events[0].contains("script|load"), "{events:?}");
 }
 
 #[test]
 fn notification_follows_the_replies_before_it() {
-    let mut link = connected();
-    link.push(RequestId(1), release(owner()));
-    link.push(RequestId(2), release(owner()));
-    batch(&mut link);
-    let early = receive(&mut link, [turn(owner()), bytes("sha")]).unwrap();
+    let mut connection = connected();
+    connection.push(RequestId(1), release(owner()));
+    connection.push(RequestId(2), release(owner()));
+    batch(&mut connection);
+    let early = receive(&mut connection, [turn(owner()), bytes("sha")]).unwrap();
     assert_eq!(early, ["notification"]);
-    let within = receive(&mut link, [released(), turn(owner()), released()]).unwrap();
+    let within = receive(&mut connection, [released(), turn(owner()), released()]).unwrap();
     assert!(within.is_empty(), "{within:?}");
-    let end = receive(&mut link, sample()).unwrap();
+    let end = receive(&mut connection, sample()).unwrap();
     assert_eq!(end, ["2 replies", "notification"]);
 }
 
 #[test]
 fn replies_in_pieces_make_one_batch() {
-    let mut link = connected();
-    link.push(RequestId(1), release(owner()));
-    batch(&mut link);
+    let mut connection = connected();
+    connection.push(RequestId(1), release(owner()));
+    batch(&mut connection);
     let [time, epoch] = sample();
     for value in [bytes("sha"), released(), time] {
-        assert!(receive(&mut link, [value]).unwrap().is_empty());
+        assert!(receive(&mut connection, [value]).unwrap().is_empty());
     }
-    assert_eq!(receive(&mut link, [epoch]).unwrap(), ["1 replies"]);
+    assert_eq!(receive(&mut connection, [epoch]).unwrap(), ["1 replies"]);
 }
 
 #[test]
 fn reply_to_no_command_is_an_error() {
-    let mut link = connected();
-    let error = receive(&mut link, [Value::Null]).unwrap_err();
+    let mut connection = connected();
+    let error = receive(&mut connection, [Value::Null]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidResponse);
 }
 
 /// Returns the questions that end with the connection, and their errors.
-fn disconnect(link: &mut Link) -> Vec<(QuestionId, Effect)> {
+fn disconnect(connection: &mut Connection) -> Vec<(QuestionId, Effect)> {
     let mut failed = Vec::new();
     let gone = Error::new(ErrorKind::Unreachable, "gone");
-    link.disconnect(&gone, |id, error| failed.push((id, error.effect())));
+    connection.disconnect(&gone, |id, error| failed.push((id, error.effect())));
     failed
 }
 
 #[test]
 fn broken_connection_fails_its_callers() {
-    let mut link = connected();
-    link.ask(question(1));
-    assert_eq!(disconnect(&mut link), [(QuestionId(1), Effect::Unknown)]);
-    assert!(!link.push(RequestId(1), Request::Status));
+    let mut connection = connected();
+    connection.ask(question(1));
+    assert_eq!(
+        disconnect(&mut connection),
+        [(QuestionId(1), Effect::Unknown)]
+    );
+    assert!(!connection.push(RequestId(1), Request::Status));
 }
 
 #[test]
 fn questions_wait_for_a_connection() {
-    let mut link = connected();
-    disconnect(&mut link);
-    link.ask(question(1));
-    let failed = disconnect(&mut link);
+    let mut connection = connected();
+    disconnect(&mut connection);
+    connection.ask(question(1));
+    let failed = disconnect(&mut connection);
     assert!(matches!(failed[..], [(QuestionId(1), effect)] if effect != Effect::Unknown));
-    link.ask(question(2));
-    link.ask(question(3));
-    link.connect(START, RunId::new("next"), None);
-    link.ask_pending(|id| id == QuestionId(3));
-    assert_eq!(batch(&mut link).matches("EVALSHA").count(), 1);
+    connection.ask(question(2));
+    connection.ask(question(3));
+    connection.connect(START, RunId::new("next"), None);
+    connection.ask_pending(|id| id == QuestionId(3));
+    assert_eq!(batch(&mut connection).matches("EVALSHA").count(), 1);
 }
 
 #[test]
 fn forgotten_script_is_loaded_for_the_next_question() {
-    let mut link = connected();
+    let mut connection = connected();
     for id in [1, 2] {
-        link.ask(question(id));
-        assert!(batch(&mut link).contains("LOAD"));
+        connection.ask(question(id));
+        assert!(batch(&mut connection).contains("LOAD"));
         let unknown = Value::error("NOSCRIPT", "No matching script");
-        let events = receive(&mut link, [bytes("sha"), unknown]).unwrap();
+        let events = receive(&mut connection, [bytes("sha"), unknown]).unwrap();
         assert!(events[0].contains("NOSCRIPT"), "{events:?}");
-        receive(&mut link, sample()).unwrap();
+        receive(&mut connection, sample()).unwrap();
     }
 }
 
 #[test]
 fn second_batch_waits_for_the_first_one() {
-    let mut link = connected();
-    link.push(RequestId(1), Request::Status);
-    let mut first = link.take_for_task(0).expect("a batch");
-    link.push(RequestId(2), Request::Status);
-    assert!(link.take_for_task(0).is_none());
+    let mut connection = connected();
+    connection.push(RequestId(1), Request::Status);
+    let mut first = connection.take_for_task(0).expect("a batch");
+    connection.push(RequestId(2), Request::Status);
+    assert!(connection.take_for_task(0).is_none());
     first.written = 1;
-    link.finish(first);
-    let mut rest = link.take_for_task(0).expect("the rest");
+    connection.finish(first);
+    let mut rest = connection.take_for_task(0).expect("the rest");
     assert_eq!(rest.written, 1);
     rest.written = rest.bytes.len();
-    link.finish(rest);
+    connection.finish(rest);
     assert!(
-        link.take_for_task(0)
+        connection
+            .take_for_task(0)
             .is_some_and(|second| second.written == 0)
     );
 }
 
 #[test]
 fn task_writes_what_follows_a_rest() {
-    let mut link = connected_by(Some(WriteHalf::closed()));
-    link.push(RequestId(1), Request::Status);
-    let first = link.take(0).expect("a batch");
-    link.push(RequestId(2), Request::Status);
-    assert!(link.take(0).is_none(), "two writers");
-    link.finish(first);
-    let mut rest = link.take_for_task(0).expect("the rest");
+    let mut connection = connected_by(Some(WriteHalf::closed()));
+    connection.push(RequestId(1), Request::Status);
+    let first = connection.take(0).expect("a batch");
+    connection.push(RequestId(2), Request::Status);
+    assert!(connection.take(0).is_none(), "two writers");
+    connection.finish(first);
+    let mut rest = connection.take_for_task(0).expect("the rest");
     rest.written = rest.bytes.len();
-    link.finish(rest);
+    connection.finish(rest);
     // No other thread learns that the rest is written.
-    assert!(link.take_for_task(0).is_some());
+    assert!(connection.take_for_task(0).is_some());
 }
 
 #[test]
 fn batch_of_an_earlier_connection_is_dropped() {
-    let mut link = connected();
-    link.push(RequestId(1), Request::Status);
-    let batch = link.take_for_task(0).expect("a batch");
-    disconnect(&mut link);
-    assert!(link.is_writing());
-    link.finish(batch);
-    assert!(!link.is_writing() && link.take_for_task(0).is_none());
+    let mut connection = connected();
+    connection.push(RequestId(1), Request::Status);
+    let batch = connection.take_for_task(0).expect("a batch");
+    disconnect(&mut connection);
+    assert!(connection.is_writing());
+    connection.finish(batch);
+    assert!(!connection.is_writing() && connection.take_for_task(0).is_none());
 }
 
 #[test]
 fn client_says_who_it_is_every_minute() {
-    let mut link = connected();
+    let mut connection = connected();
     let mut now = START;
     for (seconds, is_said) in [(59, false), (2, true), (30, false), (31, true)] {
         now = now + Duration::from_secs(seconds);
-        link.receive(now, &mut Vec::new(), |_| {}).unwrap();
-        link.push(RequestId(1), Request::Status);
-        assert_eq!(batch(&mut link).contains("HSET"), is_said, "{now:?}");
+        connection.receive(now, &mut Vec::new(), |_| {}).unwrap();
+        connection.push(RequestId(1), Request::Status);
+        assert_eq!(batch(&mut connection).contains("HSET"), is_said, "{now:?}");
     }
 }

@@ -14,7 +14,7 @@ use crate::resp::Value;
 /// The connection to one member, without its I/O: the requests to write, and the replies that have yet to
 /// arrive.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     codec: Codec,
     /// The client of the engine, if there is an engine.
     client: Option<Arc<ClientInfo>>,
@@ -31,7 +31,7 @@ pub(crate) struct Link {
     /// thread learns when it is done.
     task_writes: bool,
     /// How many connections there were. A batch of an earlier one is thrown away.
-    connections: u64,
+    opened: u64,
     /// An empty buffer, for the next batch.
     spare: Vec<u8>,
 }
@@ -54,7 +54,7 @@ const REGISTERED_EVERY: Duration = Duration::from_secs(60);
 /// The most memory that is kept for the next batch.
 const KEPT_ROOM: usize = 64 * 1024;
 
-impl Link {
+impl Connection {
     pub(crate) fn new(codec: Codec, client: Option<Arc<ClientInfo>>) -> Self {
         Self {
             codec,
@@ -65,14 +65,14 @@ impl Link {
             writing: false,
             rest: None,
             task_writes: false,
-            connections: 0,
+            opened: 0,
             spare: Vec::new(),
         }
     }
 
     /// Begins a connection to this run of the server.
     pub(crate) fn connect(&mut self, now: BootInstant, run: RunId, half: Option<WriteHalf>) {
-        self.connections += 1;
+        self.opened += 1;
         let sampler = self.client.as_ref();
         let sampler = sampler.map(|_| Sampler::new(run, &self.codec.user));
         self.open = Some(Open::new(now, sampler, half));
@@ -176,7 +176,7 @@ impl Link {
     }
 
     /// Takes the next batch, if no other is being written and any thread can write it. The caller must
-    /// write it and then call [`Link::finish`].
+    /// write it and then call [`Connection::finish`].
     pub(crate) fn take(&mut self, member: usize) -> Option<Batch> {
         if self.has_output() && !self.needs_task() {
             return self.next_batch(member);
@@ -200,7 +200,7 @@ impl Link {
         let spare = std::mem::take(&mut self.spare);
         Some(Batch {
             member,
-            connection: self.connections,
+            connection: self.opened,
             half: open.half.clone(),
             bytes: open.take_batch(spare),
             written: 0,
@@ -215,7 +215,7 @@ impl Link {
 
     /// Takes back a batch. If it is not written to the end, the task of the connection goes on.
     pub(crate) fn finish(&mut self, batch: Batch) {
-        let is_current = self.open.is_some() && batch.connection == self.connections;
+        let is_current = self.open.is_some() && batch.connection == self.opened;
         if is_current && batch.written < batch.bytes.len() {
             self.rest = Some(batch);
             return;
@@ -265,5 +265,5 @@ impl Batch {
 }
 
 #[cfg(test)]
-#[path = "link_tests.rs"]
+#[path = "state_tests.rs"]
 mod tests;
