@@ -15,7 +15,7 @@ use crate::scripts::Script;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct Pipeline {
     /// `None` without an engine, which alone needs samples.
     sampler: Option<Sampler>,
     /// The scripts that were loaded on this connection.
@@ -67,7 +67,7 @@ pub(crate) enum Event {
     Answer(QuestionId, Vec<Value>),
 }
 
-impl Open {
+impl Pipeline {
     /// Returns a new connection.
     pub(crate) fn new(now: BootInstant, sampler: Option<Sampler>, half: Option<WriteHalf>) -> Self {
         Self {

@@ -5,7 +5,7 @@ use leasehold::clock::BootInstant;
 use leasehold::{ClientInfo, Error, RunId};
 use leasehold_quorum::{Request, RequestId};
 
-use super::pipeline::{Event, Open};
+use super::pipeline::{Event, Pipeline};
 use super::question::{Question, QuestionId};
 use super::socket::WriteHalf;
 use crate::codec::{Codec, Sampler, write_client_record};
@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     client: Option<Arc<ClientInfo>>,
     /// Whether the server does not learn who the client is.
     read_only: bool,
-    open: Option<Open>,
+    open: Option<Pipeline>,
     /// Questions that wait for a connection.
     pending: Vec<Question>,
     /// A thread is writing, perhaps on the connection before this one.
@@ -75,7 +75,7 @@ impl Connection {
         self.opened += 1;
         let sampler = self.client.as_ref();
         let sampler = sampler.map(|_| Sampler::new(run, &self.codec.user));
-        self.open = Some(Open::new(now, sampler, half));
+        self.open = Some(Pipeline::new(now, sampler, half));
     }
 
     /// Ends the connection, or the attempt to make one. Calls `fail` with each question that this ends.
@@ -149,7 +149,7 @@ impl Connection {
 
     /// Returns whether the server has yet to reply.
     pub(crate) fn is_busy(&self) -> bool {
-        self.open.as_ref().is_some_and(Open::is_busy)
+        self.open.as_ref().is_some_and(Pipeline::is_busy)
     }
 
     /// Returns whether there is a connection.
@@ -164,13 +164,13 @@ impl Connection {
 
     /// Returns whether there is something to write that no thread is writing.
     pub(crate) fn has_output(&self) -> bool {
-        let waits = |open: &Open| !open.output.is_empty();
+        let waits = |open: &Pipeline| !open.output.is_empty();
         !self.writing && self.open.as_ref().is_some_and(waits)
     }
 
     /// Returns whether the task of the connection has to write.
     pub(crate) fn needs_task(&self) -> bool {
-        let is_encrypted = |open: &Open| open.half.is_none();
+        let is_encrypted = |open: &Pipeline| open.half.is_none();
         let is_for_task = self.task_writes || self.open.as_ref().is_some_and(is_encrypted);
         self.rest.is_some() || (self.has_output() && is_for_task)
     }
