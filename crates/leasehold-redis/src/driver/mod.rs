@@ -18,7 +18,7 @@ mod ask;
 mod call;
 mod config;
 mod connection_task;
-mod news;
+mod member_events;
 mod orders;
 mod shared;
 mod state;

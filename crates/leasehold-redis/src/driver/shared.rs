@@ -11,7 +11,7 @@ use leasehold::clock::Clock;
 use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 
-use super::news;
+use super::member_events;
 use super::orders::{Event, Orders};
 use super::state::State;
 use crate::connection::state::Batch;
@@ -217,8 +217,8 @@ impl Shared {
         drop(orders);
         state.take_flushing(&mut wakers);
         let wakes_thread = advance_timer(&mut state) | is_forgotten | is_end;
-        let news = state.take_news();
-        for event in &news {
+        let member_events = state.take_member_events();
+        for event in &member_events {
             if let MemberEvent::Suspended { span, .. } = event {
                 // Before the engine takes in anything else.
                 self.clock.stood_still(*span);
@@ -226,8 +226,8 @@ impl Shared {
         }
         self.is_busy.store(is_busy, Ordering::Relaxed);
         drop(state);
-        for event in news {
-            news::log(&self.members, now.instant, event);
+        for event in member_events {
+            member_events::log(&self.members, now.instant, event);
         }
         wakers.into_iter().for_each(Waker::wake);
         if wakes_thread {

@@ -5,7 +5,7 @@ use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberStandings;
 use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
-use super::news;
+use super::member_events;
 use super::orders::Order;
 use crate::connection::pipeline::Event;
 use crate::connection::question::{Question, Questions};
@@ -26,7 +26,7 @@ pub(super) struct State {
     /// The metric of the members' states.
     standings: Option<MemberStandings>,
     /// What to write to the log when the mutex is free again.
-    news: Vec<MemberEvent>,
+    member_events: Vec<MemberEvent>,
     /// When the I/O thread wakes up by itself; `None`: not at all.
     pub(super) timer: Option<BootInstant>,
     /// The thread ended.
@@ -48,7 +48,7 @@ impl State {
             orders: Vec::new(),
             events: Vec::new(),
             standings,
-            news: Vec::new(),
+            member_events: Vec::new(),
             timer: None,
             ended: false,
             flushing: Vec::new(),
@@ -187,8 +187,8 @@ impl State {
         }
     }
 
-    pub(super) fn take_news(&mut self) -> Vec<MemberEvent> {
-        std::mem::take(&mut self.news)
+    pub(super) fn take_member_events(&mut self) -> Vec<MemberEvent> {
+        std::mem::take(&mut self.member_events)
     }
 
     /// Passes on what the engine has to say, to members and to futures.
@@ -201,9 +201,9 @@ impl State {
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(standings) = &mut self.standings {
-                news::count(standings, &event);
+                member_events::count(standings, &event);
             }
-            self.news.push(event);
+            self.member_events.push(event);
         }
         while let Some(event) = engine.poll_event() {
             self.events.push(event);
