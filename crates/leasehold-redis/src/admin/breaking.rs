@@ -43,7 +43,7 @@ impl Server {
     pub(crate) async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
         let name = self.names(key).record("broken");
         let answers = self
-            .look(true, |out| {
+            .inspect(true, |out| {
                 out.command("HGETALL").arg(name);
             })
             .await?;

@@ -19,7 +19,7 @@ impl Server {
     pub(crate) async fn holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
         let names = self.names(key);
         let answers = self
-            .look(true, |out| {
+            .inspect(true, |out| {
                 out.command("GET").arg(names.lock());
                 out.command("PTTL").arg(names.lock());
             })
@@ -53,7 +53,9 @@ impl Server {
             LockValue::Foreign => vec![foreign(Form::of(value), left)],
             LockValue::OtherType(kind) => vec![foreign(Form::of_type(&kind), left)],
             LockValue::Owner(owner) | LockValue::Broken(owner) => {
-                let note = self.look(true, |out| ask_note(names, owner, out)).await?;
+                let note = self
+                    .inspect(true, |out| ask_note(names, owner, out))
+                    .await?;
                 let is_broken = matches!(found, LockValue::Broken(_));
                 vec![exclusive(owner, is_broken, left, note.first())]
             }
@@ -65,7 +67,7 @@ impl Server {
 
     async fn form_of_type(&self, names: &Names<'_>) -> Result<Form, Error> {
         let answers = self
-            .look(false, |out| {
+            .inspect(false, |out| {
                 out.command("TYPE").arg(names.lock());
             })
             .await?;
@@ -75,7 +77,7 @@ impl Server {
 
     async fn together(&self, names: &Names<'_>, mode: Mode) -> Result<Vec<Holder>, Error> {
         let answers = self
-            .look(false, |out| {
+            .inspect(false, |out| {
                 out.command("TIME");
                 ask_together(names, SHOWN_MAX, out);
             })
@@ -94,7 +96,7 @@ impl Server {
             out.command("ZRANGE").arg(names.record("queue"));
             out.number(0).number(SHOWN_MAX - 1).arg("WITHSCORES");
         };
-        let answers = self.look(false, ask).await?;
+        let answers = self.inspect(false, ask).await?;
         let queue = answers.first().and_then(scored);
         let queue = queue.ok_or_else(|| self.invalid_response("ZRANGE"))?;
         let waiter = |(entry, ticket): (&str, f64)| {

@@ -95,7 +95,7 @@ impl Server {
         found: Vec<(Key, Found)>,
     ) -> Result<Vec<(Key, Found)>, Error> {
         let answers = self
-            .look(false, |out| {
+            .inspect(false, |out| {
                 for (key, _) in found.iter().filter(|(_, found)| found.is_foreign()) {
                     out.command("EXISTS").arg(self.names(key).record("fence:0"));
                 }
@@ -110,7 +110,7 @@ impl Server {
     /// Adds the holders of each lock, and leaves out locks that have become free.
     async fn details(&self, found: &[(Key, Found)]) -> Result<Vec<ListedLock>, Error> {
         let answers = self
-            .look(true, |out| {
+            .inspect(true, |out| {
                 out.command("TIME");
                 for (key, found) in found {
                     self.ask_details(key, &found.value, out);
@@ -174,7 +174,7 @@ impl Server {
     /// Returns those of `keys` that are or may be held locks.
     async fn held(&self, keys: &[&str]) -> Result<Vec<(Key, Found)>, Error> {
         let answers = self
-            .look(false, |out| {
+            .inspect(false, |out| {
                 for keys in keys.chunks(VALUES_AT_ONCE) {
                     out.command("MGET");
                     for key in keys {
@@ -239,7 +239,7 @@ impl<'a> Scan<'a> {
         };
         let answers = self
             .server
-            .look(false, |out| {
+            .inspect(false, |out| {
                 out.command("SCAN").arg(&cursor);
                 out.arg("MATCH").arg(&self.pattern);
                 out.arg("COUNT").number(SCAN_STEP);

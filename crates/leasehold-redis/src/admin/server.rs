@@ -30,7 +30,7 @@ pub(crate) struct Server {
 pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
 /// The rights that a user needs to inspect locks.
-pub(crate) const LOOK_RIGHTS: Rights =
+pub(crate) const INSPECT_RIGHTS: Rights =
     Rights("+get +mget +pttl +type +exists +time +zrange +zscore +hgetall +scan");
 
 impl Servers {
@@ -127,7 +127,7 @@ impl Server {
 
     /// Works as [`ask`](Self::ask) does, but fails with any error of the server. Exception: if `types` is
     /// true, an error about the type of a key stays among the replies.
-    pub(super) async fn look(
+    pub(super) async fn inspect(
         &self,
         types: bool,
         write: impl FnOnce(&mut CommandWriter<'_>),
@@ -137,7 +137,7 @@ impl Server {
             if let Value::Error { code, message } = value
                 && !(types && code == "WRONGTYPE")
             {
-                let error = refused(code, message, self.user(), LOOK_RIGHTS);
+                let error = refused(code, message, self.user(), INSPECT_RIGHTS);
                 return Err(self.named(error));
             }
         }

@@ -8,7 +8,7 @@ use super::tls::Tls;
 use crate::resp::{CommandWriter, Value};
 use crate::url::RedisUrl;
 
-/// A connection to look at a server that perhaps cannot be a member. It uses the caller's runtime.
+/// A connection that examines a server which perhaps cannot be a member. It uses the caller's runtime.
 pub(crate) struct Probe(Dialog);
 
 impl Probe {

@@ -27,7 +27,7 @@ pub struct DriverConfig {
     pub clock_tolerance: Duration,
     /// Whether only trusted members have a vote.
     pub enforced: bool,
-    /// Whether nothing is written to the members: for tools that only look.
+    /// Whether nothing is written to the members: for tools that only read.
     pub read_only: bool,
     /// For how long a release leaves a contended lock free for clients of other libraries, from time to
     /// time. Zero: never.

@@ -20,7 +20,7 @@ use rights::Unused;
 pub use census::KeyCensus;
 pub use rights::{MissingRight, Need};
 
-/// What a look at a server found.
+/// What an examination of a server found.
 ///
 /// A part that the user may not read is an error that names the missing right.
 #[derive(Clone, Debug)]

@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn rights_that_messages_name_are_listed() {
-        for crate::codec::Rights(named) in [crate::codec::RIGHTS, crate::admin::server::LOOK_RIGHTS]
+        for crate::codec::Rights(named) in
+            [crate::codec::RIGHTS, crate::admin::server::INSPECT_RIGHTS]
         {
             for rule in named.split(' ') {
                 assert!(RIGHTS.iter().any(|right| right.rule == rule), "{rule}");
