@@ -88,7 +88,7 @@ impl Parts {
             };
             Connection::new(codec, client.cloned())
         };
-        let connection = |(member, url): (usize, RedisUrl)| {
+        let task = |(member, url): (usize, RedisUrl)| {
             let connector = Connector {
                 tls: Arc::new(Tls::new(url.ca.as_deref())?),
                 url,
@@ -112,7 +112,7 @@ impl Parts {
             tasks: urls
                 .into_iter()
                 .enumerate()
-                .map(connection)
+                .map(task)
                 .collect::<Result<_, Error>>()?,
         })
     }

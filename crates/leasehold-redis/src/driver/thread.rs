@@ -37,7 +37,7 @@ impl Drop for End {
 
 async fn run(shared: &Arc<Shared>, tasks: Vec<ConnectionTask>) {
     for task in tasks {
-        drop(background::spawn(connection.keep(Arc::clone(shared))));
+        drop(background::spawn(task.keep(Arc::clone(shared))));
     }
     let mut timer = Timer::default();
     while let Some(deadline) = turn(shared) {
