@@ -2,8 +2,10 @@
 
 use leasehold::Key;
 
-use crate::file_name::{self, Named};
-use crate::{header, holder_record, record_format};
+use crate::format::file_name::{self, Named};
+use crate::format::header;
+use crate::format::holder_record;
+use crate::format::record;
 
 /// What lock files and record files hold, and their names.
 ///
@@ -22,8 +24,8 @@ pub fn lock_file(bytes: &[u8]) {
         let _ = format!("{holder:?}");
     }
     for bytes in [bytes, &sealed_record(bytes)] {
-        if let Ok(content) = record_format::decode(bytes, None) {
-            let again = record_format::decode(&record_format::encode(&content, &key), Some(&key));
+        if let Ok(content) = record::decode(bytes, None) {
+            let again = record::decode(&record::encode(&content, &key), Some(&key));
             assert_eq!(again, Ok(content));
         }
     }

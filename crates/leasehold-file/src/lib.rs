@@ -89,36 +89,16 @@
 //! lock of a parent that died without releasing it.
 #![forbid(unsafe_code)]
 
-mod as_records;
-mod attempt;
 mod directory;
-mod examine;
 mod failure;
-mod file_name;
-mod file_system;
+mod format;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod header;
-mod held_lock;
-mod holder_record;
-mod inspection;
-mod kernel_locks;
-mod listener;
-mod lock_file;
-mod lock_listing;
-mod options;
-mod range_lock;
-mod record_file;
-mod record_format;
-mod renewal;
-mod retry_timer;
-mod room;
+mod inspect;
+mod kernel;
+mod locking;
 mod store;
-mod table;
-mod waits;
-mod writer_yield;
 
-pub use examine::DirectoryFacts;
-pub use options::FileStoreOptions;
-pub use store::FileStore;
+pub use inspect::DirectoryFacts;
+pub use store::{FileStore, FileStoreOptions};

@@ -1,24 +1,13 @@
 //! Passes replies and losses to the parts of the engine that sent the requests, and sends the requests of
 //! these parts.
 
-use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, Incarnation};
+use leasehold::{Error, ErrorKind};
 
 use crate::engine::{BACKGROUND_LIMIT, Engine, Now};
-use crate::link::Task;
+use crate::member::{Answered, Task};
 use crate::operation::Outcome;
 use crate::reply::Reply;
 use crate::request::Request;
-
-/// The member that answered, to a request sent at `sent`, and from which data.
-#[derive(Clone, Debug)]
-pub(crate) struct Answered {
-    pub(crate) member: usize,
-    pub(crate) sent: BootInstant,
-    pub(crate) incarnation: Incarnation,
-    /// The reply came after the limit of its request.
-    pub(crate) late: bool,
-}
 
 impl Engine {
     pub(crate) fn dispatch(&mut self, now: Now, from: &Answered, task: Task, reply: Reply) {

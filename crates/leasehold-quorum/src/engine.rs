@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,18 +8,15 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
 
 use crate::acquire::Acquisition;
-use crate::dispatch::Answered;
-use crate::health::HealthChecks;
-use crate::heartbeat::Heartbeat;
-use crate::link::{Link, Task, late};
+use crate::member::{Answered, Member, Task, late};
 use crate::membership::{MemberEvent, Membership};
 use crate::operation::{Operation, OperationId, Outcome, Progress};
-use crate::record::Records;
-use crate::release::Release;
+use crate::record::operation::Records;
+use crate::release::state::Release;
 use crate::renewal::Renewals;
 use crate::reply::{BatchReply, Notification, Reply};
 use crate::request::{Lease, Request, RequestId};
-use crate::waiters::Waiters;
+use crate::waiters::{Heartbeat, Waiters};
 
 /// The present instant, by the client's two clocks.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +47,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) membership: Membership,
-    pub(crate) links: Vec<Link>,
+    pub(crate) members: Vec<Member>,
     pub(crate) acquisitions: HashMap<OperationId, Acquisition>,
     /// The acquisition of each owner: a wait, or a lease that is held.
     pub(crate) by_owner: HashMap<Owner, OperationId>,
@@ -58,7 +55,8 @@ pub struct Engine {
     pub(crate) releases: HashMap<OperationId, Release>,
     pub(crate) renewals: Renewals,
     pub(crate) records: Records,
-    pub(crate) health_checks: HealthChecks,
+    /// The health checks that wait for statuses, and when they began.
+    pub(crate) health_checks: BTreeMap<OperationId, BootInstant>,
     pub(crate) heartbeat: Heartbeat,
     /// When to look at operations again.
     timers: BTreeSet<(BootInstant, OperationId)>,
@@ -82,7 +80,7 @@ impl Engine {
             entropy,
         } = config;
         Self {
-            links: set.ids.iter().map(|_| Link::default()).collect(),
+            members: set.ids.iter().map(|_| Member::default()).collect(),
             membership: Membership::new(set, enforced, read_only, Arc::clone(&entropy)),
             acquisitions: HashMap::default(),
             by_owner: HashMap::default(),
@@ -90,7 +88,7 @@ impl Engine {
             releases: HashMap::default(),
             renewals: Renewals::default(),
             records: Records::default(),
-            health_checks: HealthChecks::default(),
+            health_checks: BTreeMap::new(),
             heartbeat: Heartbeat::default(),
             timers: BTreeSet::new(),
             transmits: VecDeque::new(),
@@ -137,12 +135,12 @@ impl Engine {
     /// Says whether the member knows the [plain commands](Request::TryAcquire). The default is that it
     /// does. Call this before [`Engine::handle_connect`].
     pub fn allow_plain_commands(&mut self, member: usize, allowed: bool) {
-        self.links[member].scripts_only = !allowed;
+        self.members[member].scripts_only = !allowed;
     }
 
     /// The driver connected to the member, authenticated, and listens for notifications.
     pub fn handle_connect(&mut self, now: Now, member: usize) {
-        self.links[member].connected = Some(now.instant);
+        self.members[member].connected = Some(now.instant);
         self.membership.connected(now.instant, member);
         if self.heartbeat.is_due_to_any() {
             self.send_heartbeat(now, member);
@@ -154,10 +152,10 @@ impl Engine {
     /// Takes in the replies to a batch.
     pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
         let BatchReply { sample, replies } = batch;
-        self.links[member].replies_from(&sample.incarnation);
+        self.members[member].replies_from(&sample.incarnation);
         let mut is_read = false;
         for (id, reply) in replies {
-            let Some(flight) = self.links[member].answered(id, now.instant) else {
+            let Some(flight) = self.members[member].answered(id, now.instant) else {
                 continue;
             };
             // Before a waiter that was released may ask again.
@@ -192,14 +190,14 @@ impl Engine {
 
     /// The connection broke or could not be opened. Requests without a reply may have taken effect.
     pub fn handle_disconnect(&mut self, now: Now, member: usize, error: Error) {
-        let flights = self.links[member].disconnect();
+        let flights = self.members[member].disconnect();
         self.membership
             .disconnected(now.instant, member, error.clone());
         self.transmits.retain(|(to, ..)| *to != member);
         let lost = error.with_unknown_effect();
         for flight in flights {
             if let Task::Release { lease, .. } = &flight.task {
-                self.links[member].owe(lease.clone(), now.instant);
+                self.members[member].owe(lease.clone(), now.instant);
             }
             if !flight.late {
                 self.lose(now, member, flight.task, lost.clone());
@@ -211,8 +209,8 @@ impl Engine {
 
     /// Handles timers that are due. Call it at [`Engine::next_timeout`] or later.
     pub fn handle_timeout(&mut self, now: Now) {
-        for member in 0..self.links.len() {
-            for (task, sent, limit) in self.links[member].expire(now.instant) {
+        for member in 0..self.members.len() {
+            for (task, sent, limit) in self.members[member].expire(now.instant) {
                 if !matches!(task, Task::Background) {
                     self.membership
                         .silent(now.instant, member, sent, &late(limit));
@@ -257,20 +255,20 @@ impl Engine {
 
     /// Returns when [`Engine::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<BootInstant> {
-        let links = self.links.iter().filter_map(Link::next_timeout);
+        let members = self.members.iter().filter_map(Member::next_timeout);
         let others = [
             self.membership.next_timeout(),
             self.renewals.next_timeout(),
             self.timers.first().map(|(at, _)| *at),
             self.heartbeat.next(),
         ];
-        links.chain(others.into_iter().flatten()).min()
+        members.chain(others.into_iter().flatten()).min()
     }
 
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.
     pub fn is_idle(&self) -> bool {
-        let quiet = |link: &Link| link.connected.is_none() || link.is_idle();
-        self.transmits.is_empty() && self.releases.is_empty() && self.links.iter().all(quiet)
+        let quiet = |member: &Member| member.connected.is_none() || member.is_idle();
+        self.transmits.is_empty() && self.releases.is_empty() && self.members.iter().all(quiet)
     }
 
     pub(crate) fn send(
@@ -281,12 +279,12 @@ impl Engine {
         request: Request,
         limit: Duration,
     ) {
-        if self.links[member].connected.is_none() {
+        if self.members[member].connected.is_none() {
             return self.unsent.push_back((member, task));
         }
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        self.links[member].push(id, task, now.instant, limit);
+        self.members[member].push(id, task, now.instant, limit);
         self.transmits.push_back((member, id, request));
     }
 
@@ -320,7 +318,7 @@ impl Engine {
     /// How long one member may take to answer a request about a lease of this term.
     pub(crate) fn limit_of(&self, term: Option<Duration>) -> Duration {
         let term = term.unwrap_or(BACKGROUND_LIMIT * 20);
-        if self.links.len() == 1 {
+        if self.members.len() == 1 {
             (term / 3).min(Claim::LIMIT_MAX)
         } else {
             (term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))

@@ -1,29 +1,22 @@
 //! The state of each member, for people and monitoring.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
-
-use leasehold::clock::BootInstant;
 
 use crate::engine::{Engine, Now};
 use crate::operation::{OperationId, Outcome};
-
-/// The operations that wait for statuses, and when they began.
-#[derive(Debug, Default)]
-pub(crate) struct HealthChecks(BTreeMap<OperationId, BootInstant>);
 
 /// How long a health check waits for a member.
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Engine {
     pub(crate) fn start_health_check(&mut self, now: Now, id: OperationId) {
-        self.health_checks.0.insert(id, now.instant);
+        self.health_checks.insert(id, now.instant);
         self.set_timer(id, None, Some(now.instant + LIMIT));
         self.advance_health_checks(now);
     }
 
     pub(crate) fn cancel_health_check(&mut self, id: OperationId) {
-        if let Some(began) = self.health_checks.0.remove(&id) {
+        if let Some(began) = self.health_checks.remove(&id) {
             self.set_timer(id, Some(began + LIMIT), None);
         }
     }
@@ -32,7 +25,6 @@ impl Engine {
     pub(crate) fn advance_health_checks(&mut self, now: Now) {
         let running: Vec<_> = self
             .health_checks
-            .0
             .iter()
             .map(|(id, it)| (*id, *it))
             .collect();
@@ -40,12 +32,12 @@ impl Engine {
             let is_over = began + LIMIT <= now.instant;
             // Ask all members before the first answer decides.
             let mut is_settled = true;
-            for member in 0..self.links.len() {
+            for member in 0..self.members.len() {
                 is_settled &= self.membership.look(now.instant, member, began);
             }
             if is_settled || is_over {
                 self.cancel_health_check(id);
-                let members = 0..self.links.len();
+                let members = 0..self.members.len();
                 let health = members
                     .map(|member| self.membership.health(now.instant, member, began))
                     .collect();

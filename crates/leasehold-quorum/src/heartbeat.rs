@@ -1,79 +1,55 @@
 //! Tells members each second that this client is alive, and repairs the effects of lost notifications.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold::Claim;
-use leasehold::clock::BootInstant;
 
 use crate::acquire::{Phase, Standing};
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::reply::Reply;
 use crate::request::Request;
-
-/// How often a client with waiters reports that it is alive.
-const EVERY: Duration = Duration::from_secs(1);
+use crate::waiters::HEARTBEAT_EVERY;
 
 /// How many locks one heartbeat asks about.
 const LOCKS_MAX: usize = 100;
 
-/// When the next heartbeats are due.
-#[derive(Debug, Default)]
-pub(crate) struct Heartbeat {
-    next: Option<BootInstant>,
-}
-
-impl Heartbeat {
-    pub(crate) fn next(&self) -> Option<BootInstant> {
-        self.next
-    }
-
-    pub(crate) fn is_due(&self, now: BootInstant) -> bool {
-        self.next.is_some_and(|next| next <= now)
-    }
-
-    /// A wait begins.
-    pub(crate) fn keep_up(&mut self, now: BootInstant) {
-        self.next.get_or_insert(now + EVERY);
-    }
-
-    /// Whether there are waiters at all.
-    pub(crate) fn is_due_to_any(&self) -> bool {
-        self.next.is_some()
-    }
-}
-
 impl Engine {
     /// Sends the heartbeats of this second, while this client has waiters.
     pub(crate) fn send_heartbeats(&mut self, now: Now) {
-        self.heartbeat.next = None;
+        self.heartbeat.stop();
         if self.waiters.is_empty() {
             return;
         }
-        self.heartbeat.next = Some(now.instant + EVERY);
+        self.heartbeat.keep_up(now.instant);
         self.resume_all(now);
-        for member in 0..self.links.len() {
+        for member in 0..self.members.len() {
             self.send_heartbeat(now, member);
         }
     }
 
     /// Sends the presence of this client ahead of its first waiter.
     pub(crate) fn send_presence(&mut self, now: Now, member: usize) {
-        let last = self.links[member].heartbeat;
-        let is_connected = self.links[member].connected.is_some();
-        if is_connected && last.is_none_or(|last| now.instant.since(last) >= EVERY) {
-            self.links[member].heartbeat = Some(now.instant);
+        let last = self.members[member].heartbeat;
+        let is_connected = self.members[member].connected.is_some();
+        if is_connected && last.is_none_or(|last| now.instant.since(last) >= HEARTBEAT_EVERY) {
+            self.members[member].heartbeat = Some(now.instant);
             let request = Request::Heartbeat(Vec::new());
-            self.send(now, member, Task::Heartbeat(Vec::new()), request, EVERY);
+            self.send(
+                now,
+                member,
+                Task::Heartbeat(Vec::new()),
+                request,
+                HEARTBEAT_EVERY,
+            );
         }
     }
 
     pub(crate) fn send_heartbeat(&mut self, now: Now, member: usize) {
         let access = self.membership.access(now.instant, member, now.instant);
-        if access != Access::Open || self.links[member].is_full() {
+        if access != Access::Open || self.members[member].is_full() {
             return;
         }
         let queued = |id: OperationId| {
@@ -85,7 +61,7 @@ impl Engine {
         let oldest = locks.filter_map(|mut waiters| waiters.find_map(queued));
         let mut waits: Vec<(OperationId, Arc<Claim>)> = oldest.collect();
         waits.sort_unstable_by_key(|(id, _)| *id);
-        self.links[member].heartbeat = Some(now.instant);
+        self.members[member].heartbeat = Some(now.instant);
         let mut parts: Vec<&[(OperationId, Arc<Claim>)]> = waits.chunks(LOCKS_MAX).collect();
         if parts.is_empty() {
             parts.push(&[]);
@@ -97,7 +73,7 @@ impl Engine {
                 member,
                 Task::Heartbeat(ids),
                 Request::Heartbeat(claims),
-                EVERY,
+                HEARTBEAT_EVERY,
             );
         }
     }

@@ -25,7 +25,7 @@
 //! - `release` frees leases, ended waits, and what failed attempts left behind.
 //! - `health` asks each member for its status.
 //! - `heartbeat` keeps the client present and repairs lost notifications.
-//! - `link` is one connection: the requests in flight, their limits, and the releases that it owes.
+//! - `member` is the state of one connection: the requests in flight, their limits, and the releases that it owes.
 //! - `waiters` knows the client's waiters of each lock, the oldest first.
 //! - `membership` says which members may be asked and have a vote.
 //! - `renewal` extends and repairs leases.
@@ -41,7 +41,7 @@ mod engine;
 mod errors;
 mod health;
 mod heartbeat;
-mod link;
+mod member;
 mod members;
 mod membership;
 mod operation;
@@ -62,7 +62,7 @@ mod waiters;
 pub use engine::{Config, Engine, Now};
 pub use membership::MemberEvent;
 pub use operation::{Acquired, Operation, OperationId, Outcome, Progress, ReleaseMode};
-pub use record::{RecordAction, RecordAnswer};
+pub use record::action::{RecordAction, RecordAnswer};
 pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
 pub use request::{Lease, Place, Request, RequestId, Successor};
 pub use trust::TrustRules;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use leasehold::clock::BootInstant;
 use leasehold::{Busy, Claim, Error, Fence, Held, MemberHealth, RecordKey, Release, Renewal, Slot};
 
-use crate::record::{RecordAction, RecordAnswer};
+use crate::record::action::{RecordAction, RecordAnswer};
 
 /// Identifies an operation of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::{Busy, Error, Fence, Key, LostReason, MemberStatus, Mode, Owner, Sample, Slot};
 
-use crate::record::RecordAnswer;
+use crate::record::action::RecordAnswer;
 use crate::request::RequestId;
 
 /// The answer of one member to one [`Request`](crate::Request).

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::{Claim, DataGeneration, Fence, Key, MemberId, MemberRecordEdit, Slot};
 
-use crate::record::RecordAction;
+use crate::record::action::RecordAction;
 
 /// Identifies a request of one engine. A reply carries the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,9 +5,9 @@ use leasehold::LostReason;
 
 /// One member's vote on one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum LeaseVote {
     /// The lease was still valid there, and is renewed or freed.
-    Stood,
+    Valid,
     /// The lease was no longer valid there.
     Lost(LostReason),
     /// No answer.
@@ -20,7 +20,7 @@ pub(crate) enum Verdict {
     /// More votes are needed.
     Open,
     /// The lease was valid on a majority.
-    Stood,
+    Valid,
     /// Too many members lost the lease for it to be valid on a majority.
     Lost(LostReason),
     /// Too few members answered to decide either.
@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     members: usize,
-    stood: usize,
+    valid: usize,
     lost: usize,
     unknown: usize,
     reason: LostReason,
@@ -41,18 +41,18 @@ impl Tally {
     pub(crate) fn new(members: usize) -> Self {
         Self {
             members,
-            stood: 0,
+            valid: 0,
             lost: 0,
             unknown: 0,
             reason: LostReason::Gone,
         }
     }
 
-    pub(crate) fn count(&mut self, word: Word) {
-        match word {
-            Word::Stood => self.stood += 1,
-            Word::Unknown => self.unknown += 1,
-            Word::Lost(reason) => {
+    pub(crate) fn count(&mut self, vote: LeaseVote) {
+        match vote {
+            LeaseVote::Valid => self.valid += 1,
+            LeaseVote::Unknown => self.unknown += 1,
+            LeaseVote::Lost(reason) => {
                 self.lost += 1;
                 // Another holder at one member explains the loss better than a lease that vanished there.
                 // An operator's break explains it better than either.
@@ -70,11 +70,11 @@ impl Tally {
 
     pub(crate) fn verdict(&self) -> Verdict {
         let needed = majority(self.members);
-        if self.stood >= needed {
-            Verdict::Stood
+        if self.valid >= needed {
+            Verdict::Valid
         } else if self.members - self.lost < needed {
             Verdict::Lost(self.reason)
-        } else if self.stood + self.lost + self.unknown < self.members {
+        } else if self.valid + self.lost + self.unknown < self.members {
             Verdict::Open
         } else {
             Verdict::Unknown
@@ -86,27 +86,27 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn tally(words: &[Word]) -> Verdict {
+    fn tally(votes: &[LeaseVote]) -> Verdict {
         let mut tally = Tally::new(5);
-        words.iter().for_each(|word| tally.count(*word));
+        votes.iter().for_each(|vote| tally.count(*vote));
         tally.verdict()
     }
 
-    const GONE: Word = Word::Lost(LostReason::Gone);
-    const TAKEN: Word = Word::Lost(LostReason::Taken);
+    const GONE: LeaseVote = LeaseVote::Lost(LostReason::Gone);
+    const TAKEN: LeaseVote = LeaseVote::Lost(LostReason::Taken);
 
     #[test]
     fn a_majority_decides_without_the_rest() {
-        assert_eq!(tally(&[Word::Stood, Word::Stood]), Verdict::Open);
+        assert_eq!(tally(&[LeaseVote::Valid, LeaseVote::Valid]), Verdict::Open);
         assert_eq!(
-            tally(&[Word::Stood, GONE, Word::Stood, Word::Stood]),
-            Verdict::Stood
+            tally(&[LeaseVote::Valid, GONE, LeaseVote::Valid, LeaseVote::Valid]),
+            Verdict::Valid
         );
         assert_eq!(
             tally(&[GONE, TAKEN, GONE]),
             Verdict::Lost(LostReason::Taken)
         );
-        let broken = Word::Lost(LostReason::Broken);
+        let broken = LeaseVote::Lost(LostReason::Broken);
         assert_eq!(
             tally(&[GONE, broken, TAKEN]),
             Verdict::Lost(LostReason::Broken)
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn silence_is_neither_success_nor_loss() {
-        let silent = [Word::Unknown; 3];
+        let silent = [LeaseVote::Unknown; 3];
         assert_eq!(tally(&silent), Verdict::Open, "two may still come in");
         assert_eq!(
-            tally(&[&silent[..], &[Word::Stood, Word::Stood]].concat()),
+            tally(&[&silent[..], &[LeaseVote::Valid, LeaseVote::Valid]].concat()),
             Verdict::Unknown
         );
         assert_eq!(

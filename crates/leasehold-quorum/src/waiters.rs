@@ -15,6 +15,15 @@ pub(crate) struct Waiters {
     busy: HashMap<Key, BootInstant>,
 }
 
+/// When the next heartbeats are due.
+#[derive(Debug, Default)]
+pub(crate) struct Heartbeat {
+    next: Option<BootInstant>,
+}
+
+/// How often a client with waiters reports that it is alive.
+pub(crate) const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
+
 /// How many locks are remembered as busy. Beyond that the oldest half is forgotten.
 const BUSY_MAX: usize = 4096;
 
@@ -67,5 +76,30 @@ impl Waiters {
     pub(crate) fn was_busy(&self, key: &Key, now: BootInstant, span: Duration) -> bool {
         let at = self.busy.get(key);
         at.is_some_and(|at| now.since(*at) < span)
+    }
+}
+
+impl Heartbeat {
+    pub(crate) fn next(&self) -> Option<BootInstant> {
+        self.next
+    }
+
+    pub(crate) fn is_due(&self, now: BootInstant) -> bool {
+        self.next.is_some_and(|next| next <= now)
+    }
+
+    /// A wait begins.
+    pub(crate) fn keep_up(&mut self, now: BootInstant) {
+        self.next.get_or_insert(now + HEARTBEAT_EVERY);
+    }
+
+    /// Whether there are waiters at all.
+    pub(crate) fn is_due_to_any(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Nothing is due until the next wait begins.
+    pub(crate) fn stop(&mut self) {
+        self.next = None;
     }
 }

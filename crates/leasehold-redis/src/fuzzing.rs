@@ -7,10 +7,9 @@ use leasehold::clock::WallTime;
 use leasehold::{Claim, ClientInfo, Fence, Key, Mode, Owner, Permits, RunId};
 use leasehold_quorum::{Lease, Place, RecordAction, Request, Successor};
 
-use crate::protocol::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};
+use crate::codec::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};
 use crate::resp::{ParseError, Parser, Value};
 use crate::url::RedisUrl;
-use crate::{examine, server};
 
 /// The bytes of a connection.
 ///
@@ -81,8 +80,7 @@ fn understand(values: &[Value], requests: &[Request]) {
         read_notification("app:", values),
         read_notification("", values),
     );
-    server::read_all(values, codec.client);
-    examine::read_all(values);
+    crate::admin::read_all(values, codec.client);
     for value in values {
         if let Some(bytes) = value.as_bytes() {
             let _ = LockValue::read(bytes);

@@ -116,27 +116,27 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod admin;
+#[doc(hidden)]
+pub mod codec;
+mod connection;
 #[doc(hidden)]
 pub mod driver;
-mod examine;
-mod fenced_redis;
+mod fenced;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod member;
-#[doc(hidden)]
-pub mod protocol;
 #[doc(hidden)]
 pub mod resp;
-mod server;
+#[doc(hidden)]
+pub mod scripts;
 #[doc(hidden)]
 pub mod store;
 mod url;
 
-pub use examine::{
-    Examination, KeyCensus, MissingRight, Need, Persistence, ServerFacts, Transport,
+pub use admin::{
+    Examination, KeyCensus, MissingRight, Need, Persistence, RedisMember, ServerFacts, Transport,
 };
-pub use fenced_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
+pub use fenced::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
 pub use leasehold_quorum::TrustRules;
-pub use member::RedisMember;
 pub use store::RedisStore;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::ClientInfo;
 use leasehold::{ClientId, MemberId, MemberSet};
 use leasehold_quorum::{Config, Engine, MemberEvent, Now, Operation, OperationId};
-use leasehold_redis::protocol::Codec;
+use leasehold_redis::codec::Codec;
 
 use crate::agenda::Action;
 use crate::driver::Session;

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use leasehold::{Error, ErrorKind, RunId};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
-use leasehold_redis::protocol::{
-    Codec, Decoded, SAMPLE_COMMANDS, Sampler, Script, encode_sample, inbox, read_notification,
-    script_of,
+use leasehold_redis::codec::{
+    Codec, Decoded, SAMPLE_COMMANDS, Sampler, encode_sample, inbox, read_notification, script_of,
 };
 use leasehold_redis::resp::{CommandWriter, Parser, Value};
+use leasehold_redis::scripts::Script;
 
 use crate::agenda::Action;
 use crate::history::What;

@@ -3,7 +3,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use leasehold_fakeredis::FakeRedis;
-use leasehold_redis::protocol::{SCRIPTS, Script};
+use leasehold_redis::scripts::{SCRIPTS, Script};
 
 thread_local! {
     static UNCHANGED: OnceCell<Rc<FakeRedis>> = const { OnceCell::new() };

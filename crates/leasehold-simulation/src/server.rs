@@ -4,7 +4,7 @@ use std::rc::Rc;
 use leasehold::{Key, Mode};
 use leasehold_fakeredis::{ConnectionId, FakeRedis, Reply};
 use leasehold_quorum::{Place, Request};
-use leasehold_redis::protocol::{LockValue, Names};
+use leasehold_redis::codec::{LockValue, Names};
 
 use crate::history::{Execution, Kind, Lease, Wait, What};
 use crate::network::Upload;

@@ -4,9 +4,8 @@ use leasehold::{Error, ErrorKind, Fence, Seal, Slot};
 
 use super::state::{Granted, Phase, Place, Standing};
 use crate::ballot::Vote;
-use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::{Answered, Task};
 use crate::operation::OperationId;
 use crate::reply::{Refusal, Reply};
 use crate::request::Request;
@@ -92,7 +91,7 @@ impl Engine {
             round.ballot.vote(from.member, Vote::Granted(fence));
         }
         // A script has set the expiry, too.
-        self.links[from.member].expiry_is_due(&acquisition.claim.key, now.instant);
+        self.members[from.member].expiry_is_due(&acquisition.claim.key, now.instant);
     }
 
     fn draw_fence(&mut self, now: Now, id: OperationId, member: usize, number: u32) {
@@ -193,7 +192,7 @@ impl Engine {
             .membership
             .counts(from.member, from.sent, Some(&from.incarnation));
         let answer = match reply {
-            Reply::Confirmed(seal) if counts.is_ok() && !from.late => Some(seal),
+            Reply::Confirmed(answer) if counts.is_ok() && !from.late => Some(answer),
             _ => None,
         };
         self.confirmed(now, from.member, id, fence, answer);
@@ -222,7 +221,7 @@ impl Engine {
             return;
         };
         if let Some(round) = &mut acquisition.round {
-            round.ballot.seal(member, fence, answer);
+            round.ballot.confirm(member, fence, answer);
         }
         self.decide(now, id);
         self.set_wake(id);

@@ -8,7 +8,7 @@ use leasehold::{Error, ErrorKind, Fence, Wait};
 use super::state::{Phase, Standing, patience};
 use crate::ballot::Vote;
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::request::{self, Request};
@@ -27,7 +27,7 @@ impl Engine {
 
     /// Asks the members that are due to be asked again.
     pub(crate) fn ask_due(&mut self, now: Now, id: OperationId) {
-        for member in 0..self.links.len() {
+        for member in 0..self.members.len() {
             let Some(acquisition) = self.acquisitions.get_mut(&id) else {
                 return;
             };
@@ -58,7 +58,7 @@ impl Engine {
         };
         let began = acquisition.began;
         match self.membership.access(now.instant, member, began) {
-            Access::Open if self.links[member].is_full() => {
+            Access::Open if self.members[member].is_full() => {
                 let error = untold("too many requests are in flight");
                 return self.refuse_to_ask(now, id, member, error);
             }
@@ -113,7 +113,7 @@ impl Engine {
             return;
         }
         let term = acquisition.claim.term();
-        let limit = match acquisition.is_queued() && self.links.len() > 1 {
+        let limit = match acquisition.is_queued() && self.members.len() > 1 {
             true => patience(self.round_trip(), acquisition.failures),
             false => (term / 3).min(leasehold::Claim::LIMIT_MAX),
         };
@@ -154,7 +154,7 @@ impl Engine {
         let proposal = round.map_or_else(held, |round| round.proposal);
         // The holder's fence shows in its owner.
         if is_hot && proposal == claim.owner.since().as_micros() + 1 {
-            let expire = self.links[member].expiry_is_due(&claim.key, now.instant);
+            let expire = self.members[member].expiry_is_due(&claim.key, now.instant);
             let request = Request::TryAcquire {
                 claim,
                 proposal,
@@ -193,9 +193,9 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return false;
         };
-        let (place, link) = (&acquisition.places[member], &self.links[member]);
+        let (place, state) = (&acquisition.places[member], &self.members[member]);
         let key = &acquisition.claim.key;
-        let is_settled = link
+        let is_settled = state
             .connected
             .is_some_and(|since| now.instant.since(since) >= HOT_PAUSE);
         acquisition.phase == Phase::Asking
@@ -203,8 +203,8 @@ impl Engine {
             && acquisition.ticket.is_none()
             && acquisition.claim.wait != Wait::Barging
             && !place.tried
-            && (is_settled || link.knows(key))
-            && !link.scripts_only
+            && (is_settled || state.knows(key))
+            && !state.scripts_only
             && !self.waiters.was_busy(key, now.instant, HOT_PAUSE)
     }
 

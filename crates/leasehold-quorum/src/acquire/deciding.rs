@@ -9,7 +9,7 @@ use super::state::{Acquisition, Phase, Place, Standing};
 use crate::ballot::{Step, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
-use crate::link::Task;
+use crate::member::Task;
 use crate::members::Members;
 use crate::membership::Access;
 use crate::operation::{Acquired, OperationId, Outcome, Progress};
@@ -44,7 +44,7 @@ impl Engine {
             Step::Wait => self.wait_on(id),
             Step::Won(_) | Step::NoQuorum if self.awaits_members(now, id) => self.set_wake(id),
             Step::Won(fence) => self.hold(now, id, fence, counted),
-            Step::Seal(fence, members) => {
+            Step::Confirm(fence, members) => {
                 for member in members {
                     self.confirm(now, id, member, fence);
                 }
@@ -63,7 +63,7 @@ impl Engine {
             return false;
         };
         let (began, end) = (acquisition.began, acquisition.began + CONNECT_PATIENCE);
-        let (members, membership) = (self.links.len(), &mut self.membership);
+        let (members, membership) = (self.members.len(), &mut self.membership);
         let is_pending = |member| membership.access(now.instant, member, began) == Access::Pending;
         let awaits = now.instant < end && (0..members).any(is_pending);
         acquisition.awaits_until = awaits.then_some(end);
@@ -229,8 +229,8 @@ impl Engine {
             }
             Standing::Granted(granted) => {
                 let from = Some(&granted.incarnation);
-                let distrust = membership.counts(member, granted.sent, from).err()?;
-                Some(membership.failure(now.instant, member, &distrust))
+                let reason = membership.counts(member, granted.sent, from).err()?;
+                Some(membership.failure(now.instant, member, &reason))
             }
             Standing::Out if place.asked.is_none() => membership.obstacle(now.instant, member),
             Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,

@@ -28,7 +28,7 @@ impl Engine {
             place.standing = Standing::Out;
             place.ask_at = None;
         }
-        let (members, membership) = (self.links.len(), &mut self.membership);
+        let (members, membership) = (self.members.len(), &mut self.membership);
         let obstacle = |member: usize| match membership.access(now.instant, member, began) {
             Access::Open => membership.lacks_vote(now.instant, member),
             Access::Closed => membership.obstacle(now.instant, member),
@@ -123,7 +123,7 @@ impl Engine {
             place.asked = None;
             place.ask_at = None;
             place.doubtful = false;
-            let is_connected = self.links[member].connected.is_some();
+            let is_connected = self.members[member].connected.is_some();
             place.standing = match ticket.filter(|_| is_connected) {
                 Some(_) => Standing::Queued(Busy::default()),
                 None => Standing::Out,

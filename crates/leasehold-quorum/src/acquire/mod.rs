@@ -17,7 +17,7 @@ use leasehold::{Claim, Error, ErrorKind, Held};
 
 use crate::ballot::majority;
 use crate::engine::{Engine, Now};
-use crate::link::Link;
+use crate::member::Member;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::request::Lease;
@@ -27,7 +27,7 @@ pub(crate) use state::{Acquisition, Phase, Standing};
 
 impl Engine {
     pub(crate) fn start_acquire(&mut self, now: Now, id: OperationId, claim: Arc<Claim>) {
-        let mut acquisition = Acquisition::new(Arc::clone(&claim), self.links.len(), now.instant);
+        let mut acquisition = Acquisition::new(Arc::clone(&claim), self.members.len(), now.instant);
         acquisition.wish = match (claim.slot, claim.mode.permits()) {
             (None, Some(permits)) => {
                 let random = self.entropy.next_u64() % u64::from(permits.get());
@@ -56,7 +56,7 @@ impl Engine {
             return self.leave_queues(now, id);
         }
         if !is_paused {
-            for member in 0..self.links.len() {
+            for member in 0..self.members.len() {
                 self.ask_if_out(now, id, member);
             }
             self.decide(now, id);
@@ -66,7 +66,7 @@ impl Engine {
 
     /// Whether a majority of members may be asked for locks and would have a vote.
     pub(crate) fn has_majority(&mut self, now: Now, began: BootInstant) -> bool {
-        let (members, membership) = (self.links.len(), &mut self.membership);
+        let (members, membership) = (self.members.len(), &mut self.membership);
         let mut has_vote = |member: &usize| {
             membership.access(now.instant, *member, began) == Access::Open
                 && membership.lacks_vote(now.instant, *member).is_none()
@@ -144,7 +144,7 @@ impl Engine {
         if let Some(round) = &mut acquisition.round {
             round.end = None;
         }
-        for member in 0..self.links.len() {
+        for member in 0..self.members.len() {
             let place = self.acquisitions.get(&id).map(|it| &it.places[member]);
             let is_out = |place: &state::Place| {
                 place.asked.is_none() && matches!(place.standing, Standing::Out)
@@ -220,10 +220,10 @@ impl Engine {
 
     /// The round trip to the slowest member of the fastest majority.
     pub(crate) fn round_trip(&self) -> Duration {
-        let known = self.links.iter().filter_map(Link::round_trip);
+        let known = self.members.iter().filter_map(Member::round_trip);
         let mut known: Vec<Duration> = known.collect();
         known.sort_unstable();
-        let slowest = known.get(majority(self.links.len()) - 1).copied();
+        let slowest = known.get(majority(self.members.len()) - 1).copied();
         slowest.unwrap_or(Duration::from_millis(50))
     }
 

@@ -133,7 +133,7 @@ impl Acquisition {
         let ballot = match self.claim.mode {
             Mode::Exclusive => Ballot::new(members),
             Mode::Shared | Mode::Permit(_) => {
-                Ballot::held_together(members, luck(&self.claim, self.failures))
+                Ballot::held_together(members, tie_breaker(&self.claim, self.failures))
             }
         };
         self.had_round = true;
@@ -234,7 +234,7 @@ impl Place {
 }
 
 /// Chance that differs between the rounds of an acquisition and between acquisitions.
-fn luck(claim: &Claim, failures: u32) -> u64 {
+fn tie_breaker(claim: &Claim, failures: u32) -> u64 {
     let text = claim.owner.to_ascii();
     let mut bits = u64::from(failures);
     for byte in text {

@@ -2,15 +2,15 @@
 //!
 //! This is Redlock (Redis documentation, "Distributed Locks with Redis", the Redlock algorithm) with
 //! fences. If a majority answers with the same number, one round gives the fence. Otherwise a second round,
-//! `seal`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
+//! `confirm`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
 //! the older fence, and the newer one is greater. Claims that are held together may be granted at one
 //! moment; they use a [`FenceRace`] for the fence.
 
-mod contest;
+mod fence_race;
 
 use std::cmp::Ordering;
 
-use contest::FenceRace;
+use fence_race::FenceRace;
 use leasehold::Fence;
 use leasehold::Seal;
 
@@ -30,8 +30,8 @@ pub(crate) enum Vote {
 pub(crate) enum Step {
     /// More votes are needed.
     Wait,
-    /// These members must be asked to seal the fence.
-    Seal(Fence, Vec<usize>),
+    /// These members must be asked to confirm the fence.
+    Confirm(Fence, Vec<usize>),
     /// The claim is granted.
     Won(Fence),
     /// A majority of members answered, but too few granted the claim.
@@ -43,32 +43,32 @@ pub(crate) enum Step {
 /// The votes of one attempt.
 #[derive(Debug)]
 pub(crate) struct Ballot {
-    members: Vec<Standing>,
+    members: Vec<MemberAnswer>,
     /// Fixed once a majority has granted the claim: the greatest fence among that majority, or a new one if
     /// another claim already had that fence.
     fence: Option<Fence>,
     /// `None` for a claim that holds alone.
-    contest: Option<FenceRace>,
+    fence_race: Option<FenceRace>,
 }
 
 /// The state of one member.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
+struct MemberAnswer {
     vote: Option<Vote>,
-    seal: SealState,
+    confirmation: Confirmation,
     /// Whether its grant counted at the last step.
     counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SealState {
+enum Confirmation {
     NotAsked,
     Asked,
-    /// The member's counter is at least the fence while the claim holds there. In a contest, only this
+    /// The member's counter is at least the fence while the claim holds there. In a race, only this
     /// claim raised it to the fence.
-    Stands,
+    Confirmed,
     /// Another claim had already raised the counter that far.
-    Taken,
+    Conflict,
     Failed,
 }
 
@@ -80,22 +80,22 @@ pub(crate) fn majority(members: usize) -> usize {
 impl Ballot {
     /// Returns the ballot of a claim that holds alone: no other is granted before it ends.
     pub(crate) fn new(members: usize) -> Self {
-        let unheard = Standing {
+        let silent = MemberAnswer {
             vote: None,
-            seal: SealState::NotAsked,
+            confirmation: Confirmation::NotAsked,
             counts: false,
         };
         Self {
-            members: vec![unheard; members],
+            members: vec![silent; members],
             fence: None,
-            contest: None,
+            fence_race: None,
         }
     }
 
-    /// Returns the ballot of a claim that is granted together with others. Each draws its own `luck`.
-    pub(crate) fn held_together(members: usize, luck: u64) -> Self {
+    /// Returns the ballot of a claim that is granted together with others. Each draws its own tie breaker.
+    pub(crate) fn held_together(members: usize, tie_breaker: u64) -> Self {
         Self {
-            contest: Some(FenceRace::new(luck)),
+            fence_race: Some(FenceRace::new(tie_breaker)),
             ..Self::new(members)
         }
     }
@@ -107,26 +107,26 @@ impl Ballot {
             return;
         }
         *place = Some(vote);
-        if let (Some(contest), Vote::Granted(fence)) = (&mut self.contest, vote) {
-            contest.hear(fence);
+        if let (Some(race), Vote::Granted(fence)) = (&mut self.fence_race, vote) {
+            race.hear(fence);
         }
     }
 
-    /// Takes in a member's answer to the request to seal this fence. `None` means that no answer counts. A
+    /// Takes in a member's answer to the request to confirm this fence. `None` means that no answer counts. A
     /// member that failed once is not asked again.
-    pub(crate) fn seal(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
+    pub(crate) fn confirm(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
         let state = match answer {
-            Some(Seal::Sealed) => SealState::Stands,
+            Some(Seal::Sealed) => Confirmation::Confirmed,
             Some(Seal::Taken(counter)) => {
-                if let Some(contest) = &mut self.contest {
-                    contest.hear(counter);
+                if let Some(race) = &mut self.fence_race {
+                    race.hear(counter);
                 }
-                SealState::Taken
+                Confirmation::Conflict
             }
-            Some(Seal::NotHeld) | None => SealState::Failed,
+            Some(Seal::NotHeld) | None => Confirmation::Failed,
         };
-        if state == SealState::Failed || self.fence == Some(fence) {
-            self.members[member].seal = state;
+        if state == Confirmation::Failed || self.fence == Some(fence) {
+            self.members[member].confirmation = state;
         }
     }
 
@@ -140,12 +140,12 @@ impl Ballot {
     /// evaluated anew each time, since one answer may cast doubt on another.
     pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
         let needed = majority(self.members.len());
-        for (member, standing) in self.members.iter_mut().enumerate() {
-            standing.counts = standing.granted().is_some() && counts(member);
+        for (member, answer) in self.members.iter_mut().enumerate() {
+            answer.counts = answer.granted().is_some() && counts(member);
         }
         let grants = self.counted().count();
         if self.fence.is_none() && grants >= needed {
-            self.fence = self.counted().filter_map(Standing::granted).max();
+            self.fence = self.counted().filter_map(MemberAnswer::granted).max();
         }
         match self.fence {
             Some(fence) => self.second_round(fence, needed),
@@ -155,77 +155,79 @@ impl Ballot {
     }
 
     fn second_round(&mut self, fence: Fence, needed: usize) -> Step {
-        let to_ask = self.not_sealed_yet(fence);
+        let to_ask = self.not_confirmed_yet(fence);
         let count = |state| {
             let counted = self.counted();
-            counted.filter(|member| member.seal == state).count()
+            counted
+                .filter(|member| member.confirmation == state)
+                .count()
         };
-        let (standing, asked) = (count(SealState::Stands), count(SealState::Asked));
-        let taken = count(SealState::Taken);
-        if standing >= needed {
+        let (confirmed, asked) = (count(Confirmation::Confirmed), count(Confirmation::Asked));
+        let conflicts = count(Confirmation::Conflict);
+        if confirmed >= needed {
             return Step::Won(fence);
         }
         // Enough members answered, so there is no need to wait for the others.
-        if standing + taken >= needed
-            && let Some(next) = self.contest.as_mut().and_then(FenceRace::next)
+        if confirmed + conflicts >= needed
+            && let Some(next) = self.fence_race.as_mut().and_then(FenceRace::next)
         {
             self.fence = Some(next);
-            let answered = |member: &&mut Standing| member.seal != SealState::Failed;
+            let answered = |member: &&mut MemberAnswer| member.confirmation != Confirmation::Failed;
             let again = self.members.iter_mut().filter(answered);
-            again.for_each(|member| member.seal = SealState::NotAsked);
+            again.for_each(|member| member.confirmation = Confirmation::NotAsked);
             return self.second_round(next, needed);
         }
         // If another round is possible, the members without an answer decide whether there is one.
-        let goes_on = self.contest.as_ref().is_some_and(FenceRace::goes_on);
-        let to_be_had = if goes_on { taken } else { 0 };
-        if standing + asked + self.pending() + to_be_had < needed {
+        let goes_on = self.fence_race.as_ref().is_some_and(FenceRace::goes_on);
+        let to_be_had = if goes_on { conflicts } else { 0 };
+        if confirmed + asked + self.pending() + to_be_had < needed {
             self.refusal(needed)
         } else if to_ask.is_empty() {
             Step::Wait
         } else {
-            Step::Seal(fence, to_ask)
+            Step::Confirm(fence, to_ask)
         }
     }
 
-    /// Returns the members that still have to be asked to seal the fence.
-    fn not_sealed_yet(&mut self, fence: Fence) -> Vec<usize> {
+    /// Returns the members that still have to be asked to confirm the fence.
+    fn not_confirmed_yet(&mut self, fence: Fence) -> Vec<usize> {
         let mut to_ask = Vec::new();
         for (place, member) in self.members.iter_mut().enumerate() {
             let Some(answer) = member.granted() else {
                 continue;
             };
-            if !member.counts || member.seal != SealState::NotAsked {
+            if !member.counts || member.confirmation != Confirmation::NotAsked {
                 continue;
             }
-            // A member that answered exactly the fence has sealed it without being asked.
-            member.seal = match answer.cmp(&fence) {
-                Ordering::Equal => SealState::Stands,
-                Ordering::Greater if self.contest.is_some() => SealState::Taken,
-                _ => SealState::Asked,
+            // A member that answered exactly the fence has confirmed it without being asked.
+            member.confirmation = match answer.cmp(&fence) {
+                Ordering::Equal => Confirmation::Confirmed,
+                Ordering::Greater if self.fence_race.is_some() => Confirmation::Conflict,
+                _ => Confirmation::Asked,
             };
-            if member.seal == SealState::Asked {
+            if member.confirmation == Confirmation::Asked {
                 to_ask.push(place);
             }
         }
         to_ask
     }
 
-    fn counted(&self) -> impl Iterator<Item = &Standing> {
+    fn counted(&self) -> impl Iterator<Item = &MemberAnswer> {
         self.members.iter().filter(|member| member.counts)
     }
 
     fn pending(&self) -> usize {
-        let unheard = |member: &&Standing| member.vote.is_none();
-        self.members.iter().filter(unheard).count()
+        let silent = |member: &&MemberAnswer| member.vote.is_none();
+        self.members.iter().filter(silent).count()
     }
 
     /// The claim can no longer be granted. The reason is known only once enough members answered that it is
     /// busy, or too many failed for the others to be a majority.
     fn refusal(&self, needed: usize) -> Step {
         let members = self.members.len();
-        let failed = |member: &&Standing| match member.vote {
+        let failed = |member: &&MemberAnswer| match member.vote {
             Some(Vote::Failed) => true,
-            Some(Vote::Granted(_)) => !member.counts || member.seal == SealState::Failed,
+            Some(Vote::Granted(_)) => !member.counts || member.confirmation == Confirmation::Failed,
             Some(Vote::Busy) | None => false,
         };
         let failed = self.members.iter().filter(failed).count();
@@ -239,7 +241,7 @@ impl Ballot {
     }
 }
 
-impl Standing {
+impl MemberAnswer {
     fn granted(&self) -> Option<Fence> {
         match self.vote {
             Some(Vote::Granted(fence)) => Some(fence),
@@ -252,4 +254,4 @@ impl Standing {
 mod tests;
 
 #[cfg(test)]
-mod contest_tests;
+mod fence_race_tests;

@@ -5,19 +5,10 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::{DataGeneration, Error, ErrorKind, MemberStatus};
 
-use super::{Connection, MemberEvent, Membership};
+use super::{Asked, Connection, MemberEvent, Membership};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::trust::{CardStep, Interval};
-
-/// A background request in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    sent: BootInstant,
-    is_status: bool,
-    /// It reached its limit, and its member has been silent since.
-    late: bool,
-}
+use crate::trust::{Interval, RecordStep};
 
 impl Membership {
     /// Returns the next background request. The driver sends it like any other.
@@ -38,7 +29,7 @@ impl Membership {
         self.members[member].silent_since = None;
         self.changed = true;
         match reply {
-            Reply::Status(presence) => self.present(now, member, *presence, sent),
+            Reply::Status(status) => self.present(now, member, *status, sent),
             Reply::Recorded(_) => self.ask(now, member, Request::Status),
             Reply::Failed(error) => {
                 if matches!(error.kind(), ErrorKind::Unreachable) {
@@ -118,13 +109,13 @@ impl Membership {
         &mut self,
         now: BootInstant,
         member: usize,
-        presence: MemberStatus,
+        status: MemberStatus,
         sent: BootInstant,
     ) {
         let state = &mut self.members[member];
         (state.met, state.missed, state.heard) = (true, None, Some(sent));
-        let earlier = state.run.replace(presence.run.clone());
-        if earlier.is_some_and(|run| run != presence.run) {
+        let earlier = state.run.replace(status.run.clone());
+        if earlier.is_some_and(|run| run != status.run) {
             if self.trust.is_enforced() {
                 state.restarted = Some(now);
             } else {
@@ -132,12 +123,12 @@ impl Membership {
             }
         }
         self.answered(member);
-        self.tickets.read(member, presence.clock, sent, now);
+        self.tickets.read(member, status.clock, sent, now);
         let at = Interval {
             sent,
             received: now,
         };
-        let learned = self.trust.present(member, presence, at);
+        let learned = self.trust.present(member, status, at);
         self.note(member, learned);
         self.keep_records(now);
     }
@@ -180,25 +171,25 @@ impl Membership {
         let is_idle = self.members.iter().all(|member| member.asked.is_none());
         for step in steps {
             match step {
-                CardStep::Write(member, _) | CardStep::Witness(member, _) if self.read_only => {
+                RecordStep::Write(member, _) | RecordStep::Observe(member, _) if self.read_only => {
                     self.trust.missed(member);
                 }
-                CardStep::Write(member, edit) => {
+                RecordStep::Write(member, edit) => {
                     self.ask(now, member, Request::WriteMemberRecord(Box::new(edit)));
                 }
-                CardStep::Witness(member, seen) => {
+                RecordStep::Observe(member, seen) => {
                     self.ask(now, member, Request::RecordObservation(seen));
                 }
-                CardStep::Look(member) if is_idle => self.ask(now, member, Request::Status),
-                CardStep::Look(_) => {}
+                RecordStep::Refresh(member) if is_idle => self.ask(now, member, Request::Status),
+                RecordStep::Refresh(_) => {}
             }
         }
-        self.hear_witnesses(now);
+        self.ask_peers(now);
     }
 
     /// Asks the other members about one that restarted. They may have observed a change that this client
     /// missed: that the member is no longer durable.
-    fn hear_witnesses(&mut self, now: BootInstant) {
+    fn ask_peers(&mut self, now: BootInstant) {
         let restarted = self.members.iter().map(|it| it.restarted).max().flatten();
         let Some(restarted) = restarted else {
             return;

@@ -36,16 +36,16 @@ impl Membership {
         let (id, state) = (self.ids[member].clone(), &self.members[member]);
         let is_open = matches!(state.connection, Connection::Open);
         let heard = state.heard.filter(|heard| is_open && *heard >= began);
-        let presence = self.trust.presence(member).cloned();
-        let (Some(heard), Some(presence)) = (heard, presence) else {
+        let status = self.trust.status(member).cloned();
+        let (Some(heard), Some(status)) = (heard, status) else {
             let error = self.unanswered_since(member, began);
             return MemberHealth::new(id, Err(error.unwrap_or_else(|| self.silence(now, member))));
         };
-        let verdict = self.counts(member, heard, Some(&presence.incarnation()));
-        let mut health = MemberHealth::new(id, Ok(presence));
+        let verdict = self.counts(member, heard, Some(&status.incarnation()));
+        let mut health = MemberHealth::new(id, Ok(status));
         health.distrust = verdict
             .err()
-            .map(|distrust| self.failure(now, member, &distrust));
+            .map(|reason| self.failure(now, member, &reason));
         health
     }
 

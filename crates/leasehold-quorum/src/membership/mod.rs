@@ -23,7 +23,6 @@ use leasehold::{
 use crate::request::Request;
 use crate::tickets::Tickets;
 use crate::trust::{Interval, Learned, Trust, UntrustedReason};
-use background::Asked;
 
 pub use event::MemberEvent;
 
@@ -41,6 +40,15 @@ pub(crate) struct Membership {
     entropy: Arc<dyn Entropy>,
     /// Leaves the members' records alone.
     read_only: bool,
+}
+
+/// A background request in flight.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    sent: BootInstant,
+    is_status: bool,
+    /// It reached its limit, and its member has been silent since.
+    late: bool,
 }
 
 /// What is known about one member, apart from its trust.
@@ -278,8 +286,8 @@ impl Membership {
                 (None, Some(error)) if !state.met => error.clone(),
                 (None, _) if !state.met => UntrustedReason::Unknown.error(),
                 (None, _) => {
-                    let distrust = self.trust.may_ask(member).err()?;
-                    return Some(self.failure(now, member, distrust));
+                    let reason = self.trust.may_ask(member).err()?;
+                    return Some(self.failure(now, member, reason));
                 }
             },
         };

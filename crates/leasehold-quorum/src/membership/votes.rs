@@ -28,16 +28,16 @@ impl Membership {
             && known != Some(verdict.as_ref().err())
         {
             let again = matches!(known, Some(Some(_)));
-            let distrust = verdict.as_ref().err().cloned();
-            self.events.push_back(match &distrust {
-                Some(distrust) => MemberEvent::NoVote {
+            let reason = verdict.as_ref().err().cloned();
+            self.events.push_back(match &reason {
+                Some(reason) => MemberEvent::NoVote {
                     member,
-                    reason: distrust.to_string(),
-                    until: distrust.until(),
+                    reason: reason.to_string(),
+                    until: reason.until(),
                 },
                 None => MemberEvent::HasVote { member, again },
             });
-            *told = Some(distrust);
+            *told = Some(reason);
         }
         verdict
     }
@@ -45,12 +45,12 @@ impl Membership {
     /// Returns why an answer to a request sent now would not count, if so. Asks a member without a vote for
     /// its status, at most once a second.
     pub(crate) fn lacks_vote(&mut self, now: BootInstant, member: usize) -> Option<MemberFailure> {
-        let distrust = self.counts(member, now, None).err()?;
+        let reason = self.counts(member, now, None).err()?;
         if !self.trust.heard_since(member, now - LOOK_PAUSE) && self.members[member].retry.is_none()
         {
             self.ask(now, member, Request::Status);
         }
-        Some(self.failure(now, member, &distrust))
+        Some(self.failure(now, member, &reason))
     }
 
     /// Returns why the member has no vote, with the member's name.
@@ -58,10 +58,10 @@ impl Membership {
         &self,
         now: BootInstant,
         member: usize,
-        distrust: &UntrustedReason,
+        reason: &UntrustedReason,
     ) -> MemberFailure {
         let id = &self.ids[member];
-        let mut failure = distrust.failure(id, now);
+        let mut failure = reason.failure(id, now);
         failure.error = self.named(member, failure.error);
         failure
     }

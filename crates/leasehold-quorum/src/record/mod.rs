@@ -6,64 +6,24 @@
 //! A record may have to outlive restarts ([`RecordKey::lasting`]). A member that lost its data within the
 //! retention then has no vote: it may have had a value or refused a fence, and no longer knows.
 
+pub(crate) mod action;
+pub(crate) mod operation;
 mod rounds;
 
 use std::time::Duration;
 
-use foldhash::HashMap;
-use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, WriteOutcome};
+use leasehold::{Error, ErrorKind, RecordKey};
 
-use crate::dispatch::Answered;
 use crate::engine::{Engine, Now};
-use crate::link::Task;
+use crate::member::{Answered, Task};
 use crate::membership::{Access, Membership};
 use crate::operation::{OperationId, Outcome};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::trust::UntrustedReason;
+use action::RecordAction;
+use operation::RecordOperation;
 use rounds::Round;
-
-/// What a client does with a record.
-#[derive(Clone, Debug)]
-pub enum RecordAction {
-    /// Refuses smaller fences from now on, and reads the value.
-    Open(Fence),
-    /// Writes the value, unless a greater stamp was seen.
-    Write(RecordWrite),
-    /// Reads the value, and changes nothing.
-    Read,
-}
-
-/// The answer to a [`RecordAction`], from one member or from the quorum.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordAnswer {
-    /// The answer to [`RecordAction::Open`].
-    Opened(Opened),
-    /// The answer to [`RecordAction::Write`].
-    Written(WriteOutcome),
-    /// The answer to [`RecordAction::Read`].
-    Read(Reading),
-}
-
-/// The record operations of one client.
-#[derive(Debug, Default)]
-pub(crate) struct Records {
-    running: HashMap<OperationId, RecordOperation>,
-}
-
-#[derive(Debug)]
-struct RecordOperation {
-    record: RecordKey,
-    action: RecordAction,
-    began: BootInstant,
-    round: Round,
-    /// How many requests have no reply.
-    unanswered: usize,
-    /// The members whose status is not known yet.
-    pending: Vec<usize>,
-    timer: Option<BootInstant>,
-}
 
 /// How long one member may take. A record may be long, and a durable member waits for its disk.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -76,7 +36,7 @@ impl Engine {
         mut record: RecordKey,
         action: RecordAction,
     ) {
-        let members = self.links.len();
+        let members = self.members.len();
         // A single server is used as it is.
         record.lasting = record.lasting.filter(|_| members > 1);
         let operation = RecordOperation {
@@ -131,7 +91,7 @@ impl Engine {
                 Access::Open if is_lasting && !self.membership.is_durable(member) => {
                     self.membership.named_failure(member, forgetful())
                 }
-                Access::Open if self.links[member].is_full() => {
+                Access::Open if self.members[member].is_full() => {
                     let text = "too many requests are in flight";
                     let error = Error::new(ErrorKind::Unreachable, text);
                     self.membership.named_failure(member, error)
@@ -162,8 +122,8 @@ impl Engine {
         operation.unanswered -= 1;
         let (member, membership) = (from.member, &mut self.membership);
         let counts = membership.counts(member, from.sent, Some(&from.incarnation));
-        let has_no_vote = |membership: &Membership, distrust: UntrustedReason| {
-            let mut failure = membership.failure(now.instant, member, &distrust);
+        let has_no_vote = |membership: &Membership, reason: UntrustedReason| {
+            let mut failure = membership.failure(now.instant, member, &reason);
             failure.error = failure.error.with_unknown_effect();
             failure
         };
@@ -172,8 +132,8 @@ impl Engine {
                 let failure = membership.named_failure(member, error);
                 operation.round.fail(failure);
             }
-            (Reply::Record(_), Err(distrust)) => {
-                operation.round.fail(has_no_vote(membership, distrust));
+            (Reply::Record(_), Err(reason)) => {
+                operation.round.fail(has_no_vote(membership, reason));
             }
             (Reply::Record(answer), Ok(())) => {
                 let retention = operation.record.lasting.unwrap_or_default();

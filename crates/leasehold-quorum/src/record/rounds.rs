@@ -4,7 +4,7 @@ use leasehold::{
     Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, WriteOutcome, Written,
 };
 
-use super::{RecordAction, RecordAnswer};
+use super::action::{RecordAction, RecordAnswer};
 use crate::ballot::majority;
 use crate::errors::too_few;
 

@@ -4,7 +4,7 @@
 //! members that lost it. A lease that ended is not repaired. It is released again where an earlier repair
 //! may take effect late.
 
-mod fate;
+mod lease_outcome;
 #[cfg(test)]
 mod tests;
 
@@ -16,30 +16,20 @@ use leasehold::{
     Claim, Error, ErrorKind, Held, Incarnation, MemberFailure, MemberId, Owner, Renewal,
 };
 
+use crate::member::RenewalTask;
 use crate::membership::Membership;
 use crate::operation::{OperationId, ReleaseMode};
 use crate::reply::{LeaseState, Reply};
 use crate::request::{Lease, Request};
-use fate::LeaseOutcome;
+use lease_outcome::LeaseOutcome;
 
 /// The renewals of one client that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Renewals {
     rounds: BTreeMap<OperationId, Round>,
     repairs: Vec<Repair>,
-    requests: VecDeque<(usize, Task, Request)>,
+    requests: VecDeque<(usize, RenewalTask, Request)>,
     outcomes: VecDeque<(OperationId, Vec<Renewal>)>,
-}
-
-/// What a request is for. The engine hands it in with the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    /// Extends the leases of an operation.
-    Renew(OperationId),
-    /// Restores leases of an operation.
-    Repair(OperationId),
-    /// Releases what a late repair may have restored. The reply is not used.
-    Free,
 }
 
 /// One renewal of several leases.
@@ -84,7 +74,8 @@ impl Renewals {
                 None => {
                     round.open += 1;
                     let request = Request::Renew(round.leases.clone());
-                    self.requests.push_back((member, Task::Renew(id), request));
+                    self.requests
+                        .push_back((member, RenewalTask::Renew(id), request));
                 }
                 Some(failure) => round.fail(&failure),
             }
@@ -97,21 +88,21 @@ impl Renewals {
     pub(crate) fn handle_reply(
         &mut self,
         now: BootInstant,
-        (member, task, sent): (usize, Task, BootInstant),
+        (member, task, sent): (usize, RenewalTask, BootInstant),
         data: &Incarnation,
         reply: Reply,
         membership: &mut Membership,
     ) {
         match (task, reply) {
-            (Task::Renew(id), Reply::Renewed(states)) => {
-                let distrust = membership.counts(member, sent, Some(data)).err();
-                let doubt = distrust.map(|it| membership.failure(now, member, &it));
+            (RenewalTask::Renew(id), Reply::Renewed(states)) => {
+                let reason = membership.counts(member, sent, Some(data)).err();
+                let doubt = reason.map(|it| membership.failure(now, member, &it));
                 if let Some(round) = self.rounds.get_mut(&id) {
                     round.count(member, membership.id(member), states, doubt.as_ref());
                 }
                 self.advance(now, id, membership);
             }
-            (Task::Renew(_), reply) => {
+            (RenewalTask::Renew(_), reply) => {
                 let error = match reply {
                     Reply::Failed(error) => error,
                     _ => Error::new(ErrorKind::InvalidResponse, "not the answer to a renewal"),
@@ -119,10 +110,10 @@ impl Renewals {
                 self.handle_loss(now, member, task, error, membership);
             }
             // If the lease has ended since, its release followed the repair on the same connection.
-            (Task::Repair(id), _) => self
+            (RenewalTask::Repair(id), _) => self
                 .repairs
                 .retain(|repair| (repair.id, repair.member) != (id, member)),
-            (Task::Free, _) => {}
+            (RenewalTask::Free, _) => {}
         }
     }
 
@@ -131,12 +122,12 @@ impl Renewals {
         &mut self,
         now: BootInstant,
         member: usize,
-        task: Task,
+        task: RenewalTask,
         error: Error,
         membership: &mut Membership,
     ) {
         match task {
-            Task::Renew(id) => {
+            RenewalTask::Renew(id) => {
                 if let Some(round) = self.rounds.get_mut(&id) {
                     let id = membership.id(member);
                     let error = error.with_store(id.as_str());
@@ -145,13 +136,13 @@ impl Renewals {
                 }
                 self.advance(now, id, membership);
             }
-            Task::Repair(id) => {
+            RenewalTask::Repair(id) => {
                 let lost = |it: &&mut Repair| it.id == id && it.member == member;
                 for repair in self.repairs.iter_mut().filter(lost) {
                     repair.lost_until = Some(now + repair.claim.ttl);
                 }
             }
-            Task::Free => {}
+            RenewalTask::Free => {}
         }
     }
 
@@ -181,7 +172,8 @@ impl Renewals {
                 requeue: None,
                 successor: None,
             };
-            self.requests.push_back((member, Task::Free, request));
+            self.requests
+                .push_back((member, RenewalTask::Free, request));
         }
     }
 
@@ -191,7 +183,7 @@ impl Renewals {
     }
 
     /// Returns the next request to send.
-    pub(crate) fn poll_request(&mut self) -> Option<(usize, Task, Request)> {
+    pub(crate) fn poll_request(&mut self) -> Option<(usize, RenewalTask, Request)> {
         self.requests.pop_front()
     }
 
@@ -234,7 +226,8 @@ impl Renewals {
                 free_at: None,
             }));
             let request = Request::Repair(leases);
-            self.requests.push_back((member, Task::Repair(id), request));
+            self.requests
+                .push_back((member, RenewalTask::Repair(id), request));
         }
     }
 

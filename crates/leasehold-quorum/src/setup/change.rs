@@ -61,17 +61,17 @@ impl<'a> Change<'a> {
         let members: Result<Vec<_>, Error> = answers.iter().map(known).collect();
         let members = members?;
         let mut generation = 0;
-        for (id, presence) in &members {
-            self.check_member(id, presence)?;
-            let member_record = presence.member_record.as_ref();
+        for (id, status) in &members {
+            self.check_member(id, status)?;
+            let member_record = status.member_record.as_ref();
             let next = member_record.map_or(0, |member_record| {
                 member_record.generation + u64::from(member_record.set != *self.new)
             });
             generation = generation.max(next);
         }
         let mut draw = draw(entropy);
-        let edit = |(id, presence): &(&MemberId, &MemberStatus)| {
-            let member_record = presence.member_record.as_ref();
+        let edit = |(id, status): &(&MemberId, &MemberStatus)| {
+            let member_record = status.member_record.as_ref();
             if member_record.is_some_and(|member_record| member_record.set == *self.new) {
                 return None;
             }
@@ -80,9 +80,9 @@ impl<'a> Change<'a> {
                 expected: member_record.map(MemberRecord::epoch),
                 set: self.new.clone(),
                 generation,
-                run: presence.run.clone(),
+                run: status.run.clone(),
                 // The next client finds out whether the member is still durable.
-                durable: stays.map_or(presence.durable, |member_record| member_record.durable),
+                durable: stays.map_or(status.durable, |member_record| member_record.durable),
                 data_generation: stays
                     .map_or_else(&mut draw, |member_record| member_record.data_generation),
                 // A new member has a vote at once: the other members remember the leases.
@@ -94,8 +94,8 @@ impl<'a> Change<'a> {
     }
 
     /// Returns what to write to the member that leaves, unless its record is not one of the old quorum.
-    pub fn dismissal(&self, presence: MemberStatus) -> Option<MemberRecordEdit> {
-        let member_record = presence
+    pub fn dismissal(&self, status: MemberStatus) -> Option<MemberRecordEdit> {
+        let member_record = status
             .member_record
             .filter(|member_record| member_record.set == *self.old)?;
         Some(MemberRecordEdit {
@@ -110,12 +110,12 @@ impl<'a> Change<'a> {
         })
     }
 
-    fn check_member(&self, id: &MemberId, presence: &MemberStatus) -> Result<(), Error> {
-        if let Some(why) = &presence.unfit {
+    fn check_member(&self, id: &MemberId, status: &MemberStatus) -> Result<(), Error> {
+        if let Some(why) = &status.unfit {
             return refuse(format!("{id} cannot be a member: {why}"));
         }
         let joins = !self.old.ids.contains(id);
-        let Some(member_record) = &presence.member_record else {
+        let Some(member_record) = &status.member_record else {
             let text = format!(
                 "{id} has lost its quorum record; a client writes a new one once the other members \
                  answer, or `leasehold members readmit {id}` does; then try again"
@@ -134,14 +134,14 @@ impl<'a> Change<'a> {
                 false => Ok(()),
             };
         }
-        self.check_record(id, presence, member_record)
+        self.check_record(id, status, member_record)
     }
 
     /// Checks the record of a member that stays.
     fn check_record(
         &self,
         id: &MemberId,
-        presence: &MemberStatus,
+        status: &MemberStatus,
         member_record: &MemberRecord,
     ) -> Result<(), Error> {
         if member_record.set != *self.old {
@@ -155,12 +155,12 @@ impl<'a> Change<'a> {
                 "{id}: its quorum is not initialized; run `leasehold init`"
             ));
         }
-        if member_record.run != presence.run {
+        if member_record.run != status.run {
             return refuse(format!(
                 "{id} restarted; let a client acquire a lock, then try again"
             ));
         }
-        let clock = presence.clock.as_micros();
+        let clock = status.clock.as_micros();
         let passed = Duration::from_micros(clock.saturating_sub(member_record.changed.as_micros()));
         let left = wait_of(self.new.max_ttl).saturating_sub(passed);
         if member_record.generation > 1 && !left.is_zero() {
@@ -175,9 +175,9 @@ impl<'a> Change<'a> {
 
 /// Returns the status of a member that answered. A member without a record must not hold a lock.
 fn known(answer: &MemberAnswer) -> Result<(&MemberId, &MemberStatus), Error> {
-    let presence = answer.status.as_ref();
-    let presence = presence.map_err(|error| answer.named(error.clone()))?;
-    if presence.member_record.is_none() {
+    let status = answer.status.as_ref();
+    let status = status.map_err(|error| answer.named(error.clone()))?;
+    if status.member_record.is_none() {
         let held = answer.held.as_ref();
         if let Some(key) = held.map_err(|error| answer.named(error.clone()))? {
             return refuse(format!(
@@ -187,5 +187,5 @@ fn known(answer: &MemberAnswer) -> Result<(&MemberId, &MemberStatus), Error> {
             ));
         }
     }
-    Ok((&answer.id, presence))
+    Ok((&answer.id, status))
 }

@@ -4,7 +4,7 @@
 //! error. The caller asks all members at once, and writes.
 
 mod change;
-mod forming;
+mod initialize;
 mod readmission;
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, Memb
 use crate::trust::{Interval, Trust};
 
 pub use change::Change;
-pub use forming::{completion, first_records};
+pub use initialize::{completion, first_records};
 pub use readmission::{check_member, readmission};
 
 /// What one member answered.
@@ -45,12 +45,12 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
     let ids = answers.iter().map(|answer| answer.id.clone()).collect();
     let mut trust = Trust::new(ids, set.clone(), true);
     for (member, answer) in answers.iter().enumerate() {
-        if let Ok(presence) = &answer.status {
+        if let Ok(status) = &answer.status {
             let at = Interval {
                 sent: answer.sent,
                 received: answer.received,
             };
-            trust.present(member, presence.clone(), at);
+            trust.present(member, status.clone(), at);
         }
     }
     trust

@@ -44,9 +44,9 @@ pub fn readmission(
     let Some(answer) = answers.iter().find(|answer| answer.id == *id) else {
         return refuse(format!("{id} was not asked"));
     };
-    let presence = answer.status.as_ref();
-    let presence = presence.map_err(|error| answer.named(error.clone()))?;
-    if presence
+    let status = answer.status.as_ref();
+    let status = status.map_err(|error| answer.named(error.clone()))?;
+    if status
         .member_record
         .as_ref()
         .is_some_and(MemberRecord::is_formed)
@@ -74,11 +74,11 @@ pub fn readmission(
         .iter()
         .map(|(id, member_record)| ((*id).clone(), member_record.data_generation));
     Ok(Some(MemberRecordEdit {
-        expected: presence.member_record.as_ref().map(MemberRecord::epoch),
+        expected: status.member_record.as_ref().map(MemberRecord::epoch),
         set: set.clone(),
         generation,
-        run: presence.run.clone(),
-        durable: presence.durable,
+        run: status.run.clone(),
+        durable: status.durable,
         data_generation: DataGeneration::random(entropy),
         age: Some(Duration::ZERO),
         seen: seen.collect(),
@@ -89,8 +89,8 @@ pub fn readmission(
 fn contradictions(answers: &[MemberAnswer], trust: &Trust) -> Vec<MemberFailure> {
     let contradiction = |(member, answer): (usize, &MemberAnswer)| match trust.may_ask(member) {
         Ok(()) | Err(UntrustedReason::NotFormed { .. }) => None,
-        Err(distrust) => {
-            let error = answer.named(distrust.error());
+        Err(reason) => {
+            let error = answer.named(reason.error());
             Some(MemberFailure::new(answer.id.clone(), error))
         }
     };

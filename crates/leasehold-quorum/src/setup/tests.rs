@@ -40,8 +40,8 @@ fn empty(id: &str) -> MemberAnswer {
 
 /// A member of `set` in this generation.
 fn member(id: &str, set: &MemberSet, generation: u64) -> MemberAnswer {
-    with(empty(id), |presence| {
-        presence.member_record = Some(member_record(set, generation, presence.run.clone()));
+    with(empty(id), |status| {
+        status.member_record = Some(member_record(set, generation, status.run.clone()));
     })
 }
 
@@ -241,8 +241,8 @@ fn change_refuses_unexpected_records() {
 #[test]
 fn change_waits_for_the_leases_of_the_last_one() {
     let changed = |answer, seconds: u64| {
-        with(answer, |presence| {
-            let member_record = presence.member_record.as_mut().unwrap();
+        with(answer, |status| {
+            let member_record = status.member_record.as_mut().unwrap();
             member_record.changed = WallTime::from_micros(NOW - seconds * 1_000_000);
         })
     };

@@ -1,16 +1,16 @@
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
-use crate::trust::distrust::UntrustedReason;
+use crate::trust::untrusted::UntrustedReason;
 
 impl Trust {
-    /// Returns a distrust if the record of another member places this one in another quorum. Then one of
+    /// Returns a reason if the record of another member places this one in another quorum. Then one of
     /// the two came back from an old copy of its data or lost a configuration.
     pub(super) fn claimed(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
-        let own = known.presence.member_record.as_ref();
+        let own = known.status.member_record.as_ref();
         let generation = own.map_or(0, |member_record| member_record.generation);
         let mut others = self.known.iter().enumerate();
         others.find_map(|(other, known)| {
-            let member_record = known.as_ref()?.presence.member_record.as_ref()?;
+            let member_record = known.as_ref()?.status.member_record.as_ref()?;
             let claims =
                 other != member && member_record.claims(&self.ids[member], &self.set, generation);
             claims.then(|| UntrustedReason::Claimed {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::ballot::majority;
-use crate::trust::distrust::{ClockFault, Skew, UntrustedReason};
+use crate::trust::untrusted::{ClockFault, Skew, UntrustedReason};
 use leasehold::clock::{BootInstant, WallTime};
 
 /// A member's clock, read at some moment between two instants of this client.

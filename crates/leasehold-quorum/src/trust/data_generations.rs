@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::trust::distrust::{Forgetting, UntrustedReason};
+use crate::trust::untrusted::{Forgetting, UntrustedReason};
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{DataGeneration, MemberRecord};
 use leasehold::{MemberId, MemberStatus};
@@ -8,7 +8,7 @@ use leasehold::{MemberId, MemberStatus};
 /// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    pub(crate) presence: MemberStatus,
+    pub(crate) status: MemberStatus,
     pub(crate) received: BootInstant,
     /// The number of this report among those of all members. A newer one has a greater number.
     pub(crate) order: u64,
@@ -39,14 +39,14 @@ pub(crate) struct Beginning {
 ///
 /// A member counts once it is known to have remembered everything for the longest TTL and a second. This
 /// client's own clock shows that if the client saw the member for that long. Otherwise the member's clock
-/// shows it, unless a witness or this client saw the data generation change later than that clock says.
+/// shows it, unless a peer or this client saw the data generation change later than that clock says.
 #[derive(Debug)]
-pub(crate) struct Lives {
+pub(crate) struct DataGenerations {
     wait: Duration,
     seen: Vec<Option<Seen>>,
 }
 
-impl Lives {
+impl DataGenerations {
     pub(crate) fn new(members: usize, max_ttl: Duration) -> Self {
         Self {
             wait: wait_of(max_ttl),
@@ -56,7 +56,7 @@ impl Lives {
 
     pub(crate) fn present(&mut self, member: usize, known: &Known) {
         let Some(data_generation) = known
-            .presence
+            .status
             .member_record
             .as_ref()
             .map(|member_record| member_record.data_generation)
@@ -107,24 +107,24 @@ impl Lives {
         })
     }
 
-    /// Returns the latest time at which the present data generation of `member` can have begun. `witnesses` are the
+    /// Returns the latest time at which the present data generation of `member` can have begun. `peers` are the
     /// other members whose clocks are believed.
     pub(crate) fn began<'a>(
         &self,
         member: usize,
         id: &MemberId,
         known: Option<&Known>,
-        witnesses: impl Iterator<Item = &'a Known>,
+        peers: impl Iterator<Item = &'a Known>,
     ) -> Result<Beginning, UntrustedReason> {
         let forgot = |what| Err(UntrustedReason::Forgot { what, until: None });
         let Some(known) = known else {
             return Err(UntrustedReason::Unknown);
         };
-        let Some(member_record) = &known.presence.member_record else {
+        let Some(member_record) = &known.status.member_record else {
             return forgot(Forgetting::LostRecord);
         };
-        if !known.presence.remembers() {
-            return forgot(match known.presence.was_replica {
+        if !known.status.remembers() {
+            return forgot(match known.status.was_replica {
                 true => Forgetting::WasReplica,
                 false => Forgetting::Restarted,
             });
@@ -134,14 +134,14 @@ impl Lives {
         else {
             return Err(UntrustedReason::Unknown);
         };
-        let testimony = Testimony::of(id, member_record.data_generation, witnesses);
-        let mut began = testimony.began(known, member_record, seen);
+        let reports = PeerReports::of(id, member_record.data_generation, peers);
+        let mut began = reports.began(known, member_record, seen);
         let is_contradicted = seen.other_until.is_some_and(|other| began <= nanos(other));
         if is_contradicted {
             // This client saw the previous data generation after the present one is said to have begun.
             began = nanos(seen.first);
         }
-        let is_first = !is_contradicted && !testimony.change;
+        let is_first = !is_contradicted && !reports.change;
         Ok(Beginning {
             at: began.min(nanos(seen.first)),
             has_no_past: is_first
@@ -151,53 +151,52 @@ impl Lives {
     }
 }
 
-/// What the witnesses report about one data generation.
+/// What the peers report about one data generation.
 #[derive(Debug, Default)]
-struct Testimony {
-    /// When the first witness heard of it.
+struct PeerReports {
+    /// When the first peer heard of it.
     earliest: Option<i128>,
-    /// Whether a witness knew an earlier data generation, or still does.
+    /// Whether a peer knew an earlier data generation, or still does.
     change: bool,
 }
 
-impl Testimony {
+impl PeerReports {
     fn of<'a>(
         id: &MemberId,
         data_generation: DataGeneration,
-        witnesses: impl Iterator<Item = &'a Known>,
+        peers: impl Iterator<Item = &'a Known>,
     ) -> Self {
-        let mut testimony = Self::default();
-        for witness in witnesses {
-            let presence = &witness.presence;
-            let member_record = presence.member_record.as_ref();
+        let mut reports = Self::default();
+        for peer in peers {
+            let status = &peer.status;
+            let member_record = status.member_record.as_ref();
             let Some(observation) =
                 member_record.and_then(|member_record| member_record.observations.get(id))
             else {
                 continue;
             };
             let is_this_generation = data_generation.continues(observation.data_generation);
-            testimony.change |= observation.changed || !is_this_generation;
-            // A time ahead of the witness's clock means that the clock was set back, so it proves nothing.
-            if is_this_generation && observation.at <= presence.clock {
-                let at = ago(witness.received, presence.clock, observation.at);
-                testimony.earliest =
-                    Some(testimony.earliest.map_or(at, |earliest| earliest.min(at)));
+            reports.change |= observation.changed || !is_this_generation;
+            // A time ahead of the peer's clock means that the clock was set back, so it proves nothing.
+            if is_this_generation && observation.at <= status.clock {
+                let at = ago(peer.received, status.clock, observation.at);
+                reports.earliest = Some(reports.earliest.map_or(at, |earliest| earliest.min(at)));
             }
         }
-        testimony
+        reports
     }
 
     /// Returns the latest time at which the data generation can have begun. The member's own clock decides, unless
-    /// witnesses saw the data generation change. They may have heard of it late, so the earliest one is right.
+    /// peers saw the data generation change. They may have heard of it late, so the earliest one is right.
     fn began(&self, known: &Known, member_record: &MemberRecord, seen: Seen) -> i128 {
-        let clock = known.presence.clock;
+        let clock = known.status.clock;
         let own =
             (member_record.since <= clock).then(|| ago(known.received, clock, member_record.since));
-        let witnessed = self.earliest.unwrap_or_else(|| nanos(seen.first));
+        let observed = self.earliest.unwrap_or_else(|| nanos(seen.first));
         match own {
-            Some(own) if self.change => own.max(witnessed),
+            Some(own) if self.change => own.max(observed),
             Some(own) => own,
-            None => witnessed,
+            None => observed,
         }
     }
 }

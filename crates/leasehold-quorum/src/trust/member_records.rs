@@ -8,19 +8,19 @@ use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit};
 
 /// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CardStep {
+pub(crate) enum RecordStep {
     /// Write this to the member's record, then ask the member again.
     Write(usize, MemberRecordEdit),
     /// Report these data generations of other members to the member, then ask it again.
-    Witness(usize, Vec<(MemberId, DataGeneration)>),
-    /// Ask the member again: the client's knowledge of it is older than that of a witness.
-    Look(usize),
+    Observe(usize, Vec<(MemberId, DataGeneration)>),
+    /// Ask the member again: the client's knowledge of it is older than that of a peer.
+    Refresh(usize),
 }
 
-impl CardStep {
+impl RecordStep {
     pub(crate) fn member(&self) -> usize {
         match self {
-            Self::Write(member, _) | Self::Witness(member, _) | Self::Look(member) => *member,
+            Self::Write(member, _) | Self::Observe(member, _) | Self::Refresh(member) => *member,
         }
     }
 }
@@ -30,7 +30,7 @@ impl Trust {
     pub(crate) fn member_record_steps(
         &self,
         draw: &mut dyn FnMut() -> DataGeneration,
-    ) -> Vec<CardStep> {
+    ) -> Vec<RecordStep> {
         if !self.enforced {
             return Vec::new();
         }
@@ -38,7 +38,7 @@ impl Trust {
             .known
             .iter()
             .flatten()
-            .all(|known| known.presence.member_record.is_none())
+            .all(|known| known.status.member_record.is_none())
         {
             // The quorum may have been initialized before: servers that were all flushed look the same.
             let mut steps = self.form(draw, |known| Some(remembered(known)));
@@ -50,7 +50,7 @@ impl Trust {
             if self.misfit(member, known).is_some() {
                 return None;
             }
-            match &known.presence.member_record {
+            match &known.status.member_record {
                 None => self.restore(member, known, draw()),
                 Some(member_record) => self
                     .confirm(member, known, member_record, draw)
@@ -59,13 +59,13 @@ impl Trust {
             }
         });
         let steps = steps.filter(|step| !self.missed[step.member()]);
-        let (looks, mut steps): (Vec<_>, Vec<_>) =
-            steps.partition(|step| matches!(step, CardStep::Look(_)));
-        // One look at a time, and only if nothing is known for certain. Each look makes the member's own
-        // answer the newest one. Two looks that take turns would make every other answer doubtful again,
+        let (refreshes, mut steps): (Vec<_>, Vec<_>) =
+            steps.partition(|step| matches!(step, RecordStep::Refresh(_)));
+        // One refresh at a time, and only if nothing is known for certain. Each refresh makes the member's own
+        // answer the newest one. Two refreshes that take turns would make every other answer doubtful again,
         // without end.
         if steps.is_empty() {
-            steps.extend(looks.into_iter().next());
+            steps.extend(refreshes.into_iter().next());
         }
         steps
     }
@@ -75,7 +75,7 @@ impl Trust {
         let mut known = self.known.iter().flatten();
         known.all(|known| {
             !known
-                .presence
+                .status
                 .member_record
                 .as_ref()
                 .is_some_and(MemberRecord::is_formed)
@@ -88,7 +88,7 @@ impl Trust {
         &self,
         draw: &mut dyn FnMut() -> DataGeneration,
         age: impl Fn(&Known) -> Option<Duration>,
-    ) -> Vec<CardStep> {
+    ) -> Vec<RecordStep> {
         let known: Vec<&Known> = self.known.iter().flatten().collect();
         let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
         if known.len() < self.ids.len() || known.iter().enumerate().any(misfit) {
@@ -102,13 +102,13 @@ impl Trust {
                 expected: None,
                 set: self.set.clone(),
                 generation: 0,
-                run: known.presence.run.clone(),
-                durable: known.presence.durable,
+                run: known.status.run.clone(),
+                durable: known.status.durable,
                 data_generation,
                 age: age(known),
                 seen: others(&data_generations, &self.ids[member]),
             };
-            CardStep::Write(member, edit)
+            RecordStep::Write(member, edit)
         };
         known.iter().enumerate().map(first).collect()
     }
@@ -122,29 +122,29 @@ impl Trust {
         known: &Known,
         member_record: &MemberRecord,
         draw: &mut dyn FnMut() -> DataGeneration,
-    ) -> Option<CardStep> {
-        let presence = &known.presence;
-        let remembers = presence.remembers() && !self.is_rolled_back(member, member_record);
+    ) -> Option<RecordStep> {
+        let status = &known.status;
+        let remembers = status.remembers() && !self.is_rolled_back(member, member_record);
         let kept = match remembers {
             false => None,
             // After the last name the others could not notice a return, so the member gets a new data generation.
-            true if member_record.durable && !presence.durable => {
+            true if member_record.durable && !status.durable => {
                 member_record.data_generation.renamed()
             }
-            true if member_record.run == presence.run => return None,
+            true if member_record.run == status.run => return None,
             true => Some(member_record.data_generation),
         };
         let edit = MemberRecordEdit {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
             generation: member_record.generation,
-            run: presence.run.clone(),
-            durable: presence.durable,
+            run: status.run.clone(),
+            durable: status.durable,
             data_generation: kept.unwrap_or_else(draw),
             age: kept.is_none().then_some(Duration::ZERO),
             seen: Vec::new(),
         };
-        Some(CardStep::Write(member, edit))
+        Some(RecordStep::Write(member, edit))
     }
 
     /// Confirms a record that says the quorum is still being formed. This needs the record on all members,
@@ -155,7 +155,7 @@ impl Trust {
         member: usize,
         known: &Known,
         member_record: &MemberRecord,
-    ) -> Option<CardStep> {
+    ) -> Option<RecordStep> {
         if member_record.is_formed() {
             return None;
         }
@@ -168,13 +168,13 @@ impl Trust {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
             generation: latest.max(1),
-            run: known.presence.run.clone(),
+            run: known.status.run.clone(),
             durable: member_record.durable,
             data_generation: member_record.data_generation,
             age: None,
             seen: Vec::new(),
         };
-        Some(CardStep::Write(member, edit))
+        Some(RecordStep::Write(member, edit))
     }
 
     /// Returns a record for a member that lost its own. This needs a majority of the members with the
@@ -189,7 +189,7 @@ impl Trust {
         member: usize,
         known: &Known,
         data_generation: DataGeneration,
-    ) -> Option<CardStep> {
+    ) -> Option<RecordStep> {
         let mut answered = self.answered();
         if answered.any(|(other, known)| self.misfit(other, known).is_some()) {
             return None;
@@ -206,8 +206,8 @@ impl Trust {
             expected: None,
             set: self.set.clone(),
             generation,
-            run: known.presence.run.clone(),
-            durable: known.presence.durable,
+            run: known.status.run.clone(),
+            durable: known.status.durable,
             data_generation,
             age: Some(match latest {
                 0 => remembered(known),
@@ -215,7 +215,7 @@ impl Trust {
             }),
             seen: self.data_generations(),
         };
-        Some(CardStep::Write(member, edit))
+        Some(RecordStep::Write(member, edit))
     }
 
     fn answered(&self) -> impl Iterator<Item = (usize, &Known)> {
@@ -231,11 +231,11 @@ impl Trust {
     }
 
     /// Asks a member again if its answer is too old to be evidence.
-    fn refresh(&self) -> Option<CardStep> {
+    fn refresh(&self) -> Option<RecordStep> {
         let stale = |(it, _): &(usize, _)| !self.is_recent(*it) && !self.missed[*it];
         self.answered()
             .find(stale)
-            .map(|(it, _)| CardStep::Look(it))
+            .map(|(it, _)| RecordStep::Refresh(it))
     }
 
     fn latest(&self) -> Option<u64> {
@@ -264,7 +264,12 @@ impl Trust {
     }
 
     /// Reports to this member the data generations of others that it does not know yet.
-    fn tell(&self, member: usize, known: &Known, member_record: &MemberRecord) -> Option<CardStep> {
+    fn tell(
+        &self,
+        member: usize,
+        known: &Known,
+        member_record: &MemberRecord,
+    ) -> Option<RecordStep> {
         let (mut news, mut doubtful) = (Vec::new(), None);
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
             let id = &self.ids[other];
@@ -278,8 +283,8 @@ impl Trust {
             }
         }
         match news.is_empty() {
-            true => doubtful.map(CardStep::Look),
-            false => Some(CardStep::Witness(member, news)),
+            true => doubtful.map(RecordStep::Refresh),
+            false => Some(RecordStep::Observe(member, news)),
         }
     }
 
@@ -292,8 +297,8 @@ impl Trust {
     fn settled(&self) -> impl Iterator<Item = (usize, &MemberRecord)> {
         self.known.iter().enumerate().filter_map(|(member, known)| {
             let known = known.as_ref()?;
-            let member_record = known.presence.member_record.as_ref()?;
-            let settled = member_record.set == self.set && member_record.run == known.presence.run;
+            let member_record = known.status.member_record.as_ref()?;
+            let settled = member_record.set == self.set && member_record.run == known.status.run;
             settled.then_some((member, member_record))
         })
     }
@@ -312,7 +317,7 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Returns for how long a member without a record has certainly remembered everything.
 fn remembered(known: &Known) -> Duration {
-    match known.presence.uptime {
+    match known.status.uptime {
         Duration::MAX => Duration::MAX,
         _ => Duration::ZERO,
     }

@@ -2,16 +2,16 @@
 //!
 //! [`Trust`] does no I/O. It takes in what members reported, with the instants between which they did so.
 //! It says whether an answer to a request sent at some instant counts. Callers ask at all four places that
-//! count answers: grant, seal, renewal and repair.
+//! count answers: grant, confirm, renewal and repair.
 
 mod claims;
 mod clocks;
 mod data_generations;
-mod distrust;
-#[cfg(test)]
-mod histories;
 mod member_records;
 mod rules;
+#[cfg(test)]
+mod tests;
+mod untrusted;
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use leasehold::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
-pub(crate) use distrust::{UntrustedReason, difference};
-pub(crate) use member_records::CardStep;
+pub(crate) use member_records::RecordStep;
 pub use rules::TrustRules;
+pub(crate) use untrusted::{UntrustedReason, difference};
 
 use clocks::Clocks;
-use data_generations::{Beginning, Known, Lives};
-use distrust::Forgetting;
+use data_generations::{Beginning, DataGenerations, Known};
+use untrusted::Forgetting;
 
 /// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]
@@ -39,19 +39,19 @@ pub(crate) struct Trust {
     enforced: bool,
     known: Vec<Option<Known>>,
     /// The conclusion for each member, valid while all clocks are believed.
-    standings: Vec<Standing>,
+    members: Vec<MemberTrust>,
     /// How many reports this client has received.
     told: u64,
     incarnations: Vec<Option<Incarnation>>,
     /// The members whose record could not be read or written. Nothing is tried again before their next answer.
     missed: Vec<bool>,
-    data_generations: Lives,
+    data_generations: DataGenerations,
     clocks: Clocks,
 }
 
 /// What follows for one member from the reports of all members.
 #[derive(Clone, Debug)]
-struct Standing {
+struct MemberTrust {
     may_be_asked: Result<(), UntrustedReason>,
     counts_from: Result<BootInstant, UntrustedReason>,
 }
@@ -82,11 +82,11 @@ impl Trust {
         let count = ids.len();
         let mut trust = Self {
             known: vec![None; count],
-            standings: Vec::new(),
+            members: Vec::new(),
             told: 0,
             incarnations: vec![None; count],
             missed: vec![false; count],
-            data_generations: Lives::new(count, set.max_ttl),
+            data_generations: DataGenerations::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
             set,
             ids,
@@ -101,24 +101,22 @@ impl Trust {
     }
 
     /// Returns the last report of the member about itself.
-    pub(crate) fn presence(&self, member: usize) -> Option<&MemberStatus> {
-        Some(&self.known[member].as_ref()?.presence)
+    pub(crate) fn status(&self, member: usize) -> Option<&MemberStatus> {
+        Some(&self.known[member].as_ref()?.status)
     }
 
     /// Whether the member keeps what it acknowledges across its next restart.
     pub(crate) fn is_durable(&self, member: usize) -> bool {
         let known = self.known[member].as_ref();
-        known.is_some_and(|known| known.presence.will_remember())
+        known.is_some_and(|known| known.status.will_remember())
     }
 
     /// Whether the record of another member shows that this one came back with older data.
     fn is_rolled_back(&self, member: usize, member_record: &MemberRecord) -> bool {
-        let mut witnesses = self.known.iter().flatten();
-        witnesses.any(|known| {
-            let witness = known.presence.member_record.as_ref();
-            witness.is_some_and(|witness| {
-                member_record.is_older_than_known_to(witness, &self.ids[member])
-            })
+        let mut peers = self.known.iter().flatten();
+        peers.any(|known| {
+            let peer = known.status.member_record.as_ref();
+            peer.is_some_and(|peer| member_record.is_older_than_known_to(peer, &self.ids[member]))
         })
     }
 
@@ -129,12 +127,7 @@ impl Trust {
     }
 
     /// Takes in a member's report about itself.
-    pub(crate) fn present(
-        &mut self,
-        member: usize,
-        presence: MemberStatus,
-        at: Interval,
-    ) -> Learned {
+    pub(crate) fn present(&mut self, member: usize, status: MemberStatus, at: Interval) -> Learned {
         let received = at.received;
         // A newer answer overtook this one.
         if self.known[member]
@@ -145,13 +138,13 @@ impl Trust {
         }
         let learned = Learned {
             must_look: false,
-            stood_still: self.read_clock(member, presence.clock, at),
+            stood_still: self.read_clock(member, status.clock, at),
         };
-        self.incarnations[member] = Some(presence.incarnation());
+        self.incarnations[member] = Some(status.incarnation());
         self.missed[member] = false;
         self.told += 1;
         let known = Known {
-            presence,
+            status,
             received,
             order: self.told,
         };
@@ -169,11 +162,11 @@ impl Trust {
 
     /// Draws the conclusions for each member. They are needed far more often than new reports arrive.
     fn judge(&mut self) {
-        let standing = |member| Standing {
+        let standing = |member| MemberTrust {
             may_be_asked: self.admit(member),
             counts_from: self.counts_from(member, |_| true),
         };
-        self.standings = (0..self.ids.len()).map(standing).collect();
+        self.members = (0..self.ids.len()).map(standing).collect();
     }
 
     /// Takes in the sample that came with an answer.
@@ -205,7 +198,7 @@ impl Trust {
 
     /// Whether the member may be asked for anything at all.
     pub(crate) fn may_ask(&self, member: usize) -> Result<(), &UntrustedReason> {
-        self.standings[member].may_be_asked.as_ref().copied()
+        self.members[member].may_be_asked.as_ref().copied()
     }
 
     fn admit(&self, member: usize) -> Result<(), UntrustedReason> {
@@ -220,7 +213,7 @@ impl Trust {
         if let Some(misfit) = self.misfit(member, known) {
             return Err(misfit);
         }
-        let member_record = known.presence.member_record.as_ref();
+        let member_record = known.status.member_record.as_ref();
         if self.is_unformed()
             || member_record.is_some_and(|member_record| !member_record.is_formed())
         {
@@ -246,7 +239,7 @@ impl Trust {
             return Ok(());
         }
         let from = if self.clocks.all_believed(sent) {
-            self.standings[member].counts_from.clone()
+            self.members[member].counts_from.clone()
         } else {
             let believed = |other| self.clocks.verdict(other, sent).is_ok();
             self.counts_from(member, believed)
@@ -281,7 +274,7 @@ impl Trust {
         self.data_generations.remembers(began, sent, retention)
     }
 
-    /// Returns the instant from which the member's answers count, with the witnesses whose clocks are believed.
+    /// Returns the instant from which the member's answers count, with the peers whose clocks are believed.
     fn counts_from(
         &self,
         member: usize,
@@ -297,35 +290,35 @@ impl Trust {
         believed: impl Fn(usize) -> bool,
     ) -> Result<Beginning, UntrustedReason> {
         let others = self.known.iter().enumerate();
-        let witnesses = others.filter_map(|(other, known)| {
+        let peers = others.filter_map(|(other, known)| {
             known
                 .as_ref()
                 .filter(|_| other != member && believed(other))
         });
         let (id, known) = (&self.ids[member], self.known[member].as_ref());
-        let lost = |known: &Known| known.presence.member_record.is_none();
+        let lost = |known: &Known| known.status.member_record.is_none();
         if known.is_some_and(lost)
             && let Some(missing) = self.missing_evidence()
         {
             let id = id.clone();
             return Err(UntrustedReason::LostRecord { id, missing });
         }
-        let member_record = known.and_then(|known| known.presence.member_record.as_ref());
+        let member_record = known.and_then(|known| known.status.member_record.as_ref());
         if member_record.is_some_and(|member_record| self.is_rolled_back(member, member_record)) {
             let what = Forgetting::Restarted;
             return Err(UntrustedReason::Forgot { what, until: None });
         }
-        self.data_generations.began(member, id, known, witnesses)
+        self.data_generations.began(member, id, known, peers)
     }
 
     /// Returns why the member cannot belong to this quorum, if so.
     fn misfit(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
-        let presence = &known.presence;
-        if let Some(why) = &presence.unfit {
+        let status = &known.status;
+        if let Some(why) = &status.unfit {
             return Some(UntrustedReason::Unfit(why.clone()));
         }
         let twin = self.known.iter().enumerate().find(|(other, theirs)| {
-            let same = |theirs: &Known| theirs.presence.run == presence.run;
+            let same = |theirs: &Known| theirs.status.run == status.run;
             *other != member && theirs.as_ref().is_some_and(same)
         });
         if let Some((other, _)) = twin {
@@ -336,7 +329,7 @@ impl Trust {
     }
 
     fn other_set(&self, known: &Known) -> Option<UntrustedReason> {
-        let member_record = known.presence.member_record.as_ref()?;
+        let member_record = known.status.member_record.as_ref()?;
         (member_record.set != self.set).then(|| UntrustedReason::OtherSet {
             theirs: member_record.set.clone(),
             generation: member_record.generation,

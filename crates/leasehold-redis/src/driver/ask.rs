@@ -6,10 +6,11 @@ use leasehold::Error;
 use leasehold_quorum::{Reply, Request};
 use tokio::sync::oneshot;
 
-use super::question::Question;
 use super::{Driver, call};
-use crate::protocol::{Decoded, Script, script_of};
+use crate::codec::{Decoded, script_of};
+use crate::connection::question::Question;
 use crate::resp::{CommandWriter, Value};
+use crate::scripts::Script;
 
 /// How long a member may take for a request that is not of the engine.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);

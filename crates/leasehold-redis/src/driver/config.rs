@@ -5,18 +5,15 @@ use std::time::Duration;
 use leasehold::ambient::Ambient;
 use leasehold::clock::Clock;
 use leasehold::telemetry::MemberStandings;
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, MemberId, MemberSet};
+use leasehold::{ClientId, ClientInfo, Error, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
-use super::connection::Connection;
-use super::link::Link;
-use super::opening::Entrance;
-use super::tls::Tls;
-use crate::protocol::Codec;
-use crate::url::{Login, RedisUrl};
-
-/// The greatest number of members.
-pub(crate) const MEMBERS_MAX: usize = 31;
+use super::connection_task::ConnectionTask;
+use crate::codec::Codec;
+use crate::connection::Tls;
+use crate::connection::connector::Connector;
+use crate::connection::state::Connection;
+use crate::url::{Login, RedisUrl, parse_all};
 
 /// What a [`Driver`](super::Driver) connects to, and for which client.
 pub struct DriverConfig {
@@ -30,7 +27,7 @@ pub struct DriverConfig {
     pub clock_tolerance: Duration,
     /// Whether only trusted members have a vote.
     pub enforced: bool,
-    /// Whether nothing is written to the members: for tools that only look.
+    /// Whether nothing is written to the members: for tools that only read.
     pub read_only: bool,
     /// For how long a release leaves a contended lock free for clients of other libraries, from time to
     /// time. Zero: never.
@@ -46,8 +43,8 @@ pub(super) struct Parts {
     pub(super) engine: Option<Config>,
     pub(super) members: Vec<MemberId>,
     pub(super) standings: Option<MemberStandings>,
-    pub(super) links: Vec<Link>,
     pub(super) connections: Vec<Connection>,
+    pub(super) tasks: Vec<ConnectionTask>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -82,17 +79,17 @@ impl Parts {
         ambient: &Ambient,
     ) -> Result<Self, Error> {
         let id = client.map_or_else(|| ClientId::random(&*ambient.entropy), |client| client.id);
-        let link = |url: &RedisUrl| {
+        let connection = |url: &RedisUrl| {
             let codec = Codec {
                 prefix: url.prefix.clone(),
                 user: Login::shown(url.login.as_ref()).to_owned(),
                 client: id,
                 foreign_gap: url.foreign_gap.unwrap_or(foreign_gap),
             };
-            Link::new(codec, client.cloned())
+            Connection::new(codec, client.cloned())
         };
-        let connection = |(member, url): (usize, RedisUrl)| {
-            let entrance = Entrance {
+        let task = |(member, url): (usize, RedisUrl)| {
+            let connector = Connector {
                 tls: Arc::new(Tls::new(url.ca.as_deref())?),
                 url,
                 client: client.cloned(),
@@ -100,9 +97,9 @@ impl Parts {
                 complained: false,
                 read_only: false,
             };
-            Ok(Connection {
+            Ok(ConnectionTask {
                 member,
-                entrance,
+                connector,
                 ambient: ambient.clone(),
             })
         };
@@ -110,12 +107,12 @@ impl Parts {
             engine: None,
             standings: None,
             members: urls.iter().map(|url| url.id.clone()).collect(),
-            links: urls.iter().map(link).collect(),
+            connections: urls.iter().map(connection).collect(),
             clock: Arc::clone(&ambient.clock),
-            connections: urls
+            tasks: urls
                 .into_iter()
                 .enumerate()
-                .map(connection)
+                .map(task)
                 .collect::<Result<_, Error>>()?,
         })
     }
@@ -124,41 +121,13 @@ impl Parts {
 impl Parts {
     /// The client does not say who it is.
     fn write_nothing(&mut self) {
-        self.links.iter_mut().for_each(Link::write_nothing);
-        for connection in &mut self.connections {
-            connection.entrance.read_only = true;
+        self.connections
+            .iter_mut()
+            .for_each(Connection::write_nothing);
+        for task in &mut self.tasks {
+            task.connector.read_only = true;
         }
     }
-}
-
-/// Reads the URLs of the members of one store.
-pub(crate) fn parse_all(urls: &[String]) -> Result<Vec<RedisUrl>, Error> {
-    let urls = urls.iter().map(|url| RedisUrl::parse(url));
-    let urls = urls.collect::<Result<Vec<_>, _>>()?;
-    check(&urls)?;
-    Ok(urls)
-}
-
-fn check(urls: &[RedisUrl]) -> Result<(), Error> {
-    let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
-    if urls.is_empty() {
-        return refuse("no member; give the URL of at least one server".into());
-    }
-    if urls.len() > MEMBERS_MAX {
-        return refuse(format!("more than {MEMBERS_MAX} members"));
-    }
-    for (at, url) in urls.iter().enumerate() {
-        let is_twin =
-            |other: &&RedisUrl| other.id == url.id || other.address.same_server(&url.address);
-        if let Some(twin) = urls[..at].iter().find(is_twin) {
-            return refuse(format!(
-                "{} is given twice (also as {}); list each server and each id once",
-                url.described(),
-                twin.described(),
-            ));
-        }
-    }
-    Ok(())
 }
 
 impl fmt::Debug for DriverConfig {

@@ -17,20 +17,12 @@
 mod ask;
 mod call;
 mod config;
-mod connection;
-mod encoder;
-mod link;
-mod news;
-mod open;
-mod opening;
+mod connection_task;
+mod member_events;
 mod orders;
-mod question;
 mod shared;
-mod socket;
 mod state;
 mod thread;
-mod tls;
-mod visit;
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,13 +35,10 @@ use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 pub use call::Call;
 pub use config::DriverConfig;
 use config::Parts;
-pub(crate) use config::{MEMBERS_MAX, parse_all};
 use shared::Shared;
 use state::State;
-pub(crate) use tls::Tls;
-pub(crate) use visit::Visit;
 
-use crate::protocol::Codec;
+use crate::codec::Codec;
 use crate::url::RedisUrl;
 
 /// All connections of one client, and the engine that they serve.
@@ -79,11 +68,14 @@ impl Driver {
 
     fn start_thread(parts: Parts) -> Result<Self, Error> {
         let engine = parts.engine.map(Engine::new);
-        let codecs = parts.links.iter().map(|link| link.codec().clone());
+        let codecs = parts
+            .connections
+            .iter()
+            .map(|connection| connection.codec().clone());
         let codecs = codecs.collect();
-        let state = State::new(engine, parts.links, parts.standings);
+        let state = State::new(engine, parts.connections, parts.standings);
         let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
-        thread::start(Arc::clone(&shared), parts.connections)?;
+        thread::start(Arc::clone(&shared), parts.tasks)?;
         Ok(Self { shared, codecs })
     }
 

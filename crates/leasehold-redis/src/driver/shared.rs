@@ -11,10 +11,10 @@ use leasehold::clock::Clock;
 use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 
-use super::link::Batch;
-use super::news;
+use super::member_events;
 use super::orders::{Event, Orders};
 use super::state::State;
+use crate::connection::state::Batch;
 
 /// What the I/O thread and the futures of callers share.
 ///
@@ -71,7 +71,11 @@ const CALLER_ROUNDS: usize = 2;
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, members: Vec<MemberId>, state: State) -> Self {
-        let tasks = state.links.iter().map(|_| TaskSignal::default()).collect();
+        let tasks = state
+            .connections
+            .iter()
+            .map(|_| TaskSignal::default())
+            .collect();
         Self {
             clock,
             members,
@@ -170,8 +174,8 @@ impl Shared {
         loop {
             for batch in batches.drain(..) {
                 let member = batch.member;
-                state.links[member].finish(batch);
-                if !state.links[member].is_open() {
+                state.connections[member].finish(batch);
+                if !state.connections[member].is_open() {
                     // Its task waits for the end of this write before it connects again.
                     self.tasks[member].wake();
                 }
@@ -199,8 +203,8 @@ impl Shared {
 
     /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        for (signal, link) in self.tasks.iter().zip(&state.links) {
-            if link.needs_task() {
+        for (signal, connection) in self.tasks.iter().zip(&state.connections) {
+            if connection.needs_task() {
                 signal.wake();
             }
         }
@@ -213,8 +217,8 @@ impl Shared {
         drop(orders);
         state.take_flushing(&mut wakers);
         let wakes_thread = advance_timer(&mut state) | is_forgotten | is_end;
-        let news = state.take_news();
-        for event in &news {
+        let member_events = state.take_member_events();
+        for event in &member_events {
             if let MemberEvent::Suspended { span, .. } = event {
                 // Before the engine takes in anything else.
                 self.clock.stood_still(*span);
@@ -222,8 +226,8 @@ impl Shared {
         }
         self.is_busy.store(is_busy, Ordering::Relaxed);
         drop(state);
-        for event in news {
-            news::log(&self.members, now.instant, event);
+        for event in member_events {
+            member_events::log(&self.members, now.instant, event);
         }
         wakers.into_iter().for_each(Waker::wake);
         if wakes_thread {

@@ -5,12 +5,12 @@ use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberStandings;
 use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
-use super::encoder::Encoder;
-use super::link::{Batch, Link};
-use super::news;
-use super::open::Event;
+use super::member_events;
 use super::orders::Order;
-use super::question::{Question, Questions};
+use crate::connection::encoder::Encoder;
+use crate::connection::pipeline::Event;
+use crate::connection::question::{Question, Questions};
+use crate::connection::state::{Batch, Connection};
 use crate::resp::Value;
 
 /// Everything that the threads of a client share, behind one mutex.
@@ -18,7 +18,7 @@ use crate::resp::Value;
 pub(super) struct State {
     /// `None` if callers only ask members themselves.
     engine: Option<Engine>,
-    pub(super) links: Vec<Link>,
+    pub(super) connections: Vec<Connection>,
     encoder: Encoder,
     pub(super) questions: Questions,
     /// What callers asked for, while it is carried out.
@@ -28,7 +28,7 @@ pub(super) struct State {
     /// The metric of the members' states.
     standings: Option<MemberStandings>,
     /// What to write to the log when the mutex is free again.
-    news: Vec<MemberEvent>,
+    member_events: Vec<MemberEvent>,
     /// When the I/O thread wakes up by itself; `None`: not at all.
     pub(super) timer: Option<BootInstant>,
     /// The thread ended.
@@ -40,19 +40,19 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(
         engine: Option<Engine>,
-        links: Vec<Link>,
+        connections: Vec<Connection>,
         standings: Option<MemberStandings>,
     ) -> Self {
-        let encoder = Encoder::new(links.iter().map(Link::codec));
+        let encoder = Encoder::new(connections.iter().map(Connection::codec));
         Self {
             engine,
-            links,
+            connections,
             encoder,
             questions: Questions::default(),
             orders: Vec::new(),
             events: Vec::new(),
             standings,
-            news: Vec::new(),
+            member_events: Vec::new(),
             timer: None,
             ended: false,
             flushing: Vec::new(),
@@ -79,7 +79,7 @@ impl State {
 
     /// Adds a question to a member.
     pub(super) fn ask(&mut self, member: usize, question: Question) {
-        self.links[member].ask(question);
+        self.connections[member].ask(question);
     }
 
     /// The member is connected. `connect` enters the connection.
@@ -88,11 +88,11 @@ impl State {
         now: Now,
         member: usize,
         has_plain_commands: bool,
-        connect: impl FnOnce(&mut Link),
+        connect: impl FnOnce(&mut Connection),
     ) {
-        let link = &mut self.links[member];
-        connect(link);
-        link.ask_pending(|id| self.questions.is_open(id));
+        let connection = &mut self.connections[member];
+        connect(connection);
+        connection.ask_pending(|id| self.questions.is_open(id));
         if let Some(engine) = &mut self.engine {
             engine.allow_plain_commands(member, has_plain_commands);
             engine.handle_connect(now, member);
@@ -103,7 +103,7 @@ impl State {
     /// The connection is gone, or could not be made.
     pub(super) fn disconnected(&mut self, now: Now, member: usize, error: Error) {
         let questions = &mut self.questions;
-        self.links[member].disconnect(&error, |id, error| questions.answer(id, Err(error)));
+        self.connections[member].disconnect(&error, |id, error| questions.answer(id, Err(error)));
         if let Some(engine) = &mut self.engine {
             engine.handle_disconnect(now, member, error);
         }
@@ -118,15 +118,16 @@ impl State {
         values: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let (mut engine, questions) = (self.engine.as_mut(), &mut self.questions);
-        let link = &mut self.links[member];
-        let received = link.receive(now.instant, values, |event| match (event, &mut engine) {
-            (Event::Answer(id, replies), _) => questions.answer(id, Ok(replies)),
-            (Event::Batch(batch), Some(engine)) => engine.handle_replies(now, member, batch),
-            (Event::Notification(notification), Some(engine)) => {
-                engine.handle_notification(now, member, notification);
-            }
-            (Event::Batch(_) | Event::Notification(_), None) => {}
-        });
+        let connection = &mut self.connections[member];
+        let received =
+            connection.receive(now.instant, values, |event| match (event, &mut engine) {
+                (Event::Answer(id, replies), _) => questions.answer(id, Ok(replies)),
+                (Event::Batch(batch), Some(engine)) => engine.handle_replies(now, member, batch),
+                (Event::Notification(notification), Some(engine)) => {
+                    engine.handle_notification(now, member, notification);
+                }
+                (Event::Batch(_) | Event::Notification(_), None) => {}
+            });
         self.pump();
         received
     }
@@ -144,15 +145,15 @@ impl State {
 
     /// Takes the batches that any thread may write.
     pub(super) fn take_batches(&mut self, batches: &mut Vec<Batch>) {
-        for (member, link) in self.links.iter_mut().enumerate() {
-            batches.extend(link.take(member));
+        for (member, connection) in self.connections.iter_mut().enumerate() {
+            batches.extend(connection.take(member));
         }
     }
 
     /// Returns whether there is a batch that any thread may write.
     pub(super) fn has_output(&self) -> bool {
-        let waits = |link: &Link| link.has_output() && !link.needs_task();
-        self.links.iter().any(waits)
+        let waits = |connection: &Connection| connection.has_output() && !connection.needs_task();
+        self.connections.iter().any(waits)
     }
 
     /// Returns whether nothing is left to do at members that answer, or the thread ended.
@@ -168,7 +169,7 @@ impl State {
 
     /// Returns whether a member has yet to reply.
     pub(super) fn is_busy(&self) -> bool {
-        self.links.iter().any(Link::is_busy)
+        self.connections.iter().any(Connection::is_busy)
     }
 
     pub(super) fn next_timeout(&self) -> Option<BootInstant> {
@@ -190,8 +191,8 @@ impl State {
         }
     }
 
-    pub(super) fn take_news(&mut self) -> Vec<MemberEvent> {
-        std::mem::take(&mut self.news)
+    pub(super) fn take_member_events(&mut self) -> Vec<MemberEvent> {
+        std::mem::take(&mut self.member_events)
     }
 
     /// Passes on what the engine has to say, to members and to futures.
@@ -200,13 +201,13 @@ impl State {
             return;
         };
         while let Some((member, id, request)) = engine.poll_transmit() {
-            self.links[member].push(&mut self.encoder, id, request);
+            self.connections[member].push(&mut self.encoder, id, request);
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(standings) = &mut self.standings {
-                news::count(standings, &event);
+                member_events::count(standings, &event);
             }
-            self.news.push(event);
+            self.member_events.push(event);
         }
         while let Some(event) = engine.poll_event() {
             self.events.push(event);

@@ -7,12 +7,12 @@ use leasehold::clock::BootInstant;
 use leasehold::{BoxFuture, Error, ErrorKind, background};
 use tokio::runtime::Builder;
 
-use super::connection::Connection;
+use super::connection_task::ConnectionTask;
 use super::shared::{Shared, Side};
 
-/// Starts the thread, which keeps `connections` open until the driver is closed and has nothing left
+/// Starts the thread, which keeps the connections of `tasks` open until the driver is closed and has nothing left
 /// to do.
-pub(super) fn start(shared: Arc<Shared>, connections: Vec<Connection>) -> Result<(), Error> {
+pub(super) fn start(shared: Arc<Shared>, tasks: Vec<ConnectionTask>) -> Result<(), Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         let text = "the I/O thread has no runtime";
@@ -20,7 +20,7 @@ pub(super) fn start(shared: Arc<Shared>, connections: Vec<Connection>) -> Result
     })?;
     background::thread("leasehold-io", move || {
         let end = End(Arc::clone(&shared));
-        runtime.block_on(run(&shared, connections));
+        runtime.block_on(run(&shared, tasks));
         runtime.shutdown_background();
         drop(end);
     })
@@ -35,9 +35,9 @@ impl Drop for End {
     }
 }
 
-async fn run(shared: &Arc<Shared>, connections: Vec<Connection>) {
-    for connection in connections {
-        drop(background::spawn(connection.keep(Arc::clone(shared))));
+async fn run(shared: &Arc<Shared>, tasks: Vec<ConnectionTask>) {
+    for task in tasks {
+        drop(background::spawn(task.keep(Arc::clone(shared))));
     }
     let mut timer = Timer::default();
     while let Some(deadline) = turn(shared) {

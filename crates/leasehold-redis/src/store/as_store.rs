@@ -8,8 +8,9 @@ use leasehold::{
 };
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 
+use super::errors::unexpected;
 use super::waits::{attempt, told};
-use super::{RedisStore, describe, unexpected};
+use super::{RedisStore, describe};
 use crate::RedisMember;
 
 impl Store for RedisStore {

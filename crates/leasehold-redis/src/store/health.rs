@@ -1,7 +1,8 @@
 use leasehold::{BoxFuture, Error, Health, MemberHealth};
 use leasehold_quorum::Outcome;
 
-use super::{RedisStore, unexpected};
+use super::RedisStore;
+use super::errors::unexpected;
 
 impl Health for RedisStore {
     fn members(&self) -> BoxFuture<'_, Vec<MemberHealth>> {

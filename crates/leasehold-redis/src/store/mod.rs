@@ -1,6 +1,7 @@
 //! Redis servers as a store: the engine handles locks, and the members themselves handle everything else.
 
 mod as_store;
+mod errors;
 mod health;
 mod records;
 mod settings;
@@ -15,11 +16,11 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold::ambient::Ambient;
 use leasehold::telemetry::{HandOvers, MemberStandings};
-use leasehold::{ClientId, ClientInfo, Error, ErrorKind, LeaseTerms, MemberSet};
+use leasehold::{ClientId, ClientInfo, Error, LeaseTerms, MemberSet};
 
 use crate::RedisMember;
+use crate::admin::Server;
 use crate::driver::{Driver, DriverConfig};
-use crate::server::Server;
 use waits::Waits;
 
 /// One Redis server, or a quorum of several, as a store.
@@ -155,11 +156,4 @@ fn describe(members: &[RedisMember]) -> String {
     }
     let ids: Vec<_> = members.iter().map(|member| member.id().as_str()).collect();
     format!("quorum of {} ({})", ids.len(), ids.join(", "))
-}
-
-fn unexpected() -> Error {
-    Error::new(
-        ErrorKind::InvalidResponse,
-        "not the outcome of what was asked",
-    )
 }

@@ -6,7 +6,8 @@ use leasehold::{
 };
 use leasehold_quorum::{Outcome, RecordAction, RecordAnswer};
 
-use super::{RedisStore, Session, unexpected};
+use super::errors::unexpected;
+use super::{RedisStore, Session};
 
 impl Records for RedisStore {
     fn open_record<'a>(

@@ -9,7 +9,7 @@ use leasehold_quorum::TrustRules;
 
 use super::RedisStore;
 use crate::RedisMember;
-use crate::driver::MEMBERS_MAX;
+use crate::url::MEMBERS_MAX;
 
 impl RedisStore {
     /// The greatest number of members.

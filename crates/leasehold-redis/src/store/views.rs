@@ -12,7 +12,7 @@ use leasehold::{
 use leasehold_quorum::views::{self, Answers};
 
 use super::RedisStore;
-use crate::server::Server;
+use crate::admin::Server;
 
 impl RedisStore {
     /// Asks all members at once. A member that is much slower than a majority counts as silent.

@@ -7,6 +7,7 @@ use leasehold::{Attempt, Effect, Error, Grant, Owner};
 use leasehold_quorum::{Outcome, Progress};
 use tokio::sync::Mutex as AsyncMutex;
 
+use super::errors::unexpected;
 use crate::driver::Call;
 
 /// The waits of one client, by owner. A wait begins when the members did not grant the first attempt.
@@ -111,7 +112,7 @@ pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
         Outcome::Busy(busy) => Ok(Attempt::Busy(busy)),
         Outcome::Failed(error) => Err(error),
         Outcome::Renewed(_) | Outcome::Released(_) | Outcome::Record(_) | Outcome::Health(_) => {
-            Err(super::unexpected())
+            Err(unexpected())
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::decoded;
+use super::percent::decoded;
 
 /// The address on which a server listens. Two equal addresses are one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,6 @@
 mod address;
+mod list;
+mod percent;
 mod query;
 
 use std::fmt;
@@ -6,10 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, MemberId};
-use percent_encoding::percent_decode_str;
 
 pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
+pub(crate) use list::{MEMBERS_MAX, parse_all};
+use percent::decoded;
 use query::Query;
 
 /// The address of a server and the credentials for it, as given in a URL.
@@ -70,13 +73,13 @@ impl RedisUrl {
             "unix" => None,
             other => return Err(format!("unknown scheme {other:?}")),
         };
-        let (entrance, rest) = match body.split_once('/') {
-            Some((entrance, rest)) => (entrance, Some(rest)),
+        let (connector, rest) = match body.split_once('/') {
+            Some((connector, rest)) => (connector, Some(rest)),
             None => (body, None),
         };
-        let (login, place) = match entrance.rsplit_once('@') {
+        let (login, place) = match connector.rsplit_once('@') {
             Some((login, place)) => (Some(Login::read(login)?), place),
-            None => (None, entrance),
+            None => (None, connector),
         };
         let (address, database) = match tls {
             Some(tls) => {
@@ -161,13 +164,6 @@ impl fmt::Debug for Login {
             .field("user", &self.user)
             .finish_non_exhaustive()
     }
-}
-
-fn decoded(text: &str) -> Result<String, String> {
-    let bytes = percent_decode_str(text).decode_utf8();
-    Ok(bytes
-        .map_err(|_| "a percent-encoded part is not UTF-8")?
-        .into_owned())
 }
 
 /// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL

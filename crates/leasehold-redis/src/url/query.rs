@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::Key;
 
-use super::decoded;
+use super::percent::decoded;
 
 /// The longest `?id=` and `?prefix=`, in bytes.
 const NAME_BYTES_MAX: usize = 128;

@@ -8,8 +8,9 @@ use leasehold::{
     MemberStatus, Mode,
 };
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
-use leasehold_redis::protocol::{Names, PRESENT, SAMPLE_COMMANDS, SCRIPTS, encode_sample};
+use leasehold_redis::codec::{Names, PRESENT, SAMPLE_COMMANDS, encode_sample};
 use leasehold_redis::resp::Value;
+use leasehold_redis::scripts::SCRIPTS;
 
 use crate::fixture::{TestClient, server};
 

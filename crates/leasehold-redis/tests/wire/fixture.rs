@@ -10,7 +10,7 @@ use leasehold::ambient::SystemEntropy;
 use leasehold::clock::WallTime;
 use leasehold::{Busy, Claim, ClientId, ClientInfo, Fence, Key, Mode, Owner, Permits, Slot};
 use leasehold_quorum::{Notification, Place, Refusal, Reply, Request, Successor};
-use leasehold_redis::protocol::{Codec, Decoded, inbox, read_notification};
+use leasehold_redis::codec::{Codec, Decoded, inbox, read_notification};
 use leasehold_redis::resp::{CommandWriter, Value};
 use leasehold_testkit::servers::RedisServer;
 

@@ -2,8 +2,8 @@
 
 mod background;
 mod engine;
+mod fixture;
 mod records;
-mod scene;
 mod votes;
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ struct Server {
 }
 
 /// Servers, and clients of a quorum of the first ones.
-pub(crate) struct World {
+pub(crate) struct TestQuorum {
     servers: Vec<Server>,
     /// True time.
     pub(crate) now: Duration,
@@ -60,7 +60,7 @@ fn unreachable(text: &str) -> Error {
     Error::new(ErrorKind::Unreachable, text)
 }
 
-impl World {
+impl TestQuorum {
     /// Servers that have run for long, without records.
     fn bare(count: usize) -> Self {
         let server = |n: usize| Server {
@@ -82,11 +82,11 @@ impl World {
 
     /// A quorum that was initialized long ago, and a client that knows it.
     pub(crate) fn new(count: usize) -> (Self, Membership) {
-        let mut world = Self::bare(count);
-        world.client(set(count), true);
-        world.now += 1000 * SECOND;
-        let client = world.client(set(count), true);
-        (world, client)
+        let mut quorum = Self::bare(count);
+        quorum.client(set(count), true);
+        quorum.now += 1000 * SECOND;
+        let client = quorum.client(set(count), true);
+        (quorum, client)
     }
 
     /// A client that connected to all members of `set`.
@@ -112,17 +112,17 @@ impl World {
         WallTime::from_micros((self.now + self.servers[server].ahead).as_micros() as u64)
     }
 
-    fn presence(&self, number: usize) -> MemberStatus {
+    fn status(&self, number: usize) -> MemberStatus {
         let server = &self.servers[number];
         let uptime = match server.is_new {
             true => Duration::MAX,
             false => self.now - server.started,
         };
         let run = RunId::new(server.run.to_string());
-        let mut presence = MemberStatus::new(run, self.wall(number), uptime);
-        presence.durable = server.durable;
-        presence.member_record = server.member_record.clone();
-        presence
+        let mut status = MemberStatus::new(run, self.wall(number), uptime);
+        status.durable = server.durable;
+        status.member_record = server.member_record.clone();
+        status
     }
 
     /// Answers the client's background requests until it has no more.
@@ -149,7 +149,7 @@ impl World {
             Request::Status if self.servers[number].refuses => {
                 Reply::Failed(Error::new(ErrorKind::Refused, "no permission to run INFO"))
             }
-            Request::Status => Reply::Status(Box::new(self.presence(number))),
+            Request::Status => Reply::Status(Box::new(self.status(number))),
             Request::WriteMemberRecord(edit) => Reply::Recorded(self.write(number, *edit)),
             Request::RecordObservation(seen) => {
                 self.observe(number, &seen);

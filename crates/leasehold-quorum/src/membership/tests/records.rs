@@ -4,7 +4,7 @@ use leasehold::{
     Fence, Key, Opened, Reading, RecordKey, RecordWrite, Stamp, WriteOutcome, Written,
 };
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 use super::*;
 use crate::{Operation, Outcome, RecordAction, RecordAnswer};
 
@@ -50,56 +50,56 @@ impl Kept {
 }
 
 /// A quorum of durable members that lost nothing for longer than the retention.
-fn durable(members: usize) -> Scene {
-    let (mut world, _) = World::new(members);
-    for server in &mut world.servers {
+fn durable(members: usize) -> Fixture {
+    let (mut quorum, _) = TestQuorum::new(members);
+    for server in &mut quorum.servers {
         server.durable = true;
         server.run += 1;
         server.member_record.as_mut().unwrap().durable = true;
     }
-    world.now += 2 * RETENTION;
-    Scene::of(world, members, true)
+    quorum.now += 2 * RETENTION;
+    Fixture::of(quorum, members, true)
 }
 
 /// Makes a member lose its data, and waits until it has a vote again.
-fn lose_data(scene: &mut Scene, member: usize) {
-    scene.restart_empty(member);
-    scene.records[member] = Kept::default();
-    scene.pass(3 * WAIT);
+fn lose_data(fixture: &mut Fixture, member: usize) {
+    fixture.restart_empty(member);
+    fixture.records[member] = Kept::default();
+    fixture.pass(3 * WAIT);
 }
 
-fn run(scene: &mut Scene, action: RecordAction) -> Result<RecordAnswer, Error> {
+fn run(fixture: &mut Fixture, action: RecordAction) -> Result<RecordAnswer, Error> {
     let mut record = RecordKey::new(Key::new("x").unwrap());
     record.lasting = Some(RETENTION);
-    match scene.run(Operation::Record(record, action), 5 * SECOND) {
+    match fixture.run(Operation::Record(record, action), 5 * SECOND) {
         Some(Outcome::Record(answer)) => Ok(answer),
         Some(Outcome::Failed(error)) => Err(error),
         other => panic!("{other:?}"),
     }
 }
 
-fn open(scene: &mut Scene, fence: u64) -> Result<Opened, Error> {
+fn open(fixture: &mut Fixture, fence: u64) -> Result<Opened, Error> {
     let open = RecordAction::Open(Fence::new(fence).unwrap());
-    match run(scene, open)? {
+    match run(fixture, open)? {
         RecordAnswer::Opened(opened) => Ok(opened),
         other => panic!("{other:?}"),
     }
 }
 
-fn write(scene: &mut Scene, fence: u64) -> Result<WriteOutcome, Error> {
+fn write(fixture: &mut Fixture, fence: u64) -> Result<WriteOutcome, Error> {
     let stamp = Stamp {
         fence: Fence::new(fence).unwrap(),
         step: 1,
     };
     let write = RecordWrite::new(stamp, *b"value", RETENTION).unwrap();
-    match run(scene, RecordAction::Write(write))? {
+    match run(fixture, RecordAction::Write(write))? {
         RecordAnswer::Written(wrote) => Ok(wrote),
         other => panic!("{other:?}"),
     }
 }
 
-fn read(scene: &mut Scene) -> Result<Reading, Error> {
-    match run(scene, RecordAction::Read)? {
+fn read(fixture: &mut Fixture) -> Result<Reading, Error> {
+    match run(fixture, RecordAction::Read)? {
         RecordAnswer::Read(reading) => Ok(reading),
         other => panic!("{other:?}"),
     }
@@ -107,52 +107,52 @@ fn read(scene: &mut Scene) -> Result<Reading, Error> {
 
 #[test]
 fn young_member_has_no_vote_on_records() {
-    let mut scene = durable(3);
-    scene.disconnect(2);
-    assert!(matches!(open(&mut scene, 7), Ok(Opened::Open(_))));
-    assert_eq!(write(&mut scene, 7).unwrap(), WriteOutcome::Written);
-    scene.connect(2);
-    lose_data(&mut scene, 1);
+    let mut fixture = durable(3);
+    fixture.disconnect(2);
+    assert!(matches!(open(&mut fixture, 7), Ok(Opened::Open(_))));
+    assert_eq!(write(&mut fixture, 7).unwrap(), WriteOutcome::Written);
+    fixture.connect(2);
+    lose_data(&mut fixture, 1);
     // Two of three have nothing, and one of the two may have had a value.
-    scene.disconnect(0);
-    let error = read(&mut scene).unwrap_err();
+    fixture.disconnect(0);
+    let error = read(&mut fixture).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     assert!(error.to_string().contains("m1: "), "{error}");
-    let error = open(&mut scene, 9).unwrap_err();
+    let error = open(&mut fixture, 9).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    let error = write(&mut scene, 9).unwrap_err();
+    let error = write(&mut fixture, 9).unwrap_err();
     assert_eq!(error.effect(), leasehold::Effect::Unknown);
-    scene.connect(0);
-    let found = read(&mut scene).unwrap();
+    fixture.connect(0);
+    let found = read(&mut fixture).unwrap();
     assert!(found.written.is_some() && !found.settled);
 }
 
 #[test]
 fn member_has_a_vote_again_after_the_retention() {
-    let mut scene = durable(3);
-    lose_data(&mut scene, 1);
-    scene.disconnect(2);
-    let error = read(&mut scene).unwrap_err();
+    let mut fixture = durable(3);
+    lose_data(&mut fixture, 1);
+    fixture.disconnect(2);
+    let error = read(&mut fixture).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     assert!(error.counts_again().is_some());
-    scene.pass(RETENTION);
-    assert_eq!(read(&mut scene).unwrap(), Reading::settled(None));
+    fixture.pass(RETENTION);
+    assert_eq!(read(&mut fixture).unwrap(), Reading::settled(None));
 }
 
 #[test]
 fn lasting_record_needs_durable_members() {
-    let (world, _) = World::new(3);
-    let mut scene = Scene::of(world, 3, true);
-    let error = open(&mut scene, 7).unwrap_err();
+    let (quorum, _) = TestQuorum::new(3);
+    let mut fixture = Fixture::of(quorum, 3, true);
+    let error = open(&mut fixture, 7).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(!scene.got.iter().flatten().any(|it| *it == "a record's"));
+    assert!(!fixture.got.iter().flatten().any(|it| *it == "a record's"));
 }
 
 #[test]
 fn member_without_a_vote_is_not_counted() {
-    let mut scene = durable(3);
-    scene.restart_empty(1);
-    scene.disconnect(2);
-    let error = read(&mut scene).unwrap_err();
+    let mut fixture = durable(3);
+    fixture.restart_empty(1);
+    fixture.disconnect(2);
+    let error = read(&mut fixture).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
 }

@@ -7,7 +7,7 @@ use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::{ClientId, ClientInfo, Key, LostReason, Mode, Owner, Permits, Slot};
 
 use super::*;
-use crate::membership::tests::World;
+use crate::membership::tests::TestQuorum;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -17,18 +17,18 @@ const BROKEN: LeaseState = LeaseState::Lost(LostReason::Broken);
 use LeaseState::Renewed as STANDS;
 
 /// A client of three members with a vote.
-struct Scene {
-    world: World,
+struct Fixture {
+    quorum: TestQuorum,
     membership: Membership,
     renewals: Renewals,
-    sent: Vec<(usize, Task, Request)>,
+    sent: Vec<(usize, RenewalTask, Request)>,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
-        let (world, membership) = World::new(3);
+        let (quorum, membership) = TestQuorum::new(3);
         Self {
-            world,
+            quorum,
             membership,
             renewals: Renewals::default(),
             sent: Vec::new(),
@@ -37,7 +37,7 @@ impl Scene {
 
     fn start(&mut self, id: u64, leases: &[&Held]) {
         let leases = leases.iter().copied().cloned().collect();
-        let now = self.world.ours();
+        let now = self.quorum.ours();
         let id = OperationId(id);
         self.renewals.start(now, id, leases, &mut self.membership);
         self.poll();
@@ -49,7 +49,7 @@ impl Scene {
         }
     }
 
-    fn take(&mut self, member: usize) -> (Task, Request) {
+    fn take(&mut self, member: usize) -> (RenewalTask, Request) {
         let place = self.sent.iter().position(|it| it.0 == member);
         let (_, task, request) = self.sent.remove(place.expect("a request"));
         (task, request)
@@ -57,15 +57,15 @@ impl Scene {
 
     /// The member answers its oldest request.
     fn answer(&mut self, member: usize, states: &[LeaseState]) {
-        let sent = self.world.ours();
-        self.world.now += Duration::from_millis(1);
+        let sent = self.quorum.ours();
+        self.quorum.now += Duration::from_millis(1);
         let (task, _) = self.take(member);
         let reply = match task {
-            Task::Renew(_) => Reply::Renewed(states.to_vec()),
+            RenewalTask::Renew(_) => Reply::Renewed(states.to_vec()),
             _ => Reply::Repaired(vec![true]),
         };
-        let sample = self.world.sample(member);
-        let now = self.world.ours();
+        let sample = self.quorum.sample(member);
+        let now = self.quorum.ours();
         self.membership.sample(now, member, sent, &sample);
         let request = (member, task, sent);
         let data = &sample.incarnation;
@@ -77,7 +77,7 @@ impl Scene {
     fn lose(&mut self, member: usize) {
         let (task, _) = self.take(member);
         let error = Error::new(ErrorKind::Unreachable, "no answer within 50ms");
-        let now = self.world.ours();
+        let now = self.quorum.ours();
         self.renewals
             .handle_loss(now, member, task, error, &mut self.membership);
         self.poll();
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     fn end(&mut self, held: &Held, mode: ReleaseMode) {
-        self.renewals.end(self.world.ours(), &held.claim, mode);
+        self.renewals.end(self.quorum.ours(), &held.claim, mode);
     }
 
     fn outcome(&mut self) -> Option<Vec<String>> {
@@ -105,7 +105,7 @@ impl Scene {
 
     /// The members that were asked to repair, with the number of leases.
     fn repairs(&self) -> Vec<(usize, usize)> {
-        let repair = |(member, _, request): &(usize, Task, Request)| match request {
+        let repair = |(member, _, request): &(usize, RenewalTask, Request)| match request {
             Request::Repair(leases) => Some((*member, leases.len())),
             _ => None,
         };
@@ -139,28 +139,28 @@ fn held(claim: Claim) -> Held {
 
 #[test]
 fn one_request_per_member_renews_all_leases() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     let (one, two) = (held(claim()), held(claim()));
-    scene.start(1, &[&one, &two]);
-    assert_eq!(scene.sent.len(), 3);
-    scene.answer(0, &[STANDS, GONE]);
-    scene.answer(2, &[STANDS, STANDS]);
-    assert!(scene.outcome().is_none(), "the second lease is open");
-    scene.answer(1, &[GONE, TAKEN]);
-    assert_eq!(scene.outcome().unwrap(), ["renewed", "lost: Taken"]);
-    assert_eq!(scene.repairs(), [(1, 1)]);
+    fixture.start(1, &[&one, &two]);
+    assert_eq!(fixture.sent.len(), 3);
+    fixture.answer(0, &[STANDS, GONE]);
+    fixture.answer(2, &[STANDS, STANDS]);
+    assert!(fixture.outcome().is_none(), "the second lease is open");
+    fixture.answer(1, &[GONE, TAKEN]);
+    assert_eq!(fixture.outcome().unwrap(), ["renewed", "lost: Taken"]);
+    assert_eq!(fixture.repairs(), [(1, 1)]);
 }
 
 #[test]
 fn silence_is_neither_success_nor_loss() {
-    let mut scene = Scene::new();
-    scene.start(1, &[&held(claim())]);
-    scene.answer(0, &[STANDS]);
-    scene.lose(1);
-    assert!(scene.outcome().is_none());
-    scene.lose(2);
+    let mut fixture = Fixture::new();
+    fixture.start(1, &[&held(claim())]);
+    fixture.answer(0, &[STANDS]);
+    fixture.lose(1);
+    assert!(fixture.outcome().is_none());
+    fixture.lose(2);
     assert_eq!(
-        scene.outcome().unwrap(),
+        fixture.outcome().unwrap(),
         ["no quorum: 1 of 3 servers have a vote, 2 needed; \
           m1: no answer within 50ms; m2: no answer within 50ms"]
     );
@@ -168,31 +168,31 @@ fn silence_is_neither_success_nor_loss() {
 
 #[test]
 fn member_that_may_not_be_asked_counts_as_failed() {
-    let mut scene = Scene::new();
-    let now = scene.world.ours();
+    let mut fixture = Fixture::new();
+    let now = fixture.quorum.ours();
     let error = Error::new(ErrorKind::Unreachable, "connection refused");
-    scene.membership.disconnected(now, 1, error);
-    scene.start(1, &[&held(claim())]);
-    assert_eq!(scene.sent.len(), 2);
-    scene.answer(0, &[STANDS]);
-    scene.answer(2, &[BROKEN]);
-    let outcome = scene.outcome().unwrap();
+    fixture.membership.disconnected(now, 1, error);
+    fixture.start(1, &[&held(claim())]);
+    assert_eq!(fixture.sent.len(), 2);
+    fixture.answer(0, &[STANDS]);
+    fixture.answer(2, &[BROKEN]);
+    let outcome = fixture.outcome().unwrap();
     let reason = "no quorum: fewer than 2 of 3 servers gave the same answer";
     assert_eq!(outcome, [format!("{reason}; m1: connection refused")]);
 }
 
 #[test]
 fn member_without_a_vote_cannot_renew() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     let lease = held(claim());
-    scene.world.restart(1, false);
-    scene.world.reconnect(&mut scene.membership, 1);
-    assert_eq!(scene.renew(&lease, [STANDS, STANDS, STANDS]), "renewed");
-    scene.start(2, &[&lease]);
-    scene.answer(0, &[STANDS]);
-    scene.answer(1, &[STANDS]);
-    scene.lose(2);
-    let (_, mut renewals) = scene.renewals.poll_outcome().unwrap();
+    fixture.quorum.restart(1, false);
+    fixture.quorum.reconnect(&mut fixture.membership, 1);
+    assert_eq!(fixture.renew(&lease, [STANDS, STANDS, STANDS]), "renewed");
+    fixture.start(2, &[&lease]);
+    fixture.answer(0, &[STANDS]);
+    fixture.answer(1, &[STANDS]);
+    fixture.lose(2);
+    let (_, mut renewals) = fixture.renewals.poll_outcome().unwrap();
     let Renewal::Unknown(error) = renewals.remove(0) else {
         panic!("two members of three cannot decide");
     };
@@ -205,30 +205,30 @@ fn member_without_a_vote_cannot_renew() {
 
 #[test]
 fn data_lost_before_the_sample_cannot_renew() {
-    let mut scene = Scene::new();
-    scene.start(1, &[&held(claim())]);
-    scene.world.forget(1);
-    scene.answer(0, &[STANDS]);
-    scene.answer(1, &[STANDS]);
-    assert!(scene.outcome().is_none());
-    scene.answer(2, &[STANDS]);
-    assert_eq!(scene.outcome().unwrap(), ["renewed"]);
+    let mut fixture = Fixture::new();
+    fixture.start(1, &[&held(claim())]);
+    fixture.quorum.forget(1);
+    fixture.answer(0, &[STANDS]);
+    fixture.answer(1, &[STANDS]);
+    assert!(fixture.outcome().is_none());
+    fixture.answer(2, &[STANDS]);
+    assert_eq!(fixture.outcome().unwrap(), ["renewed"]);
 }
 
 #[test]
 fn refused_member_is_looked_at_with_each_renewal() {
-    let mut scene = Scene::new();
-    let (theirs, ours) = (World::new(4).0, World::new(3).0);
-    scene.world.take_data(1, &theirs);
-    scene.world.reconnect(&mut scene.membership, 1);
-    scene.world.take_data(1, &ours);
+    let mut fixture = Fixture::new();
+    let (theirs, ours) = (TestQuorum::new(4).0, TestQuorum::new(3).0);
+    fixture.quorum.take_data(1, &theirs);
+    fixture.quorum.reconnect(&mut fixture.membership, 1);
+    fixture.quorum.take_data(1, &ours);
     let lease = held(claim());
-    scene.world.now += Duration::from_millis(1);
-    scene.start(1, &[&lease]);
-    assert_eq!(scene.sent.len(), 2);
-    scene.world.settle(&mut scene.membership);
-    scene.start(2, &[&lease]);
-    assert_eq!(scene.sent.len(), 2 + 3);
+    fixture.quorum.now += Duration::from_millis(1);
+    fixture.start(1, &[&lease]);
+    assert_eq!(fixture.sent.len(), 2);
+    fixture.quorum.settle(&mut fixture.membership);
+    fixture.start(2, &[&lease]);
+    assert_eq!(fixture.sent.len(), 2 + 3);
 }
 
 #[test]
@@ -236,9 +236,9 @@ fn renewal_of_a_permit_names_its_slot() {
     let permits = Permits::new(3).unwrap();
     let slot = Slot::new(2, permits).unwrap();
     let lease = held(claim().with_mode(Mode::Permit(permits)).with_slot(slot));
-    let mut scene = Scene::new();
-    scene.start(1, &[&lease]);
-    for (_, _, request) in &scene.sent {
+    let mut fixture = Fixture::new();
+    fixture.start(1, &[&lease]);
+    for (_, _, request) in &fixture.sent {
         let Request::Renew(leases) = request else {
             panic!("{request:?}");
         };
@@ -246,20 +246,20 @@ fn renewal_of_a_permit_names_its_slot() {
     }
     // The member could not move the permit to that slot.
     for (member, state) in [STANDS, STANDS, GONE].into_iter().enumerate() {
-        scene.answer(member, &[state]);
+        fixture.answer(member, &[state]);
     }
-    assert_eq!(scene.outcome().unwrap(), ["renewed"]);
-    assert!(scene.repairs().is_empty());
+    assert_eq!(fixture.outcome().unwrap(), ["renewed"]);
+    assert!(fixture.repairs().is_empty());
 }
 
 #[test]
 fn missing_answers_are_failures() {
-    let mut scene = Scene::new();
-    scene.start(1, &[&held(claim()), &held(claim())]);
+    let mut fixture = Fixture::new();
+    fixture.start(1, &[&held(claim()), &held(claim())]);
     for member in 0..3 {
-        scene.answer(member, &[STANDS]);
+        fixture.answer(member, &[STANDS]);
     }
-    let outcome = scene.outcome().unwrap();
+    let outcome = fixture.outcome().unwrap();
     assert_eq!(outcome[0], "renewed");
     assert!(outcome[1].contains("m0: not one answer per lease"));
 }

@@ -1,0 +1,321 @@
+//! One attempt to take a lock: everything of it that touches a file.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Wait};
+
+use crate::directory::Directory;
+use crate::failure::failed;
+use crate::format::header::{self, Counter, Damage};
+use crate::format::holder_record;
+use crate::kernel::listener::Watch;
+use crate::kernel::lock_file::{self, LockFile, Locking};
+use crate::kernel::range_lock;
+use crate::locking::contents::{first_owner, read_header};
+use crate::locking::held_lock::HeldLock;
+use crate::locking::occupancy::{self, Occupancy};
+use crate::locking::waiters::KeptOpen;
+use crate::locking::writer_yield::WriterYield;
+
+/// How far an attempt got.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The lock is held. A waiter keeps the file open.
+    Busy(Busy, KeptOpen),
+    /// Undecided, because other claims that share the lock are about to take their seats. The caller
+    /// continues with this stage soon.
+    Later(Stage),
+    Granted(HeldLock),
+}
+
+/// What an attempt does next.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Try, with the file that its waiter kept open since the last try.
+    Try(Option<KeptOpen>),
+    /// Find room, and draw the fence.
+    Draw(Won),
+}
+
+/// A file whose `flock` an attempt took.
+#[derive(Debug)]
+pub(crate) struct Won {
+    lock: LockFile,
+    /// What its waiter has heard since the try.
+    told: Option<Watch>,
+}
+
+/// Continues the attempt of `claim`, at `now`.
+///
+/// `watch` starts watching a locked file on behalf of a waiter. The attempt then tries the file once
+/// more, because the watch reports nothing that happened before.
+pub(crate) fn go_on(
+    directory: &Directory,
+    claim: &Claim,
+    stage: Stage,
+    now: BootInstant,
+    watch: impl Fn(&Path) -> Option<Watch>,
+) -> Result<Step, Error> {
+    let mut kept = match stage {
+        Stage::Try(kept) => kept,
+        Stage::Draw(won) => return draw(directory, claim, won),
+    };
+    let path = directory.lock_file(&claim.key);
+    for _ in 0..TRIES {
+        let open = match kept.take().filter(|kept| kept.is_at(&path)) {
+            Some(open) => open,
+            None => match lock_file::open(&path, directory.mode_of_files()) {
+                Ok(file) => KeptOpen::new(file),
+                // Another process made the file at the same moment.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    directory.restore()?;
+                    continue;
+                }
+                Err(error) => return Err(failed("open the lock file", &path, error)),
+            },
+        };
+        let (busy, open) = match take(directory, claim, &path, open, now)? {
+            None => continue,
+            Some(Step::Busy(busy, open)) => (busy, open),
+            Some(step) => return Ok(step),
+        };
+        if open.watch.is_none()
+            && let Some(watch) = watch(&path)
+        {
+            let watch = Some(watch);
+            kept = Some(KeptOpen { watch, ..open });
+            continue;
+        }
+        return Ok(Step::Busy(busy, open));
+    }
+    let message = format!(
+        "{} was removed or replaced {TRIES} times while it was being locked",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::Io, message))
+}
+
+/// Tries to take the lock on an open file. Returns `None` if the file is no longer the one under its
+/// name.
+fn take(
+    directory: &Directory,
+    claim: &Claim,
+    path: &Path,
+    mut open: KeptOpen,
+    now: BootInstant,
+) -> Result<Option<Step>, Error> {
+    // Forget earlier notifications before the try: it may miss the cause of any later one.
+    open.watch = open.watch.map(Watch::forgetful);
+    // Look before taking the `flock`, which others would see for a moment.
+    let room = occupancy::look(&open.file, path, claim)?;
+    let stands_back = stands_back(&mut open, claim, now);
+    if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
+        return Ok(Some(busy(open)));
+    }
+    if let Occupancy::Taken = room {
+        return Ok(Some(busy(open)));
+    }
+    let failed = |error| failed("lock", path, error);
+    match lock_file::lock(open.file, path, claim.mode).map_err(failed)? {
+        Locking::Won(lock) => {
+            let told = open.watch;
+            draw(directory, claim, Won { lock, told }).map(Some)
+        }
+        Locking::Busy(file) => {
+            // Only a writer refuses a claim that shares the lock, so a writer has had its turn.
+            let writer_yield = WriterYield::paid();
+            let mut open = KeptOpen {
+                file,
+                writer_yield,
+                ..open
+            };
+            announce(&mut open, claim).map_err(failed)?;
+            Ok(Some(busy(open)))
+        }
+        Locking::Replaced => Ok(None),
+    }
+}
+
+/// Returns whether `claim` shares the lock and yields to a waiting writer.
+fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
+    if claim.mode == Mode::Exclusive || claim.wait == Wait::Barging {
+        return Ok(false);
+    }
+    Ok(occupancy::is_writer_waiting(&open.file)?
+        && open
+            .writer_yield
+            .stands_back(occupancy::present(&open.file)?, now))
+}
+
+/// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
+fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
+    let waits = claim.wait == Wait::InTurn;
+    if claim.mode == Mode::Exclusive && waits && !open.is_announced {
+        occupancy::announce_writer(&open.file)?;
+        open.is_announced = true;
+    }
+    Ok(())
+}
+
+fn busy(open: KeptOpen) -> Step {
+    Step::Busy(Busy::by(first_owner(&open.file)), open)
+}
+
+/// Continues with a file whose `flock` is won: checks whether there is room, draws the fence, and
+/// writes it to disk.
+///
+/// Several shared holders can be here at once, so a lock of its own protects the counter. This
+/// function never waits for that lock: its holder may be stopped, and nothing could stop this thread.
+fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
+    let lock = &won.lock;
+    let failed = |error| failed("lock the counter in", lock.path(), error);
+    if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
+        return Ok(Step::Later(Stage::Draw(won)));
+    }
+    let seats = match occupancy::look(lock.file(), lock.path(), claim)? {
+        Occupancy::In(seats) => seats,
+        // The `flock` may have kept out a writer, which now waits for a notification by another
+        // holder. So this attempt may not end before it has seen, without the `flock`, that there is
+        // such a holder. It tries again, and yields to no writer.
+        Occupancy::Taken => {
+            let open = KeptOpen {
+                watch: won.told,
+                writer_yield: WriterYield::paid(),
+                ..KeptOpen::new(lock.back_off().map_err(failed)?)
+            };
+            return Ok(Step::Later(Stage::Try(Some(open))));
+        }
+    };
+    let (fence, seat) = next_fence(directory, claim, lock, seats)?;
+    range_lock::unlock(lock.file(), COUNTER_BYTE).map_err(failed)?;
+    Ok(Step::Granted(HeldLock {
+        lock: Arc::new(won.lock),
+        mode: claim.mode,
+        seat,
+        fence,
+    }))
+}
+
+fn next_fence(
+    directory: &Directory,
+    claim: &Claim,
+    lock: &LockFile,
+    seats: Range<u64>,
+) -> Result<(Fence, Option<u64>), Error> {
+    let (file, path) = (lock.file(), lock.path());
+    let bytes = read_header(file).map_err(|error| failed("read", path, error))?;
+    let counter = header::read(&bytes, &claim.key).map_err(|damage| damaged(path, damage))?;
+    let fence = after(counter, claim, path)?;
+    if counter == Counter::Fresh {
+        // Make the name durable before the counter, so that a process that finds a counter need not
+        // check the name.
+        let synced = directory.sync();
+        synced.map_err(|error| failed("sync the lock directory", directory.path(), error))?;
+    }
+    let written = || {
+        occupancy::enter(file, claim.mode)?;
+        let seat = take_seat(file, claim, fence, seats)?;
+        write_counter(file, claim, &bytes, counter, fence)?;
+        file.sync_data()?;
+        Ok(seat)
+    };
+    let seat = written().map_err(|error| failed("write the fence to", path, error))?;
+    Ok((fence, seat))
+}
+
+fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
+    let (counter, proposal) = (counter.value(), claim.proposal.as_micros());
+    let next = counter.max(proposal).checked_add(1).and_then(Fence::new);
+    if let Some(fence) = next.filter(|fence| *fence <= Fence::MAX) {
+        return Ok(fence);
+    }
+    let (kind, message) = if proposal >= Fence::MAX.get() {
+        let message = format!("the wall clock reads {proposal} µs after 1970: no fence is greater");
+        (ErrorKind::InvalidInput, message)
+    } else {
+        let message = format!(
+            "the counter in {} stands at {counter}: no fence is greater. {REMEDY}",
+            path.display()
+        );
+        (ErrorKind::Corrupt, message)
+    };
+    Err(Error::new(kind, message))
+}
+
+/// Writes the holder into the first free one of `seats`, then locks the record to make it valid. The
+/// lock on the counter keeps two shared holders from choosing the same seat.
+fn take_seat(
+    file: &File,
+    claim: &Claim,
+    fence: Fence,
+    seats: Range<u64>,
+) -> io::Result<Option<u64>> {
+    for seat in seats {
+        let offset = holder_record::offset(seat);
+        if !range_lock::is_locked(file, offset)? {
+            file.write_all_at(&holder_record::encode(claim, fence), offset)?;
+            if range_lock::try_lock(file, offset)? {
+                return Ok(Some(seat));
+            }
+        }
+    }
+    match claim.mode {
+        // The seat is the permit.
+        Mode::Permit(_) => Err(occupancy::locked_by_a_stranger()),
+        Mode::Exclusive | Mode::Shared => Ok(None),
+    }
+}
+
+fn write_counter(
+    file: &File,
+    claim: &Claim,
+    found: &[u8],
+    counter: Counter,
+    fence: Fence,
+) -> io::Result<()> {
+    if counter == Counter::Fresh {
+        return file.write_all_at(&header::fresh(&claim.key, fence.get()), 0);
+    }
+    if header::named_key(found).as_ref() != Some(&claim.key) {
+        file.write_all_at(&header::name(&claim.key), header::NAME_OFFSET as u64)?;
+    }
+    let slot = header::slot(&claim.key, fence.get());
+    file.write_all_at(&slot, counter.next_slot().offset() as u64)
+}
+
+fn damaged(path: &Path, damage: Damage) -> Error {
+    let path = path.display();
+    let (kind, message) = match damage {
+        Damage::NoSlot => (
+            ErrorKind::Corrupt,
+            format!(
+                "{path} is damaged, or no lock file: neither of its counters is whole. {REMEDY}"
+            ),
+        ),
+        Damage::OtherKey => (
+            ErrorKind::Corrupt,
+            format!("{path} keeps the counter of another lock: it was renamed or copied. {REMEDY}"),
+        ),
+        Damage::Version(version) => (
+            ErrorKind::Unsupported,
+            format!("{path} has format {version}, of a later version of this program"),
+        ),
+    };
+    Error::new(kind, message)
+}
+
+const REMEDY: &str = "Once nobody holds the lock, remove the file: the next fence then follows \
+                      from the wall clock";
+
+/// The byte that the lock on the counter covers: any byte where no record begins.
+const COUNTER_BYTE: u64 = 0;
+
+/// How often other processes may remove or create a lock file during one attempt.
+const TRIES: u32 = 100;

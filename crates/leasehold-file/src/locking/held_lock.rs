@@ -1,0 +1,70 @@
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use leasehold::{Claim, Error, Fence, LostReason, Mode, Renewal};
+
+use crate::failure::failed;
+use crate::format::holder_record;
+use crate::kernel::lock_file::LockFile;
+use crate::locking::occupancy;
+
+/// A lock that an attempt took. Clones are the same lock.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLock {
+    pub(crate) lock: Arc<LockFile>,
+    pub(crate) mode: Mode,
+    /// The seat of its record, if one was left.
+    pub(crate) seat: Option<u64>,
+    pub(crate) fence: Fence,
+}
+
+impl HeldLock {
+    /// Returns whether the lock still excludes others.
+    pub(crate) fn stands(&self) -> Result<bool, Error> {
+        let looked: io::Result<bool> = self.lock.stands();
+        looked.map_err(|error| failed("look up the lock file", self.lock.path(), error))
+    }
+
+    /// Answers a renewal of `claim`, whose owner holds this lock.
+    pub(crate) fn renewal(&self, claim: &Claim) -> Renewal {
+        if self.mode != claim.mode && !self.is_downgraded_by(claim) {
+            return Renewal::Lost(LostReason::Gone);
+        }
+        match self.stands() {
+            Ok(true) => Renewal::Renewed,
+            Ok(false) => Renewal::Lost(LostReason::Gone),
+            Err(error) => Renewal::Unknown(error),
+        }
+    }
+
+    /// Returns whether renewing `claim` converts this lock to a shared one.
+    pub(crate) fn is_downgraded_by(&self, claim: &Claim) -> bool {
+        (self.mode, claim.mode) == (Mode::Exclusive, Mode::Shared)
+    }
+
+    /// Converts the lock to a shared one for `claim`, after updating its record for readers of the
+    /// record. Returns `None` if the lock was lost over that.
+    ///
+    /// After an error, the lock is exclusive as before. It may then also have the byte of the
+    /// readers, which keeps out no claim that is not out already.
+    pub(crate) fn downgraded(self, claim: &Claim) -> Result<Option<Self>, Error> {
+        let file = self.lock.file();
+        let record = || match self.seat {
+            None => Ok(()),
+            Some(seat) => {
+                let record = holder_record::encode(claim, self.fence);
+                file.write_all_at(&record, holder_record::offset(seat))
+            }
+        };
+        let downgraded = occupancy::enter(file, claim.mode)
+            .and_then(|()| occupancy::withdraw_writer(file))
+            .and_then(|()| record())
+            .and_then(|()| self.lock.downgrade())
+            .map_err(|error| failed("share", self.lock.path(), error))?;
+        Ok(downgraded.then_some(Self {
+            mode: claim.mode,
+            ..self
+        }))
+    }
+}

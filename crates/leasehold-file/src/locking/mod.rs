@@ -1,0 +1,9 @@
+//! Takes locks and waits for them: the attempts, and what the process keeps between them.
+
+pub(crate) mod attempt;
+pub(crate) mod contents;
+pub(crate) mod held_lock;
+pub(crate) mod occupancy;
+pub(crate) mod table;
+pub(crate) mod waiters;
+mod writer_yield;

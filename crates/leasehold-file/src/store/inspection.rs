@@ -1,0 +1,65 @@
+use std::sync::Arc;
+
+use leasehold::background::blocking;
+use leasehold::{
+    BoxFuture, Error, Holder, Inspection, Key, ListedLock, LockListing, Pattern, Store,
+};
+
+use crate::directory::Directory;
+use crate::inspect::listing;
+use crate::store::FileStore;
+
+impl Inspection for FileStore {
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        Box::pin(async move {
+            let (directory, wanted) = (Arc::clone(self.directory()), key.clone());
+            let looked = blocking(move || listing::holders(&directory, &wanted)).await;
+            looked.flatten().map_err(self.at(key))
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let (directory, prefix) = (Arc::clone(self.directory()), prefix.to_owned());
+            let looked = blocking(move || listing::list(&directory, &prefix, limit)).await;
+            looked
+                .flatten()
+                .map_err(|error| error.with_store(self.describe()))
+        })
+    }
+
+    fn list_locks<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<LockListing, Error>> {
+        Box::pin(async move {
+            let (directory, pattern) = (Arc::clone(self.directory()), pattern.clone());
+            let listed = blocking(move || list_locks(&directory, &pattern, limit)).await;
+            listed
+                .flatten()
+                .map_err(|error| error.with_store(self.describe()))
+        })
+    }
+}
+
+fn list_locks(
+    directory: &Directory,
+    pattern: &Pattern,
+    limit: usize,
+) -> Result<LockListing, Error> {
+    let mut keys = listing::list(directory, pattern.prefix(), usize::MAX)?;
+    keys.retain(|key| pattern.matches(key.as_str()));
+    keys.sort_unstable();
+    let more = keys.len() > limit;
+    keys.truncate(limit);
+    let mut locks = Vec::with_capacity(keys.len());
+    for key in keys {
+        let holders = listing::holders(directory, &key)?;
+        // Free by now, if there are none.
+        if !holders.is_empty() {
+            locks.push(ListedLock::new(key, holders));
+        }
+    }
+    Ok(LockListing::new(locks, more))
+}

@@ -1,0 +1,178 @@
+use std::path::{Path, PathBuf};
+
+use leasehold::ambient::Ambient;
+use leasehold::{Error, ErrorKind, Waiting};
+use nix::unistd::geteuid;
+
+use crate::directory::{Directory, Rules};
+use crate::inspect::DirectoryFacts;
+use crate::locking::waiters::Waiters;
+use crate::store::FileStore;
+
+/// Options for opening a [`FileStore`], if the defaults are not enough.
+///
+/// # Examples
+///
+/// ```
+/// use leasehold_file::FileStore;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let dir = dir.path().join("locks");
+/// let store = FileStore::options().unsafe_fs(true).open(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct FileStoreOptions {
+    unsafe_fs: bool,
+    ambient: Ambient,
+}
+
+impl FileStoreOptions {
+    /// Sets whether to accept any file system, even one that is not known to be local (default: no).
+    /// The caller then has to know that `flock(2)` and `F_OFD_SETLK` exclude all machines,
+    /// independently of each other. Otherwise the store keeps none of its promises. Waiters poll at
+    /// random on such a file system, because the kernel does not report what another machine did.
+    #[must_use]
+    pub fn unsafe_fs(mut self, accepted: bool) -> Self {
+        self.unsafe_fs = accepted;
+        self
+    }
+
+    /// Sets the clock and the random numbers for the pauses between attempts (default: the system's).
+    #[must_use]
+    pub fn ambient(mut self, ambient: Ambient) -> Self {
+        self.ambient = ambient;
+        self
+    }
+
+    /// Opens the store in `directory`, as [`FileStore::open`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileStore::open`].
+    pub fn open(self, directory: impl AsRef<Path>) -> Result<FileStore, Error> {
+        self.open_with(directory.as_ref(), false)
+    }
+
+    /// Opens the store in the default directory, as [`FileStore::open_default`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileStore::open_default`].
+    pub fn open_default(self) -> Result<FileStore, Error> {
+        let path = default_directory(geteuid().is_root(), dirs::state_dir())?;
+        self.open_with(&path, true)
+    }
+
+    /// Examines `directory` as [`open`](Self::open) would find it, without making or changing
+    /// anything.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a path, or its file system cannot be determined. The facts cover all other
+    /// obstacles to taking locks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold_file::FileStore;
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path().join("locks");
+    /// let found = FileStore::options().examine(&dir)?;
+    /// assert!(!found.exists && found.usable.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn examine(self, directory: impl AsRef<Path>) -> Result<DirectoryFacts, Error> {
+        DirectoryFacts::of(directory.as_ref(), self.rules(false))
+    }
+
+    /// Examines the default directory as [`open_default`](Self::open_default) would find it, without
+    /// making or changing anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`examine`](Self::examine), and if there is no default directory.
+    pub fn examine_default(self) -> Result<DirectoryFacts, Error> {
+        let path = default_directory(geteuid().is_root(), dirs::state_dir())?;
+        DirectoryFacts::of(&path, self.rules(true))
+    }
+
+    fn rules(&self, private: bool) -> Rules {
+        Rules {
+            unsafe_fs: self.unsafe_fs,
+            private,
+        }
+    }
+
+    fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
+        let directory = Directory::prepare(path, self.rules(private))?;
+        let waits = if directory.file_system().waiting() == Waiting::Notified {
+            Waiters::notified()
+        } else {
+            Waiters::polling()
+        };
+        Ok(FileStore::new(directory, waits, self.ambient))
+    }
+}
+
+impl FileStore {
+    /// Opens the store in `directory`, and makes the directory if it does not exist. A new directory
+    /// is for its owner alone, or, if that is root, readable by all. This touches no lock file yet.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::Unsupported`] if the directory is not known to lie on a local file system.
+    /// - [`ErrorKind::Refused`] if it may not be read and written.
+    /// - [`ErrorKind::InvalidInput`] if it is not a directory.
+    /// - [`ErrorKind::Io`] for any other failure of the operating system.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().open(directory)
+    }
+
+    /// Opens the store that all programs of this user share. It is `/run/lock/leasehold` for root,
+    /// and `leasehold/locks` in the user's state directory for others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FileStore::open`]; and [`ErrorKind::Refused`] if others may write to the directory,
+    /// or it belongs to another user.
+    pub fn open_default() -> Result<Self, Error> {
+        Self::options().open_default()
+    }
+
+    /// Returns options, to open a store with other settings than the defaults.
+    pub fn options() -> FileStoreOptions {
+        FileStoreOptions::default()
+    }
+}
+
+/// Returns where programs keep their locks: for the system in `/run/lock` (Filesystem Hierarchy
+/// Standard), for a user in the state directory (XDG Base Directory Specification).
+fn default_directory(is_root: bool, state: Option<PathBuf>) -> Result<PathBuf, Error> {
+    if is_root {
+        return Ok("/run/lock/leasehold".into());
+    }
+    let state = state.ok_or_else(|| {
+        let message = "no directory for locks: neither HOME nor XDG_STATE_HOME says where the \
+                       user's state is kept; name a directory";
+        Error::new(ErrorKind::InvalidInput, message)
+    })?;
+    Ok(state.join("leasehold/locks"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_and_users_have_their_own_default() {
+        let state = || Some(PathBuf::from("/home/eva/.local/state"));
+        let of_root = default_directory(true, state()).unwrap();
+        assert_eq!(of_root, Path::new("/run/lock/leasehold"));
+        let of_user = default_directory(false, state()).unwrap();
+        assert_eq!(of_user, Path::new("/home/eva/.local/state/leasehold/locks"));
+        let nowhere = default_directory(false, None).unwrap_err();
+        assert_eq!(nowhere.kind(), ErrorKind::InvalidInput);
+    }
+}

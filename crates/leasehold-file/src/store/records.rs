@@ -1,0 +1,96 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::background::blocking;
+use leasehold::clock::WallTime;
+use leasehold::{
+    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
+    WriteOutcome,
+};
+
+use crate::directory::Directory;
+use crate::directory::record_file::{self, Tried};
+use crate::store::FileStore;
+
+impl Records for FileStore {
+    fn open_record<'a>(
+        &'a self,
+        record: &'a RecordKey,
+        fence: Fence,
+    ) -> BoxFuture<'a, Result<Opened, Error>> {
+        let key = record.key.clone();
+        self.until_done(record, move |directory, now| {
+            record_file::change(directory, &key, |content| content.open(fence, now))
+        })
+    }
+
+    fn write_record<'a>(
+        &'a self,
+        record: &'a RecordKey,
+        write: &'a RecordWrite,
+    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
+        let (key, write) = (record.key.clone(), write.clone());
+        let chance = self.ambient().entropy.next_u64();
+        self.until_done(record, move |directory, now| {
+            let written =
+                record_file::change(directory, &key, |content| content.write(&write, now));
+            // An attempt that has to be repeated changed nothing; the repetition sweeps.
+            if chance.is_multiple_of(SWEEP_EVERY) && matches!(written, Ok(Tried::Done(_))) {
+                record_file::sweep(directory, chance / SWEEP_EVERY, now);
+            }
+            written
+        })
+    }
+
+    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
+        let key = record.key.clone();
+        self.until_done(record, move |directory, now| {
+            record_file::read(directory, &key, now)
+        })
+    }
+}
+
+impl FileStore {
+    /// Tries until no other process is using the file, which takes about as long as one write.
+    fn until_done<'a, T: Send + 'static>(
+        &'a self,
+        record: &'a RecordKey,
+        attempt: impl Fn(&Directory, WallTime) -> Result<Tried<T>, Error> + Send + Sync + 'static,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        let attempt = Arc::new(attempt);
+        Box::pin(async move {
+            let ambient = self.ambient();
+            let give_up = ambient.clock.now() + PATIENCE;
+            loop {
+                let (directory, attempt) = (Arc::clone(self.directory()), Arc::clone(&attempt));
+                let now = ambient.clock.wall();
+                let tried = blocking(move || attempt(&directory, now)).await.flatten();
+                match tried.map_err(self.at(&record.key))? {
+                    Tried::Done(answer) => return Ok(answer),
+                    Tried::Later if ambient.clock.now() < give_up => {}
+                    Tried::Later => return Err(stuck(&self.lock_file(&record.key))),
+                }
+                let [least, most] = PAUSE;
+                let soon = ambient.clock.now() + ambient.random_span(least, most);
+                ambient.clock.sleep_until(soon).await;
+            }
+        })
+    }
+}
+
+fn stuck(path: &Path) -> Error {
+    let message = format!(
+        "somebody has been at the record of {} for {PATIENCE:?}: it may be stopped",
+        path.display()
+    );
+    Error::new(ErrorKind::Io, message)
+}
+
+/// On average, one in this many writes sweeps records that are over.
+const SWEEP_EVERY: u64 = 8;
+
+/// About as long as a disk takes to write a file through.
+const PAUSE: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(5)];
+
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,50 @@
+use leasehold::Fence;
+
+/// How a claim that is granted together with others gets a fence of its own.
+///
+/// Only one claim raises a member's counter to a given number: either it draws that number, or it confirms it.
+/// A claim that did so at a majority has the fence for itself. Members that saw two claims in different
+/// orders may have given the number of one to the other. The claim then tries a greater number.
+#[derive(Debug)]
+pub(super) struct FenceRace {
+    tie_breaker: u64,
+    round: u32,
+    /// The greatest number that any member's counter is known to have reached.
+    greatest: Option<Fence>,
+}
+
+/// How many more fences it tries.
+pub(super) const ROUNDS: u32 = 5;
+
+impl FenceRace {
+    pub(super) fn new(tie_breaker: u64) -> Self {
+        Self {
+            tie_breaker,
+            round: 0,
+            greatest: None,
+        }
+    }
+
+    /// Notes how far a member's counter has advanced.
+    pub(super) fn hear(&mut self, counter: Fence) {
+        self.greatest = self.greatest.max(Some(counter));
+    }
+
+    /// Whether it may try another fence.
+    pub(super) fn goes_on(&self) -> bool {
+        self.round < ROUNDS
+    }
+
+    /// Returns a fence beyond all known ones, or `None` after too many rounds. Each round leaps further,
+    /// because counters advance with the clocks of new claims. The leap is random, so that two claims that
+    /// collided once do not collide again.
+    pub(super) fn next(&mut self) -> Option<Fence> {
+        if !self.goes_on() {
+            return None;
+        }
+        self.round += 1;
+        let width = 256 << (2 * self.round);
+        let next = self.greatest?.get() + 1 + self.tie_breaker % width;
+        Fence::new(next).filter(|fence| *fence <= Fence::MAX)
+    }
+}

@@ -1,0 +1,310 @@
+//! Claims that are held together, over members that receive them in any order.
+
+use std::collections::HashSet;
+
+use super::fence_race::ROUNDS;
+use super::*;
+
+fn fence(value: u64) -> Fence {
+    Fence::new(value).unwrap()
+}
+
+fn everybody(_: usize) -> bool {
+    true
+}
+
+/// Repeats the same numbers for the same seed (Marsaglia, "Xorshift RNGs", 2003).
+struct SimRng(u64);
+
+impl SimRng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+/// A message in transit, from this claim to this member.
+enum Message {
+    Ask(usize, usize),
+    Vote(usize, usize, Vote),
+    Confirm(usize, usize, Fence),
+    Confirmed(usize, usize, Fence, Option<Seal>),
+}
+
+/// Claims that are granted together, and the members' counters.
+struct Run {
+    rng: SimRng,
+    counters: Vec<u64>,
+    /// Whether members confirm only what raises their counters.
+    strict: bool,
+    /// Whether members may fail to answer.
+    fails: bool,
+    /// Whether the last member refuses every claim.
+    refuses: bool,
+    ballots: Vec<Ballot>,
+    /// How each claim ended, and what had been granted when it began.
+    ends: Vec<Option<Step>>,
+    floors: Vec<Option<Fence>>,
+    messages: Vec<Message>,
+}
+
+impl Run {
+    fn new(members: usize, seed: u64) -> Self {
+        let mut rng = SimRng(seed * 2 + 1);
+        rng.0 = (0..20).fold(0, |_, _| rng.next());
+        let counters = (0..members).map(|_| rng.next() % 3).collect();
+        Self {
+            rng,
+            counters,
+            strict: true,
+            fails: false,
+            refuses: false,
+            ballots: Vec::new(),
+            ends: Vec::new(),
+            floors: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self) {
+        let (claim, members) = (self.ballots.len(), self.counters.len());
+        let ballot = match self.strict {
+            true => Ballot::held_together(members, self.rng.next()),
+            false => Ballot::new(members),
+        };
+        self.ballots.push(ballot);
+        self.ends.push(None);
+        self.floors.push(self.fences().into_iter().max());
+        let asked = (0..members).map(|member| Message::Ask(claim, member));
+        self.messages.extend(asked);
+    }
+
+    /// Runs this many claims to their ends.
+    fn run(&mut self, claims: usize) {
+        while self.ballots.len() < claims || !self.messages.is_empty() {
+            let begins = self.messages.is_empty() || self.rng.below(6) == 0;
+            if begins && self.ballots.len() < claims {
+                self.begin();
+            }
+            let next = self.rng.below(self.messages.len());
+            let message = self.messages.swap_remove(next);
+            self.deliver(message);
+        }
+    }
+
+    fn deliver(&mut self, message: Message) {
+        let fails = self.fails && self.rng.below(12) == 0;
+        let answer = match message {
+            Message::Ask(claim, member) => {
+                self.counters[member] += 1;
+                let drawn = Vote::Granted(fence(self.counters[member]));
+                let refuses = self.refuses && member + 1 == self.counters.len();
+                let vote = if refuses { Vote::Busy } else { drawn };
+                Message::Vote(claim, member, if fails { Vote::Failed } else { vote })
+            }
+            Message::Confirm(claim, member, fence) => {
+                let confirmed = Some(self.confirm(member, fence)).filter(|_| !fails);
+                Message::Confirmed(claim, member, fence, confirmed)
+            }
+            Message::Vote(claim, member, vote) => {
+                self.ballots[claim].vote(member, vote);
+                return self.step(claim);
+            }
+            Message::Confirmed(claim, member, fence, confirmed) => {
+                self.ballots[claim].confirm(member, fence, confirmed);
+                return self.step(claim);
+            }
+        };
+        self.messages.push(answer);
+    }
+
+    fn confirm(&mut self, member: usize, floor: Fence) -> Seal {
+        let counter = &mut self.counters[member];
+        if self.strict && *counter >= floor.get() {
+            return Seal::Taken(fence(*counter));
+        }
+        *counter = floor.get().max(*counter);
+        Seal::Sealed
+    }
+
+    fn step(&mut self, claim: usize) {
+        if self.ends[claim].is_some() {
+            return;
+        }
+        match self.ballots[claim].step(everybody) {
+            Step::Wait => {}
+            Step::Confirm(fence, members) => {
+                let asked = members.into_iter();
+                let asked = asked.map(|member| Message::Confirm(claim, member, fence));
+                self.messages.extend(asked);
+            }
+            end => self.ends[claim] = Some(end),
+        }
+    }
+
+    fn fences(&self) -> Vec<Fence> {
+        let won = self.ends.iter().filter_map(|end| match end {
+            Some(Step::Won(fence)) => Some(*fence),
+            _ => None,
+        });
+        won.collect()
+    }
+
+    fn has_one_fence_twice(&self) -> bool {
+        let fences = self.fences();
+        let distinct: HashSet<Fence> = fences.iter().copied().collect();
+        distinct.len() < fences.len()
+    }
+}
+
+fn worlds() -> impl Iterator<Item = (usize, usize, u64)> {
+    let sizes = [3, 5]
+        .into_iter()
+        .flat_map(|m| (2..=4).map(move |c| (m, c)));
+    sizes.flat_map(|(members, claims)| (0..2_000).map(move |seed| (members, claims, seed)))
+}
+
+#[test]
+fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
+    let (mut all, mut granted) = (0, 0);
+    for (members, claims, seed) in worlds() {
+        let mut run = Run::new(members, seed);
+        run.fails = seed % 2 == 1;
+        run.run(claims);
+        let what = format!(
+            "{claims} claims on {members} members, seed {seed}: {:?}",
+            run.ends
+        );
+        assert!(run.ends.iter().all(Option::is_some), "{what}");
+        assert!(!run.has_one_fence_twice(), "{what}");
+        for (end, floor) in run.ends.iter().zip(&run.floors) {
+            if let Some(Step::Won(fence)) = end {
+                assert!(Some(*fence) > *floor, "{what}");
+            }
+        }
+        if !run.fails {
+            all += claims;
+            granted += run.fences().len();
+        }
+    }
+    assert!(
+        granted * 100 > all * 99,
+        "{granted} of {all} that nothing kept out"
+    );
+}
+
+#[test]
+fn a_bare_majority_is_enough_for_all_of_them() {
+    let (mut all, mut granted) = (0, 0);
+    for (members, claims, seed) in worlds() {
+        let mut run = Run::new(members, seed);
+        run.refuses = true;
+        run.fails = seed % 2 == 1;
+        run.run(claims);
+        assert!(run.ends.iter().all(Option::is_some), "{:?}", run.ends);
+        assert!(!run.has_one_fence_twice(), "{:?}", run.ends);
+        if !run.fails {
+            all += claims;
+            granted += run.fences().len();
+        }
+    }
+    assert!(
+        granted * 100 > all * 99,
+        "{granted} of {all} that a majority let in"
+    );
+}
+
+#[test]
+fn seals_that_others_may_have_made_give_two_one_fence() {
+    let twice = worlds().filter(|(members, claims, seed)| {
+        let mut run = Run::new(*members, *seed);
+        run.strict = false;
+        run.run(*claims);
+        run.has_one_fence_twice()
+    });
+    assert!(twice.count() > 0, "what this is all for does not happen");
+}
+
+#[test]
+fn who_lost_a_number_at_one_of_a_bare_majority_tries_another() {
+    let mut ballot = torn(8, 9);
+    ballot.vote(2, Vote::Busy);
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0]));
+    ballot.confirm(0, fence(9), Some(Seal::Taken(fence(11))));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
+    ballot.confirm(0, fence(12), Some(Seal::Taken(fence(12))));
+    assert_eq!(ballot.step(everybody), Step::Wait, "the other may say more");
+    ballot.confirm(1, fence(12), Some(Seal::Sealed));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(13), vec![0, 1]));
+}
+
+/// Returns a ballot of three members. The first two gave it these numbers.
+fn torn(one: u64, two: u64) -> Ballot {
+    let mut ballot = Ballot::held_together(3, 0);
+    ballot.vote(0, Vote::Granted(fence(one)));
+    ballot.step(everybody);
+    ballot.vote(1, Vote::Granted(fence(two)));
+    ballot
+}
+
+#[test]
+fn a_number_that_another_has_at_a_member_is_left_to_it() {
+    // A arrives first at the first and the third member, B at the second.
+    let mut b = torn(9, 8);
+    assert_eq!(b.step(everybody), Step::Confirm(fence(9), vec![1]));
+    b.vote(2, Vote::Granted(fence(9)));
+    assert_eq!(b.step(everybody), Step::Won(fence(9)));
+
+    let mut a = torn(8, 9);
+    assert_eq!(a.step(everybody), Step::Confirm(fence(9), vec![0]));
+    a.confirm(0, fence(9), Some(Seal::Taken(fence(11))));
+    assert_eq!(a.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
+    a.confirm(1, fence(12), Some(Seal::Sealed));
+    assert_eq!(a.step(everybody), Step::Wait);
+    a.confirm(0, fence(12), Some(Seal::Sealed));
+    assert_eq!(a.step(everybody), Step::Won(fence(12)));
+}
+
+#[test]
+fn an_answer_to_an_earlier_seal_seals_nothing_but_a_failure_is_one() {
+    let mut ballot = torn(8, 9);
+    ballot.vote(2, Vote::Granted(fence(8)));
+    assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0, 2]));
+    ballot.confirm(0, fence(9), Some(Seal::Taken(fence(9))));
+    assert_eq!(
+        ballot.step(everybody),
+        Step::Confirm(fence(10), vec![0, 1, 2])
+    );
+    ballot.confirm(2, fence(9), Some(Seal::Sealed));
+    ballot.confirm(0, fence(10), Some(Seal::Sealed));
+    assert_eq!(ballot.step(everybody), Step::Wait);
+    ballot.confirm(1, fence(9), None);
+    assert_eq!(ballot.step(everybody), Step::Wait);
+    ballot.confirm(2, fence(10), Some(Seal::NotHeld));
+    assert_eq!(ballot.step(everybody), Step::NoQuorum);
+}
+
+#[test]
+fn a_fence_that_is_taken_ever_again_is_given_up_in_the_end() {
+    let mut ballot = torn(8, 9);
+    ballot.vote(2, Vote::Busy);
+    let mut rounds = 0;
+    let end = loop {
+        match ballot.step(everybody) {
+            Step::Confirm(asked, members) => {
+                rounds += 1;
+                let taken = Some(Seal::Taken(fence(asked.get() + 7)));
+                let each = members.into_iter();
+                each.for_each(|member| ballot.confirm(member, asked, taken));
+            }
+            end => break end,
+        }
+    };
+    assert_eq!((rounds, end), (ROUNDS + 1, Step::Busy));
+}

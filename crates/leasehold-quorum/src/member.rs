@@ -1,0 +1,234 @@
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use foldhash::HashMap;
+use leasehold::clock::BootInstant;
+use leasehold::{Error, Incarnation, Key};
+
+use crate::operation::OperationId;
+use crate::request::{Lease, RequestId};
+
+/// The state of the connection to one member.
+#[derive(Debug, Default)]
+pub(crate) struct Member {
+    /// The requests without a reply, in the order in which they were sent. Replies keep this order.
+    flights: VecDeque<Flight>,
+    /// No request reaches its limit before this.
+    next_limit: Option<BootInstant>,
+    /// When the connection was opened; `None` while there is none.
+    pub(crate) connected: Option<BootInstant>,
+    /// The member does not know the plain commands.
+    pub(crate) scripts_only: bool,
+    /// When the last heartbeat was sent on this connection.
+    pub(crate) heartbeat: Option<BootInstant>,
+    /// A smoothed round trip, in nanoseconds; `None` before the first reply.
+    round_trip: Option<u64>,
+    /// Releases of leases and waits that ended while the member took no requests.
+    owed: VecDeque<Owed>,
+    /// The locks that this connection knows, each with the time at which the expiry of its counter was last
+    /// set.
+    expiries: HashMap<Key, BootInstant>,
+    /// The data of the member, by its last reply.
+    data: Option<Incarnation>,
+}
+
+/// A release that a member gets once it is connected again, or answers again.
+#[derive(Debug)]
+pub(crate) struct Owed {
+    pub(crate) lease: Lease,
+    /// The lease ends by itself.
+    until: BootInstant,
+}
+
+/// A request without a reply.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) id: RequestId,
+    pub(crate) task: Task,
+    pub(crate) sent: BootInstant,
+    limit: BootInstant,
+    /// It reached its limit, and the operation continued without it.
+    pub(crate) late: bool,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    /// An attempt of an operation at this member, by its number.
+    Attempt(OperationId, u32),
+    /// Confirms a fence at the member.
+    Confirm(OperationId, leasehold::Fence),
+    /// Releases a lease. The successor's attempt is part of the request.
+    Release {
+        lease: Lease,
+        operation: Option<OperationId>,
+        successor: Option<(OperationId, u32)>,
+    },
+    /// Moves a holder to its permit. The reply is not used: the next renewal reports the same.
+    MovePermit,
+    /// Reports that the client is alive, for these waits.
+    Heartbeat(Vec<OperationId>),
+    Renewal(RenewalTask),
+    /// Opens, writes or reads a record.
+    Record(OperationId),
+    /// Asks the member for its status, or updates its record.
+    Background,
+}
+
+/// What a request of a renewal is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RenewalTask {
+    /// Extends the leases of an operation.
+    Renew(OperationId),
+    /// Restores leases of an operation.
+    Repair(OperationId),
+    /// Releases what a late repair may have restored. The reply is not used.
+    Free,
+}
+
+/// The member that answered, to a request sent at `sent`, and from which data.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) member: usize,
+    pub(crate) sent: BootInstant,
+    pub(crate) incarnation: Incarnation,
+    /// The reply came after the limit of its request.
+    pub(crate) late: bool,
+}
+
+/// The greatest number of releases that are owed to one member. Leases end by themselves.
+const OWED_MAX: usize = 10_000;
+
+/// How often a client sets the expiry of the counter of a lock that it uses. The expiry is a week.
+const EXPIRY_EVERY: Duration = Duration::from_secs(600);
+
+/// For how many locks a client remembers that it set the expiry.
+const EXPIRIES_MAX: usize = 4096;
+
+/// How many requests one member may have in flight. Beyond that it counts as silent.
+pub(crate) const FLIGHTS_MAX: usize = 1_000;
+
+impl Member {
+    pub(crate) fn push(&mut self, id: RequestId, task: Task, sent: BootInstant, limit: Duration) {
+        let at = sent + limit;
+        self.next_limit = Some(self.next_limit.map_or(at, |next| next.min(at)));
+        self.flights.push_back(Flight {
+            id,
+            task,
+            sent,
+            limit: at,
+            late: false,
+        });
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.flights.len() >= FLIGHTS_MAX
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Takes the request that a reply answers. The driver skipped the replies to older ones.
+    pub(crate) fn answered(&mut self, id: RequestId, now: BootInstant) -> Option<Flight> {
+        let place = self.flights.iter().position(|flight| flight.id == id)?;
+        let flight = self.flights.remove(place)?;
+        let took = now.since(flight.sent);
+        let took = took.as_nanos() as u64;
+        self.round_trip = Some(match self.round_trip {
+            None => took,
+            Some(known) => (known * 7 + took) / 8,
+        });
+        Some(flight)
+    }
+
+    /// Marks the requests that reached their limit, and returns what they were for.
+    pub(crate) fn expire(&mut self, now: BootInstant) -> Vec<(Task, BootInstant, Duration)> {
+        if self.next_limit.is_none_or(|next| next > now) {
+            return Vec::new();
+        }
+        let waiting = self.flights.iter_mut().filter(|flight| !flight.late);
+        let due = waiting.filter(|flight| flight.limit <= now);
+        let expired = due.map(|flight| {
+            flight.late = true;
+            let limit = flight.limit.since(flight.sent);
+            (flight.task.clone(), flight.sent, limit)
+        });
+        let expired = expired.collect();
+        let waiting = self.flights.iter().filter(|flight| !flight.late);
+        self.next_limit = waiting.map(|flight| flight.limit).min();
+        expired
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        // Without requests there is nothing to look at.
+        self.next_limit.filter(|_| !self.flights.is_empty())
+    }
+
+    /// The connection is gone. Returns the requests without a reply.
+    pub(crate) fn disconnect(&mut self) -> Vec<Flight> {
+        self.connected = None;
+        self.heartbeat = None;
+        self.next_limit = None;
+        // The server may have lost its data.
+        self.expiries.clear();
+        std::mem::take(&mut self.flights).into()
+    }
+
+    /// Returns whether a request has to set the expiry of the counter, and notes that it does.
+    pub(crate) fn expiry_is_due(&mut self, key: &Key, now: BootInstant) -> bool {
+        let is_recent = |at: &BootInstant| now.since(*at) < EXPIRY_EVERY;
+        if self.expiries.get(key).is_some_and(is_recent) {
+            return false;
+        }
+        if self.expiries.len() >= EXPIRIES_MAX {
+            self.expiries.clear();
+        }
+        self.expiries.insert(key.clone(), now);
+        true
+    }
+
+    /// Takes in which data the member replies from. Other data may have no counter that expires.
+    pub(crate) fn replies_from(&mut self, data: &Incarnation) {
+        if self.data.as_ref() != Some(data) {
+            self.expiries.clear();
+            self.data = Some(data.clone());
+        }
+    }
+
+    /// Returns whether this connection asked for the lock before.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.expiries.contains_key(key)
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.map(Duration::from_nanos)
+    }
+
+    pub(crate) fn owe(&mut self, lease: Lease, now: BootInstant) {
+        self.owed.retain(|owed| owed.until > now);
+        if self.owed.len() < OWED_MAX {
+            let until = now + lease.claim.ttl;
+            self.owed.push_back(Owed { lease, until });
+        }
+    }
+
+    /// Takes a release that can be sent now.
+    pub(crate) fn pop_owed(&mut self, now: BootInstant) -> Option<Lease> {
+        if self.connected.is_none() || self.is_full() {
+            return None;
+        }
+        loop {
+            let owed = self.owed.pop_front()?;
+            if owed.until > now {
+                return Some(owed.lease);
+            }
+        }
+    }
+}
+
+/// Returns the error of a request that reached its limit.
+pub(crate) fn late(limit: Duration) -> Error {
+    let text = format!("no answer within {limit:?}");
+    Error::new(leasehold::ErrorKind::Unreachable, text).with_unknown_effect()
+}

@@ -1,0 +1,273 @@
+//! A whole engine, and members that store one lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leasehold::clock::WallTime;
+use leasehold::{
+    Claim, ClientId, ClientInfo, Fence, Held, Key, LostReason, Owner, Renewal, ambient::Ambient,
+};
+
+use super::records::Kept;
+use super::*;
+use crate::{
+    BatchReply, Config, Engine, LeaseState, Now, Operation, OperationId, Outcome, Progress,
+    ReleaseMode, RequestId,
+};
+
+pub(super) const TTL: Duration = Duration::from_secs(10);
+
+/// An engine, and members that store one lock. A reply takes a millisecond.
+pub(super) struct Fixture {
+    pub(super) quorum: TestQuorum,
+    engine: Engine,
+    started: u64,
+    /// Which owners hold the lock at each member, with their fence.
+    pub(super) holders: Vec<BTreeMap<Owner, u64>>,
+    pub(super) counters: Vec<u64>,
+    pub(super) records: Vec<Kept>,
+    /// The members that answer no request.
+    pub(super) deaf: BTreeSet<usize>,
+    /// The reply of this member to such a request is lost.
+    pub(super) lost: Option<(usize, &'static str)>,
+    /// This member loses its data right before it confirms a fence.
+    pub(super) forgets_grant: Option<usize>,
+    pub(super) outcomes: BTreeMap<OperationId, Outcome>,
+    /// What waiters learned, as text.
+    pub(super) progress: Vec<String>,
+    pub(super) events: Vec<String>,
+    /// The names of the requests that each member got.
+    pub(super) got: Vec<Vec<&'static str>>,
+}
+
+impl Fixture {
+    /// A client of a quorum that was initialized long ago.
+    pub(super) fn new(members: usize) -> Self {
+        let (quorum, _) = TestQuorum::new(members);
+        Self::of(quorum, members, true)
+    }
+
+    pub(super) fn of(quorum: TestQuorum, members: usize, enforced: bool) -> Self {
+        let mut fixture = Self::unconnected(quorum, members, enforced);
+        (0..members).for_each(|member| fixture.connect(member));
+        fixture
+    }
+
+    pub(super) fn unconnected(quorum: TestQuorum, members: usize, enforced: bool) -> Self {
+        let config = Config {
+            set: set(members),
+            enforced,
+            read_only: false,
+            entropy: Arc::new(SystemEntropy),
+        };
+        let servers = quorum.servers.len();
+        Self {
+            quorum,
+            engine: Engine::new(config),
+            started: 0,
+            holders: vec![BTreeMap::new(); servers],
+            counters: vec![0; servers],
+            records: vec![Kept::default(); servers],
+            deaf: BTreeSet::new(),
+            lost: None,
+            forgets_grant: None,
+            outcomes: BTreeMap::new(),
+            progress: Vec::new(),
+            events: Vec::new(),
+            got: vec![Vec::new(); servers],
+        }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now {
+            instant: self.quorum.ours(),
+            wall: WallTime::from_micros(self.quorum.now.as_micros() as u64),
+        }
+    }
+
+    pub(super) fn connect(&mut self, member: usize) {
+        self.engine.handle_connect(self.now(), member);
+        self.pump();
+    }
+
+    pub(super) fn disconnect(&mut self, member: usize) {
+        let error = unreachable("connection reset");
+        self.engine.handle_disconnect(self.now(), member, error);
+        self.pump();
+    }
+
+    /// Sends and answers requests until there are none.
+    pub(super) fn pump(&mut self) {
+        for _ in 0..1000 {
+            let mut batches: BTreeMap<usize, Vec<(RequestId, Request)>> = BTreeMap::new();
+            while let Some((member, id, request)) = self.engine.poll_transmit() {
+                batches.entry(member).or_default().push((id, request));
+            }
+            self.collect();
+            if batches.is_empty() {
+                return;
+            }
+            self.quorum.now += Duration::from_millis(1);
+            for (member, requests) in batches {
+                let reply = |(id, request)| (id, self.reply(member, request));
+                let replies = requests.into_iter().map(reply).collect();
+                let last = self.got[member].last().copied().map(|name| (member, name));
+                if self.deaf.contains(&member) || self.lost.is_some() && self.lost == last {
+                    continue;
+                }
+                let sample = self.quorum.sample(member);
+                let batch = BatchReply { sample, replies };
+                self.engine.handle_replies(self.now(), member, batch);
+            }
+        }
+        panic!("the engine never stops sending");
+    }
+
+    pub(super) fn collect(&mut self) {
+        while let Some((id, event)) = self.engine.poll_event() {
+            match event {
+                Ok(outcome) => drop(self.outcomes.insert(id, outcome)),
+                Err(Progress::Unavailable(error)) => self.progress.push(error.to_string()),
+                Err(Progress::Busy(_)) => {}
+            }
+        }
+        while let Some(event) = self.engine.poll_member_event() {
+            self.events.push(format!("{event:?}"));
+        }
+    }
+
+    pub(super) fn pass(&mut self, span: Duration) {
+        let end = self.quorum.now + span;
+        for _ in 0..10_000 {
+            let due = self.engine.next_timeout();
+            let Some(due) = due.filter(|due| *due <= self.quorum.at(end)) else {
+                self.quorum.now = self.quorum.now.max(end);
+                return;
+            };
+            self.quorum.now += due.since(self.quorum.ours());
+            self.engine.handle_timeout(self.now());
+            self.pump();
+        }
+        panic!("timers never end");
+    }
+
+    pub(super) fn reply(&mut self, member: usize, request: Request) -> Reply {
+        let name = match &request {
+            Request::Status => "status",
+            Request::WriteMemberRecord(_) | Request::RecordObservation(_) => "record",
+            Request::Renew(_) => "renew",
+            Request::Repair(_) => "repair",
+            Request::Free { .. } | Request::Release { .. } => "release",
+            Request::Record(..) => "a record's",
+            _ => "acquire",
+        };
+        self.got[member].push(name);
+        let holders = &mut self.holders[member];
+        match request {
+            Request::Acquire {
+                claim, proposal, ..
+            }
+            | Request::TryAcquire {
+                claim, proposal, ..
+            } => {
+                if holders.keys().any(|holder| *holder != claim.owner) {
+                    return Reply::Busy(crate::Refusal::default());
+                }
+                let fence = proposal.max(self.counters[member] + 1);
+                self.counters[member] = fence;
+                holders.insert(claim.owner, fence);
+                let (fence, slot) = (Fence::new(fence).unwrap(), None);
+                Reply::Granted { fence, slot }
+            }
+            Request::Renew(leases) => {
+                let state = |owner| match holders.contains_key(&owner) {
+                    true => LeaseState::Renewed,
+                    false => LeaseState::Lost(LostReason::Gone),
+                };
+                Reply::Renewed(leases.iter().map(|it| state(it.claim.owner)).collect())
+            }
+            Request::Repair(leases) => {
+                for lease in &leases {
+                    holders.insert(lease.claim.owner, lease.fence.get());
+                }
+                Reply::Repaired(vec![true; leases.len()])
+            }
+            Request::Free { claim } | Request::Release { claim, .. } => Reply::Released {
+                freed: holders.remove(&claim.owner).is_some(),
+                successor: None,
+            },
+            Request::ConfirmFence { fence, .. } => {
+                if self.forgets_grant == Some(member) {
+                    self.quorum.forget(member);
+                }
+                self.counters[member] = self.counters[member].max(fence.get());
+                Reply::Confirmed(leasehold::Seal::Sealed)
+            }
+            Request::Record(_, action) => Reply::Record(self.records[member].answer(&action)),
+            Request::Heartbeat(waits) => {
+                Reply::Waiting(vec![crate::Refusal::default(); waits.len()])
+            }
+            other => self.quorum.reply(member, other),
+        }
+    }
+
+    pub(super) fn start(&mut self, operation: Operation) -> OperationId {
+        self.started += 1;
+        let id = OperationId(self.started);
+        self.engine.start(self.now(), id, operation);
+        self.pump();
+        id
+    }
+
+    /// Runs an operation for at most `span`.
+    pub(super) fn run(&mut self, operation: Operation, span: Duration) -> Option<Outcome> {
+        let id = self.start(operation);
+        if !self.outcomes.contains_key(&id) {
+            self.pass(span);
+        }
+        self.outcomes.remove(&id)
+    }
+
+    pub(super) fn acquire(&mut self) -> Result<Held, Error> {
+        let claim = Arc::new(claim());
+        match self.run(Operation::Acquire(Arc::clone(&claim)), TTL) {
+            Some(Outcome::Acquired(acquired)) => Ok(Held {
+                claim,
+                fence: acquired.fence,
+            }),
+            Some(Outcome::Failed(error)) => Err(error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn renew(&mut self, held: &Held) -> Renewal {
+        match self.run(Operation::Renew(vec![held.clone()]), TTL) {
+            Some(Outcome::Renewed(mut renewals)) => renewals.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn release(&mut self, held: &Held) {
+        let claim = Arc::clone(&held.claim);
+        let release = Operation::Release(claim, ReleaseMode::HandOver);
+        self.run(release, Duration::ZERO);
+    }
+
+    pub(super) fn holds(&self, member: usize, held: &Held) -> bool {
+        self.holders[member].contains_key(&held.claim.owner)
+    }
+
+    pub(super) fn restart_empty(&mut self, member: usize) {
+        self.quorum.restart(member, false);
+        self.holders[member].clear();
+        self.disconnect(member);
+        self.connect(member);
+    }
+}
+
+pub(super) fn claim() -> Claim {
+    let ambient = Ambient::default();
+    let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+    let wall = ambient.clock.wall();
+    Claim::new(Key::new("x").unwrap(), owner, TTL, wall, info)
+}

@@ -1,0 +1,220 @@
+//! Invented histories: which members count, and from when on.
+
+mod clocks;
+mod data_loss;
+mod quorums;
+mod records;
+mod restoring;
+mod rollback;
+
+use super::*;
+use crate::trust::member_records::RecordStep;
+use crate::trust::untrusted::{ClockFault, Forgetting};
+use leasehold::clock::WallTime;
+use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
+
+const MAX_TTL: Duration = Duration::from_secs(60);
+const TOLERANCE: Duration = Duration::from_millis(250);
+const SECOND: u64 = 1_000_000;
+
+/// A server whose state a history changes.
+#[derive(Clone)]
+struct Server {
+    run: u64,
+    started: i64,
+    durable: bool,
+    member_record: Option<MemberRecord>,
+    /// Ahead of the true time, in microseconds.
+    clock: i64,
+}
+
+/// Servers, and one client that knows what it asked of them. Times are in seconds of true time.
+struct Fixture {
+    servers: Vec<Server>,
+    trust: Trust,
+    /// True time, and how far this client's clock is behind it, in microseconds.
+    now: i64,
+    behind: i64,
+    data_generations: u64,
+}
+
+fn ids(count: usize) -> Vec<MemberId> {
+    (0..count).map(|n| MemberId::new(format!("m{n}"))).collect()
+}
+
+fn set(count: usize) -> MemberSet {
+    MemberSet::new(ids(count), MAX_TTL, TOLERANCE)
+}
+
+impl Fixture {
+    /// A quorum that was initialized long ago, and that this client has not met yet.
+    fn new(count: usize) -> Self {
+        let server = |n: usize| Server {
+            run: n as u64,
+            started: 0,
+            durable: false,
+            member_record: None,
+            clock: 0,
+        };
+        let mut fixture = Self {
+            servers: (0..count).map(server).collect(),
+            trust: Trust::new(ids(count), set(count), true),
+            now: 1_000_000 * SECOND as i64,
+            behind: 0,
+            data_generations: 0,
+        };
+        fixture.meet_all();
+        fixture.keep_member_records();
+        fixture.forget_the_client();
+        fixture.pass(100_000);
+        fixture
+    }
+
+    /// Another client, which knows nothing, takes over.
+    fn forget_the_client(&mut self) {
+        let count = self.servers.len();
+        self.trust = Trust::new(ids(count), set(count), true);
+    }
+
+    fn pass(&mut self, seconds: i64) {
+        self.now += seconds * SECOND as i64;
+    }
+
+    fn ours(&self) -> BootInstant {
+        BootInstant::from_nanos(((self.now - self.behind) * 1_000) as u64)
+    }
+
+    fn at(&self) -> Interval {
+        let now = self.ours();
+        Interval {
+            sent: now,
+            received: now,
+        }
+    }
+
+    fn wall(&self, member: usize) -> WallTime {
+        WallTime::from_micros((self.now + self.servers[member].clock) as u64)
+    }
+
+    fn status(&self, member: usize) -> MemberStatus {
+        let server = &self.servers[member];
+        let uptime = self.now + server.clock - server.started;
+        let mut status = MemberStatus::new(
+            RunId::new(server.run.to_string()),
+            self.wall(member),
+            Duration::from_micros(uptime.max(0) as u64),
+        );
+        status.durable = server.durable;
+        status.member_record = server.member_record.clone();
+        status
+    }
+
+    fn meet(&mut self, member: usize) -> Learned {
+        self.trust.present(member, self.status(member), self.at())
+    }
+
+    fn meet_all(&mut self) {
+        for member in 0..self.servers.len() {
+            self.meet(member);
+        }
+    }
+
+    /// Does what the client would do about the records, until nothing is left to do.
+    fn keep_member_records(&mut self) {
+        for _ in 0..10 {
+            let data_generations = &mut self.data_generations;
+            let mut draw = || {
+                *data_generations += 1;
+                DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
+            };
+            let steps = self.trust.member_record_steps(&mut draw);
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                let member = step.member();
+                match step {
+                    RecordStep::Write(member, edit) => self.write(member, edit),
+                    RecordStep::Observe(member, seen) => self.peer(member, &seen),
+                    RecordStep::Refresh(_) => {}
+                }
+                // Answers arrive one after the other.
+                self.now += 1;
+                self.meet(member);
+            }
+        }
+        panic!("the member records are never done");
+    }
+
+    fn write(&mut self, member: usize, edit: MemberRecordEdit) {
+        let clock = self.wall(member);
+        let old = self.servers[member].member_record.take();
+        assert_eq!(old.as_ref().map(MemberRecord::epoch), edit.expected);
+        let age = edit.age.map(|age| age.as_micros() as u64);
+        self.servers[member].member_record = Some(MemberRecord {
+            set: edit.set,
+            generation: edit.generation,
+            changed: match &old {
+                Some(old) if old.generation == edit.generation => old.changed,
+                _ => clock,
+            },
+            data_generation: edit.data_generation,
+            since: match (age, &old) {
+                (None, Some(old)) => old.since,
+                (age, _) => {
+                    WallTime::from_micros(clock.as_micros().saturating_sub(age.unwrap_or_default()))
+                }
+            },
+            run: edit.run,
+            durable: edit.durable,
+            observations: old
+                .map(|member_record| member_record.observations)
+                .unwrap_or_default(),
+        });
+        self.peer(member, &edit.seen);
+    }
+
+    fn peer(&mut self, member: usize, seen: &[(MemberId, DataGeneration)]) {
+        let at = self.wall(member);
+        let member_record = self.servers[member].member_record.as_mut().unwrap();
+        for (id, data_generation) in seen {
+            let known = member_record.observations.get(id).copied();
+            if let Some(observation) = Observation::noted(known, *data_generation, at) {
+                member_record.observations.insert(id.clone(), observation);
+            }
+        }
+    }
+
+    fn restart(&mut self, member: usize, keeps_data: bool) {
+        let server = &mut self.servers[member];
+        server.run += 1_000;
+        server.started = self.now + server.clock;
+        if !keeps_data {
+            server.member_record = None;
+        }
+    }
+
+    fn step(&mut self, member: usize, seconds: i64) {
+        self.servers[member].clock += seconds * SECOND as i64;
+    }
+
+    /// Whether an answer to a request sent now counts.
+    fn counts(&self, member: usize) -> Result<(), UntrustedReason> {
+        self.trust.counts(member, self.ours(), None)
+    }
+
+    fn all_count(&self) {
+        for member in 0..self.servers.len() {
+            assert_eq!(self.counts(member), Ok(()), "m{member}");
+        }
+    }
+
+    fn forgot(&self, member: usize) -> Duration {
+        match self.counts(member) {
+            Err(UntrustedReason::Forgot {
+                until: Some(until), ..
+            }) => until.since(self.ours()),
+            other => panic!("m{member}: {other:?}"),
+        }
+    }
+}

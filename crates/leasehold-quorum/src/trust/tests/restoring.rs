@@ -1,0 +1,136 @@
+//! Members that lost their records, and what is needed to give them new ones.
+
+use super::quorums::{client_of, set_of, with_another_set};
+use super::*;
+use leasehold::ambient::SystemEntropy;
+
+/// Returns what the client would do about the records. New data generations have their own names.
+fn steps(client: &Trust) -> Vec<RecordStep> {
+    client.member_record_steps(&mut || DataGeneration::random(&SystemEntropy))
+}
+
+fn record_of(fixture: &Fixture, member: usize) -> Option<(MemberSet, u64)> {
+    let member_record = fixture.servers[member].member_record.as_ref()?;
+    Some((member_record.set.clone(), member_record.generation))
+}
+
+#[test]
+fn one_old_record_restores_no_other() {
+    let mut fixture = Fixture::new(3);
+    fixture.restart(0, false);
+    fixture.meet(0);
+    fixture.meet(1);
+    fixture.keep_member_records();
+    assert_eq!(record_of(&fixture, 0), None, "m2 may contradict it");
+    fixture.meet(2);
+    fixture.keep_member_records();
+    assert_eq!(record_of(&fixture, 0), Some((set(3), 1)));
+    assert!(fixture.forgot(0).as_secs() >= 60);
+}
+
+#[test]
+fn remembered_record_does_not_restore_another() {
+    let mut fixture = Fixture::new(3);
+    fixture.meet_all();
+    fixture.pass(3_600);
+    // m2 is silent from now on. It may belong to another quorum by this time.
+    fixture.restart(0, false);
+    fixture.meet(0);
+    fixture.meet(1);
+    assert_eq!(steps(&fixture.trust), [RecordStep::Refresh(2)]);
+    fixture.trust.missed(2);
+    assert_eq!(steps(&fixture.trust), []);
+    fixture.meet(2);
+    assert!(matches!(
+        steps(&fixture.trust)[..],
+        [RecordStep::Write(0, _)]
+    ));
+}
+
+#[test]
+fn record_of_an_older_generation_is_no_evidence() {
+    let mut fixture = Fixture::new(5);
+    for member in [0, 1] {
+        fixture.restart(member, false);
+    }
+    fixture.servers[2]
+        .member_record
+        .as_mut()
+        .unwrap()
+        .generation = 3;
+    fixture.servers[3]
+        .member_record
+        .as_mut()
+        .unwrap()
+        .generation = 3;
+    for member in 0..5 {
+        if member != 1 {
+            fixture.meet(member);
+        }
+    }
+    fixture.keep_member_records();
+    assert_eq!(
+        record_of(&fixture, 0),
+        None,
+        "two of five have generation 3"
+    );
+    fixture.meet(1);
+    fixture.keep_member_records();
+    assert_eq!(record_of(&fixture, 0), Some((set(5), 3)));
+}
+
+#[test]
+fn contradicted_record_restores_no_other() {
+    let mut fixture = with_another_set(&[1, 2, 3], 1);
+    fixture.servers[0].member_record = None;
+    fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    assert_eq!(steps(&client_of(&fixture, &[0, 1, 2])), []);
+}
+
+#[test]
+fn of_two_lists_that_restore_at_once_none_wins() {
+    // One member of each quorum kept its record. Both clients find the other two servers empty.
+    let mut fixture = with_another_set(&[1, 2, 3], 1);
+    for member in [1, 2] {
+        fixture.servers[member].member_record = None;
+    }
+    let lists = [[0, 1, 2], [1, 2, 3]];
+    let clients = lists.map(|list| client_of(&fixture, &list));
+    // Each client is the first at one of them.
+    for ((client, list), first) in clients.iter().zip(lists).zip([1, 2]) {
+        carry_out(&mut fixture, client, |place| list[place], Some(first));
+    }
+    // From now on each client cannot reach the server where the other one was first.
+    for (list, reached) in lists.into_iter().zip([[0, 1], [1, 2]]) {
+        let mut client = Trust::new(set_of(&list).ids, set_of(&list), true);
+        for _ in 0..2 {
+            for place in reached {
+                client.present(place, fixture.status(list[place]), fixture.at());
+            }
+            carry_out(&mut fixture, &client, |place| list[place], None);
+            fixture.pass(3_600);
+        }
+        let trusted = |place: &usize| client.counts(*place, fixture.ours(), None).is_ok();
+        assert_eq!((0..3).filter(trusted).count(), 1, "{list:?}");
+    }
+}
+
+/// Does what the client would do about the records, at one server only if one is given.
+fn carry_out(
+    fixture: &mut Fixture,
+    client: &Trust,
+    server: impl Fn(usize) -> usize,
+    only: Option<usize>,
+) {
+    for step in steps(client) {
+        let server = server(step.member());
+        if only.is_some_and(|only| only != server) {
+            continue;
+        }
+        match step {
+            RecordStep::Write(_, edit) => fixture.write(server, edit),
+            RecordStep::Observe(_, seen) => fixture.peer(server, &seen),
+            RecordStep::Refresh(_) => {}
+        }
+    }
+}

@@ -1,0 +1,219 @@
+use std::fmt;
+
+use leasehold::ambient::Ambient;
+use leasehold::{
+    BreakRecord, Broken, DataGeneration, Error, Holder, Key, LockListing, MemberId,
+    MemberRecordEdit, MemberStatus, Pattern, Waiter,
+};
+use leasehold_quorum::{Reply, Request};
+
+use super::server::{Server, Servers};
+use crate::connection::Tls;
+use crate::url::{RedisUrl, parse_all};
+
+/// One Redis or Valkey server, for its status, its locks, and the changes that operators make.
+///
+/// To take locks, use [`RedisStore`](crate::RedisStore). The first method call opens the connection. Each
+/// method fails if the server does not answer within 5 s or refuses, and names the server in the error. If
+/// you drop the future of a method that changes something, the server may or may not have made the change.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), leasehold::Error> {
+/// use leasehold_redis::RedisMember;
+///
+/// let server = RedisMember::new("redis://10.0.0.1")?;
+/// for key in server.list("invoices/", 100).await? {
+///     println!("{key}: {:?}", server.holders(&key).await?);
+/// }
+/// # Ok(()) }
+/// ```
+pub struct RedisMember {
+    pub(crate) server: Server,
+}
+
+impl RedisMember {
+    /// Returns the server at `url`: `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS,
+    /// or `unix://[user:password@]/path[?db=N]`. Special characters are percent-encoded.
+    ///
+    /// Parameters follow a `?` and are joined by `&`. `id=NAME` is the id of the member (default:
+    /// `host:port`, or the path of the socket). `prefix=P` comes before the name of every lock at the
+    /// server (default: nothing, as in most libraries). `ca=FILE` trusts the certificates of that PEM file
+    /// instead of those of the machine.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput), naming the value without its credentials,
+    /// and the rule. Nothing is sent, but the file of `ca` is read.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
+        Self::with_ambient(url, Ambient::default())
+    }
+
+    /// Like [`new`](Self::new), with another clock and other random numbers, for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_ambient(url: impl AsRef<str>, ambient: Ambient) -> Result<Self, Error> {
+        let url = RedisUrl::parse(url.as_ref())?;
+        // A file that cannot be read is the caller's error.
+        Tls::new(url.ca.as_deref())?;
+        Ok(Self {
+            server: Server::new(url, ambient),
+        })
+    }
+
+    /// Returns the members at `urls`, which share one I/O thread.
+    pub(crate) fn sharing_thread(urls: &[String], ambient: &Ambient) -> Result<Vec<Self>, Error> {
+        let urls = parse_all(urls)?;
+        for url in &urls {
+            Tls::new(url.ca.as_deref())?;
+        }
+        let servers = Servers::start(urls, ambient.clone()).into_iter();
+        Ok(servers.map(|server| Self { server }).collect())
+    }
+
+    /// Gives the members another clock and other random numbers. They share one I/O thread.
+    pub(crate) fn share_thread(members: &mut [Self], ambient: &Ambient) {
+        let urls = members.iter().map(|member| member.server.url().clone());
+        let servers = Servers::start(urls.collect(), ambient.clone());
+        for (member, server) in members.iter_mut().zip(servers) {
+            member.server = server;
+        }
+    }
+
+    /// Returns the id of the member.
+    pub fn id(&self) -> &MemberId {
+        self.server.id()
+    }
+
+    /// Describes the server, without its password.
+    pub fn describe(&self) -> String {
+        format!("Redis {}", self.server.url().room())
+    }
+
+    /// Returns the status of the server.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn presence(&self) -> Result<MemberStatus, Error> {
+        match self.server.request(Request::Status).await? {
+            Reply::Status(presence) => Ok(*presence),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Writes the member record if it has the expected epoch. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn write_member_record(&self, edit: &MemberRecordEdit) -> Result<bool, Error> {
+        let edit = Box::new(edit.clone());
+        match self
+            .server
+            .request(Request::WriteMemberRecord(edit))
+            .await?
+        {
+            Reply::Recorded(written) => Ok(written),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Notes in the member record which data generations of other members a client observed.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn observe(&self, seen: &[(MemberId, DataGeneration)]) -> Result<(), Error> {
+        let request = Request::RecordObservation(seen.to_vec());
+        self.server.request(request).await.map(drop)
+    }
+
+    /// Returns the holders of a lock.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
+        self.server.holders(key).await
+    }
+
+    /// Returns the waiters for a lock, in the order of their tickets.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn waiters(&self, key: &Key) -> Result<Vec<Waiter>, Error> {
+        self.server.waiters(key).await
+    }
+
+    /// Returns locks whose names begin with `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
+        self.server.list(prefix, limit).await
+    }
+
+    /// Returns the first locks by name that match, with their holders.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
+        self.server.list_locks(pattern, limit).await
+    }
+
+    /// Breaks the lease of `record.owner` on this server.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn break_lease(&self, key: &Key, record: &BreakRecord) -> Result<Broken, Error> {
+        self.server.break_lease(key, record).await
+    }
+
+    /// Returns the last break of a lock.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or the user lacks a right.
+    pub async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
+        self.server.last_break(key).await
+    }
+
+    /// Deletes the fence counters of those `keys` that are not in use, and returns the others. Use it for
+    /// names that exist only for a while, such as those of a measurement.
+    ///
+    /// A lock of the same name gets greater fences later, if the clients' wall clocks are right. A client
+    /// that used the lock within the last ten minutes may create a new counter without an expiry; its next
+    /// use after that time sets one.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer or refuses. It may have deleted some of the counters.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the server may have deleted some of the counters.
+    pub async fn forget(&self, keys: &[Key]) -> Result<Vec<Key>, Error> {
+        self.server.forget(keys).await
+    }
+
+    fn unexpected(&self) -> Error {
+        self.server
+            .named(crate::codec::invalid_response("a request"))
+    }
+}
+
+impl fmt::Debug for RedisMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisMember")
+            .field("server", &self.describe())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use leasehold::ambient::Ambient;
+use leasehold::{Error, Key, MemberId};
+use leasehold_quorum::{Reply, Request};
+
+use crate::codec::{Names, RIGHTS, Rights, refused};
+use crate::driver::Driver;
+use crate::resp::{CommandWriter, Value};
+use crate::scripts::Script;
+use crate::url::{Login, RedisUrl};
+
+/// Servers that share one I/O thread, which starts with the first request.
+pub(crate) struct Servers {
+    urls: Vec<RedisUrl>,
+    ambient: Ambient,
+    driver: OnceLock<Driver>,
+}
+
+/// One of several servers.
+#[derive(Clone)]
+pub(crate) struct Server {
+    all: Arc<Servers>,
+    number: usize,
+}
+
+/// How long a server may take to answer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+
+/// The rights that a user needs to inspect locks.
+pub(crate) const INSPECT_RIGHTS: Rights =
+    Rights("+get +mget +pttl +type +exists +time +zrange +zscore +hgetall +scan");
+
+impl Servers {
+    /// Returns the servers in the order of their URLs. Sends nothing.
+    pub(crate) fn start(urls: Vec<RedisUrl>, ambient: Ambient) -> Vec<Server> {
+        let count = urls.len();
+        let all = Arc::new(Self {
+            urls,
+            ambient,
+            driver: OnceLock::new(),
+        });
+        let server = |number| Server {
+            all: Arc::clone(&all),
+            number,
+        };
+        (0..count).map(server).collect()
+    }
+
+    fn driver(&self) -> Result<&Driver, Error> {
+        if let Some(driver) = self.driver.get() {
+            return Ok(driver);
+        }
+        let driver = Driver::without_engine(self.urls.clone(), &self.ambient)?;
+        // If another thread was faster, this driver is dropped.
+        Ok(self.driver.get_or_init(|| driver))
+    }
+}
+
+impl Server {
+    /// Returns a server with an I/O thread of its own.
+    pub(crate) fn new(url: RedisUrl, ambient: Ambient) -> Self {
+        let all = Servers {
+            urls: vec![url],
+            ambient,
+            driver: OnceLock::new(),
+        };
+        Self {
+            all: Arc::new(all),
+            number: 0,
+        }
+    }
+
+    pub(crate) fn url(&self) -> &RedisUrl {
+        &self.all.urls[self.number]
+    }
+
+    pub(crate) fn id(&self) -> &MemberId {
+        &self.url().id
+    }
+
+    pub(crate) fn ambient(&self) -> &Ambient {
+        &self.all.ambient
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        Login::shown(self.url().login.as_ref())
+    }
+
+    pub(crate) fn names<'k>(&self, key: &'k Key) -> Names<'k> {
+        Names::new(&self.url().prefix, key)
+    }
+
+    /// Adds the id of the server to an error.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        error.with_store(self.id().as_str())
+    }
+
+    /// Sends a request that the engine defines: for the status and the member record.
+    pub(crate) async fn request(&self, request: Request) -> Result<Reply, Error> {
+        match self.all.driver()?.ask(self.number, request).await? {
+            Reply::Failed(error) => Err(self.named(error)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Sends commands, and returns a reply for each. A reply may be an error of the server.
+    pub(crate) async fn ask(
+        &self,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        let driver = self.all.driver()?;
+        driver.ask_raw(self.number, LIMIT, write).await
+    }
+
+    /// Calls a script, once or several times.
+    pub(crate) async fn call(
+        &self,
+        script: &'static Script,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        let driver = self.all.driver()?;
+        driver.ask_script(self.number, LIMIT, script, write).await
+    }
+
+    /// Works as [`ask`](Self::ask) does, but fails with any error of the server. Exception: if `types` is
+    /// true, an error about the type of a key stays among the replies.
+    pub(super) async fn inspect(
+        &self,
+        types: bool,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        let values = self.ask(write).await?;
+        for value in &values {
+            if let Value::Error { code, message } = value
+                && !(types && code == "WRONGTYPE")
+            {
+                let error = refused(code, message, self.user(), INSPECT_RIGHTS);
+                return Err(self.named(error));
+            }
+        }
+        Ok(values)
+    }
+
+    /// Returns the answer of a script unless it is an error. The script may have done part of its work.
+    pub(super) fn accepted<'v>(&self, answer: Option<&'v Value>) -> Result<&'v Value, Error> {
+        match answer {
+            Some(Value::Error { code, message }) => {
+                let error = refused(code, message, self.user(), RIGHTS);
+                Err(self.named(error.with_unknown_effect()))
+            }
+            Some(answer) => Ok(answer),
+            None => Err(self.invalid_response("a script")),
+        }
+    }
+
+    pub(super) fn invalid_response(&self, what: &str) -> Error {
+        self.named(crate::codec::invalid_response(what))
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL may contain a password.
+        f.debug_tuple("Server").field(self.id()).finish()
+    }
+}

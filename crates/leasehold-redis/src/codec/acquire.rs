@@ -1,0 +1,307 @@
+//! Taking and releasing a lock.
+
+use std::time::Duration;
+
+use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot};
+use leasehold_quorum::{Place, Refusal, Reply, Successor};
+
+use super::command::{Codec, call, milliseconds, slot};
+use super::failure::{invalid_response, is_wrong_type};
+use super::lock_value::{LockValue, entry};
+use super::names::{COUNTER, REST_MS};
+use crate::resp::{CommandWriter, Value};
+use crate::scripts::{ACQUIRE, DRAW_FENCE, FREE, RELEASE};
+
+pub(super) fn try_commands(expire: bool) -> usize {
+    2 + usize::from(expire)
+}
+
+/// The lease comes first. Until it ends, no other client draws a fence, so the counter that follows is
+/// above all earlier fences. In the other order a later lease could have a smaller fence.
+pub(super) fn write_try(
+    codec: &Codec,
+    claim: &Claim,
+    proposal: u64,
+    expire: bool,
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    check(claim, proposal, None)?;
+    let names = codec.names(claim);
+    out.command("SET").arg(names.lock());
+    out.arg(claim.owner.to_ascii());
+    out.arg("NX").arg("GET").arg("PX");
+    out.number(milliseconds(claim.ttl));
+    names.write(out.command("ZADD"), "fence:0");
+    out.arg("GT").arg("CH").number(proposal).arg(COUNTER);
+    if expire {
+        names.write(out.command("PEXPIRE"), "fence:0");
+        out.number(REST_MS);
+    }
+    Ok(())
+}
+
+pub(super) fn read_try(
+    codec: &Codec,
+    claim: &Claim,
+    proposal: u64,
+    answers: &[Value],
+) -> Result<Reply, Error> {
+    let [set, raised, ..] = answers else {
+        return Err(invalid_response("an attempt"));
+    };
+    match set {
+        Value::Null => {}
+        // An earlier transmission of this attempt took the lock.
+        Value::Bytes(value) if *value == claim.owner.to_ascii() => {}
+        Value::Bytes(value) => {
+            let busy = busy(value);
+            return Ok(Reply::Busy(Refusal {
+                busy,
+                ..Refusal::default()
+            }));
+        }
+        Value::Error { code, message } if is_wrong_type(code, message) => {
+            return Err(foreign_type("value that is not a string"));
+        }
+        Value::Error { code, message } => return Err(codec.refused(code, message)),
+        _ => return Err(invalid_response("SET")),
+    }
+    match codec.accepted(raised)? {
+        Value::Integer(1) => {
+            let fence = Fence::new(proposal).ok_or_else(|| invalid_response("ZADD"))?;
+            Ok(Reply::Granted { fence, slot: None })
+        }
+        Value::Integer(0) => Ok(Reply::GrantedBehind),
+        _ => Err(invalid_response("ZADD")),
+    }
+}
+
+pub(super) fn write_draw(
+    codec: &Codec,
+    claim: &Claim,
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    call(&DRAW_FENCE, 1, out);
+    codec.names(claim).write_all(out);
+    // The server needs a proposal only if it lost the counter in the meantime.
+    out.arg(entry(claim.owner, claim.mode));
+    out.number(claim.owner.since().as_micros() + 1);
+    Ok(())
+}
+
+pub(super) fn write(
+    codec: &Codec,
+    claim: &Claim,
+    proposal: u64,
+    place: Place,
+    wish: Option<Slot>,
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    check(claim, proposal, wish)?;
+    call(&ACQUIRE, 1, out);
+    codec.names(claim).write_all(out);
+    write_claim(claim, proposal, place, wish, out);
+    Ok(())
+}
+
+fn write_claim(
+    claim: &Claim,
+    proposal: u64,
+    place: Place,
+    wish: Option<Slot>,
+    out: &mut CommandWriter<'_>,
+) {
+    out.arg(entry(claim.owner, claim.mode));
+    out.number(milliseconds(claim.ttl)).number(proposal);
+    match place {
+        Place::None => out.arg(""),
+        Place::Ticket(ticket) => out.number(ticket),
+        Place::Barging => out.arg("barging"),
+    };
+    slot(wish, out);
+}
+
+pub(super) fn read(codec: &Codec, claim: &Claim, answer: &Value) -> Result<Reply, Error> {
+    let parts = codec.accepted(answer)?.as_array();
+    match parts {
+        Some([Value::Integer(1), ..]) => {
+            let (fence, slot) = read_grant(claim, answer)?;
+            Ok(Reply::Granted { fence, slot })
+        }
+        Some(parts) => Ok(Reply::Busy(read_refusal(claim, parts)?)),
+        None => Err(invalid_response("the script of an attempt")),
+    }
+}
+
+/// Reads `{1, fence, permit, ...}`.
+fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<Slot>), Error> {
+    let Some([Value::Integer(1), fence, slot, ..]) = answer.as_array() else {
+        return Err(invalid_response("the script of an attempt"));
+    };
+    let fence = read_fence(fence)?;
+    let Mode::Permit(permits) = claim.mode else {
+        return Ok((fence, None));
+    };
+    let number = slot.as_integer().and_then(|slot| u32::try_from(slot).ok());
+    let slot = number.and_then(|number| Slot::new(number, permits).ok());
+    let slot = slot.ok_or_else(|| invalid_response("the script of an attempt"))?;
+    Ok((fence, Some(slot)))
+}
+
+/// Reads `{turn, value, left, place, ask again, untold}`.
+pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Error> {
+    let [
+        Value::Integer(turn),
+        value,
+        left,
+        place,
+        ask_again,
+        Value::Integer(untold),
+    ] = parts
+    else {
+        return Err(invalid_response("the script of an attempt"));
+    };
+    let value = match value {
+        Value::Bytes(value) => value.as_slice(),
+        Value::Null => b"leasehold:next",
+        _ => return Err(invalid_response("the script of an attempt")),
+    };
+    match (LockValue::read(value), claim.mode) {
+        (LockValue::OtherType(name), _) => return Err(foreign_type(&name)),
+        (LockValue::Permits(others), Mode::Permit(permits)) if others != permits => {
+            let rule = format!("the lock is in use with {others} permits, not {permits}");
+            return Err(Error::new(ErrorKind::PermitsDiffer, rule));
+        }
+        _ => {}
+    }
+    let mut busy = busy(value);
+    busy.remaining = duration(left);
+    busy.place = place.as_integer().and_then(|place| place.try_into().ok());
+    busy.place = busy.place.filter(|place| *place > 0);
+    busy.untold = *untold == 1;
+    Ok(Refusal {
+        busy,
+        ask_again: duration(ask_again),
+        turn: *turn == 2,
+    })
+}
+
+/// What the value of a lock key says about the holder.
+fn busy(value: &[u8]) -> Busy {
+    let mut busy = Busy::default();
+    if let LockValue::Owner(owner) = LockValue::read(value) {
+        busy.holder = Some(owner);
+    }
+    busy
+}
+
+pub(super) fn write_free(codec: &Codec, claim: &Claim, out: &mut CommandWriter<'_>) {
+    let names = codec.names(claim);
+    out.command("EVALSHA").arg(FREE.sha1()).number(2);
+    out.arg(names.lock());
+    names.write(out, "queue");
+    out.arg(claim.owner.to_ascii());
+}
+
+pub(super) fn read_freed(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
+    match codec.accepted(answer)? {
+        Value::Integer(1) => Ok(Reply::Released {
+            freed: true,
+            successor: None,
+        }),
+        Value::Integer(0) => Ok(Reply::Contended),
+        _ => Err(invalid_response("the script that frees a lock")),
+    }
+}
+
+pub(super) fn write_release(
+    codec: &Codec,
+    claim: &Claim,
+    requeue: Option<u64>,
+    successor: Option<&Successor>,
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    if let Some(successor) = successor {
+        check(&successor.claim, successor.proposal, successor.wish)?;
+    }
+    call(&RELEASE, 1, out);
+    codec.names(claim).write_all(out);
+    out.arg(entry(claim.owner, claim.mode));
+    match requeue {
+        Some(ticket) => out.number(ticket),
+        None => out.arg(""),
+    };
+    out.number(codec.foreign_gap.as_millis().try_into().unwrap_or(u64::MAX));
+    if let Some(next) = successor {
+        let place = Place::Ticket(next.ticket);
+        write_claim(&next.claim, next.proposal, place, next.wish, out);
+    }
+    Ok(())
+}
+
+pub(super) fn read_release(
+    codec: &Codec,
+    successor: Option<&Successor>,
+    answer: &Value,
+) -> Result<Reply, Error> {
+    let (freed, granted) = match codec.accepted(answer)?.as_array() {
+        Some([Value::Integer(freed), _untold]) => (freed, None),
+        Some([Value::Integer(freed), _untold, granted]) => (freed, Some(granted)),
+        _ => return Err(invalid_response("the script of a release")),
+    };
+    let successor = match (granted, successor) {
+        (None, _) => None,
+        (Some(granted), Some(successor)) => Some(read_grant(&successor.claim, granted)?),
+        (Some(_), None) => return Err(invalid_response("the script of a release")),
+    };
+    Ok(Reply::Released {
+        freed: *freed == 1,
+        successor,
+    })
+}
+
+/// Reads a fence. Servers may write a score with an exponent; it is exact up to [`Fence::MAX`].
+pub(super) fn read_fence(drawn: &Value) -> Result<Fence, Error> {
+    let score = drawn
+        .as_number()
+        .ok_or_else(|| invalid_response("ZINCRBY"))?;
+    let is_exact = score.fract() == 0.0 && (1.0..=Fence::MAX.get() as f64).contains(&score);
+    let fence = is_exact.then(|| Fence::new(score as u64)).flatten();
+    fence.ok_or_else(|| {
+        let text = format!(
+            "the counter of this lock is {score}, which is no fence (1 to {}): delete the record \
+             leasehold:fence:… while the lock is free",
+            Fence::MAX
+        );
+        Error::new(ErrorKind::Corrupt, text).with_unknown_effect()
+    })
+}
+
+/// Refuses, before anything is sent, values that would lead to wrong fences or permits.
+fn check(claim: &Claim, proposal: u64, wish: Option<Slot>) -> Result<(), Error> {
+    if proposal > Fence::MAX.get() {
+        let rule = format!(
+            "the client's wall clock leads to the fence {proposal}: the greatest is {}",
+            Fence::MAX
+        );
+        return Err(Error::new(ErrorKind::InvalidInput, rule));
+    }
+    match (claim.mode, wish) {
+        (Mode::Permit(permits), Some(slot)) => Slot::new(slot.get(), permits).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a number of milliseconds; `None` if it is negative, which means no end.
+fn duration(answer: &Value) -> Option<Duration> {
+    let milliseconds = u64::try_from(answer.as_integer()?).ok()?;
+    Some(Duration::from_millis(milliseconds))
+}
+
+fn foreign_type(kind: &str) -> Error {
+    let message = format!(
+        "another library's lock is under the key: a {kind}; Redisson writes a hash, which cannot \
+         exclude ours; use another name, or keep the two apart with ?prefix="
+    );
+    Error::new(ErrorKind::IncompatibleKey, message)
+}

@@ -1,0 +1,208 @@
+//! Leases and waits that continue: many of them in one call of a script.
+
+use std::sync::Arc;
+
+use leasehold::{Claim, Error, Fence, LostReason, Mode, Seal};
+use leasehold_quorum::{Lease, LeaseState, Reply};
+
+use super::acquire::{read_fence, read_refusal};
+use super::command::{Codec, call, milliseconds, slot};
+use super::failure::{invalid_response, split_error};
+use super::lock_value::entry;
+use crate::resp::{CommandWriter, Value};
+use crate::scripts::{CONFIRM_FENCE, HEARTBEAT, RENEW, REPAIR, Script};
+
+/// How many locks one call handles. The server does nothing else during that time.
+const AT_ONCE: usize = 64;
+
+/// Returns how many calls a request for this number of locks takes.
+pub(super) fn calls(locks: usize) -> usize {
+    locks.div_ceil(AT_ONCE)
+}
+
+pub(super) fn write_renewals(
+    codec: &Codec,
+    leases: &[Lease],
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    for leases in leases.chunks(AT_ONCE) {
+        let claims = leases.iter().map(|lease| &lease.claim);
+        call_for(codec, &RENEW, claims, out);
+        for Lease {
+            claim, slot: own, ..
+        } in leases
+        {
+            out.arg(entry(claim.owner, claim.mode));
+            out.number(milliseconds(claim.ttl));
+            slot(*own, out);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read_renewals(codec: &Codec, leases: &[Lease], answers: &[Value]) -> Reply {
+    let read = |answer: Result<&Value, Error>| match answer {
+        Ok(Value::Integer(1)) => LeaseState::Renewed,
+        Ok(Value::Integer(0)) => LeaseState::Lost(LostReason::Gone),
+        Ok(Value::Integer(-1)) => LeaseState::Lost(LostReason::Taken),
+        Ok(Value::Integer(-2)) => LeaseState::Lost(LostReason::Broken),
+        Ok(_) => LeaseState::Failed(invalid_response("a renewal")),
+        Err(error) => LeaseState::Failed(error),
+    };
+    Reply::Renewed(each(codec, leases.len(), answers, read))
+}
+
+pub(super) fn write_heartbeat(
+    codec: &Codec,
+    waiters: &[Arc<Claim>],
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    let mut rest = waiters;
+    loop {
+        let (part, behind) = rest.split_at(rest.len().min(AT_ONCE));
+        call_for(codec, &HEARTBEAT, part.iter(), out);
+        out.arg(codec.client.to_string());
+        for claim in part {
+            out.arg(entry(claim.owner, claim.mode));
+        }
+        if behind.is_empty() {
+            return Ok(());
+        }
+        rest = behind;
+    }
+}
+
+pub(super) fn read_heartbeat(
+    codec: &Codec,
+    waiters: &[Arc<Claim>],
+    answers: &[Value],
+) -> Result<Reply, Error> {
+    for answer in answers {
+        codec.accepted(answer)?;
+    }
+    let mut claims = waiters.iter();
+    // If a lock has an error, its waiter is reported without a place: it asks, and learns the error.
+    let read = |answer: Result<&Value, Error>| {
+        let parts = answer.ok().and_then(Value::as_array);
+        let refusal = claims.next().zip(parts);
+        let refusal = refusal.and_then(|(claim, parts)| read_refusal(claim, parts).ok());
+        refusal.unwrap_or_default()
+    };
+    Ok(Reply::Waiting(each(codec, waiters.len(), answers, read)))
+}
+
+pub(super) fn write_confirm(
+    codec: &Codec,
+    claim: &Claim,
+    fence: Fence,
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    call(&CONFIRM_FENCE, 1, out);
+    codec.names(claim).write_all(out);
+    out.arg(entry(claim.owner, claim.mode)).number(fence.get());
+    Ok(())
+}
+
+pub(super) fn read_confirm(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
+    Ok(Reply::Confirmed(match codec.accepted(answer)? {
+        Value::Integer(1) => Seal::Sealed,
+        Value::Integer(0) => Seal::NotHeld,
+        Value::Array(taken) if taken.len() == 1 => Seal::Taken(read_fence(&taken[0])?),
+        _ => return Err(invalid_response("the confirmation of a fence")),
+    }))
+}
+
+/// Returns the leases that a repair can restore.
+pub(super) fn exclusive(leases: &[Lease]) -> impl Iterator<Item = &Lease> {
+    let is_exclusive = |lease: &&Lease| lease.claim.mode == Mode::Exclusive;
+    leases.iter().filter(is_exclusive)
+}
+
+pub(super) fn write_repairs(
+    codec: &Codec,
+    leases: &[Lease],
+    out: &mut CommandWriter<'_>,
+) -> Result<(), Error> {
+    let leases: Vec<_> = exclusive(leases).collect();
+    for leases in leases.chunks(AT_ONCE) {
+        let claims = leases.iter().map(|lease| &lease.claim);
+        call_for(codec, &REPAIR, claims, out);
+        for Lease { claim, fence, .. } in leases {
+            out.arg(claim.owner.to_ascii());
+            out.number(milliseconds(claim.ttl)).number(fence.get());
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read_repairs(
+    codec: &Codec,
+    leases: &[Lease],
+    answers: &[Value],
+) -> Result<Reply, Error> {
+    let count = exclusive(leases).count();
+    let restored = each(codec, count, answers, |answer| match answer {
+        Ok(Value::Integer(restored)) => Ok(*restored == 1),
+        Ok(_) => Err(invalid_response("a repair")),
+        Err(error) => Err(error),
+    });
+    let mut restored = restored.into_iter();
+    let in_order = leases.iter().map(|lease| match lease.claim.mode {
+        Mode::Exclusive => restored.next().unwrap_or(Ok(false)),
+        Mode::Shared | Mode::Permit(_) => Ok(false),
+    });
+    Ok(Reply::Repaired(in_order.collect::<Result<_, _>>()?))
+}
+
+/// Begins a call for the locks of `claims`.
+fn call_for<'c>(
+    codec: &Codec,
+    script: &Script,
+    claims: impl ExactSizeIterator<Item = &'c Arc<Claim>>,
+    out: &mut CommandWriter<'_>,
+) {
+    call(script, claims.len(), out);
+    for claim in claims {
+        codec.names(claim).write_all(out);
+    }
+}
+
+/// Reads the answers for `count` locks, in the order of the locks. An error of a call applies to all its
+/// locks. A text is the error of one lock.
+fn each<T>(
+    codec: &Codec,
+    count: usize,
+    answers: &[Value],
+    mut read: impl FnMut(Result<&Value, Error>) -> T,
+) -> Vec<T> {
+    let mut results = Vec::with_capacity(count);
+    for at in 0..calls(count) {
+        let locks = (count - results.len()).min(AT_ONCE);
+        match answers.get(at) {
+            Some(Value::Array(parts)) if parts.len() == locks => {
+                results.extend(parts.iter().map(|part| read(one(codec, part))));
+            }
+            other => {
+                let failed = || match other {
+                    Some(Value::Error { code, message }) => {
+                        codec.refused(code, message).with_unknown_effect()
+                    }
+                    _ => invalid_response("a script"),
+                };
+                results.extend((0..locks).map(|_| read(Err(failed()))));
+            }
+        }
+    }
+    results
+}
+
+/// Reads the answer for one of several locks.
+fn one<'v>(codec: &Codec, answer: &'v Value) -> Result<&'v Value, Error> {
+    match answer.as_text() {
+        Some(error) => {
+            let (code, message) = split_error(error);
+            Err(codec.refused(code, message).with_unknown_effect())
+        }
+        None => codec.accepted(answer),
+    }
+}

@@ -1,0 +1,142 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use leasehold::{ClientId, ClientInfo, Key};
+
+use crate::resp::CommandWriter;
+
+/// The key of the member record. Each database has one, for all prefixes of locks.
+pub(super) const MEMBER_RECORD: &str = "leasehold:member_record";
+
+/// The key that has the presence of all clients.
+pub const PRESENT: &str = "leasehold:present";
+
+/// The entry of the fence counter.
+pub(super) const COUNTER: &str = "f";
+
+/// How long a counter outlives the last use of its lock, in milliseconds: 7 days.
+pub(super) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+/// How long a server remembers a client's process, in milliseconds.
+const CLIENT_RECORD_MS: u64 = 4 * 60 * 1000;
+
+/// The keys of one lock. All have the same hash tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names<'k> {
+    lock: Cow<'k, str>,
+    /// The range of the hash tag within `lock`.
+    tag: Range<usize>,
+}
+
+impl<'k> Names<'k> {
+    /// Returns the names for a lock whose key at the server begins with `prefix`.
+    pub fn new(prefix: &str, key: &'k Key) -> Self {
+        let lock = if prefix.is_empty() {
+            Cow::Borrowed(key.as_str())
+        } else {
+            Cow::Owned([prefix, key.as_str()].concat())
+        };
+        let tag = hash_tag(&lock);
+        Self { lock, tag }
+    }
+
+    /// Returns the lock key.
+    pub fn lock(&self) -> &str {
+        &self.lock
+    }
+
+    /// Returns the key of a record of the lock. `kind` is one of `fence:0`, `queue`, `readers`,
+    /// `slots`, `broken`, `record` and `stamp`.
+    pub fn record(&self, kind: &str) -> String {
+        self.parts(kind).map(String::from_utf8_lossy).concat()
+    }
+
+    /// Writes one of the keys as an argument.
+    pub(super) fn write(&self, out: &mut CommandWriter<'_>, kind: &str) {
+        out.joined(&self.parts(kind));
+    }
+
+    /// Writes the five keys that all scripts take for a lock.
+    pub(super) fn write_all(&self, out: &mut CommandWriter<'_>) {
+        out.arg(self.lock());
+        for kind in ["fence:0", "queue", "readers", "slots"] {
+            self.write(out, kind);
+        }
+    }
+
+    fn parts<'a>(&'a self, kind: &'a str) -> [&'a [u8]; 6] {
+        let tag = &self.lock[self.tag.clone()];
+        ["leasehold:", kind, ":{", tag, "}:", &self.lock].map(str::as_bytes)
+    }
+}
+
+/// Returns the part of `key` that decides its slot: the text between the first `{` and the next `}`, unless
+/// it is empty; otherwise the whole key (Redis Cluster specification, "Hash tags").
+pub(crate) fn hash_tag(key: &str) -> Range<usize> {
+    let place = |of: u8, from: usize| {
+        let rest = key.as_bytes().get(from..)?;
+        Some(from + rest.iter().position(|byte| *byte == of)?)
+    };
+    let open = place(b'{', 0);
+    let close = open.and_then(|open| place(b'}', open));
+    match (open, close) {
+        (Some(open), Some(close)) if open + 1 < close => open + 1..close,
+        _ => 0..key.len(),
+    }
+}
+
+/// Writes which process a client is, for people who inspect a lock.
+///
+/// A client repeats this each minute while it takes and renews locks.
+pub(crate) fn write_client_record(client: &ClientInfo, out: &mut CommandWriter<'_>) {
+    let name = format!("leasehold:client:{}", client.id);
+    out.command("HSET").arg(&name);
+    out.arg("host").arg(&client.host);
+    out.arg("pid").number(client.pid.into());
+    out.arg("program").arg(&client.program);
+    out.arg("since").number(client.since.as_micros());
+    out.command("PEXPIRE").arg(&name).number(CLIENT_RECORD_MS);
+}
+
+/// Returns the channel on which a server notifies a client.
+pub fn inbox(client: ClientId) -> String {
+    format!("leasehold:inbox:{client}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_a_lock_share_its_slot() {
+        let key = Key::new("deploy").unwrap();
+        let plain = Names::new("", &key);
+        assert_eq!(plain.lock(), "deploy");
+        let fence = "leasehold:fence:0:{deploy}:deploy";
+        assert_eq!(plain.record("fence:0"), fence);
+        let key = Key::new("{user7}/cart").unwrap();
+        let tagged = Names::new("app:", &key);
+        assert_eq!(tagged.lock(), "app:{user7}/cart");
+        let queue = "leasehold:queue:{user7}:app:{user7}/cart";
+        assert_eq!(tagged.record("queue"), queue);
+    }
+
+    #[test]
+    fn hash_tags_follow_the_specification_of_redis() {
+        for (key, tag) in [
+            ("a{}b{c}", "a{}b{c}"),
+            ("a{b", "a{b"),
+            ("a}b{c}d}", "c"),
+            ("{{b}", "{b"),
+        ] {
+            assert_eq!(&key[hash_tag(key)], tag, "{key}");
+        }
+    }
+
+    #[test]
+    fn scripts_use_the_same_constants() {
+        let text = crate::scripts::ACQUIRE.text;
+        assert!(text.contains(&format!("local REST_MS = {REST_MS}\n")));
+        assert!(text.contains(&format!("proposal, '{COUNTER}')")));
+    }
+}

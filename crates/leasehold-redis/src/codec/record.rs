@@ -1,0 +1,154 @@
+//! Records: values that belong to a lock and are written by fence.
+
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Stamp, WriteOutcome, Written};
+use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
+
+use super::command::{Codec, milliseconds};
+use super::failure::{invalid_response, is_wrong_type};
+use super::names::Names;
+use crate::resp::{CommandWriter, Value};
+use crate::scripts::{RECORD_OPEN, RECORD_READ, RECORD_WRITE, Script};
+
+pub(super) fn script(action: &RecordAction) -> &'static Script {
+    match action {
+        RecordAction::Open(_) => &RECORD_OPEN,
+        RecordAction::Write(_) => &RECORD_WRITE,
+        RecordAction::Read => &RECORD_READ,
+    }
+}
+
+pub(super) fn write(codec: &Codec, key: &Key, action: &RecordAction, out: &mut CommandWriter<'_>) {
+    let names = Names::new(&codec.prefix, key);
+    let kinds: &[&str] = match action {
+        RecordAction::Read => &["record"],
+        RecordAction::Open(_) | RecordAction::Write(_) => &["record", "stamp"],
+    };
+    out.command("EVALSHA").arg(script(action).sha1());
+    out.number(kinds.len() as u64);
+    for kind in kinds {
+        names.write(out, kind);
+    }
+    match action {
+        RecordAction::Read => {}
+        RecordAction::Open(fence) => {
+            out.number(fence.get());
+        }
+        RecordAction::Write(write) => {
+            let Stamp { fence, step } = write.stamp;
+            out.number(fence.get()).number(step.into());
+            out.arg(&write.bytes).number(milliseconds(write.retention));
+        }
+    }
+}
+
+pub(super) fn read(codec: &Codec, action: &RecordAction, answer: &Value) -> Result<Reply, Error> {
+    if let Value::Error { code, message } = answer
+        && is_wrong_type(code, message)
+    {
+        return Err(damaged("is of another type").with_unknown_effect());
+    }
+    let answer = codec.accepted(answer)?;
+    let answer = match (action, answer) {
+        (RecordAction::Read, answer) => RecordAnswer::Read(read_value(answer)?),
+        (RecordAction::Open(_), Value::Array(_)) => {
+            RecordAnswer::Opened(Opened::Open(read_value(answer)?))
+        }
+        (RecordAction::Open(_), greatest) => {
+            RecordAnswer::Opened(Opened::Superseded(read_stamp(greatest)?.fence))
+        }
+        (RecordAction::Write(_), Value::Integer(1)) => RecordAnswer::Written(WriteOutcome::Written),
+        (RecordAction::Write(_), greatest) => {
+            RecordAnswer::Written(WriteOutcome::Superseded(read_stamp(greatest)?.fence))
+        }
+    };
+    Ok(Reply::Record(answer))
+}
+
+fn read_value(answer: &Value) -> Result<Reading, Error> {
+    let written = match answer.as_array() {
+        Some([]) => None,
+        Some([stamp, value, left]) => {
+            let stamp = read_stamp(stamp)?;
+            let bytes = value.as_bytes().ok_or_else(unreadable)?;
+            let left = left.as_integer().ok_or_else(unreadable)?;
+            let left = u64::try_from(left).map_err(|_| damaged("has no end"))?;
+            Some(Written::new(stamp, bytes, Duration::from_millis(left)))
+        }
+        _ => return Err(unreadable()),
+    };
+    Ok(Reading::settled(written))
+}
+
+fn read_stamp(answer: &Value) -> Result<Stamp, Error> {
+    let text = answer.as_bytes().ok_or_else(unreadable)?;
+    let parsed = std::str::from_utf8(text).ok().and_then(|text| {
+        let (fence, step) = text.split_once('.')?;
+        Some(Stamp {
+            fence: Fence::new(fence.parse().ok()?)?,
+            step: step.parse().ok()?,
+        })
+    });
+    parsed.ok_or_else(|| damaged("has an invalid stamp").with_unknown_effect())
+}
+
+fn damaged(flaw: &str) -> Error {
+    let text = format!("the record {flaw}: delete it (leasehold:record:… and leasehold:stamp:…)");
+    Error::new(ErrorKind::Corrupt, text)
+}
+
+fn unreadable() -> Error {
+    invalid_response("what was asked of a record")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::Bytes(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn stamp_is_read_whole_or_corrupt() {
+        let stamp = Stamp {
+            fence: Fence::MAX,
+            step: 7,
+        };
+        assert_eq!(read_stamp(&text(&stamp.to_string())).unwrap(), stamp);
+        for wrong in [
+            "", "7", "7.", ".7", "0.1", "7.x", "7.-1", "7.1.1", "\u{fffd}",
+        ] {
+            let error = read_stamp(&text(wrong)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{wrong}");
+        }
+        let error = read_stamp(&Value::Integer(7)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse);
+    }
+
+    #[test]
+    fn value_without_an_end_is_corrupt() {
+        let parts = |left| Value::Array(vec![text("7.1"), text("value"), left]);
+        let reading = read_value(&parts(Value::Integer(5))).unwrap();
+        let written = reading.written.unwrap();
+        assert_eq!(written.remaining, Duration::from_millis(5));
+        let error = read_value(&parts(Value::Integer(-1))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        for wrong in [
+            Value::Null,
+            parts(Value::Null),
+            Value::Array(vec![text("7.1")]),
+        ] {
+            let error = read_value(&wrong).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidResponse);
+        }
+    }
+
+    #[test]
+    fn scripts_remember_stamps_as_long_as_promised() {
+        let memory = milliseconds(leasehold::RECORD_MEMORY);
+        let line = format!("local MEMORY_MS = {memory}\n");
+        assert!(RECORD_OPEN.text.contains(&line));
+    }
+}

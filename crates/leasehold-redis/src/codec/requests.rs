@@ -1,0 +1,156 @@
+use leasehold::Error;
+use leasehold_quorum::{Reply, Request};
+
+use super::command::Codec;
+use super::failure::invalid_response;
+use super::{acquire, lease, member_record, record, status};
+use crate::resp::{CommandWriter, Value};
+use crate::scripts::{self as script, Script};
+
+/// What the answers to a request mean.
+#[derive(Debug)]
+pub enum Decoded {
+    /// A reply for the engine.
+    Reply(Reply),
+    /// The server does not know this script: load it, and send the request again.
+    NoScript(&'static Script),
+}
+
+impl Codec {
+    /// Writes the commands of a request, and returns their number. On an error it writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput) if no server could carry the
+    /// request out.
+    pub fn encode(&self, request: &Request, out: &mut Vec<u8>) -> Result<usize, Error> {
+        let start = out.len();
+        let mut writer = CommandWriter::new(out);
+        match self.write(request, &mut writer) {
+            Ok(()) => Ok(writer.finish()),
+            Err(error) => {
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&self, request: &Request, out: &mut CommandWriter<'_>) -> Result<(), Error> {
+        match request {
+            Request::TryAcquire {
+                claim,
+                proposal,
+                expire,
+            } => acquire::write_try(self, claim, *proposal, *expire, out),
+            Request::DrawFence { claim } => acquire::write_draw(self, claim, out),
+            Request::Acquire {
+                claim,
+                proposal,
+                place,
+                wish,
+            } => acquire::write(self, claim, *proposal, *place, *wish, out),
+            Request::Free { claim } => {
+                acquire::write_free(self, claim, out);
+                Ok(())
+            }
+            Request::Release {
+                claim,
+                requeue,
+                successor,
+            } => acquire::write_release(self, claim, *requeue, successor.as_ref(), out),
+            Request::Renew(leases) => lease::write_renewals(self, leases, out),
+            Request::Heartbeat(waiters) => lease::write_heartbeat(self, waiters, out),
+            Request::ConfirmFence { claim, fence } => {
+                lease::write_confirm(self, claim, *fence, out)
+            }
+            Request::Repair(leases) => lease::write_repairs(self, leases, out),
+            Request::Record(key, action) => {
+                record::write(self, key, action, out);
+                Ok(())
+            }
+            Request::Status => {
+                status::write(out);
+                Ok(())
+            }
+            Request::WriteMemberRecord(edit) => member_record::write(edit, out),
+            Request::RecordObservation(seen) => member_record::write_observation(seen, out),
+        }
+    }
+
+    /// Returns how many answers a request gets: one for each of its commands.
+    pub fn answers(request: &Request) -> usize {
+        match request {
+            Request::TryAcquire { expire, .. } => acquire::try_commands(*expire),
+            Request::Renew(leases) => lease::calls(leases.len()),
+            Request::Heartbeat(waiters) => lease::calls(waiters.len()).max(1),
+            Request::Repair(leases) => lease::calls(lease::exclusive(leases).count()),
+            Request::Status => status::COMMANDS,
+            Request::RecordObservation(seen) => usize::from(!seen.is_empty()),
+            Request::DrawFence { .. }
+            | Request::Acquire { .. }
+            | Request::Free { .. }
+            | Request::Release { .. }
+            | Request::ConfirmFence { .. }
+            | Request::Record(..)
+            | Request::WriteMemberRecord(_) => 1,
+        }
+    }
+
+    /// Reads the answers to a request, as many as [`Codec::answers`] says.
+    pub fn decode(&self, request: &Request, answers: &[Value]) -> Decoded {
+        if answers.iter().any(|answer| answer.is_error("NOSCRIPT"))
+            && let Some(script) = script_of(request)
+        {
+            return Decoded::NoScript(script);
+        }
+        let reply = self.read(request, answers);
+        Decoded::Reply(reply.unwrap_or_else(Reply::Failed))
+    }
+
+    fn read(&self, request: &Request, answers: &[Value]) -> Result<Reply, Error> {
+        let first = || answers.first().ok_or_else(|| invalid_response("a request"));
+        match request {
+            Request::TryAcquire {
+                claim, proposal, ..
+            } => acquire::read_try(self, claim, *proposal, answers),
+            Request::DrawFence { .. } => {
+                let fence = acquire::read_fence(self.accepted(first()?)?)?;
+                Ok(Reply::Granted { fence, slot: None })
+            }
+            Request::Acquire { claim, .. } => acquire::read(self, claim, first()?),
+            Request::Free { .. } => acquire::read_freed(self, first()?),
+            Request::Release { successor, .. } => {
+                acquire::read_release(self, successor.as_ref(), first()?)
+            }
+            Request::Renew(leases) => Ok(lease::read_renewals(self, leases, answers)),
+            Request::Heartbeat(waiters) => lease::read_heartbeat(self, waiters, answers),
+            Request::ConfirmFence { .. } => lease::read_confirm(self, first()?),
+            Request::Repair(leases) => lease::read_repairs(self, leases, answers),
+            Request::Record(_, action) => record::read(self, action, first()?),
+            Request::Status => {
+                status::read(answers, &self.user).map(|status| Reply::Status(Box::new(status)))
+            }
+            Request::WriteMemberRecord(_) => member_record::read_written(self, first()?),
+            Request::RecordObservation(seen) if seen.is_empty() => Ok(Reply::Recorded(true)),
+            Request::RecordObservation(_) => member_record::read_observed(self, first()?),
+        }
+    }
+}
+
+/// Returns the script that a request calls.
+pub fn script_of(request: &Request) -> Option<&'static Script> {
+    Some(match request {
+        Request::TryAcquire { .. } | Request::Status => return None,
+        Request::DrawFence { .. } => &script::DRAW_FENCE,
+        Request::Acquire { .. } => &script::ACQUIRE,
+        Request::Free { .. } => &script::FREE,
+        Request::Release { .. } => &script::RELEASE,
+        Request::Renew(_) => &script::RENEW,
+        Request::Heartbeat(_) => &script::HEARTBEAT,
+        Request::ConfirmFence { .. } => &script::CONFIRM_FENCE,
+        Request::Repair(_) => &script::REPAIR,
+        Request::Record(_, action) => record::script(action),
+        Request::WriteMemberRecord(_) => &script::MEMBER_RECORD_WRITE,
+        Request::RecordObservation(_) => &script::MEMBER_RECORD_OBSERVE,
+    })
+}

@@ -1,0 +1,104 @@
+use leasehold::Error;
+use leasehold_quorum::Request;
+
+use crate::codec::Codec;
+
+/// Writes requests. The engine sends most requests to all members, one after the other, so this keeps the
+/// bytes of the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    /// Whether the bytes of a request are the same for all members.
+    is_shared: bool,
+    last: Option<Request>,
+    bytes: Vec<u8>,
+    commands: usize,
+}
+
+impl Encoder {
+    /// Returns an encoder for members with these codecs.
+    pub(crate) fn new<'a>(codecs: impl IntoIterator<Item = &'a Codec>) -> Self {
+        let mut settings = codecs
+            .into_iter()
+            .map(|codec| (&codec.prefix, codec.foreign_gap));
+        let first = settings.next();
+        let mut others = settings.peekable();
+        Self {
+            is_shared: others.peek().is_some() && others.all(|other| Some(other) == first),
+            ..Self::default()
+        }
+    }
+
+    /// Writes the commands of a request, and returns their number. On an error it writes nothing.
+    pub(crate) fn encode(
+        &mut self,
+        codec: &Codec,
+        request: &Request,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Error> {
+        if !self.is_shared {
+            return codec.encode(request, out);
+        }
+        let is_known = |last: &Request| last.is_same_as(request);
+        if !self.last.as_ref().is_some_and(is_known) {
+            self.last = None;
+            self.bytes.clear();
+            self.commands = codec.encode(request, &mut self.bytes)?;
+            self.last = Some(request.clone());
+        }
+        out.extend_from_slice(&self.bytes);
+        Ok(self.commands)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use leasehold::ambient::Ambient;
+    use leasehold::clock::WallTime;
+    use leasehold::{Claim, ClientId, ClientInfo, Key, Owner};
+
+    use super::*;
+
+    fn codec(prefix: &str) -> Codec {
+        Codec {
+            prefix: prefix.into(),
+            user: "ann".into(),
+            client: client(),
+            foreign_gap: Duration::ZERO,
+        }
+    }
+
+    fn client() -> ClientId {
+        "0123456789abcdef".parse().unwrap()
+    }
+
+    fn free(key: &str) -> Request {
+        let info = ClientInfo::of_this_process(&Ambient::default(), None);
+        let info = Arc::new(info);
+        let owner = format!("{}.{:032x}", client(), key.len());
+        let owner: Owner = owner.parse().unwrap();
+        let (key, ttl) = (Key::new(key).unwrap(), Duration::from_secs(1));
+        let claim = Claim::new(key, owner, ttl, WallTime::from_micros(1), info);
+        Request::Free {
+            claim: Arc::new(claim),
+        }
+    }
+
+    #[test]
+    fn same_bytes_as_without_sharing() {
+        for prefixes in [["", "", ""], ["a:", "a:", "a:"], ["", "a:", ""]] {
+            let codecs = prefixes.map(codec);
+            let mut encoder = Encoder::new(&codecs);
+            for request in [free("x"), free("x"), free("longer"), Request::Status] {
+                for codec in &codecs {
+                    let (mut shared, mut own) = (b"-".to_vec(), b"-".to_vec());
+                    let commands = encoder.encode(codec, &request, &mut shared).unwrap();
+                    assert_eq!(commands, codec.encode(&request, &mut own).unwrap());
+                    assert_eq!(shared, own, "{request:?} with {:?}", codec.prefix);
+                }
+            }
+        }
+    }
+}

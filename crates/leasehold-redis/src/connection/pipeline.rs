@@ -1,0 +1,329 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leasehold::clock::BootInstant;
+use leasehold::{Error, ErrorKind, RunId, Sample};
+use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
+
+use super::encoder::Encoder;
+use super::question::{Question, QuestionId};
+use super::socket::WriteHalf;
+use crate::codec::{
+    Codec, Decoded, SAMPLE_COMMANDS, Sampler, encode_sample, read_notification, script_of,
+};
+use crate::resp::{CommandWriter, Value};
+use crate::scripts::Script;
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    /// `None` without an engine, which alone needs samples.
+    sampler: Option<Sampler>,
+    /// The scripts that were loaded on this connection.
+    loaded: Vec<&'static Script>,
+    /// `None` if only the I/O thread can write.
+    pub(crate) half: Option<Arc<WriteHalf>>,
+    pub(crate) output: Vec<u8>,
+    awaited: VecDeque<PendingReply>,
+    /// The replies so far to the first command of `awaited`.
+    values: Vec<Value>,
+    batch: Vec<(RequestId, Reply)>,
+    /// Notifications that came within the batch. They are handed on behind its replies.
+    notifications: Vec<Notification>,
+    /// When the client last told the server who it is.
+    pub(crate) registered: BootInstant,
+}
+
+/// Replies that have yet to arrive, in the order of the commands.
+#[derive(Debug)]
+enum PendingReply {
+    Request {
+        id: RequestId,
+        request: Request,
+        commands: usize,
+        /// The first command loads the script.
+        loads: bool,
+    },
+    /// The reply to a request that could not be written. It has its place in the order, too.
+    Unwritten(RequestId, Error, usize),
+    /// The replies to a caller.
+    Question {
+        id: QuestionId,
+        script: Option<&'static Script>,
+        commands: usize,
+        loads: bool,
+    },
+    /// The sample that ends a batch.
+    Sample,
+    /// Replies that the driver does not need.
+    Ignored(usize),
+}
+
+/// What to do with bytes that a connection read.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Batch(BatchReply),
+    Notification(Notification),
+    /// The replies to a caller.
+    Answer(QuestionId, Vec<Value>),
+}
+
+impl Pipeline {
+    /// Returns a new connection.
+    pub(crate) fn new(now: BootInstant, sampler: Option<Sampler>, half: Option<WriteHalf>) -> Self {
+        Self {
+            sampler,
+            loaded: Vec::new(),
+            half: half.map(Arc::new),
+            output: Vec::new(),
+            awaited: VecDeque::new(),
+            values: Vec::new(),
+            batch: Vec::new(),
+            notifications: Vec::new(),
+            registered: now,
+        }
+    }
+
+    /// Returns the questions that the server has yet to answer.
+    pub(crate) fn questions(&self) -> impl Iterator<Item = QuestionId> {
+        self.awaited.iter().filter_map(|awaited| match awaited {
+            PendingReply::Question { id, .. } => Some(*id),
+            _ => None,
+        })
+    }
+
+    /// Returns whether the server has yet to reply.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Adds commands whose replies do not matter.
+    pub(crate) fn push_commands(&mut self, write: impl FnOnce(&mut CommandWriter<'_>)) {
+        let mut writer = CommandWriter::new(&mut self.output);
+        write(&mut writer);
+        let commands = writer.finish();
+        self.awaited.push_back(PendingReply::Ignored(commands));
+    }
+
+    /// Ends the batch with a sample. Returns its bytes. `spare` becomes the next buffer.
+    pub(crate) fn take_batch(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        if self.sampler.is_some() {
+            encode_sample(&mut self.output);
+            self.awaited.push_back(PendingReply::Sample);
+        }
+        std::mem::replace(&mut self.output, spare)
+    }
+
+    /// Takes in values that the server sent, and passes on what they mean.
+    ///
+    /// # Errors
+    ///
+    /// If they are no replies to the requests. The connection cannot be used after that.
+    pub(crate) fn receive(
+        &mut self,
+        codec: &Codec,
+        values: &mut Vec<Value>,
+        mut handle: impl FnMut(Event),
+    ) -> Result<(), Error> {
+        for value in values.drain(..) {
+            if let Value::Push(parts) = value {
+                let notification = read_notification(&codec.prefix, &parts);
+                self.notifications.extend(notification);
+            } else {
+                self.take_in(codec, value, &mut handle)?;
+            }
+            if self.batch.is_empty() {
+                for notification in self.notifications.drain(..) {
+                    handle(Event::Notification(notification));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a request of the engine.
+    pub(crate) fn push(
+        &mut self,
+        codec: &Codec,
+        encoder: &mut Encoder,
+        id: RequestId,
+        request: Request,
+    ) {
+        let loads = script_of(&request).is_some_and(|script| self.load(script));
+        self.awaited
+            .push_back(match encoder.encode(codec, &request, &mut self.output) {
+                Ok(commands) => PendingReply::Request {
+                    id,
+                    request,
+                    commands: commands + usize::from(loads),
+                    loads,
+                },
+                Err(error) => {
+                    // Any command has a reply that can be waited for.
+                    let mut writer = CommandWriter::new(&mut self.output);
+                    writer.command("TIME");
+                    let commands = writer.finish() + usize::from(loads);
+                    PendingReply::Unwritten(id, error, commands)
+                }
+            });
+    }
+
+    /// Adds the commands of a caller.
+    pub(crate) fn push_question(&mut self, question: &Question) {
+        let loads = question.script.is_some_and(|script| self.load(script));
+        self.output.extend_from_slice(&question.bytes);
+        self.awaited.push_back(PendingReply::Question {
+            id: question.id,
+            script: question.script,
+            commands: question.commands + usize::from(loads),
+            loads,
+        });
+    }
+
+    /// Loads a script before its first use on this connection.
+    ///
+    /// Loading a script only when the server does not know it would change the order of requests: the
+    /// release of a cancelled attempt could run before the attempt.
+    fn load(&mut self, script: &'static Script) -> bool {
+        if self
+            .loaded
+            .iter()
+            .any(|loaded| std::ptr::eq(*loaded, script))
+        {
+            return false;
+        }
+        self.loaded.push(script);
+        let mut writer = CommandWriter::new(&mut self.output);
+        writer.command("SCRIPT").arg("LOAD").arg(script.text);
+        writer.finish();
+        true
+    }
+
+    fn take_in(
+        &mut self,
+        codec: &Codec,
+        value: Value,
+        handle: &mut impl FnMut(Event),
+    ) -> Result<(), Error> {
+        self.values.push(value);
+        let expected = match self.awaited.front() {
+            Some(
+                PendingReply::Request { commands, .. }
+                | PendingReply::Unwritten(_, _, commands)
+                | PendingReply::Question { commands, .. }
+                | PendingReply::Ignored(commands),
+            ) => *commands,
+            Some(PendingReply::Sample) => SAMPLE_COMMANDS,
+            None => return Err(unexpected()),
+        };
+        if self.values.len() < expected {
+            return Ok(());
+        }
+        match self.awaited.pop_front() {
+            Some(PendingReply::Request {
+                id, request, loads, ..
+            }) => self.answer(codec, id, &request, loads)?,
+            Some(PendingReply::Unwritten(id, error, _)) => {
+                self.batch.push((id, Reply::Failed(error)));
+            }
+            Some(PendingReply::Question {
+                id, script, loads, ..
+            }) => {
+                let values = std::mem::take(&mut self.values);
+                handle(Event::Answer(id, self.replies_of(script, loads, values)));
+            }
+            Some(PendingReply::Sample) => {
+                if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())
+                {
+                    let sample = sampler.read(time, epoch)?;
+                    self.end_batch(sample, handle);
+                }
+            }
+            Some(PendingReply::Ignored(_)) | None => {}
+        }
+        self.values.clear();
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        codec: &Codec,
+        id: RequestId,
+        request: &Request,
+        loads: bool,
+    ) -> Result<(), Error> {
+        let (loaded, values) = self.values.split_at(usize::from(loads));
+        let reply = match (codec.decode(request, values), loaded) {
+            (Decoded::Reply(reply), _) => reply,
+            // The user may not load scripts. The reply says so.
+            (Decoded::NoScript(_), [Value::Error { .. }]) => match codec.decode(request, loaded) {
+                Decoded::Reply(reply) => reply,
+                Decoded::NoScript(_) => return Err(forgotten()),
+            },
+            (Decoded::NoScript(_), _) => return Err(forgotten()),
+        };
+        if let (Reply::Status(status), Some(sampler)) = (&reply, &self.sampler) {
+            check_run(sampler.run(), &status.run)?;
+        }
+        self.batch.push((id, reply));
+        Ok(())
+    }
+
+    /// Returns the replies to the commands of a caller, without the one to `SCRIPT LOAD`. If the user may not
+    /// load scripts, the replies say so.
+    fn replies_of(
+        &mut self,
+        script: Option<&'static Script>,
+        loads: bool,
+        mut values: Vec<Value>,
+    ) -> Vec<Value> {
+        let loaded = loads.then(|| values.remove(0));
+        let is_unknown = |value: &Value| value.is_error("NOSCRIPT");
+        if !values.iter().any(is_unknown) {
+            return values;
+        }
+        // The next question loads the script again.
+        self.loaded
+            .retain(|known| script.is_none_or(|script| !std::ptr::eq(*known, script)));
+        if let Some(refused @ Value::Error { .. }) = loaded {
+            let unknown = values.iter_mut().filter(|value| is_unknown(value));
+            unknown.for_each(|value| value.clone_from(&refused));
+        }
+        values
+    }
+
+    fn end_batch(&mut self, sample: Sample, handle: &mut impl FnMut(Event)) {
+        if !self.batch.is_empty() {
+            // The next batch probably has as many.
+            let room = Vec::with_capacity(self.batch.len());
+            let replies = std::mem::replace(&mut self.batch, room);
+            handle(Event::Batch(BatchReply { sample, replies }));
+        }
+    }
+}
+
+/// A connection ends with the run of its server, unless a proxy reconnects by itself. The next connection
+/// learns the run.
+fn check_run(run: &RunId, now: &RunId) -> Result<(), Error> {
+    if run == now {
+        return Ok(());
+    }
+    let text = format!(
+        "the server restarted (run {now}, before {run}) and the connection to it stayed open: a proxy \
+         in between reconnects by itself; use the address of the server, or a proxy that closes the \
+         client's connection when the server closes its own"
+    );
+    Err(Error::new(ErrorKind::Unreachable, text))
+}
+
+fn unexpected() -> Error {
+    let text = "the server sent a reply to no command; is it a Redis server?";
+    Error::new(ErrorKind::InvalidResponse, text)
+}
+
+/// The next connection loads the scripts again. Other requests may already be behind this one, so
+/// sending it again would change their order.
+fn forgotten() -> Error {
+    let text = "the server forgot the scripts (SCRIPT FLUSH); connecting again";
+    Error::new(ErrorKind::Unreachable, text)
+}

@@ -1,0 +1,46 @@
+use std::fmt;
+use std::sync::Arc;
+
+use leasehold::Error;
+
+use super::connector::{Connector, Dialog};
+use super::tls::Tls;
+use crate::resp::{CommandWriter, Value};
+use crate::url::RedisUrl;
+
+/// A connection that examines a server which perhaps cannot be a member. It uses the caller's runtime.
+pub(crate) struct Probe(Dialog);
+
+impl Probe {
+    /// Connects, logs in and chooses the database.
+    pub(crate) async fn open(url: &RedisUrl) -> Result<Self, Error> {
+        let mut connector = Connector {
+            url: url.clone(),
+            tls: Arc::new(Tls::new(url.ca.as_deref())?),
+            client: None,
+            previous: None,
+            read_only: false,
+            complained: false,
+        };
+        connector.greet().await.map(Self)
+    }
+
+    /// Returns whether the server can send a notification between replies.
+    pub(crate) fn speaks_resp3(&self) -> bool {
+        self.0.speaks_resp3
+    }
+
+    /// Sends commands in one write, and returns one reply for each. A reply may be an error of the server.
+    pub(crate) async fn ask(
+        &mut self,
+        write: impl FnOnce(&mut CommandWriter<'_>),
+    ) -> Result<Vec<Value>, Error> {
+        self.0.ask(write).await
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probe").finish_non_exhaustive()
+    }
+}

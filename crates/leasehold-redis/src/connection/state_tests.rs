@@ -1,0 +1,282 @@
+use std::sync::Arc;
+
+use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::clock::WallTime;
+use leasehold::{Claim, Effect, ErrorKind, Key, Owner};
+
+use super::super::encoder::Encoder;
+use super::*;
+use crate::codec::script_of;
+use crate::resp::CommandWriter;
+
+const START: BootInstant = BootInstant::from_nanos(0);
+
+fn client() -> Arc<ClientInfo> {
+    Arc::new(ClientInfo::of_this_process(&Ambient::default(), None))
+}
+
+fn connected() -> Connection {
+    connected_by(None)
+}
+
+fn connected_by(half: Option<WriteHalf>) -> Connection {
+    let client = client();
+    let codec = Codec {
+        prefix: String::new(),
+        user: "ann".into(),
+        client: client.id,
+        foreign_gap: Duration::ZERO,
+    };
+    let mut connection = Connection::new(codec, Some(client));
+    connection.connect(START, RunId::new("run"), half);
+    connection
+}
+
+fn owner() -> Owner {
+    let client = "0123456789abcdef".parse().unwrap();
+    Owner::at(client, WallTime::from_micros(7), &SystemEntropy)
+}
+
+fn release(owner: Owner) -> Request {
+    let key = Key::new("lock").unwrap();
+    let ttl = Duration::from_secs(10);
+    let claim = Claim::new(key, owner, ttl, WallTime::from_micros(7), client());
+    Request::Release {
+        claim: Arc::new(claim),
+        requeue: None,
+        successor: None,
+    }
+}
+
+fn question(id: u64) -> Question {
+    let script = script_of(&release(owner())).expect("a script");
+    let mut bytes = Vec::new();
+    let mut writer = CommandWriter::new(&mut bytes);
+    writer.command("EVALSHA").arg(script.sha1()).number(0);
+    Question {
+        id: QuestionId(id),
+        commands: writer.finish(),
+        bytes,
+        script: Some(script),
+    }
+}
+
+/// Returns the bytes of the next batch as text.
+fn batch(connection: &mut Connection) -> String {
+    let mut batch = connection.take_for_task(0).expect("a batch");
+    let text = String::from_utf8(batch.bytes.clone()).unwrap();
+    batch.written = batch.bytes.len();
+    connection.finish(batch);
+    text
+}
+
+fn bytes(text: &str) -> Value {
+    Value::Bytes(text.as_bytes().to_vec())
+}
+
+fn sample() -> [Value; 2] {
+    let time = Value::Array(vec![bytes("1763637400"), bytes("7")]);
+    [time, Value::Null]
+}
+
+fn turn(owner: Owner) -> Value {
+    let message = bytes(&format!("turn {owner} lock"));
+    Value::Push(vec![bytes("message"), bytes("inbox"), message])
+}
+
+/// The events that follow from values, in short.
+fn receive(
+    connection: &mut Connection,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<String>, Error> {
+    let mut events = Vec::new();
+    let mut values = values.into_iter().collect();
+    connection.receive(START, &mut values, |event| {
+        events.push(match event {
+            Event::Batch(batch) => format!("{} replies", batch.replies.len()),
+            Event::Notification(_) => "notification".into(),
+            Event::Answer(_, replies) => format!("{replies:?}"),
+        });
+    })?;
+    Ok(events)
+}
+
+fn released() -> Value {
+    Value::Array(vec![Value::Integer(1)])
+}
+
+#[test]
+fn script_is_loaded_before_its_first_use() {
+    let mut connection = connected();
+    for (id, loads) in [(1, 1), (2, 0)] {
+        connection.push(&mut Encoder::default(), RequestId(id), release(owner()));
+        let written = batch(&mut connection);
+        assert_eq!(written.matches("\r\nLOAD\r\n").count(), loads);
+        assert_eq!(written.matches("EVALSHA").count(), 1);
+        let loaded = (0..loads).map(|_| bytes("sha"));
+        let replies = loaded.chain([released()]).chain(sample());
+        assert_eq!(receive(&mut connection, replies).unwrap(), ["1 replies"]);
+        assert!(!connection.is_busy());
+    }
+    connection.connect(START, RunId::new("next"), None);
+    connection.push(&mut Encoder::default(), RequestId(3), release(owner()));
+    assert!(batch(&mut connection).contains("\r\nLOAD\r\n"));
+}
+
+#[test]
+fn forgotten_script_ends_the_connection() {
+    let mut connection = connected();
+    connection.push(&mut Encoder::default(), RequestId(1), release(owner()));
+    batch(&mut connection);
+    let unknown = Value::error("NOSCRIPT", "No matching script");
+    let error = receive(&mut connection, [bytes("sha"), unknown]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+}
+
+#[test]
+fn user_without_the_right_to_load_is_told() {
+    let mut connection = connected();
+    connection.ask(question(1));
+    batch(&mut connection);
+    let refused = Value::error("NOPERM", "no permissions to run the 'script|load' command");
+    let unknown = Value::error("NOSCRIPT", "No matching script");
+    let events = receive(&mut connection, [refused, unknown]).unwrap();
+    assert!(events[0].contains("script|load"), "{events:?}");
+}
+
+#[test]
+fn notification_follows_the_replies_before_it() {
+    let mut connection = connected();
+    connection.push(&mut Encoder::default(), RequestId(1), release(owner()));
+    connection.push(&mut Encoder::default(), RequestId(2), release(owner()));
+    batch(&mut connection);
+    let early = receive(&mut connection, [turn(owner()), bytes("sha")]).unwrap();
+    assert_eq!(early, ["notification"]);
+    let within = receive(&mut connection, [released(), turn(owner()), released()]).unwrap();
+    assert!(within.is_empty(), "{within:?}");
+    let end = receive(&mut connection, sample()).unwrap();
+    assert_eq!(end, ["2 replies", "notification"]);
+}
+
+#[test]
+fn replies_in_pieces_make_one_batch() {
+    let mut connection = connected();
+    connection.push(&mut Encoder::default(), RequestId(1), release(owner()));
+    batch(&mut connection);
+    let [time, epoch] = sample();
+    for value in [bytes("sha"), released(), time] {
+        assert!(receive(&mut connection, [value]).unwrap().is_empty());
+    }
+    assert_eq!(receive(&mut connection, [epoch]).unwrap(), ["1 replies"]);
+}
+
+#[test]
+fn reply_to_no_command_is_an_error() {
+    let mut connection = connected();
+    let error = receive(&mut connection, [Value::Null]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidResponse);
+}
+
+/// Returns the questions that end with the connection, and their errors.
+fn disconnect(connection: &mut Connection) -> Vec<(QuestionId, Effect)> {
+    let mut failed = Vec::new();
+    let gone = Error::new(ErrorKind::Unreachable, "gone");
+    connection.disconnect(&gone, |id, error| failed.push((id, error.effect())));
+    failed
+}
+
+#[test]
+fn broken_connection_fails_its_callers() {
+    let mut connection = connected();
+    connection.ask(question(1));
+    assert_eq!(
+        disconnect(&mut connection),
+        [(QuestionId(1), Effect::Unknown)]
+    );
+    assert!(!connection.push(&mut Encoder::default(), RequestId(1), Request::Status));
+}
+
+#[test]
+fn questions_wait_for_a_connection() {
+    let mut connection = connected();
+    disconnect(&mut connection);
+    connection.ask(question(1));
+    let failed = disconnect(&mut connection);
+    assert!(matches!(failed[..], [(QuestionId(1), effect)] if effect != Effect::Unknown));
+    connection.ask(question(2));
+    connection.ask(question(3));
+    connection.connect(START, RunId::new("next"), None);
+    connection.ask_pending(|id| id == QuestionId(3));
+    assert_eq!(batch(&mut connection).matches("EVALSHA").count(), 1);
+}
+
+#[test]
+fn forgotten_script_is_loaded_for_the_next_question() {
+    let mut connection = connected();
+    for id in [1, 2] {
+        connection.ask(question(id));
+        assert!(batch(&mut connection).contains("LOAD"));
+        let unknown = Value::error("NOSCRIPT", "No matching script");
+        let events = receive(&mut connection, [bytes("sha"), unknown]).unwrap();
+        assert!(events[0].contains("NOSCRIPT"), "{events:?}");
+        receive(&mut connection, sample()).unwrap();
+    }
+}
+
+#[test]
+fn second_batch_waits_for_the_first_one() {
+    let mut connection = connected();
+    connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+    let mut first = connection.take_for_task(0).expect("a batch");
+    connection.push(&mut Encoder::default(), RequestId(2), Request::Status);
+    assert!(connection.take_for_task(0).is_none());
+    first.written = 1;
+    connection.finish(first);
+    let mut rest = connection.take_for_task(0).expect("the rest");
+    assert_eq!(rest.written, 1);
+    rest.written = rest.bytes.len();
+    connection.finish(rest);
+    assert!(
+        connection
+            .take_for_task(0)
+            .is_some_and(|second| second.written == 0)
+    );
+}
+
+#[test]
+fn task_writes_what_follows_a_rest() {
+    let mut connection = connected_by(Some(WriteHalf::closed()));
+    connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+    let first = connection.take(0).expect("a batch");
+    connection.push(&mut Encoder::default(), RequestId(2), Request::Status);
+    assert!(connection.take(0).is_none(), "two writers");
+    connection.finish(first);
+    let mut rest = connection.take_for_task(0).expect("the rest");
+    rest.written = rest.bytes.len();
+    connection.finish(rest);
+    // No other thread learns that the rest is written.
+    assert!(connection.take_for_task(0).is_some());
+}
+
+#[test]
+fn batch_of_an_earlier_connection_is_dropped() {
+    let mut connection = connected();
+    connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+    let batch = connection.take_for_task(0).expect("a batch");
+    disconnect(&mut connection);
+    assert!(connection.is_writing());
+    connection.finish(batch);
+    assert!(!connection.is_writing() && connection.take_for_task(0).is_none());
+}
+
+#[test]
+fn client_says_who_it_is_every_minute() {
+    let mut connection = connected();
+    let mut now = START;
+    for (seconds, is_said) in [(59, false), (2, true), (30, false), (31, true)] {
+        now = now + Duration::from_secs(seconds);
+        connection.receive(now, &mut Vec::new(), |_| {}).unwrap();
+        connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+        assert_eq!(batch(&mut connection).contains("HSET"), is_said, "{now:?}");
+    }
+}

@@ -1,0 +1,36 @@
+use leasehold::{Error, ErrorKind};
+
+use super::RedisUrl;
+
+/// The greatest number of members.
+pub(crate) const MEMBERS_MAX: usize = 31;
+
+/// Reads the URLs of the members of one store.
+pub(crate) fn parse_all(urls: &[String]) -> Result<Vec<RedisUrl>, Error> {
+    let urls = urls.iter().map(|url| RedisUrl::parse(url));
+    let urls = urls.collect::<Result<Vec<_>, _>>()?;
+    check(&urls)?;
+    Ok(urls)
+}
+
+fn check(urls: &[RedisUrl]) -> Result<(), Error> {
+    let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
+    if urls.is_empty() {
+        return refuse("no member; give the URL of at least one server".into());
+    }
+    if urls.len() > MEMBERS_MAX {
+        return refuse(format!("more than {MEMBERS_MAX} members"));
+    }
+    for (at, url) in urls.iter().enumerate() {
+        let is_twin =
+            |other: &&RedisUrl| other.id == url.id || other.address.same_server(&url.address);
+        if let Some(twin) = urls[..at].iter().find(is_twin) {
+            return refuse(format!(
+                "{} is given twice (also as {}); list each server and each id once",
+                url.described(),
+                twin.described(),
+            ));
+        }
+    }
+    Ok(())
+}
