@@ -1,13 +1,14 @@
 //! The only file that starts threads and tasks.
 
+mod process;
 mod running;
 
+pub use process::Process;
 pub use running::has_several_threads;
-use running::poll_within;
 pub(crate) use running::{Running, detached, is_detached};
+use running::{Spawner, Task, poll_within};
 
 use std::future::{Future, poll_fn};
-use std::os::unix::fs::MetadataExt as _;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -16,9 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::BoxFuture;
-use crate::error::{Error, ErrorKind};
-use crate::guard::forked;
+use crate::error::{Error, ErrorKind, forked};
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
 ///
@@ -64,33 +63,6 @@ pub fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Er
         let text = format!("the thread {name:?} could not be started");
         Error::new(ErrorKind::Closed, text).with_source(error)
     })
-}
-
-/// The process that a value belongs to. A forked child has a copy of the value, and is another process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
-    pid: u32,
-    /// Only for the first process of a PID namespace: its child can be the first of another one, and
-    /// then both are pid 1. `None` as well where `/proc` does not tell.
-    namespace: Option<(u64, u64)>,
-}
-
-impl Process {
-    /// Returns the calling process.
-    pub fn current() -> Self {
-        let pid = std::process::id();
-        let namespace = || std::fs::metadata("/proc/self/ns/pid").ok();
-        let namespace = (pid == 1).then(namespace).flatten();
-        Self {
-            pid,
-            namespace: namespace.map(|it| (it.dev(), it.ino())),
-        }
-    }
-
-    /// Returns whether this is the calling process. One system call, except for pid 1.
-    pub fn is_current(&self) -> bool {
-        self.pid == std::process::id() && (self.pid != 1 || *self == Self::current())
-    }
 }
 
 /// A thread of its own, for what is not driven by a client's and must not depend on the runtime of
@@ -157,17 +129,6 @@ pub(crate) struct Background {
     spawner: Arc<Spawner>,
     place: Place,
 }
-
-/// Starts tasks on the thread. One reference to it costs less than one to each of its parts.
-#[derive(Debug)]
-struct Spawner {
-    /// The tasks to start. A task that comes while others are waiting costs no wake-up of the thread.
-    tasks: UnboundedSender<Task>,
-    runtime: Handle,
-    process: Process,
-}
-
-type Task = BoxFuture<'static, ()>;
 
 #[derive(Debug)]
 enum Place {
@@ -260,13 +221,6 @@ impl Background {
             last_words.await;
             drop(stop);
         }));
-    }
-}
-
-impl Spawner {
-    fn spawn(&self, task: Task) {
-        // A failed send means that the thread has ended.
-        let _ = self.tasks.send(task);
     }
 }
 

@@ -46,7 +46,6 @@ use std::time::Duration;
 
 use crate::attempt::LostReason;
 use crate::breaking::{Breach, Break, BreakRecord};
-use crate::claim::Mode;
 use crate::error::Error;
 use crate::fence::Fence;
 use crate::fenced::Fenced;
@@ -56,6 +55,7 @@ use crate::health::MemberHealth;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::lock_listing::LockListing;
+use crate::mode::Mode;
 use crate::pattern::Pattern;
 use crate::queue::Waiter;
 use crate::store::Store;

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,8 +5,9 @@ use crate::clock::WallTime;
 use crate::fence::Fence;
 use crate::holder::ClientInfo;
 use crate::key::Key;
+use crate::mode::Mode;
 use crate::owner::Owner;
-use crate::permits::{Permits, Slot};
+use crate::permits::Slot;
 use crate::queue::Wait;
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
@@ -126,37 +126,4 @@ pub struct Held {
     pub claim: Arc<Claim>,
     /// The fence it was granted with.
     pub fence: Fence,
-}
-
-/// Whether a lock is held alone or together with others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
-    /// No other owner holds the lock, in any mode.
-    #[default]
-    Exclusive,
-    /// Other owners may hold the lock in shared mode too, but in no other mode.
-    Shared,
-    /// One of that many permits. Other owners may hold the other permits, but no owner holds the lock in
-    /// another mode or with another number of permits.
-    Permit(Permits),
-}
-
-impl Mode {
-    /// Returns the number of permits, in [`Mode::Permit`].
-    pub fn permits(self) -> Option<Permits> {
-        match self {
-            Self::Permit(permits) => Some(permits),
-            Self::Exclusive | Self::Shared => None,
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exclusive => f.write_str("exclusive"),
-            Self::Shared => f.write_str("shared"),
-            Self::Permit(permits) => write!(f, "permit of {permits}"),
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::fence::Fence;
 use crate::key::Key;
-use crate::member::MemberFailure;
+use crate::member_id::MemberId;
 
 /// The reason for a failed call.
 ///
@@ -257,6 +257,51 @@ impl StdError for Error {
             .as_ref()
             .map(|source| &**source as &(dyn StdError + 'static))
     }
+}
+
+/// Why a request failed at one member, or why the member has no vote.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemberFailure {
+    /// The member.
+    pub id: MemberId,
+    /// What went wrong there.
+    pub error: Error,
+    /// After how long the member is eligible again, if that is known.
+    pub counts_again: Option<Duration>,
+}
+
+impl MemberFailure {
+    /// Returns the failure of `id` with `error`.
+    pub fn new(id: MemberId, error: Error) -> Self {
+        Self {
+            id,
+            error,
+            counts_again: None,
+        }
+    }
+}
+
+impl fmt::Display for MemberFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names_itself = self.error.store() == Some(self.id.as_str());
+        if !names_itself {
+            write!(f, "{}: ", self.id)?;
+        }
+        self.error.fmt(f)?;
+        match self.counts_again {
+            Some(span) => write!(f, " (no vote for {span:.0?})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the error of every call in a forked child of the process that owns the client.
+pub(crate) fn forked() -> Error {
+    Error::new(
+        ErrorKind::Forked,
+        "this process is a forked child: open a client of its own after the fork",
+    )
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{LostReason, Release};
 use crate::background::Running;
-use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, forked};
 use crate::fence::Fence;
 use crate::guarantees::Sharing;
 use crate::held_lease::HeldLease;
 use crate::key::Key;
+use crate::mode::Mode;
 use crate::owner::Owner;
 
 /// A held lock, until it is released, dropped or lost.
@@ -317,13 +317,6 @@ impl Guard {
     pub(crate) fn held_lease(&self) -> &HeldLease {
         &self.hold.held_lease
     }
-}
-
-pub(crate) fn forked() -> Error {
-    Error::new(
-        ErrorKind::Forked,
-        "this process is a forked child: open a client of its own after the fork",
-    )
 }
 
 impl Drop for Hold {

@@ -4,11 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client_context::ClientContext;
 use crate::client_core::ClientCore;
 use crate::clock::BootId;
 use crate::error::{Error, ErrorKind};
-use crate::guarantees::Expiry;
 use crate::guard::Guard;
 use crate::handle::Handle;
 use crate::taking_back;
@@ -26,7 +24,7 @@ impl Guard {
         let client = Arc::clone(&self.hold.client);
         let key = self.key().clone();
         let refused = |kind, text: String| Err(Error::new(kind, text).with_key(&key));
-        leases_stand(&client.context).map_err(|error| error.with_key(&key))?;
+        taking_back::leases_stand(&client.context).map_err(|error| error.with_key(&key))?;
         if let Err(reason) = self.check_now() {
             return Err(self.lost_error(reason));
         }
@@ -133,14 +131,4 @@ impl Guard {
         handle.hold_deadline = None;
         taking_back::renew(core, handle).map(Some)
     }
-}
-
-/// Fails if locks of this store end with their process: a handle needs a lease that outlives it.
-pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
-    if context.guarantees.expiry == Expiry::Lease {
-        return Ok(());
-    }
-    let store = context.store.describe();
-    let text = format!("{store} has no handles: a lock ends there with the process that holds it");
-    Err(Error::new(ErrorKind::Unsupported, text))
 }

@@ -1,13 +1,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::claim::Mode;
 use crate::clock::{BootId, BootInstant, SystemClock};
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::held_lease::HeldLease;
 use crate::key::Key;
 use crate::lease::{Lease, LeaseTimes};
+use crate::mode::Mode;
 use crate::owner::Owner;
 use crate::store::Store;
 

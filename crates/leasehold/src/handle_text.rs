@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::claim::Mode;
 use crate::clock::{BootId, BootInstant, fnv1a};
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::handle::Handle;
 use crate::key::Key;
+use crate::mode::Mode;
 use crate::owner::Owner;
 use crate::permits::Permits;
 

@@ -1,6 +1,7 @@
 use crate::BoxFuture;
-use crate::error::Error;
-use crate::member::{MemberFailure, MemberId, MemberStatus};
+use crate::error::{Error, MemberFailure};
+use crate::member::MemberStatus;
+use crate::member_id::MemberId;
 use crate::member_record::MemberRecord;
 
 /// Shows the state of each member: an optional part of a [`Store`](crate::Store) that consists of members.

@@ -5,10 +5,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::LostReason;
-use crate::claim::{Claim, Held, Mode};
+use crate::claim::{Claim, Held};
 use crate::clock::BootInstant;
 use crate::fence::Fence;
 use crate::lease::Lease;
+use crate::mode::Mode;
 use crate::telemetry::{HoldEnd, HoldMeter};
 
 /// A granted claim and the state of its lease. The guard, which queries it, and the renewer, which renews

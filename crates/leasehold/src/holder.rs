@@ -2,9 +2,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::ambient::Ambient;
-use crate::claim::Mode;
 use crate::clock::WallTime;
 use crate::fence::Fence;
+use crate::mode::Mode;
 use crate::owner::{ClientId, Owner};
 
 /// The identity of a client, written next to the locks it holds so that people can find it.

@@ -1,8 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind};
-
 /// The name of a lock, checked once and then trusted.
 ///
 /// A key is 1 to [`Key::MAX_BYTES`] bytes of UTF-8 without control characters. It does not begin with
@@ -19,7 +17,7 @@ use crate::error::{Error, ErrorKind};
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(Arc<str>);
+pub struct Key(pub(super) Arc<str>);
 
 impl Key {
     /// The longest name a lock may have, in bytes of UTF-8.
@@ -27,39 +25,6 @@ impl Key {
 
     /// The prefix of the stores' own records. No name may begin with it.
     pub const RESERVED_PREFIX: &'static str = "leasehold:";
-
-    /// Validates `name` and returns it as a key.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`], naming the value and the rule that it breaks.
-    pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
-        let name = name.as_ref();
-        let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
-        if name.is_empty() {
-            return refuse("lock name is empty; give at least one character".into());
-        }
-        if name.len() > Self::MAX_BYTES {
-            let start: String = name.chars().take(32).collect();
-            return refuse(format!(
-                "lock name {start:?}… has {} bytes; the maximum is {}",
-                name.len(),
-                Self::MAX_BYTES
-            ));
-        }
-        if let Some(control) = name.chars().find(|c| c.is_control()) {
-            return refuse(format!(
-                "lock name {name:?} contains the control character {control:?}, which is not allowed"
-            ));
-        }
-        if name.starts_with(Self::RESERVED_PREFIX) {
-            return refuse(format!(
-                "lock name {name:?} begins with {:?}, which is reserved for the records of stores",
-                Self::RESERVED_PREFIX
-            ));
-        }
-        Ok(Self(name.into()))
-    }
 
     /// Returns the name as it was given.
     pub fn as_str(&self) -> &str {
@@ -82,32 +47,5 @@ impl fmt::Display for Key {
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({:?})", &*self.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(name: &str) -> String {
-        let error = Key::new(name).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        error.to_string()
-    }
-
-    #[test]
-    fn each_rule_is_named_with_the_value() {
-        assert!(refusal("").contains("lock name is empty"));
-        assert!(refusal("a\0b").contains(r#""a\0b" contains the control character '\0'"#));
-        assert!(refusal("a\nb").contains("control character"));
-        assert!(refusal("leasehold:member_record").contains("reserved"));
-        let long = refusal(&"x".repeat(513));
-        assert!(long.contains("513 bytes; the maximum is 512"), "{long}");
-    }
-
-    #[test]
-    fn the_longest_name_and_any_script_are_accepted() {
-        assert!(Key::new("x".repeat(512)).is_ok());
-        assert_eq!(Key::new("Ключ/鍵 {tag}").unwrap().as_str(), "Ключ/鍵 {tag}");
     }
 }

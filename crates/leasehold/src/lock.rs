@@ -3,12 +3,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquisition::Acquisition;
-use crate::claim::Mode;
 use crate::client_core::ClientCore;
 use crate::error::{Error, ErrorKind};
 use crate::guarantees::{Counting, Expiry, Sharing};
 use crate::guard::Guard;
 use crate::key::Key;
+use crate::mode::Mode;
 use crate::telemetry::spans;
 use crate::wait_policy::WaitPolicy;
 

@@ -1,6 +1,6 @@
+use crate::error::MemberFailure;
 use crate::holder::Holder;
 use crate::key::Key;
-use crate::member::MemberFailure;
 
 /// The held locks found by one pass over a whole store. The pass takes time and is no snapshot: it may
 /// see a lock that changes hands meanwhile before or after the change.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::attempt::LostReason;
-use crate::claim::Mode;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
 use crate::guard_set::GuardSet;
 use crate::key::Key;
 use crate::lock::Lock;
+use crate::mode::Mode;
 
 /// Several locks that are acquired together: all of them or none. Acquiring them returns a [`GuardSet`].
 ///
@@ -40,6 +40,14 @@ pub struct LockSet {
     /// Sorted by name, without duplicates.
     locks: Result<Vec<Lock>, Error>,
     wait: Option<Duration>,
+}
+
+impl Client {
+    /// Returns the locks called `names`, to be acquired as one. An invalid name, or an empty list of
+    /// names, is reported when they are acquired.
+    pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
+        LockSet::new(self.clone(), names)
+    }
 }
 
 impl LockSet {

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::WallTime;
-use crate::error::Error;
 use crate::fence::Fence;
 use crate::member_record::{Epoch, MemberRecord, RunId};
 
@@ -92,70 +91,5 @@ impl MemberStatus {
                 .map(MemberRecord::epoch)
                 .as_ref(),
         )
-    }
-}
-
-/// The name of a member within its set: `host:port` of its address, or the value of its `?id=`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MemberId(String);
-
-impl MemberId {
-    /// Returns this name. The caller ensures that it contains no credential.
-    pub fn new(id: impl Into<String>) -> Self {
-        Self(id.into())
-    }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for MemberId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for MemberId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MemberId({})", self.0)
-    }
-}
-
-/// Why a request failed at one member, or why the member has no vote.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct MemberFailure {
-    /// The member.
-    pub id: MemberId,
-    /// What went wrong there.
-    pub error: Error,
-    /// After how long the member is eligible again, if that is known.
-    pub counts_again: Option<Duration>,
-}
-
-impl MemberFailure {
-    /// Returns the failure of `id` with `error`.
-    pub fn new(id: MemberId, error: Error) -> Self {
-        Self {
-            id,
-            error,
-            counts_again: None,
-        }
-    }
-}
-
-impl fmt::Display for MemberFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names_itself = self.error.store() == Some(self.id.as_str());
-        if !names_itself {
-            write!(f, "{}: ", self.id)?;
-        }
-        self.error.fmt(f)?;
-        match self.counts_again {
-            Some(span) => write!(f, " (no vote for {span:.0?})"),
-            None => Ok(()),
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::ambient::Entropy;
 use crate::clock::WallTime;
-use crate::member::MemberId;
+use crate::member_id::MemberId;
 
 /// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients
 /// write it on every member's [`MemberRecord`], so that they notice when their own sets differ.

@@ -1,11 +1,9 @@
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::claim::Mode;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
@@ -13,9 +11,10 @@ use crate::guard::Guard;
 use crate::holder::Holder;
 use crate::key::Key;
 use crate::lock::Lock;
+use crate::mode::Mode;
+use crate::once_result::OnceResult;
 use crate::once_run::OnceRun;
 use crate::once_state::{OnceState, PayloadHash};
-use crate::records::RecordWrite;
 
 /// A request that takes effect once, no matter how often and by how many callers it is made: a name for it,
 /// and a payload. Created by [`Client::once`](crate::Client::once).
@@ -84,25 +83,10 @@ pub enum OnceStart {
     InProgress(Option<Holder>),
 }
 
-/// The committed result of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OnceResult {
-    /// What the attempt committed.
-    pub bytes: Arc<[u8]>,
-    /// The fence of the attempt that committed it.
-    pub fence: Fence,
-    /// How much longer the store keeps it, counted from the time of the request.
-    pub remaining: Duration,
-}
-
-impl OnceResult {
-    pub(crate) fn new(bytes: Arc<[u8]>, fence: Fence, remaining: Duration) -> Self {
-        Self {
-            bytes,
-            fence,
-            remaining,
-        }
+impl Client {
+    /// Returns the request called `name`, to be run once. An invalid name is reported when it begins.
+    pub fn once(&self, name: impl Into<String>) -> Once {
+        Once::new(self.clone(), name.into())
     }
 }
 
@@ -111,7 +95,7 @@ impl Once {
     pub const DEFAULT_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// The maximum size of a result, in bytes.
-    pub const RESULT_MAX: usize = RecordWrite::BYTES_MAX - OnceState::OVERHEAD;
+    pub const RESULT_MAX: usize = OnceState::RESULT_MAX;
 
     pub(crate) fn new(client: Client, name: String) -> Self {
         Self {

@@ -5,9 +5,8 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::guard::Guard;
-use crate::once::{Once, OnceResult};
+use crate::once_result::OnceResult;
 use crate::once_state::{OnceState, PayloadHash};
-use crate::once_steps::give_back;
 use crate::records::RECORD_MEMORY;
 
 /// The right to run a request, and to commit its result.
@@ -22,10 +21,10 @@ pub struct OnceRun {
 }
 
 impl OnceRun {
-    pub(crate) fn new(once: &Once, guard: Guard) -> Self {
+    pub(crate) fn new(payload: PayloadHash, retention: Duration, guard: Guard) -> Self {
         Self {
-            payload: once.payload,
-            retention: once.retention,
+            payload,
+            retention,
             guard,
         }
     }
@@ -44,7 +43,7 @@ impl OnceRun {
     ///
     /// [`ErrorKind::Fenced`] if another attempt has begun. Unless the error has
     /// [`Effect::Unknown`](crate::Effect::Unknown), nothing was committed, and nothing will be.
-    /// [`ErrorKind::InvalidInput`] for a result longer than [`Once::RESULT_MAX`]; nothing was committed.
+    /// [`ErrorKind::InvalidInput`] for a result longer than [`Once::RESULT_MAX`](crate::Once::RESULT_MAX); nothing was committed.
     /// The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the result
     /// may have been committed, and the next caller finds out.
     ///
@@ -53,11 +52,11 @@ impl OnceRun {
     /// Once polled, dropping the future only discards the answer.
     pub async fn commit(self, result: impl AsRef<[u8]>) -> Result<OnceResult, Error> {
         let result = result.as_ref();
-        if result.len() > Once::RESULT_MAX {
+        if result.len() > OnceState::RESULT_MAX {
             let text = format!(
                 "the result has {} bytes; the maximum is {}",
                 result.len(),
-                Once::RESULT_MAX
+                OnceState::RESULT_MAX
             );
             let error = Error::new(ErrorKind::InvalidInput, text).with_key(self.guard.key());
             return Err(error);
@@ -92,6 +91,14 @@ impl OnceRun {
         record.write(OnceState::Vacant.encode(), kept_for).await?;
         give_back(self.guard).await;
         Ok(())
+    }
+}
+
+/// Releases the lock; the outcome changes nothing for the caller.
+pub(crate) async fn give_back(guard: Guard) {
+    let key = guard.key().clone();
+    if let Err(error) = guard.release().await {
+        tracing::warn!(%key, %error, "release failed");
     }
 }
 

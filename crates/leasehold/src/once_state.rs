@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
+use crate::records::RecordWrite;
 
 /// The hash of a payload.
 pub(crate) type PayloadHash = [u8; 32];
@@ -25,8 +26,11 @@ pub(crate) enum OnceState {
 }
 
 impl OnceState {
+    /// The maximum size of a result, in bytes.
+    pub(crate) const RESULT_MAX: usize = RecordWrite::BYTES_MAX - Self::OVERHEAD;
+
     /// How much longer a record is than the result in it.
-    pub(crate) const OVERHEAD: usize = HEADER + 32 + 8;
+    const OVERHEAD: usize = HEADER + 32 + 8;
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();

@@ -5,8 +5,9 @@ use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
 use crate::health::MemberHealth;
 use crate::key::Key;
-use crate::once::{Once, OnceResult, OnceStart};
-use crate::once_run::OnceRun;
+use crate::once::{Once, OnceStart};
+use crate::once_result::OnceResult;
+use crate::once_run::{OnceRun, give_back};
 use crate::once_state::OnceState;
 use crate::records::{RECORD_MEMORY, RecordWrite, Written};
 
@@ -54,7 +55,11 @@ impl Once {
         // would show again after the result has expired.
         let kept_for = self.retention.min(RECORD_MEMORY);
         record.write(started, kept_for).await?;
-        Ok(OnceStart::Run(OnceRun::new(self, guard)))
+        Ok(OnceStart::Run(OnceRun::new(
+            self.payload,
+            self.retention,
+            guard,
+        )))
     }
 
     pub(crate) async fn in_progress(&self) -> Result<OnceStart, Error> {
@@ -92,14 +97,6 @@ impl Once {
             begin_of(&self.payload)
         );
         Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key))
-    }
-}
-
-/// Releases the lock; the outcome changes nothing for the caller.
-pub(crate) async fn give_back(guard: Guard) {
-    let key = guard.key().clone();
-    if let Err(error) = guard.release().await {
-        tracing::warn!(%key, %error, "release failed");
     }
 }
 

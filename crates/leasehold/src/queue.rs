@@ -1,8 +1,8 @@
 use std::fmt;
 
-use crate::claim::Mode;
 use crate::clock::WallTime;
 use crate::holder::ClientInfo;
+use crate::mode::Mode;
 use crate::owner::Owner;
 
 /// A place in a key's queue. Smaller tickets come first, on every member alike.

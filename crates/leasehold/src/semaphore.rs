@@ -2,12 +2,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claim::Mode;
+use crate::client::Client;
 use crate::client_core::ClientCore;
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::key::Key;
 use crate::lock::Lock;
+use crate::mode::Mode;
 use crate::permits::Permits;
 
 /// A lock that several holders may hold at once: a name, a number of permits, and options for acquiring
@@ -41,6 +42,26 @@ use crate::permits::Permits;
 pub struct Semaphore {
     lock: Lock,
     permits: Result<Permits, Error>,
+}
+
+impl Client {
+    /// Returns the lock called `name` with `permits` permits: at most that many owners may hold it at
+    /// once. An invalid name or number is reported when a permit is acquired.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let permit = locks.semaphore("workers", 3).acquire().await?;
+    /// permit.release().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
+        Semaphore::new(Arc::clone(self.core()), Key::new(name), permits)
+    }
 }
 
 impl Semaphore {

@@ -10,9 +10,9 @@ use crate::client::Client;
 use crate::client_context::ClientContext;
 use crate::client_core::ClientCore;
 use crate::clock::{self, WallTime};
-use crate::error::{Error, ErrorKind};
-use crate::guard::{Ended, Guard, forked};
-use crate::handing::leases_stand;
+use crate::error::{Error, ErrorKind, forked};
+use crate::guarantees::Expiry;
+use crate::guard::{Ended, Guard};
 use crate::handle::Handle;
 use crate::held_lease::HeldLease;
 use crate::holder::ClientInfo;
@@ -170,6 +170,16 @@ fn confirmed(
         })
     })?;
     Ok(confirming)
+}
+
+/// Fails if locks of this store end with their process: a handle needs a lease that outlives it.
+pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
+    if context.guarantees.expiry == Expiry::Lease {
+        return Ok(());
+    }
+    let store = context.store.describe();
+    let text = format!("{store} has no handles: a lock ends there with the process that holds it");
+    Err(Error::new(ErrorKind::Unsupported, text))
 }
 
 /// Returns the lease of `handle` as this client sees it: with its old deadline, and not renewed.

@@ -9,10 +9,30 @@ use std::task::{Context, Poll, Waker, ready};
 use std::thread::LocalKey;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::coop;
 
-use super::Spawner;
+use super::process::Process;
 use crate::BoxFuture;
+
+/// A task of the background thread.
+pub(super) type Task = BoxFuture<'static, ()>;
+
+/// Starts tasks on the thread. One reference to it costs less than one to each of its parts.
+#[derive(Debug)]
+pub(super) struct Spawner {
+    /// The tasks to start. A task that comes while others are waiting costs no wake-up of the thread.
+    pub(super) tasks: UnboundedSender<Task>,
+    pub(super) runtime: Handle,
+    pub(super) process: Process,
+}
+
+impl Spawner {
+    pub(super) fn spawn(&self, task: Task) {
+        // A failed send means that the thread has ended.
+        let _ = self.tasks.send(task);
+    }
+}
 
 /// A task that its caller polls, and that the background thread goes on with if the caller drops it.
 ///

@@ -2,10 +2,10 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::attempt::LostReason;
-use crate::claim::Mode;
 use crate::error::Error;
 use crate::guard::Ended;
 use crate::key::Key;
+use crate::mode::Mode;
 
 /// A blocking [`crate::LockSet`].
 ///

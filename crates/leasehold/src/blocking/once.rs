@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::fence::Fence;
 use crate::guard::Guard;
 use crate::holder::Holder;
-use crate::once::OnceResult;
+use crate::once_result::OnceResult;
 
 /// A blocking [`crate::Once`].
 ///

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::Client;
 use crate::breaking::{Breach, Break, BreakRecord};
-use crate::claim::Mode;
 use crate::client_context::ClientContext;
 use crate::error::{Error, ErrorKind};
 use crate::fence::Fence;
 use crate::guarantees::Breaking;
 use crate::holder::Holder;
 use crate::key::Key;
+use crate::mode::Mode;
 use crate::optional;
 use crate::owner::Owner;
 

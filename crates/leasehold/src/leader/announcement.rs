@@ -22,6 +22,9 @@ pub(crate) struct Announcement {
 const KIND: &str = "leader/1";
 
 impl Announcement {
+    /// The maximum size of the value, in bytes.
+    pub(super) const VALUE_MAX: usize = 4096;
+
     /// Reads what a leader wrote; `None` if the leader withdrew it.
     ///
     /// # Errors
@@ -59,6 +62,18 @@ impl fmt::Display for Announcement {
         let since = self.since.as_micros();
         write!(f, "{KIND} {} {since}\n{}", self.owner, self.value)
     }
+}
+
+pub(super) fn check_value(value: &str) -> Result<(), Error> {
+    if value.len() <= Announcement::VALUE_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "the value has {} bytes; the maximum is {}",
+        value.len(),
+        Announcement::VALUE_MAX
+    );
+    Err(Error::new(ErrorKind::InvalidInput, text))
 }
 
 #[cfg(test)]

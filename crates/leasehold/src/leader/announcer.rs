@@ -6,11 +6,11 @@ use tokio::select;
 use tokio::sync::Mutex;
 
 use super::announcement::Announcement;
-use crate::claim::Mode;
 use crate::client::Client;
 use crate::clock::WallTime;
 use crate::error::{Effect, Error, ErrorKind};
 use crate::guard::Guard;
+use crate::mode::Mode;
 use crate::records::RECORD_MEMORY;
 
 /// Writes a leader's announcement next to its lock.

@@ -2,10 +2,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::announcement::Announcement;
+use super::announcement::{Announcement, check_value};
 use super::announcer::{Announcer, RETRY};
 use super::leader_change::Leader;
-use super::leader_watch::LeaderWatch;
 use super::leadership::Leadership;
 use super::news::Seen;
 use crate::client::Client;
@@ -49,17 +48,25 @@ use crate::lock::Lock;
 #[must_use = "an election does nothing until somebody campaigns or observes"]
 pub struct Election {
     client: Client,
-    key: Result<Key, Error>,
+    pub(super) key: Result<Key, Error>,
     lock: Lock,
     ttl: Duration,
     wait: Option<Duration>,
     value: String,
-    look_every: Duration,
+    pub(super) look_every: Duration,
+}
+
+impl Client {
+    /// Returns the election of a leader among all candidates for `name`. Every call on it reports an
+    /// invalid name.
+    pub fn election(&self, name: impl AsRef<str>) -> Election {
+        Election::new(self.clone(), name.as_ref())
+    }
 }
 
 impl Election {
     /// The maximum size of a value that a leader publishes, in bytes.
-    pub const VALUE_MAX: usize = 4096;
+    pub const VALUE_MAX: usize = Announcement::VALUE_MAX;
 
     /// The default pause between two reads by an observer.
     pub const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -211,25 +218,6 @@ impl Election {
         Ok(self.look().await?.map(|seen| seen.leader))
     }
 
-    /// Returns a stream of the current leader and every change: see [`LeaderWatch`]. It sends nothing
-    /// before it is polled.
-    ///
-    /// # Errors
-    ///
-    /// An invalid name, or a pause between reads that is too short.
-    pub fn observe(&self) -> Result<LeaderWatch, Error> {
-        let key = self.key.clone()?;
-        if self.look_every < Self::LOOK_EVERY_MIN {
-            let text = format!(
-                "a look every {:?} is too often: at most every {:?}",
-                self.look_every,
-                Self::LOOK_EVERY_MIN
-            );
-            return Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key));
-        }
-        Ok(LeaderWatch::new(self.clone()))
-    }
-
     /// Reads the holder first: the record that it reads next was then written under the lease of that
     /// holder, or under a later one.
     pub(super) async fn look(&self) -> Result<Option<Seen>, Error> {
@@ -280,16 +268,4 @@ impl Election {
         let key = self.key.clone()?;
         check_value(&self.value).map_err(|error| error.with_key(&key))
     }
-}
-
-pub(super) fn check_value(value: &str) -> Result<(), Error> {
-    if value.len() <= Election::VALUE_MAX {
-        return Ok(());
-    }
-    let text = format!(
-        "the value has {} bytes; the maximum is {}",
-        value.len(),
-        Election::VALUE_MAX
-    );
-    Err(Error::new(ErrorKind::InvalidInput, text))
 }

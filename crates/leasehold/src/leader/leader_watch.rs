@@ -8,6 +8,7 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use super::leader_change::LeaderChange;
 use super::leader_election::Election;
 use super::news::{News, Verdict};
+use crate::error::{Error, ErrorKind};
 
 /// A stream of the current leader and its changes; [`next`](Self::next) reads it by hand.
 ///
@@ -72,6 +73,27 @@ impl LeaderWatch {
     /// ```
     pub async fn next(&mut self) -> Option<LeaderChange> {
         self.changes.next().await
+    }
+}
+
+impl Election {
+    /// Returns a stream of the current leader and every change: see [`LeaderWatch`]. It sends nothing
+    /// before it is polled.
+    ///
+    /// # Errors
+    ///
+    /// An invalid name, or a pause between reads that is too short.
+    pub fn observe(&self) -> Result<LeaderWatch, Error> {
+        let key = self.key.clone()?;
+        if self.look_every < Self::LOOK_EVERY_MIN {
+            let text = format!(
+                "a look every {:?} is too often: at most every {:?}",
+                self.look_every,
+                Self::LOOK_EVERY_MIN
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key));
+        }
+        Ok(LeaderWatch::new(self.clone()))
     }
 }
 

@@ -2,8 +2,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use super::announcement::check_value;
 use super::announcer::Announcer;
-use super::leader_election::check_value;
 use crate::attempt::LostReason;
 use crate::clock::BootInstant;
 use crate::error::Error;

@@ -2,7 +2,6 @@
 
 use crate::attempt::{Attempt, LostReason, Release, Renewal};
 use crate::error::{Effect, Error};
-use crate::wait_policy::Answer;
 
 /// All values of one label, each with its word.
 pub(crate) trait Words: Copy + 'static {
@@ -120,7 +119,7 @@ words! {
 }
 
 impl WaitEnd {
-    pub(crate) fn of(answer: &Answer, is_heard: bool) -> Self {
+    pub(crate) fn of<G>(answer: &Result<Option<G>, Error>, is_heard: bool) -> Self {
         match answer {
             _ if !is_heard => Self::Cancelled,
             Ok(Some(_)) => Self::Granted,
