@@ -6,21 +6,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ambient::Ambient;
-use crate::background::Background;
-use crate::client_context::ClientContext;
-use crate::client_core::ClientCore;
-use crate::error::Error;
-use crate::guarantees::Guarantees;
-use crate::health::MemberHealth;
-use crate::holder::{ClientInfo, Holder};
-use crate::key::Key;
+use crate::env::Ambient;
+use crate::lease::ClientCore;
 use crate::lock::Lock;
-use crate::optional;
-use crate::owner::ClientId;
-use crate::queue::Waiter;
 use crate::record::Record;
-use crate::store::Store;
+use crate::runtime::ClientContext;
+use crate::runtime::background::Background;
+use crate::store::optional;
+use crate::store::{Guarantees, MemberHealth, Store};
+use crate::types::{ClientId, ClientInfo, Error, Holder, Key, Waiter};
 
 /// One process's access to its locks: a store, a background thread, and the task that renews the leases.
 ///

@@ -1,20 +1,19 @@
+mod guarded;
+mod running;
+
+pub use guarded::Guarded;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::{LostReason, Release};
-use crate::background::Running;
-use crate::client_core::ClientCore;
-use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind, forked};
-use crate::fence::Fence;
-use crate::guarantees::Sharing;
-use crate::held_lease::HeldLease;
-use crate::key::Key;
-use crate::mode::Mode;
-use crate::owner::Owner;
+use crate::env::clock::BootInstant;
+use crate::lease::{ClientCore, HeldLease};
+use crate::runtime::background::Running;
+use crate::store::{LostReason, Release, Sharing};
+use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 
 /// A held lock, until it is released, dropped or lost.
 ///

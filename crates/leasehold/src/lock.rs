@@ -2,15 +2,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquisition::Acquisition;
-use crate::client_core::ClientCore;
-use crate::error::{Error, ErrorKind};
-use crate::guarantees::{Counting, Expiry, Sharing};
+use crate::acquire::{Acquisition, WaitPolicy};
 use crate::guard::Guard;
-use crate::key::Key;
-use crate::mode::Mode;
+use crate::lease::ClientCore;
+use crate::store::{Counting, Expiry, Sharing};
 use crate::telemetry::spans;
-use crate::wait_policy::WaitPolicy;
+use crate::types::{Error, ErrorKind, Key, Mode};
 
 /// A lock to acquire: a name and how to hold it. Acquiring it returns a [`Guard`].
 ///

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::error::Error;
+use crate::types::Error;
 
 impl Client {
     /// Waits until the releases and cancelled attempts in progress are finished on all members that answer.

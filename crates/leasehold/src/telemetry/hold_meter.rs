@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::client_metrics::ClientMetrics;
 use super::words::{HoldEnd, Loss};
-use crate::attempt::LostReason;
-use crate::clock::BootInstant;
+use crate::env::clock::BootInstant;
+use crate::store::LostReason;
 
 /// One hold, from its grant until it is released or lost. The first of these ends it and is recorded;
 /// anything later is ignored.

@@ -1,7 +1,7 @@
 //! The values of labels, and the results that they stand for.
 
-use crate::attempt::{Attempt, LostReason, Release, Renewal};
-use crate::error::{Effect, Error};
+use crate::store::{Attempt, LostReason, Release, Renewal};
+use crate::types::{Effect, Error};
 
 /// All values of one label, each with its word.
 pub(crate) trait Words: Copy + 'static {
