@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, SystemTimeError, UNIX_EPOCH};
 
 use crate::BoxFuture;
 
@@ -117,6 +117,22 @@ impl WallTime {
     /// Returns the distance between two readings, whichever is later.
     pub const fn distance(self, other: Self) -> Duration {
         Duration::from_micros(self.0.abs_diff(other.0))
+    }
+}
+
+impl From<WallTime> for SystemTime {
+    fn from(time: WallTime) -> Self {
+        UNIX_EPOCH + Duration::from_micros(time.0)
+    }
+}
+
+impl TryFrom<SystemTime> for WallTime {
+    type Error = SystemTimeError;
+
+    /// Drops what is shorter than a microsecond. Fails for a time before 1970.
+    fn try_from(time: SystemTime) -> Result<Self, SystemTimeError> {
+        let micros = time.duration_since(UNIX_EPOCH)?.as_micros();
+        Ok(Self(u64::try_from(micros).unwrap_or(u64::MAX)))
     }
 }
 
@@ -266,6 +282,14 @@ mod tests {
             wall.since(wall.after(Duration::from_secs(1))),
             Duration::ZERO
         );
+    }
+
+    #[test]
+    fn wall_time_converts_to_system_time_and_back() {
+        let time = WallTime::from_micros(1_700_000_000_000_001);
+        assert_eq!(WallTime::try_from(SystemTime::from(time)).unwrap(), time);
+        let before_1970 = UNIX_EPOCH - Duration::from_secs(1);
+        assert!(WallTime::try_from(before_1970).is_err());
     }
 
     #[test]

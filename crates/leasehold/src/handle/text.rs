@@ -56,6 +56,10 @@ impl Handle {
     }
 }
 
+// The text is a secret, as that of `Handle::reveal` is.
+#[cfg(feature = "serde")]
+crate::types::serialize_as_text!(Handle, Handle::reveal);
+
 impl FromStr for Handle {
     type Err = Error;
 
@@ -172,6 +176,15 @@ mod tests {
             boot: BootId::of_this_process().unwrap(),
             places: vec!["Redis a:1".into(), "Redis b:1/2".into()],
         }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn handle_survives_json_as_its_text() {
+        let handle = handle("deploy", Mode::Exclusive);
+        let json = serde_json::to_string(&handle).unwrap();
+        assert_eq!(json, format!("{:?}", handle.reveal()));
+        assert_eq!(serde_json::from_str::<Handle>(&json).unwrap(), handle);
     }
 
     fn refusal(text: &str) -> String {

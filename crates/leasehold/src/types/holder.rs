@@ -9,6 +9,7 @@ use crate::env::clock::WallTime;
 
 /// The identity of a client, written next to the locks it holds so that people can find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientInfo {
     /// The client's random identity. Every [`Owner`] that it draws begins with it.

@@ -1,6 +1,9 @@
 //! Checks the names of locks.
 
-use super::error::{Error, ErrorKind};
+use std::str::FromStr;
+
+use super::error::Error;
+use super::error_kind::ErrorKind;
 use super::key::Key;
 
 impl Key {
@@ -38,6 +41,30 @@ impl Key {
     }
 }
 
+impl FromStr for Key {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&str> for Key {
+    type Error = Error;
+
+    fn try_from(name: &str) -> Result<Self, Error> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self, Error> {
+        Self::new(name)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +89,13 @@ mod tests {
     fn the_longest_name_and_any_script_are_accepted() {
         assert!(Key::new("x".repeat(512)).is_ok());
         assert_eq!(Key::new("Ключ/鍵 {tag}").unwrap().as_str(), "Ключ/鍵 {tag}");
+    }
+
+    #[test]
+    fn conversions_check_the_same_rules() {
+        assert_eq!("deploy".parse::<Key>().unwrap().as_ref(), "deploy");
+        assert_eq!(Key::try_from("deploy").unwrap().to_string(), "deploy");
+        assert!(Key::try_from(String::new()).is_err());
+        assert!("a\0b".parse::<Key>().is_err());
     }
 }

@@ -6,9 +6,14 @@ use super::permits::Permits;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// No other owner holds the lock, in any mode.
+    #[doc(alias = "write")]
+    #[doc(alias = "writer")]
     #[default]
     Exclusive,
     /// Other owners may hold the lock in shared mode too, but in no other mode.
+    #[doc(alias = "read")]
+    #[doc(alias = "reader")]
+    #[doc(alias = "RwLock")]
     Shared,
     /// One of that many permits. Other owners may hold the other permits, but no owner holds the lock in
     /// another mode or with another number of permits.

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use super::error::{Error, ErrorKind};
+use super::error::Error;
+use super::error_kind::ErrorKind;
 use super::key::Key;
 
 /// Selects locks by name: `*` matches any text, including none and slashes, and `?` matches one

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use super::error::{Error, ErrorKind};
+use super::error::Error;
+use super::error_kind::ErrorKind;
 
 /// The number of permits of a semaphore, which is how many owners may hold it at once: 1 to
 /// [`Permits::MAX`].
