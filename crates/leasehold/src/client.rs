@@ -38,6 +38,8 @@ use crate::types::{ClientId, ClientInfo, Error, Holder, Key, Waiter};
 /// guard.release().await?;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "LockManager")]
+#[doc(alias = "connection")]
 #[derive(Clone)]
 pub struct Client {
     core: Arc<ClientCore>,

@@ -41,6 +41,8 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 /// guard.release().await?;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "lease")]
+#[doc(alias = "mutex guard")]
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guard {
@@ -128,6 +130,7 @@ impl Guard {
     }
 
     /// Returns whether the lock is held at this instant. Once false, it stays false.
+    #[doc(alias = "is_locked")]
     pub fn is_valid(&self) -> bool {
         self.check_now().is_ok()
     }
@@ -185,6 +188,7 @@ impl Guard {
 
     /// Returns a token that is cancelled once the guard is lost, to pass to the work that the lock
     /// protects. It outlives the guard, and a release does not cancel it.
+    #[doc(alias = "cancel")]
     pub fn lost_token(&self) -> CancellationToken {
         self.held_lease().lost_token().clone()
     }
@@ -280,6 +284,8 @@ impl Guard {
     /// # Cancel safety
     ///
     /// Dropping the future only loses the answer: the lock is freed in the background.
+    #[doc(alias = "unlock")]
+    #[doc(alias = "free")]
     pub async fn release(self) -> Result<Ended, Error> {
         if self.hold.client.is_forked() {
             return Err(forked());

@@ -62,7 +62,10 @@
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
 //! cost it, and which locks it lost. Implementors read [`Store`] and its optional parts [`Inspection`],
 //! [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a named test. [`Error`] has a kind,
-//! an effect and predicates. [`ambient`] and [`clock`] provide the time and random numbers.
+//! an effect and predicates. [`env`](crate::env) and [`clock`] provide the time and random numbers.
+//! [`manual::glossary`] defines the terms.
+//!
+//! With the feature `serde`, keys, fences, owners, times and handles can be serialized.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
@@ -95,6 +98,8 @@ mod types;
 pub use env as ambient;
 pub use env::clock;
 pub use runtime::background;
+/// The token that [`Guard::lost_token`] returns, from `tokio-util`.
+pub use tokio_util::sync::CancellationToken;
 
 pub use client::{Client, ClientBuilder};
 pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};

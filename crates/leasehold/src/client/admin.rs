@@ -47,6 +47,9 @@ impl Client {
     /// assert!(next.fence() > guard.fence());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
+    #[doc(alias = "force")]
+    #[doc(alias = "steal")]
+    #[doc(alias = "unlock")]
     pub async fn break_lock(
         &self,
         name: impl AsRef<str>,

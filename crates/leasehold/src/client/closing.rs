@@ -29,6 +29,8 @@ impl Client {
     /// locks.close().await?;
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
+    #[doc(alias = "shutdown")]
+    #[doc(alias = "flush")]
     pub async fn close(self) -> Result<(), Error> {
         self.core.flush(None).await.map(drop)
     }

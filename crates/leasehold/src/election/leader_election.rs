@@ -42,6 +42,9 @@ use crate::types::{Error, ErrorKind, Holder, Key};
 /// assert!(election.leader().await?.is_none());
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "leader")]
+#[doc(alias = "leader election")]
+#[doc(alias = "primary")]
 #[derive(Clone, Debug)]
 #[must_use = "an election does nothing until somebody campaigns or observes"]
 pub struct Election {

@@ -83,6 +83,8 @@ impl Election {
     /// # Errors
     ///
     /// An invalid name, or a pause between reads that is too short.
+    #[doc(alias = "watch")]
+    #[doc(alias = "subscribe")]
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
         let key = self.key.clone()?;
         if self.look_every < Self::LOOK_EVERY_MIN {

@@ -164,6 +164,8 @@ impl Leadership {
     /// # Cancel safety
     ///
     /// Dropping the future only discards the answer: the lock is released in the background.
+    #[doc(alias = "step down")]
+    #[doc(alias = "abdicate")]
     pub async fn resign(self) -> Result<Ended, Error> {
         let Self { guard, announcer } = self;
         announcer.withdraw(&guard).await;

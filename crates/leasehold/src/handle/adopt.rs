@@ -33,6 +33,9 @@ impl Client {
     /// # Cancel safety
     ///
     /// Dropping the future only discards the answer.
+    #[doc(alias = "extend")]
+    #[doc(alias = "refresh")]
+    #[doc(alias = "touch")]
     pub fn renew(
         &self,
         handle: &Handle,

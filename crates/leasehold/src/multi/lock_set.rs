@@ -31,6 +31,8 @@ use crate::types::{Error, ErrorKind, Key, Mode};
 /// guards.release().await;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "multilock")]
+#[doc(alias = "multi lock")]
 #[derive(Clone, Debug)]
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {

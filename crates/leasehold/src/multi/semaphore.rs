@@ -34,6 +34,8 @@ use crate::types::{Error, Key, Mode, Permits};
 /// # drop(two);
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "rate limit")]
+#[doc(alias = "permit")]
 #[derive(Clone, Debug)]
 #[must_use = "a semaphore does nothing until a permit is acquired"]
 pub struct Semaphore {

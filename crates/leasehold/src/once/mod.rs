@@ -65,6 +65,10 @@ use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode};
 /// assert_eq!((again.bytes, again.fence), (paid.bytes, paid.fence));
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
+#[doc(alias = "idempotency")]
+#[doc(alias = "idempotency key")]
+#[doc(alias = "deduplication")]
+#[doc(alias = "exactly once")]
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until it is run"]
 pub struct Once {
