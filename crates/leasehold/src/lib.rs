@@ -62,7 +62,7 @@
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
 //! cost it, and which locks it lost. Implementors read [`Store`] and its optional parts [`Inspection`],
 //! [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a named test. [`Error`] has a kind,
-//! an effect and predicates. [`env`](crate::env) and [`clock`] provide the time and random numbers.
+//! an effect and predicates. [`env`] and [`clock`] provide the time and random numbers.
 //! [`manual::glossary`] defines the terms.
 //!
 //! With the feature `serde`, keys, fences, owners, times and handles can be serialized.

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_ceiling_and_keep_a_floor() {
+    fn pauses_grow_between_floor_and_ceiling() {
         for attempt in [0, 1, 3, 4, u32::MAX] {
             for random in [0, 1, 45, 46, u64::MAX] {
                 let pause = pause_after(attempt, random).as_millis();

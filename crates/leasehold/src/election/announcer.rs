@@ -181,7 +181,7 @@ mod tests {
     use crate::memory::MemoryStore;
 
     #[test]
-    fn what_comes_too_late_is_lost_and_what_it_did_is_as_unknown_as_before() {
+    fn fenced_write_is_lost_with_the_same_effect() {
         let locks = Client::new(MemoryStore::new());
         let guard = pollster::block_on(locks.lock("x").acquire()).unwrap();
         let fenced = || Error::new(ErrorKind::Fenced, "too late");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_is_gone_when_two_looks_miss_it() {
+    fn leader_is_gone_after_two_misses() {
         let mut observer = Observer::default();
         assert_eq!(observer.sees(7, 1, "a"), "7 a");
         assert_eq!(observer.sees_nobody(), "again");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_once_and_what_follows_it_always() {
+    fn failure_is_reported_once_and_recovery_always() {
         let mut observer = Observer::default();
         assert_eq!(observer.fails(ErrorKind::NoQuorum), "failed");
         assert_eq!(observer.fails(ErrorKind::NoQuorum), "");

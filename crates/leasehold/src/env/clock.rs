@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_is_the_same_for_all_who_live_in_it() {
+    fn boot_id_is_the_same_for_all_processes() {
         let boot = BootId::of_this_process().unwrap();
         assert_eq!(BootId::of_this_process().unwrap(), boot);
         assert_eq!(BootId::from_bits(boot.to_bits()), boot);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sleep_ends_at_its_deadline_and_not_before() {
+    async fn sleep_ends_at_its_deadline() {
         let deadline = SystemClock.now() + Duration::from_millis(20);
         SystemClock.sleep_until(deadline).await;
         assert!(SystemClock.now() >= deadline);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_and_greater_fences_pass_and_smaller_ones_do_not() {
+    fn only_smaller_fences_are_rejected() {
         let gate = FenceGate::new();
         assert_eq!(gate.greatest(), None);
         for (number, passes) in [(5, true), (5, true), (4, false), (7, true), (6, false)] {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_a_kind_of_its_own_names_both_fences_and_runs_nothing() {
+    fn refusal_names_both_fences_and_runs_nothing() {
         let gate = FenceGate::starting_at(fence(42));
         let error = gate.run(fence(41), || panic!("it ran")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Fenced);
@@ -153,7 +153,7 @@ mod tests {
     /// For any sequence of fences, the gate admits exactly those that are not smaller than all it
     /// admitted before.
     #[test]
-    fn no_sequence_lets_a_smaller_fence_in_after_a_greater_one() {
+    fn no_sequence_admits_a_smaller_fence() {
         for _ in 0..200 {
             let gate = FenceGate::new();
             let shown: Vec<u64> = (0..50).map(|_| 1 + SystemEntropy.next_u64() % 20).collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn effects_of_many_threads_are_in_the_order_of_their_fences() {
+    fn effects_of_threads_follow_fence_order() {
         const THREADS: u64 = 8;
         const EACH: u64 = 500;
         let gate = FenceGate::new();
@@ -198,7 +198,7 @@ mod tests {
 
     /// Once the gate has admitted a greater fence, no effect of a smaller one is still running.
     #[test]
-    fn a_claim_waits_for_the_effect_of_a_smaller_fence() {
+    fn claim_waits_for_a_smaller_fences_effect() {
         let gate = FenceGate::new();
         let written = AtomicBool::new(false);
         let (begun, begins) = mpsc::channel();

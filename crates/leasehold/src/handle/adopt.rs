@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_measure_its_deadline_a_handle_is_only_released() {
+    fn unmeasurable_handle_can_only_be_released() {
         let client = Client::new(MemoryStore::new());
         pollster::block_on(async {
             let handle = made_elsewhere(&client, Duration::ZERO).await;
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_not_cut_short_by_who_cannot_tell_whether_the_handle_was_lost() {
+    fn foreign_handle_does_not_shorten_the_delay() {
         let client = Client::new(MemoryStore::new());
         pollster::block_on(async {
             let handle = made_elsewhere(&client, Duration::from_secs(20)).await;

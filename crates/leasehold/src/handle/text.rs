@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn handle_without_places_is_read_and_too_many_are_cut() {
+    fn missing_places_are_read_and_extra_ones_cut() {
         let mut handle = handle("deploy", Mode::Exclusive);
         handle.places.clear();
         assert_eq!(handle.reveal().parse::<Handle>().unwrap(), handle);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_changed_or_cut_off_is_noticed_and_not_repeated() {
+    fn damaged_text_is_detected_and_not_repeated() {
         let text = handle("deploy", Mode::Exclusive).reveal();
         for place in PREFIX.len()..text.len() {
             let mut changed = text.clone().into_bytes();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_handle_or_of_another_version_is_told_apart() {
+    fn foreign_text_and_other_versions_are_distinguished() {
         assert!(refusal("lh2_00").contains("another version"));
         for text in ["", "x", "lh_00", "lhx_00", " lh1_00", "LH1_00"] {
             assert!(refusal(text).contains("begin with lh1_"), "{text:?}");

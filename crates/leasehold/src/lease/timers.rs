@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_are_due_in_the_order_of_their_timers() {
+    fn leases_are_due_in_timer_order() {
         let mut timers = Timers::default();
         let mut set = [None; 3];
         for (id, timer) in [(1, 30), (2, 10), (0, 20)] {

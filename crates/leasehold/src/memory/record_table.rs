@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_goes_though_nobody_asks_for_it() {
+    fn expired_records_are_swept() {
         let mut table = RecordTable::default();
         let start = BootInstant::from_nanos(0);
         for number in 0..100 {

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_breaks_a_rule_is_refused_with_the_rule() {
+    fn invalid_reason_is_refused_with_its_rule() {
         let long = "x".repeat(Break::TEXT_MAX + 1);
         for (text, rule) in [
             ("", "is empty"),

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_for_a_span_is_valid_for_that_span_and_hardly_longer() {
+    fn lease_for_a_span_lasts_hardly_longer() {
         let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX);
         for terms in [LeaseTerms::single(), set] {
             let rounded = [0, 1, 90, 1_999, 30_000, 3_600_001].map(Duration::from_millis);

@@ -289,7 +289,7 @@ mod tests {
     use crate::env::SystemEntropy;
 
     #[test]
-    fn sets_are_compared_whatever_the_order_of_their_members() {
+    fn member_order_does_not_matter_for_equality() {
         let set = |ids: &[&str]| {
             let ids = ids.iter().map(|id| MemberId::new(*id));
             MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250))

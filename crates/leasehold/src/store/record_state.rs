@@ -159,7 +159,7 @@ mod tests {
     const WEEK: u64 = 7 * 24 * 60 * 60;
 
     #[test]
-    fn a_value_is_over_before_who_was_here_is_forgotten() {
+    fn value_expires_before_its_writer_is_forgotten() {
         let mut slot = RecordState::default();
         assert_eq!(
             slot.write(&write(stamp(7, 1), 60), at(100)),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_keeps_out_smaller_stamps_after_who_was_here_is_forgotten() {
+    fn value_rejects_smaller_versions_after_forgetting() {
         let mut slot = RecordState::default();
         slot.write(&write(stamp(7, 2), 2 * WEEK), at(0));
         let later = at(WEEK);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_stamp_shuts_out_all_smaller_ones_and_no_other() {
+    fn greatest_version_rejects_only_smaller_ones() {
         let mut slot = RecordState::default();
         let now = BootInstant::from_nanos(0);
         slot.write(&write(stamp(7, 2), 60), now);

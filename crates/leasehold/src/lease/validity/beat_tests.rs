@@ -41,7 +41,7 @@ fn kept(
 }
 
 #[test]
-fn leases_taken_together_are_renewed_evenly_and_never_late() {
+fn simultaneous_leases_spread_their_renewals() {
     const LEASES: u32 = 10_000;
     // With the default TTL, a part is one second.
     const PARTS_OF_TEN_TTLS: usize = 300;
@@ -72,7 +72,7 @@ fn leases_taken_together_are_renewed_evenly_and_never_late() {
 }
 
 #[test]
-fn a_renewal_before_its_time_or_long_after_it_leaves_the_beat_as_it_is() {
+fn early_or_late_renewal_keeps_the_interval() {
     let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
     lease.renewed(at(103), at(103)).unwrap();
     assert_eq!(lease.renew_at(), Some(at(110)), "it was not sent for that");
@@ -84,7 +84,7 @@ fn a_renewal_before_its_time_or_long_after_it_leaves_the_beat_as_it_is() {
 }
 
 #[test]
-fn a_lease_is_due_no_earlier_than_others_may_take_it_along() {
+fn lease_is_not_due_before_its_early_window() {
     let lease = Lease::granted(TIMES, at(100), Duration::ZERO);
     assert!(lease.is_due(at(110) - TIMES.early()));
     assert!(!lease.is_due(at(110) - TIMES.early() - Duration::from_nanos(1)));

@@ -11,7 +11,7 @@ fn at(secs: u64) -> BootInstant {
 }
 
 #[test]
-fn the_deadline_counts_from_sending_and_keeps_the_margin() {
+fn deadline_counts_from_sending_minus_the_margin() {
     let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
     assert_eq!(lease.deadline(), Some(at(127)));
     assert_eq!(lease.renew_at(), Some(at(110)));
@@ -24,7 +24,7 @@ fn the_deadline_counts_from_sending_and_keeps_the_margin() {
 }
 
 #[test]
-fn a_deadline_that_passed_is_final_even_if_a_renewal_succeeds_later() {
+fn passed_deadline_is_final_despite_a_later_renewal() {
     let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
     lease.renewing();
     assert_eq!(lease.renewed(at(126), at(127)), Err(LostReason::Expired));
@@ -34,7 +34,7 @@ fn a_deadline_that_passed_is_final_even_if_a_renewal_succeeds_later() {
 }
 
 #[test]
-fn a_late_confirmation_of_an_early_renewal_never_moves_the_deadline_back() {
+fn late_confirmation_never_moves_the_deadline_back() {
     let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
     lease.renewed(at(115), at(116)).unwrap();
     lease.renewed(at(110), at(117)).unwrap();
@@ -42,7 +42,7 @@ fn a_late_confirmation_of_an_early_renewal_never_moves_the_deadline_back() {
 }
 
 #[test]
-fn a_resumed_lease_has_the_deadline_it_had_and_no_more_rights() {
+fn resumed_lease_keeps_its_deadline() {
     let mut late = Lease::resumed(TIMES, at(127), None);
     assert_eq!(late.check(at(126)), Ok(()));
     assert_eq!(late.renewed(at(126), at(127)), Err(LostReason::Expired));
@@ -54,7 +54,7 @@ fn a_resumed_lease_has_the_deadline_it_had_and_no_more_rights() {
 }
 
 #[test]
-fn a_resumed_lease_with_a_shorter_ttl_is_believed_for_no_longer() {
+fn shorter_ttl_shortens_a_resumed_lease() {
     let mut lease = Lease::resumed(TIMES, at(1_000), None);
     lease.renewed(at(100), at(101)).unwrap();
     assert_eq!(lease.deadline(), Some(at(127)));
@@ -76,7 +76,7 @@ fn doubt_retries_soon_and_ends_with_a_confirmation() {
 }
 
 #[test]
-fn an_expired_lease_says_why_it_was_not_renewed() {
+fn expired_lease_gives_the_reason() {
     let granted = || Lease::granted(TIMES, at(100), Duration::ZERO);
     let mut slept = granted();
     assert_eq!(slept.check(at(128)), Err(LostReason::StoodStill));
@@ -113,7 +113,7 @@ fn max_hold_ends_a_guard_and_its_renewals() {
 }
 
 #[test]
-fn a_lock_held_by_the_kernel_has_no_deadline_but_is_looked_after() {
+fn kernel_lock_has_no_deadline_but_is_checked() {
     let times = LeaseTimes {
         margin: None,
         ..TIMES
